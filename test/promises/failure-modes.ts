@@ -209,6 +209,16 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/gateway/limits/limits.test.ts › counts calls that were running when the process was killed with what they had reserved",
     "packages/signalbox/src/gateway/limits/limits.test.ts › counts an amount once if the process is killed after the database has it",
   ],
+  "PostgreSQL is gone while calls run under limits": [
+    "packages/signalbox/src/gateway/limits/shared-limits-outage.test.ts › crashes of PostgreSQL under load: exactly the limit passes",
+    "packages/signalbox/src/gateway/limits/shared-limits-outage.test.ts › without PostgreSQL, calls pass out of what the node had taken, and are then refused with 503",
+  ],
+  "A node dies while calls run under limits": [
+    "test/cluster/limits.test.ts › no amount that the provider billed is lost, and none beyond the limit is spent, while a node is killed",
+    "packages/signalbox/src/gateway/limits/shared-limits.test.ts › counts what a killed node held and had taken as spent; its parallel calls are free",
+    "packages/signalbox/src/gateway/limits/shared-limits.test.ts › a node that was declared dead goes on under its new identity, and loses nothing that it spent",
+    "packages/signalbox/src/gateway/limits/shared-limits-property.test.ts › money: never more than the limit, and nothing is lost",
+  ],
   "The process is killed while a gateway is deleted": [
     "test/faults/gateway-deletion.test.ts › nothing of a gateway is left after `kill -9` during its deletion",
     "packages/signalbox/src/gateway/settings/gateway-deletions.test.ts › finishes an interrupted deletion at the next start, before the name can be used",

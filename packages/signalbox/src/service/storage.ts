@@ -31,6 +31,8 @@ export interface Storage {
   readonly settings: SharedSettings;
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
+  /** The present identity of this process in PostgreSQL; null with SQLite. */
+  readonly incarnation: (() => string) | null;
   readonly lease: Lease | null;
   /** Null with SQLite. */
   readonly node: DatabaseNode | null;
@@ -46,7 +48,11 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, settings, membership, node } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, membership, node, incarnation } = await openDatabase(
+    options,
+    dataFolder,
+    closers,
+  );
   await migrate(database);
   await membership?.openSettings();
   const cluster = membership?.cluster ?? null;
@@ -61,6 +67,7 @@ export async function openStorage(
     cluster,
     lease: membership?.lease ?? null,
     node,
+    incarnation,
     callLog,
     instanceStore,
   };
@@ -75,15 +82,23 @@ async function openDatabase(
   settings: SharedSettings;
   membership: ClusterMembership | null;
   node: DatabaseNode | null;
+  incarnation: (() => string) | null;
 }> {
   const { databaseUrl } = options.config;
   if (databaseUrl === undefined) {
     const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, settings: new LocalSettings(database), membership: null, node: null };
+    return {
+      database,
+      settings: new LocalSettings(database),
+      membership: null,
+      node: null,
+      incarnation: null,
+    };
   }
   const { openPostgres } = await import("./cluster.ts");
-  return openPostgres(databaseUrl.reveal(), options, closers);
+  const opened = await openPostgres(databaseUrl.reveal(), options, closers);
+  return { ...opened, incarnation: () => opened.database.session.identity.inc };
 }
 
 function openAgentStore(

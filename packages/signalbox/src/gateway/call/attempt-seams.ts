@@ -5,6 +5,8 @@
  *                                                    (`DoorStep.convert`: both)     └─ answer: `KeyPool.report`
  */
 import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
+import type { SignalboxError } from "@signalbox/protocol";
+import type { Delay } from "../limits/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { AttemptFailure } from "../reliability/attempt-failure.ts";
 
@@ -12,8 +14,10 @@ import type { AttemptFailure } from "../reliability/attempt-failure.ts";
 export interface StepSource {
   /** Whether `next` may return a step. */
   readonly mayHaveNext: boolean;
-  /** The step that follows the failed one; null at the end of the route. */
-  next(): Step | null;
+  /** The step that follows the failed one; null at the end of the route. After a delay it is called again. */
+  next(): Step | Delay | null;
+  /** Why the route ended; null when it has not, or by no limit. */
+  readonly refusal: SignalboxError | null;
 }
 
 /** One attempt that did not answer the client, for accounting. The attempt that answered is described by the call's outcome. */

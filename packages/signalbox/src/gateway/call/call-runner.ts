@@ -13,6 +13,7 @@ import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import { type Admission, Delay } from "../limits/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PricingParts } from "../limits/step-price.ts";
 import type { Step } from "../plan/plan-step.ts";
@@ -44,11 +45,29 @@ export class CallRunner {
 
   /** Ends, or resolves, when the call is under way upstream or answered from the cache. */
   run(planned: PlannedCall): void | Promise<void> {
+    const account = this.#accountOf(planned);
+    // Counts the call. Everything is checked before anything is counted.
+    const admission = account === null ? null : account.arrive(planned.steps);
+    if (admission instanceof Delay) return this.#runDelayed(planned, account, admission);
+    if (admission !== null) throw admission;
+    return this.#runAdmitted(planned, account);
+  }
+
+  async #runDelayed(planned: PlannedCall, account: CallAccount | null, delay: Delay): Promise<void> {
+    let admission: Admission = delay;
+    while (admission instanceof Delay) {
+      await admission.ready;
+      admission = account?.arrive(planned.steps) ?? null;
+    }
+    if (admission !== null) throw admission;
+    await this.#runAdmitted(planned, account);
+  }
+
+  #runAdmitted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
-    const account = this.#arrive(planned);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
-    if (use === null && callLog.hasRoom) this.#send(this.#startOf(planned, account, null), null, null);
-    else return this.#runLater(planned, account, use);
+    if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
+    return this.#runLater(planned, account, use);
   }
 
   async #runLater(planned: PlannedCall, account: CallAccount | null, use: CacheUse | null): Promise<void> {
@@ -63,7 +82,8 @@ export class CallRunner {
         use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
       if (turn.kind !== "cached") {
         isSent = true;
-        this.#send(start, use, turn.kind === "lead" ? turn.report : null);
+        const sent = this.#send(start, use, turn.kind === "lead" ? turn.report : null);
+        if (sent !== undefined) await sent;
       } else if (step !== undefined && !planned.response.destroyed) this.#replay(start, step, turn.response);
     } finally {
       // A call that goes upstream settles when it ends.
@@ -97,10 +117,10 @@ export class CallRunner {
     };
   }
 
-  /** Counts the call. Everything is checked before anything is counted; null for a call without limits. */
-  #arrive(planned: PlannedCall): CallAccount | null {
+  /** Null for a call without limits. */
+  #accountOf(planned: PlannedCall): CallAccount | null {
     const { limits } = this.#parts;
-    const { gateway, token, steps, budgets } = planned;
+    const { gateway, token, budgets } = planned;
     // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
       gateway.settings.spend_limits !== null ||
@@ -111,13 +131,7 @@ export class CallRunner {
     const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
     if (rules === null) return null;
     rules.setMetadata(planned.options.metadata ?? null);
-    const account = new CallAccount({
-      rules,
-      pricing: this.#pricingOf(planned),
-    });
-    const refusal = account.arrive(steps);
-    if (refusal !== null) throw refusal;
-    return account;
+    return new CallAccount({ rules, pricing: this.#pricingOf(planned) });
   }
 
   #pricingOf({ gateway, options, token, tokenId }: PlannedCall): PricingParts {
@@ -146,7 +160,11 @@ export class CallRunner {
     }
   }
 
-  #send(start: CallStart, use: CacheUse | null, report: ((outcome: LeaderOutcome) => void) | null): void {
+  #send(
+    start: CallStart,
+    use: CacheUse | null,
+    report: ((outcome: LeaderOutcome) => void) | null,
+  ): void | Promise<void> {
     const { metrics, cache } = this.#parts;
     const [step] = start.steps;
     // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
@@ -157,6 +175,7 @@ export class CallRunner {
       start.moreSteps === undefined
     ) {
       const refusal = start.account.admitFirst(step);
+      if (refusal instanceof Delay) return refusal.ready.then(() => this.#send(start, use, report));
       if (refusal !== null) {
         start.account.settle(step, null, null);
         report?.("abandoned");

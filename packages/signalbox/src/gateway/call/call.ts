@@ -24,6 +24,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import { type Admission, Delay } from "../limits/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { UsageEventRemover } from "../plan/stream-usage.ts";
@@ -128,6 +129,7 @@ export class Call implements AttemptOwner, Placed {
     this.#state = "attempting";
     for (;;) {
       const attempt = this.#prepare();
+      if (attempt instanceof Delay) return this.#tryAgainWhen(attempt);
       if (attempt instanceof Attempt) {
         this.#current = attempt;
         attempt.send(this.#parts.client);
@@ -135,14 +137,24 @@ export class Call implements AttemptOwner, Placed {
         if (hedgeAfterMs !== null && mayHedge(attempt.step.requestType)) this.#hedgeLater(hedgeAfterMs);
         return;
       }
-      if (this.#takeNextStep()) continue;
+      const next = this.#takeNextStep();
+      if (next instanceof Delay) return this.#takeNextWhen(next, attempt);
+      if (next) continue;
       this.refuse(attempt);
       return;
     }
   }
 
+  /** A limit that nodes share decides later. */
+  #tryAgainWhen({ ready }: Delay): void {
+    this.#state = "waiting";
+    void ready.then(() => {
+      if (this.#state === "waiting") this.#try();
+    });
+  }
+
   /** The attempt to send, or why the step may not be sent. */
-  #prepare(): Attempt | SignalboxError {
+  #prepare(): Attempt | Exclude<Admission, null> {
     const step = this.#step;
     const { account } = this.#start;
     // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
@@ -151,7 +163,9 @@ export class Call implements AttemptOwner, Placed {
     const key = step.keys?.pick(step.upstream) ?? null;
     if (key !== null && key instanceof SignalboxError) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
-    if (isSkipped && this.#takeNextStep()) return this.#prepare();
+    const next = isSkipped && this.#takeNextStep();
+    if (next instanceof Delay) return next;
+    if (next) return this.#prepare();
     const refused = (this.#current === null ? null : account?.admitAttempt(step)) ?? null;
     if (refused === null) this.#attempts += 1;
     return refused ?? new Attempt(this, step, this.#stepIndex, key);
@@ -162,10 +176,23 @@ export class Call implements AttemptOwner, Placed {
     return !circuits.isEmpty && !circuits.admits(targetOf(this.#start.gateway, step, key));
   }
 
-  #takeNextStep(): boolean {
+  /** A route decides later whether there is another step. */
+  #takeNextWhen({ ready }: Delay, error: SignalboxError): void {
+    this.#state = "waiting";
+    void ready.then(() => {
+      if (this.#state !== "waiting") return;
+      const found = this.#takeNextStep();
+      if (found instanceof Delay) this.#takeNextWhen(found, error);
+      else if (found) this.#try();
+      else this.refuse(this.#start.moreSteps?.refusal ?? error);
+    });
+  }
+
+  #takeNextStep(): boolean | Delay {
     if (this.#stepIndex + 1 >= this.#steps.length) {
       const step = this.#start.moreSteps?.next() ?? null;
       if (step === null) return false;
+      if (step instanceof Delay) return step;
       this.#steps = [...this.#steps, step];
     }
     this.#stepIndex += 1;
@@ -178,13 +205,17 @@ export class Call implements AttemptOwner, Placed {
       if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
       const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
       this.#start.account?.keepReservation();
-      if (this.#hasOtherStep) this.#takeNextStep();
+      if (this.#hasOtherStep && this.#takeNextStep() instanceof Delay) return;
       const attempt = this.#prepare();
       if (attempt instanceof Attempt) {
         this.#parts.metrics.retried(attempt.step.provider.slug);
         this.#hedge = attempt;
         attempt.send(this.#parts.client);
-      } else [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
+      } else {
+        // A hedge that would have to wait for a limit comes too late.
+        this.#start.account?.stopWaiting();
+        [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
+      }
     }, ms);
   }
 
@@ -232,12 +263,14 @@ export class Call implements AttemptOwner, Placed {
       isCircuitOpen,
       random: Math.random(),
     });
-    if (move.kind !== "end" && (move.kind === "retry" || this.#takeNextStep())) {
+    const next = move.kind === "retry" || (move.kind !== "end" && this.#takeNextStep());
+    if (next !== false) {
       this.#addReport(attempt, "failed", failure);
       this.#abortAttempts();
       this.#parts.metrics.retried(attempt.step.provider.slug);
       this.#state = "waiting";
-      this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
+      if (next instanceof Delay) this.#takeNextWhen(next, toCallError(failure));
+      else this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
       return true;
     }
     if (failure.kind === "status" || failure.kind === "in_band") return false;

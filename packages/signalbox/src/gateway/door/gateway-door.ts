@@ -233,7 +233,7 @@ export class GatewayDoor implements Area {
         traceparent,
       });
       if (routed !== null) {
-        await run({ options, showsStep: true, ...routed });
+        await run({ options, showsStep: true, ...(routed instanceof Promise ? await routed : routed) });
         return;
       }
       const call = parseUniversalSteps(

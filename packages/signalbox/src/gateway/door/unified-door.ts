@@ -191,12 +191,14 @@ export class UnifiedDoor {
       return step;
     };
     const named = this.#parts.modelNames.resolve(gateway.accountId, model);
-    const planned =
+    const found: RoutedCall | Promise<RoutedCall> =
       named.kind === "model"
-        ? { steps: [planAllowed(doorRequest, named)], showsStep: false }
-        : { ...this.#planRoute(call, doorRequest, named.name, planAllowed), showsStep: true };
+        ? { steps: [planAllowed(doorRequest, named)] }
+        : this.#planRoute(call, doorRequest, named.name, planAllowed);
+    const planned = found instanceof Promise ? await found : found;
     await this.#parts.runner.run({
       ...planned,
+      showsStep: named.kind === "route",
       options: doorRequest.options,
       gateway,
       request,
@@ -214,7 +216,7 @@ export class UnifiedDoor {
     call: DoorRequest,
     name: string,
     plan: PlanModel,
-  ): RoutedCall {
+  ): RoutedCall | Promise<RoutedCall> {
     const { body, options, fields } = call;
     const bytes = body.kind === "whole" ? body.bytes.length : 0;
     // A route decides which provider gets the call, so the caller's key, which is for one of them, goes to none.

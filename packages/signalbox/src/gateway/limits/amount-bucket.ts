@@ -7,8 +7,14 @@
  */
 import type { Window } from "./window.ts";
 
+/** What a call has reserved, and what of it the call is expected to use. */
+export interface ReservedAmount {
+  readonly amount: number;
+  readonly expected: number;
+}
+
 export class AmountBucket {
-  readonly window: Window;
+  window: Window;
   readonly #slots = new Map<number, number>();
   #reserved = 0;
   /** Running calls, including those that reserved nothing. */
@@ -38,7 +44,7 @@ export class AmountBucket {
         if (slot > current) ahead += amount;
       }
     }
-    if (ahead > 0) this.add(current, ahead);
+    if (ahead > 0) this.#slots.set(current, (this.#slots.get(current) ?? 0) + ahead);
     return sum + ahead;
   }
 
@@ -47,13 +53,19 @@ export class AmountBucket {
     this.#reserved += amount;
   }
 
-  release(amount: number): void {
+  release({ amount }: ReservedAmount): void {
     this.#holders -= 1;
     this.#reserved -= amount;
   }
 
   add(slot: number, amount: number): void {
     this.#slots.set(slot, (this.#slots.get(slot) ?? 0) + amount);
+  }
+
+  /** Replaces the amounts, which were counted elsewhere. */
+  setSlots(slots: Iterable<readonly [slot: number, amount: number]>): void {
+    this.#slots.clear();
+    for (const [slot, amount] of slots) this.#slots.set(slot, amount);
   }
 
   get slots(): Iterable<readonly [slot: number, amount: number]> {

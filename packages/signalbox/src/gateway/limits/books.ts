@@ -1,8 +1,8 @@
 /**
  * The books: amounts of money that owners have spent, and amounts that running calls may spend. Limits decide, the books remember.
  *
- * The interface is what a call needs. `LocalBooks` is for one node: buckets in memory, a journal in the data folder, and rows in the
- * database. Several nodes need books that take a share of each bucket from the database and hand it out here in the same synchronous way.
+ * The interface is what a call needs. `LocalBooks` is for one node with SQLite: buckets in memory, a journal in the data folder, and rows in
+ * the database. With PostgreSQL nodes take shares of each bucket from the database (`shared-books.ts`) and hand them out in the same way.
  *
  * Invariants of `LocalBooks`:
  * 1. Settled amounts are written to the database every second and when the service stops; until then the journal has them, so `kill -9`
@@ -13,20 +13,22 @@
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
-import type { LimitOwner } from "./limit-rule.ts";
-import type { NamedBucket } from "./rule-buckets.ts";
+import type { LimitOwner, LimitRule } from "./limit-rule.ts";
+import { NamedBucket } from "./rule-buckets.ts";
 import type { FoundAmount, JournalPosition, SlotAmount, SpendJournal } from "./spend-journal.ts";
 
 /** What running calls and rules need of the books. */
 export interface Books {
   /** Names of stored buckets of a rule that were not restored yet. */
   storedNames(owner: LimitOwner, ruleId: string): string[];
-  /** Adds the stored amounts to a bucket that is used for the first time. */
-  restore(bucket: NamedBucket): void;
+  /** A bucket of the rule, with what is stored of it. */
+  open(rule: LimitRule, name: string): NamedBucket;
   /** Remembers what a call may spend; returns the number of the call. */
   reserved(amounts: readonly SlotAmount[]): number;
   /** Remembers what the call has spent. */
   settled(call: number, amounts: readonly SlotAmount[]): void;
+  /** Reads what other nodes have counted for an owner; `visit` gets kind and name of each bucket, and returns the bucket. */
+  refresh(owner: LimitOwner, visit: (kind: string, name: string) => NamedBucket | null): Promise<void>;
   /** An amount counts in another slot. */
   moved(from: NamedBucket, fromSlot: number, to: NamedBucket, toSlot: number, amount: number): void;
 }
@@ -114,7 +116,13 @@ export class LocalBooks implements Books {
     return [...names].filter((name) => name === ruleId || name.startsWith(`${ruleId} `));
   }
 
-  restore(bucket: NamedBucket): void {
+  open({ window, owner, kind }: LimitRule, name: string): NamedBucket {
+    const bucket = new NamedBucket(window, owner, name, kind === "cost");
+    if (bucket.isDurable) this.#restore(bucket);
+    return bucket;
+  }
+
+  #restore(bucket: NamedBucket): void {
     const key = ownerKey(bucket.owner.accountId, bucket.owner.key);
     const ofOwner = this.#stored.get(key);
     const rows = ofOwner?.get(bucket.name);
@@ -148,6 +156,11 @@ export class LocalBooks implements Books {
     for (const { bucket, slot, end, amount } of kept) this.#change(bucket, slot, end, amount);
   }
 
+  /** Everything is in memory. */
+  refresh(): Promise<void> {
+    return Promise.resolve();
+  }
+
   moved(from: NamedBucket, fromSlot: number, to: NamedBucket, toSlot: number, amount: number): void {
     this.#change(from, fromSlot, from.window.endOf(fromSlot), -amount);
     this.#change(to, toSlot, to.window.endOf(toSlot), amount);
@@ -168,11 +181,12 @@ export class LocalBooks implements Books {
   }
 
   /** Owners that have stored amounts and were not used since the start. */
-  get idleOwners(): readonly { readonly accountId: string; readonly owner: string }[] {
-    return [...this.#stored.keys()].map((key) => {
+  idleOwners(): Promise<readonly { readonly accountId: string; readonly owner: string }[]> {
+    const owners = [...this.#stored.keys()].map((key) => {
       const [accountId = "", owner = ""] = key.split("\n");
       return { accountId, owner };
     });
+    return Promise.resolve(owners);
   }
 
   /** Writes the amounts settled since the last flush. One flush runs at a time; calls during a flush share it. */

@@ -2,13 +2,14 @@
  * The account of one call: admits its steps and attempts under the call's limits, and settles what they used. Exists only for calls that
  * have limits.
  */
-import type { SignalboxError } from "@signalbox/protocol";
 import type { AttemptReport } from "../call/attempt-seams.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
+import type { CallRules, Charge } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
+import { type Admission, Delay } from "./delay.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
+import { unknownPrice } from "./step-amounts.ts";
 import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
 
 export interface CallAccountParts {
@@ -24,6 +25,8 @@ export class CallAccount {
   #isFirstAdmitted = false;
   /** Steps that were known when the call was counted. */
   #arrivedSteps = 0;
+  /** The step is admitted, and its attempt waits. */
+  #isAttemptDelayed = false;
   /** The next attempt must reserve, even if its step is admitted. */
   #mustReserve = false;
 
@@ -32,27 +35,27 @@ export class CallAccount {
   }
 
   /** Counts the call; an error when a rule has no room for it. */
-  arrive(steps: readonly Step[]): SignalboxError | null {
+  arrive(steps: readonly Step[]): Admission {
     const { rules } = this.#parts;
     this.#arrivedSteps = steps.length;
     return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
   }
 
   /** Admits the only step of a call, before the call begins. */
-  admitFirst(step: Step): SignalboxError | null {
+  admitFirst(step: Step): Admission {
     const refusal = this.admit(step, 0);
     this.#isFirstAdmitted = refusal === null;
     return refusal;
   }
 
   /** Called before the first attempt of a step. An error sends the call to its next step; that of the last step goes to the client. */
-  admit(step: Step, stepIndex: number): SignalboxError | null {
-    if (stepIndex === 0 && this.#isFirstAdmitted) return null;
+  admit(step: Step, stepIndex: number): Admission {
+    if ((stepIndex === 0 && this.#isFirstAdmitted) || this.#isAttemptDelayed) return null;
     return this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
   }
 
   /** A step of a route becomes known when the one before it has failed. */
-  #arriveLate(step: Step, stepIndex: number): SignalboxError | null {
+  #arriveLate(step: Step, stepIndex: number): Admission {
     const { rules } = this.#parts;
     if (stepIndex < this.#arrivedSteps || !rules.hasConditions) return null;
     const refusal = rules.arrive(this.#demandOf(step));
@@ -61,7 +64,7 @@ export class CallAccount {
   }
 
   /** Reserves what the step may use, in place of what an earlier step reserved. */
-  #reserve(step: Step): SignalboxError | null {
+  #reserve(step: Step): Admission {
     const { rules } = this.#parts;
     if (!rules.needsTokens) return null;
     const demand = this.#demandOf(step);
@@ -75,11 +78,18 @@ export class CallAccount {
   }
 
   /** Called for each attempt after the first one of the call; an error has the same effect. */
-  admitAttempt(step: Step): SignalboxError | null {
-    return (
+  admitAttempt(step: Step): Admission {
+    const admission =
       (this.#mustReserve ? this.#reserve(step) : null) ??
-      this.#parts.rules.takeAttempt(step.provider.slug, step.model)
-    );
+      this.#parts.rules.takeAttempt(step.provider.slug, step.model);
+    this.#isAttemptDelayed = admission instanceof Delay;
+    return admission;
+  }
+
+  /** The attempt that was delayed is not made. */
+  stopWaiting(): void {
+    this.#isAttemptDelayed = false;
+    this.#parts.rules.stopWaiting();
   }
 
   /** Another attempt follows. */

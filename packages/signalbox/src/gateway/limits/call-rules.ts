@@ -2,7 +2,6 @@
  * The rules of one call, and what the call holds under them: reserves before the call goes upstream, and settles when its usage is known.
  * The invariants are those of limits.ts.
  */
-import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Books } from "./books.ts";
 import {
@@ -15,9 +14,14 @@ import {
   type Remaining,
   type StepDemand,
 } from "./limit-rule.ts";
+import type { Claim, ClaimPart } from "./claim.ts";
+import { type Admission, Delay } from "./delay.ts";
 import { refuse, type Refusal } from "./limit-refusal.ts";
 import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
+import type { ShareExchange } from "./share-exchange.ts";
+import type { SharedBucket } from "./shared-bucket.ts";
 import type { SlotAmount } from "./spend-journal.ts";
+import { amountOf, toMicro } from "./step-amounts.ts";
 
 /** What a step has used. */
 export interface Charge {
@@ -31,6 +35,8 @@ export interface Charge {
 
 export interface LimitsParts {
   readonly books: Books;
+  /** Present when nodes share the amounts; all buckets are then `SharedBucket`s. */
+  readonly shares: ShareExchange | null;
   readonly clock: Clock;
   /** Monotonic; windows of rates follow it, because they do not outlive the process. */
   readonly steadyClock: Clock;
@@ -87,6 +93,8 @@ export class CallRules {
   /** Rules with conditions that have counted the call. */
   #arrived: Set<LimitRule> | null = null;
   readonly #budgets: readonly RouteBudget[];
+  /** What the call waits for; the repeated call takes it. */
+  #claim: Claim | null = null;
   #metadata: Metadata | null = null;
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
@@ -113,23 +121,23 @@ export class CallRules {
    * Counts the request and the running call; `gateway_rate_limited` when a rule has no room. Of `demand` no amount is used. Called again for
    * steps that become known later; rules that have counted the call do not count it twice.
    */
-  arrive(demand: readonly StepDemand[]): SignalboxError | null {
+  arrive(demand: readonly StepDemand[]): Admission {
     return this.#take(AT_ARRIVAL, demand);
   }
 
   /** Reserves cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
-  reserve(demand: readonly StepDemand[]): SignalboxError | null {
+  reserve(demand: readonly StepDemand[]): Admission {
     return this.#take(BEFORE_SENDING, demand);
   }
 
   /** Counts one more request upstream, for a retry or a fallback. */
-  takeAttempt(provider: string, model: string): SignalboxError | null {
+  takeAttempt(provider: string, model: string): Admission {
     return this.#take(FOR_AN_ATTEMPT, [{ provider, model, cost: 0, most: 0, tokens: 0, isBounded: true }]);
   }
 
   /** Gives back what `reserve` took: another step follows. */
   release(): void {
-    for (const { bucket, amount } of this.#held) bucket.release(amount);
+    for (const held of this.#held) held.bucket.release(held);
     this.#held = [];
     if (this.#call !== 0) this.#parts.books.settled(this.#call, []);
     this.#call = 0;
@@ -154,8 +162,9 @@ export class CallRules {
   settle(charges: readonly Charge[]): void {
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
+    this.stopWaiting();
     this.keep();
-    for (const { bucket, amount } of this.#kept) bucket.release(amount);
+    for (const held of this.#kept) held.bucket.release(held);
     this.#kept.length = 0;
     const settled: SlotAmount[] = [];
     for (const charge of charges) {
@@ -193,7 +202,15 @@ export class CallRules {
     return sum;
   }
 
-  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): SignalboxError | null {
+  /** The call does not repeat what it was told to wait for. */
+  stopWaiting(): void {
+    this.#claim?.cancel();
+    this.#claim = null;
+  }
+
+  #take(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): Admission {
+    const { shares } = this.#parts;
+    if (shares !== null) return this.#takeShared(shares, kinds, demand);
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
     const taken: Held[] = [];
@@ -218,11 +235,66 @@ export class CallRules {
       }
     }
     this.#hold(taken, wall, steady);
-    if (kinds === AT_ARRIVAL && this.hasConditions) {
-      this.#arrived ??= new Set();
-      for (const { rule } of taken) this.#arrived.add(rule);
-    }
+    if (kinds === AT_ARRIVAL) this.#noteArrival(taken);
     return null;
+  }
+
+  #noteArrival(taken: readonly { readonly rule: LimitRule }[]): void {
+    if (!this.hasConditions) return;
+    this.#arrived ??= new Set();
+    for (const { rule } of taken) this.#arrived.add(rule);
+  }
+
+  /** As `#take`, with amounts that nodes share: the call waits if this node has not taken enough ahead. */
+  #takeShared(
+    shares: ShareExchange,
+    kinds: ReadonlySet<LimitKind>,
+    demand: readonly StepDemand[],
+  ): Admission {
+    const claim = this.#claim;
+    this.#claim = null;
+    if (claim !== null) {
+      if (claim.state !== "granted") return claim.error ?? claim.refusal?.toError(0) ?? null;
+      this.#holdShared(kinds, claim.parts);
+      return null;
+    }
+    const parts = this.#sharedParts(kinds, demand);
+    if (shares.tryTake(parts)) {
+      this.#holdShared(kinds, parts);
+      return null;
+    }
+    this.#claim = shares.claim(parts);
+    return new Delay(this.#claim.ready);
+  }
+
+  #sharedParts(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[]): ClaimPart[] {
+    const now = this.#parts.clock.now();
+    const parts: ClaimPart[] = [];
+    for (const { rule, buckets } of this.#rules) {
+      if (rule.isSoft || !kinds.has(rule.kind)) continue;
+      if (kinds === AT_ARRIVAL && this.#arrived?.has(rule) === true) continue;
+      const need = this.#needOf(rule, demand);
+      if (need === null) continue;
+      const bucket = buckets.find(need.partition, now) as SharedBucket;
+      parts.push({ rule, bucket, need, isForced: false });
+    }
+    if (kinds !== BEFORE_SENDING) return parts;
+    for (const { rule, bucket } of this.#budgets) {
+      const need = this.#needOf(rule, demand);
+      const present = bucket.isDropped ? this.#parts.books.open(rule, bucket.name) : bucket;
+      if (need !== null) parts.push({ rule, bucket: present as SharedBucket, need, isForced: true });
+    }
+    return parts;
+  }
+
+  /** The amounts are taken: remembers what must be given back. */
+  #holdShared(kinds: ReadonlySet<LimitKind>, parts: readonly ClaimPart[]): void {
+    for (const { rule, bucket, need } of parts) {
+      if (rule.kind === "requests") continue;
+      const held = { rule, bucket, amount: need.amount, expected: need.expected };
+      (rule.kind === "parallel" ? this.#kept : this.#held).push(held);
+    }
+    if (kinds === AT_ARRIVAL) this.#noteArrival(parts);
   }
 
   #hold(taken: readonly Held[], wall: number, steady: number): void {
@@ -280,7 +352,9 @@ export class CallRules {
     if (partition === undefined) return;
     const now = rule.kind === "cost" ? wall : steady;
     const bucket = buckets.find(partition, now);
-    if (rule.isSoft) {
+    if (rule.isSoft && this.#parts.shares !== null) {
+      (bucket as SharedBucket).watch(rule.limit, (used) => this.#parts.onSoftBudget(rule, used));
+    } else if (rule.isSoft) {
       const before = bucket.used(now);
       if (before < rule.limit && before + amount >= rule.limit)
         this.#parts.onSoftBudget(rule, before + amount);
@@ -314,21 +388,4 @@ function addAmount(bucket: NamedBucket, amount: number, now: number, settled: Sl
   const slot = bucket.window.slotOf(now);
   bucket.add(slot, amount);
   if (bucket.isDurable) settled.push({ bucket, slot, end: bucket.window.endOf(slot), amount });
-}
-
-/** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
-function toMicro(dollars: number): number {
-  return Math.ceil(dollars * MICRO);
-}
-
-function amountOf(kind: LimitKind, { cost, tokens }: Pick<StepDemand, "cost" | "tokens">): number {
-  if (kind === "cost") return toMicro(cost);
-  return kind === "tokens" ? tokens : 1;
-}
-
-export function unknownPrice({ provider, model }: Pick<StepDemand, "provider" | "model">): SignalboxError {
-  const what = model === "" ? `a call of ${provider} without a known model` : `${provider}/${model}`;
-  return new SignalboxError("gateway_unknown_price", {
-    message: `Price of ${what} unknown: a limit on money applies to this call. Set a price, or unknown_price in spend_limits`,
-  });
 }

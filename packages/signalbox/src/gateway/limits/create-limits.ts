@@ -12,10 +12,12 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { type SpendRule, spendRules } from "../settings/gateway-settings.ts";
 import { AccountSettings } from "./account-settings.ts";
+import type { LimitsParts } from "./call-rules.ts";
 import { LocalBooks } from "./books.ts";
 import { type LimitOwner, MICRO } from "./limit-rule.ts";
 import { gatewayOwner, Limits, tokenOwner } from "./limits.ts";
 import { type PriceOverrides, PriceTable } from "./price-table.ts";
+import { SharedBooks } from "./shared-books.ts";
 import { SpendJournal } from "./spend-journal.ts";
 
 export interface GatewayLimitsParts {
@@ -27,6 +29,8 @@ export interface GatewayLimitsParts {
   readonly logger: Logger;
   readonly tokens: Tokens;
   readonly resourceEvents: ResourceEvents;
+  /** The present identity of this node in the database that nodes share; null with SQLite. */
+  readonly incarnation: (() => string) | null;
 }
 
 export interface GatewayLimits {
@@ -40,27 +44,12 @@ export interface GatewayLimits {
 }
 
 export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
-  const { config, database, clock, steadyClock, logger, tokens, resourceEvents } = parts;
-  const journal = new SpendJournal({
-    folder: join(config.dataDir, "limits"),
-    newId: ulid(),
-    onError: (error) =>
-      logger.error(
-        { err: error },
-        "cannot write the journal of spent amounts; kill -9 could lose the last second",
-      ),
-  });
-  const books = new LocalBooks({
-    database,
-    journal,
-    clock,
-    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
-  });
+  const { config, clock, logger, tokens, resourceEvents } = parts;
+  const opened = openBooks(parts);
+  const { books } = opened;
   const prices = new PriceTable(config.file.gateway.prices, clock);
   const limits = new Limits({
-    books,
-    clock,
-    steadyClock,
+    ...opened,
     onSoftBudget: ({ owner, name, limit }, used) =>
       logger.warn(
         { account: owner.accountId, owner: owner.key, spent: used / MICRO, limit: limit / MICRO },
@@ -93,7 +82,7 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
       await accountRules.load();
       await books.start();
       // Owners that were deleted while this process was not running, or by a process that was killed.
-      for (const { accountId, owner } of books.idleOwners) {
+      for (const { accountId, owner } of await books.idleOwners()) {
         const isThere =
           owner === "account" ||
           (owner.startsWith("token ")
@@ -105,6 +94,48 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
     stop: () => books.stop(),
     forgetGateway: (gateway) => forget(gatewayOwner(gateway)),
   };
+}
+
+type OpenedBooks = Pick<LimitsParts, "clock" | "steadyClock" | "shares"> & {
+  readonly books: LocalBooks | SharedBooks;
+};
+
+/** Amounts are shared with all nodes of the database, or belong to this process. */
+function openBooks({
+  config,
+  database,
+  clock,
+  steadyClock,
+  logger,
+  incarnation,
+}: GatewayLimitsParts): OpenedBooks {
+  const folder = join(config.dataDir, "limits");
+  if (incarnation !== null) {
+    const books = new SharedBooks({
+      database,
+      clock,
+      incarnation,
+      earlierJournal: folder,
+      onError: (error) => logger.error({ err: error }, "cannot exchange amounts of limits; retrying"),
+    });
+    return { books, clock: books.clock, steadyClock: books.clock, shares: books.shares };
+  }
+  const journal = new SpendJournal({
+    folder,
+    newId: ulid(),
+    onError: (error) =>
+      logger.error(
+        { err: error },
+        "cannot write the journal of spent amounts; kill -9 could lose the last second",
+      ),
+  });
+  const books = new LocalBooks({
+    database,
+    journal,
+    clock,
+    onError: (error) => logger.error({ err: error }, "cannot write spend; retrying in a second"),
+  });
+  return { books, clock, steadyClock, shares: null };
 }
 
 export const creditBody = z.strictObject({

@@ -21,7 +21,14 @@ export function refuse(rule: LimitRule, bucket: AmountBucket, need: Need, now: n
   const used = rule.kind === "parallel" ? 0 : bucket.used(now);
   const fits = used + bucket.reserved + amount <= limit;
   const mayRunAlone = !isBounded && bucket.reserved === 0 && used < limit;
-  if (fits || mayRunAlone) return null;
+  return fits || mayRunAlone ? null : describeRefusal(rule, bucket, need, now);
+}
+
+/** Describes the refusal of an amount, whether it fits or not. */
+export function describeRefusal(rule: LimitRule, bucket: AmountBucket, need: Need, now: number): Refusal {
+  const { limit } = rule;
+  const { amount, isBounded } = need;
+  const used = rule.kind === "parallel" ? 0 : bucket.used(now);
   // A call without an output limit may run as soon as anything is left, others when their whole amount fits.
   const allowed = isBounded ? limit - amount : Math.ceil(limit) - 1;
   const freed = allowed < 0 ? Number.POSITIVE_INFINITY : bucket.msUntilUsedIs(allowed, now);

@@ -10,6 +10,7 @@ import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
 import { LocalBooks } from "./books.ts";
+import { Delay } from "./delay.ts";
 import { gatewayOwner, Limits } from "./limits.ts";
 import { SpendJournal } from "./spend-journal.ts";
 
@@ -63,6 +64,7 @@ function create(): void {
     books,
     clock,
     steadyClock: clock,
+    shares: null,
     onSoftBudget: () => undefined,
   });
 }
@@ -105,10 +107,9 @@ function reserve(
   if (rules === null) throw new Error("the gateway has no rules");
   rules.setMetadata(user === undefined ? null : JSON.stringify({ user }));
   const step = { provider: "openai", model: "m", cost: dollars, most: dollars, tokens: 0, isBounded: true };
-  return (
-    rules.reserve([step]) ??
-    ((cost) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens: 0 }]))
-  );
+  const refusal = rules.reserve([step]);
+  if (refusal instanceof Delay) throw new Error("amounts in memory cause no delay");
+  return refusal ?? ((cost) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens: 0 }]));
 }
 function spend(gateway: Gateway, dollars: number, user?: string): void {
   const settle = reserve(gateway, dollars, user);

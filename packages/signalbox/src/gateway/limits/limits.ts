@@ -33,6 +33,7 @@ import {
   type RuleSet,
 } from "./call-rules.ts";
 import { RuleBuckets } from "./rule-buckets.ts";
+import type { ShareExchange } from "./share-exchange.ts";
 
 const NO_RULES: readonly ActiveRule[] = [];
 /** In the place of settings that are absent. */
@@ -86,15 +87,19 @@ export class Limits {
   }
 
   /** What of each rule of an account or gateway is used. */
-  stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): BudgetState[] {
-    return this.#stateOf(toLimitRules(owner, "", rules));
+  stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): Promise<BudgetState[]> {
+    return this.#stateOf(owner, toLimitRules(owner, "", rules));
   }
 
-  stateOfToken(owner: LimitOwner, policy: TokenPolicy): BudgetState[] {
-    return this.#stateOf(toTokenRules(owner, policy));
+  stateOfToken(owner: LimitOwner, policy: TokenPolicy): Promise<BudgetState[]> {
+    return this.#stateOf(owner, toTokenRules(owner, policy));
   }
 
-  #stateOf(rules: readonly LimitRule[]): BudgetState[] {
+  async #stateOf(owner: LimitOwner, rules: readonly LimitRule[]): Promise<BudgetState[]> {
+    await this.#parts.books.refresh(owner, (kind, name) => {
+      const rule = rules.find((one) => one.kind === kind && isBucketOf(one, name));
+      return rule === undefined ? null : this.bucketsOf(rule).named(name);
+    });
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
     return rules.flatMap((rule) => {
@@ -104,6 +109,11 @@ export class Limits {
       const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null, now)];
       return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
     });
+  }
+
+  /** Present when nodes share amounts. */
+  get shares(): ShareExchange | null {
+    return this.#parts.shares;
   }
 
   /** Money follows the system clock, because it outlives the process; everything else a monotonic one. */
@@ -152,9 +162,10 @@ export class Limits {
     const known = ofOwner.get(id);
     if (known?.window.key === rule.window.key) return known;
     const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
-    const buckets = new RuleBuckets(rule, stored, (bucket) => books.restore(bucket));
-    // A changed rate limit of a gateway starts a new count.
-    if (rule.id !== RATE_RULE) known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
+    const buckets = new RuleBuckets(rule, stored, (name) => books.open(rule, name));
+    // A changed rate limit of a gateway starts a new count. Shared amounts are moved by the books.
+    if (rule.id !== RATE_RULE && this.#parts.shares === null)
+      known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
     ofOwner.set(id, buckets);
     return buckets;
   }
@@ -174,6 +185,10 @@ export function gatewayOwner({
 
 export function tokenOwner({ accountId, id }: Pick<Token, "accountId" | "id">): LimitOwner {
   return { accountId, key: `token ${id}` };
+}
+
+function isBucketOf({ id }: LimitRule, name: string): boolean {
+  return name === id || name.startsWith(`${id} `);
 }
 
 function ownerKey({ accountId, key }: LimitOwner): string {

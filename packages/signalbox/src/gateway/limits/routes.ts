@@ -156,8 +156,10 @@ function budgetRoutes({
       access: "gateway.read",
       summary: "What of each limit of the account is used.",
       result: budgets,
-      handler: ({ params: { account_id: accountId } }) => ({
-        result: { budgets: limits.stateOfRules(accountOwner(accountId), accountRules.of(accountId) ?? []) },
+      handler: async ({ params: { account_id: accountId } }) => ({
+        result: {
+          budgets: await limits.stateOfRules(accountOwner(accountId), accountRules.of(accountId) ?? []),
+        },
       }),
     }),
     defineRoute({
@@ -166,13 +168,13 @@ function budgetRoutes({
       access: "gateway.read",
       summary: "What of each limit of the gateway is used.",
       result: budgets,
-      handler: ({ params }) => {
+      handler: async ({ params }) => {
         const gateway = gateways.find(params.account_id, params.gateway_id);
         if (gateway === undefined) throw gatewayMissing();
         const { spend_limits: own } = gateway.settings;
         return {
           result: {
-            budgets: limits.stateOfRules(gatewayOwner(gateway), own?.enabled === true ? own.rules : []),
+            budgets: await limits.stateOfRules(gatewayOwner(gateway), own?.enabled === true ? own.rules : []),
           },
         };
       },
@@ -183,12 +185,12 @@ function budgetRoutes({
       access: "tokens.edit",
       summary: "What of each limit of the token is used.",
       result: budgets,
-      handler: ({ params }) => {
+      handler: async ({ params }) => {
         const token = tokens.find(params.account_id, params.token_id);
         if (token === undefined) throw tokenMissing();
         return {
           result: {
-            budgets: token.policy === null ? [] : limits.stateOfToken(tokenOwner(token), token.policy),
+            budgets: token.policy === null ? [] : await limits.stateOfToken(tokenOwner(token), token.policy),
           },
         };
       },

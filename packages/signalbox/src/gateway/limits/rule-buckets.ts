@@ -27,6 +27,8 @@ export class NamedBucket extends AmountBucket {
   readonly isDurable: boolean;
   /** The owner was deleted: amounts settled from now on are not written. */
   isForgotten = false;
+  /** Another bucket has taken its place. */
+  isDropped = false;
   /** The books' entry of amounts that are not written yet; null when there is none. */
   unwritten: { readonly slot: number; amount: number } | null = null;
   /** Its number in the current journal file; 0 when the file does not have it. */
@@ -49,27 +51,23 @@ export type MoveListener = (
 ) => void;
 
 export class RuleBuckets {
-  readonly #owner: LimitOwner;
   readonly #id: string;
-  readonly #isDurable: boolean;
-  readonly #restore: (bucket: NamedBucket) => void;
+  readonly #open: (name: string) => NamedBucket;
   readonly #buckets = new Map<string, NamedBucket>();
   readonly window: Window;
   #sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** `restore` adds what the database has of a new bucket; `stored` are the names of buckets that it has. */
+  /** `open` returns a bucket with what the database has of it; `stored` are the names of buckets that it has. */
   constructor(
-    { owner, id, kind, window }: LimitRule,
+    { id, window }: Pick<LimitRule, "id" | "window">,
     stored: readonly string[],
-    restore: (bucket: NamedBucket) => void,
+    open: (name: string) => NamedBucket,
   ) {
-    this.#owner = owner;
     this.#id = id;
-    this.#isDurable = kind === "cost";
     this.window = window;
-    this.#restore = restore;
+    this.#open = open;
     // All at once: a new value must not find room that stored ones take.
-    for (const name of stored) this.#create(name);
+    for (const name of stored) this.named(name);
   }
 
   get size(): number {
@@ -83,10 +81,17 @@ export class RuleBuckets {
   find(partition: string | null, now: number): NamedBucket {
     const name = partition === null ? this.#id : `${this.#id} ${shorten(partition)}`;
     const known = this.#buckets.get(name);
-    if (known !== undefined) return known;
-    if (!this.#isFull(now)) return this.#create(name);
-    const others = `${this.#id} ${OTHERS}`;
-    return this.#buckets.get(others) ?? this.#create(others);
+    if (known !== undefined && !known.isDropped) return known;
+    return this.named(this.#isFull(now) ? `${this.#id} ${OTHERS}` : name);
+  }
+
+  /** The bucket with this name, a new one if there is none. */
+  named(name: string): NamedBucket {
+    const known = this.#buckets.get(name);
+    if (known !== undefined && !known.isDropped) return known;
+    const bucket = this.#open(name);
+    this.#buckets.set(name, bucket);
+    return bucket;
   }
 
   /** Drops empty buckets. */
@@ -118,13 +123,6 @@ export class RuleBuckets {
     if (this.#buckets.size < MAX_BUCKETS) return false;
     if (Math.abs(now - this.#sweptAt) >= SWEEP_PAUSE_MS) this.sweep(now);
     return this.#buckets.size >= MAX_BUCKETS;
-  }
-
-  #create(name: string): NamedBucket {
-    const bucket = new NamedBucket(this.window, this.#owner, name, this.#isDurable);
-    if (this.#isDurable) this.#restore(bucket);
-    this.#buckets.set(name, bucket);
-    return bucket;
   }
 }
 

@@ -23,6 +23,8 @@ export interface Window {
   slotOf(time: number): number;
   /** When the amount of a slot stops counting. */
   endOf(slot: number): number;
+  /** The oldest slot whose amount counts at the time. */
+  oldestAt(time: number): number;
 }
 
 /** Later than every time; exact in a double and in an SQL BIGINT. */
@@ -49,10 +51,17 @@ export function createRateWindow(limit: number, seconds: number, technique: "fix
     text: `per ${seconds} s (sliding)`,
     slotOf: (time) => time,
     endOf: (slot) => slot + ms,
+    oldestAt: (time) => time - ms + 1,
   };
 }
 
-const PREPAID: Window = { key: "credit", text: "in total", slotOf: () => 0, endOf: () => NEVER };
+const PREPAID: Window = {
+  key: "credit",
+  text: "in total",
+  slotOf: () => 0,
+  endOf: () => NEVER,
+  oldestAt: () => 0,
+};
 
 function fixedWindow(seconds: number): Window {
   const ms = seconds * 1000;
@@ -61,6 +70,7 @@ function fixedWindow(seconds: number): Window {
     text: `per ${seconds} s (fixed)`,
     slotOf: (time) => Math.floor(time / ms) * ms,
     endOf: (slot) => slot + ms,
+    oldestAt: (time) => Math.floor(time / ms) * ms,
   };
 }
 
@@ -72,6 +82,7 @@ function slidingWindow(seconds: number): Window {
     text: `per ${seconds} s (sliding)`,
     slotOf: (time) => Math.floor(time / slotMs) * slotMs,
     endOf: (slot) => slot + slotMs + ms,
+    oldestAt: (time) => (Math.floor((time - slotMs - ms) / slotMs) + 1) * slotMs,
   };
 }
 
@@ -103,6 +114,10 @@ class CalendarWindow implements Window {
     return slot === this.#start ? this.#end : this.#bounds(slot)[1];
   }
 
+  oldestAt(time: number): number {
+    return this.slotOf(time);
+  }
+
   #bounds(time: number): readonly [number, number] {
     const { year, month, day } = localDate(time, this.#timeZone);
     const at = (y: number, m: number, d: number) => startOfDay(y, m, d, this.#timeZone);
@@ -117,6 +132,18 @@ class CalendarWindow implements Window {
         return [at(year, month, 1), at(year, month + 1, 1)];
     }
   }
+}
+
+/** The window with this key. */
+export function parseWindow(key: string): Window {
+  if (key === PREPAID.key) return PREPAID;
+  const [length = "", form = ""] = key.split(" ");
+  const seconds = Number(length);
+  if (Number.isNaN(seconds)) return createWindow(length as CalendarUnit, "fixed", form);
+  const window =
+    form === "exact" ? createRateWindow(1, seconds, "sliding") : createWindow(seconds, form as "fixed");
+  // A rule may extend the key.
+  return { ...window, key };
 }
 
 export function isTimeZone(name: string): boolean {

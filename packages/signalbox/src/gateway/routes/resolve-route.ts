@@ -5,13 +5,14 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { StepSource } from "../call/attempt-seams.ts";
 import type { CallStart } from "../call/call-start.ts";
+import { Delay } from "../limits/delay.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
 import { shareOf } from "../reliability/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
-import type { RouteCounters } from "./route-counters.ts";
+import type { PendingCounts, RouteCounters } from "./route-counters.ts";
 import type { RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
@@ -49,7 +50,12 @@ export class RouteResolver {
    * Throws `gateway_unknown_route` for a name without a route, `gateway_route_without_model` when the route reaches no model, and the refusal
    * of a rate element without a fallback.
    */
-  resolveRoute(gateway: Gateway, name: string, facts: RequestFacts, plan: PlanTarget): RoutedCall {
+  resolveRoute(
+    gateway: Gateway,
+    name: string,
+    facts: RequestFacts,
+    plan: PlanTarget,
+  ): RoutedCall | Promise<RoutedCall> {
     const { routes, counters } = this.#parts;
     const route = routes.findByName(gateway, name);
     if (route === undefined) {
@@ -59,22 +65,26 @@ export class RouteResolver {
       });
     }
     const graph = this.#graphOf(gateway, route);
+    const pending: PendingCounts = new Map();
     const walk = new RouteWalk({
       graph,
       facts,
-      count: (element, value) => counters.take(gateway, route.id, element, value),
+      count: (element, value) => counters.take(gateway, route.id, element, value, pending),
       draw: (elementId) =>
         facts.session === null ? Math.random() : shareOf(facts.session, `${route.id}/${elementId}`),
     });
     const source = new WalkedSteps(walk, (element) => plan(this.#toTarget(gateway, element)));
-    const first = source.take(walk.start());
-    if (first === null) throw source.error ?? withoutModel(name, walk);
-    return {
-      steps: [first],
-      moreSteps: source,
-      routeHeaders: ["gw-aig-route", route.name, "gw-aig-route-version", route.version.id],
-      budgets: hasBudget(graph) ? walk.budgets : undefined,
+    const begin = (first: Step | null): RoutedCall => {
+      if (first === null) throw source.error ?? withoutModel(name, walk);
+      return {
+        steps: [first],
+        moreSteps: source,
+        routeHeaders: ["gw-aig-route", route.name, "gw-aig-route-version", route.version.id],
+        budgets: hasBudget(graph) ? walk.budgets : undefined,
+      };
     };
+    const first = source.take(walk.start());
+    return first instanceof Delay ? source.whenReady(first).then(begin) : begin(first);
   }
 
   /** A stored graph may name a provider that was deleted since. */
@@ -123,13 +133,28 @@ class WalkedSteps implements StepSource {
     return this.#walk.hasFallback;
   }
 
-  next(): Step | null {
+  get refusal(): SignalboxError | null {
+    return this.#walk.refusal;
+  }
+
+  next(): Step | Delay | null {
     return this.take(this.#walk.fallback());
   }
 
+  /** The next step, when the limits that nodes share have decided. */
+  async whenReady(delay: Delay): Promise<Step | null> {
+    let found: Step | Delay | null = delay;
+    while (found instanceof Delay) {
+      await found.ready;
+      found = this.next();
+    }
+    return found;
+  }
+
   /** The step of the element, or of the first model behind it that can be planned. */
-  take(from: ModelElement | null): Step | null {
+  take(from: ModelElement | Delay | null): Step | Delay | null {
     for (let element = from; element !== null; element = this.#walk.fallback()) {
+      if (element instanceof Delay) return element;
       try {
         return this.#plan(element);
       } catch (error) {

@@ -6,6 +6,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { RouteBudget } from "../limits/call-rules.ts";
+import { Delay } from "../limits/delay.ts";
 import type { Taken } from "./route-counters.ts";
 import { readFact, type RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RateElement, RouteElement, RouteGraph, Share } from "./route-graph.ts";
@@ -21,9 +22,15 @@ export interface WalkedElement {
 export interface WalkParts {
   readonly graph: RouteGraph;
   readonly facts: RequestFacts;
-  readonly count: (element: RateElement, value: string | null) => Taken;
+  /** A delay: the walk stops there, and `resume` counts again. */
+  readonly count: (element: RateElement, value: string | null) => Taken | Delay;
   /** A number in [0, 1): at random, or the same for all calls of a session. */
   readonly draw: (elementId: string) => number;
+}
+
+interface Decision {
+  readonly output: string;
+  readonly next: string | null;
 }
 
 export class RouteWalk {
@@ -34,32 +41,37 @@ export class RouteWalk {
   /** Of cost elements on the way: what the call costs is charged to them. */
   readonly budgets: RouteBudget[] = [];
   #model: ModelElement | null = null;
+  /** The element that the walk waits at. */
+  #waitsAt: string | null = null;
 
   constructor(parts: WalkParts) {
     this.#parts = parts;
   }
 
   /** The first model; null when the route reaches none. Called once. */
-  start(): ModelElement | null {
+  start(): ModelElement | Delay | null {
     return this.#walk(this.#parts.graph.start);
   }
 
   /** Whether the present model has a fallback other than an end. */
   get hasFallback(): boolean {
+    if (this.#waitsAt !== null) return true;
     const fallback = this.#model?.fallback ?? null;
     return fallback !== null && this.#parts.graph.elements.get(fallback)?.type !== "end";
   }
 
-  /** The model behind the present one, which failed; null when the route reaches none. */
-  fallback(): ModelElement | null {
+  /** The model behind the present one, which failed, or behind the element that the walk waits at; null when the route reaches none. */
+  fallback(): ModelElement | Delay | null {
+    if (this.#waitsAt !== null) return this.#walk(this.#waitsAt);
     const from = this.#model;
     if (from === null || from.fallback === null) return null;
     this.way[this.way.length - 1] = { id: from.id, type: "model", output: "fallback" };
     return this.#walk(from.fallback);
   }
 
-  #walk(from: string): ModelElement | null {
+  #walk(from: string): ModelElement | Delay | null {
     this.#model = null;
+    this.#waitsAt = null;
     let id: string | null = from;
     while (id !== null) {
       const element = this.#parts.graph.elements.get(id);
@@ -70,16 +82,17 @@ export class RouteWalk {
         return this.#model;
       }
       const taken = this.#decide(element);
+      if (taken instanceof Delay) {
+        this.#waitsAt = id;
+        return taken;
+      }
       this.way.push({ id, type: element.type, output: taken.output });
       id = taken.next;
     }
     return null;
   }
 
-  #decide(element: Exclude<RouteElement, { type: "model" | "end" }>): {
-    output: string;
-    next: string | null;
-  } {
+  #decide(element: Exclude<RouteElement, { type: "model" | "end" }>): Decision | Delay {
     switch (element.type) {
       case "start":
         return { output: "next", next: element.next };
@@ -96,16 +109,17 @@ export class RouteWalk {
     }
   }
 
-  #count(element: RateElement): { output: string; next: string | null } {
+  #count(element: RateElement): Decision | Delay {
     const { facts, count } = this.#parts;
     // Calls without the key share one count: leaving it out must not be a way around the limit.
     const value = element.key === null ? null : JSON.stringify([readFact(facts, element.key) ?? ""]);
     const taken = count(element, value);
+    if (taken instanceof Delay) return taken;
     if (!("waitMs" in taken)) {
       if (taken.budget !== null) this.budgets.push(taken.budget);
       return { output: "success", next: element.success };
     }
-    if (element.fallback === null) this.refusal = toRefusal(element, taken.waitMs);
+    if (element.fallback === null) this.refusal = taken.error ?? toRefusal(element, taken.waitMs);
     return { output: "fallback", next: element.fallback };
   }
 }

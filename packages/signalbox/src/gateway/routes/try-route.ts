@@ -1,7 +1,8 @@
 /** Walks through a route without calling a model, to show which way a request takes. */
 import { shareOf } from "../reliability/order-steps.ts";
 import type { RequestFacts } from "./route-facts.ts";
-import type { RouteGraph } from "./route-graph.ts";
+import { Delay } from "../limits/delay.ts";
+import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk, type WalkedElement } from "./route-walk.ts";
 
 export interface Trial {
@@ -54,6 +55,11 @@ export function parseTrial({
   };
 }
 
+function withoutDelay(found: ReturnType<RouteWalk["start"]>): ModelElement | null {
+  if (found instanceof Delay) throw new Error("a trial counts nothing");
+  return found;
+}
+
 export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }: Trial): TrialResult {
   const walk = new RouteWalk({
     graph,
@@ -63,8 +69,9 @@ export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }:
     draw: (elementId) =>
       facts.session === null ? Math.random() : shareOf(facts.session, `${routeId}/${elementId}`),
   });
-  let model = walk.start();
-  while (model !== null && failing.has(model.id)) model = walk.fallback();
+  // A trial waits for no limit.
+  let model = withoutDelay(walk.start());
+  while (model !== null && failing.has(model.id)) model = withoutDelay(walk.fallback());
   return {
     way: walk.way,
     provider: model?.provider ?? null,

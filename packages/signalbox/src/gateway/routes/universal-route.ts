@@ -42,7 +42,7 @@ export function planUniversalRoute(
   resolver: RouteResolver,
   parts: UniversalParts,
   { bytes, gateway, request, options, caller, traceparent }: UniversalRequest,
-): RoutedCall | null {
+): RoutedCall | Promise<RoutedCall> | null {
   // Most bodies do not contain the word, and are parsed elsewhere.
   if (!bytes.includes(ROUTE_PREFIX)) return null;
   const items = toItems(bytes);
