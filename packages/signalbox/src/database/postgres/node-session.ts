@@ -268,7 +268,7 @@ export class NodeSession {
         this.#heartbeats.recordRead(sentAt);
         this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
       })
-      // A missed heartbeat: the timer counts it.
+      // Without an answer, the timer decides.
       .catch(() => undefined);
   }
 
