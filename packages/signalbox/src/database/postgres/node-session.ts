@@ -198,10 +198,11 @@ export class NodeSession {
       this.#heartbeats.recordSchema(neededSchema);
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const address = await this.#options.openAddress(identity);
+      const sentAt = performance.now();
       await joinAs(client, identity.inc, this.#options.node, address, MARK_COUNT);
       this.#serverStart = serverStart;
       this.#identity = identity;
-      this.#heartbeats.restart();
+      this.#heartbeats.recordJoin(sentAt);
       this.#isLossReported = false;
       return client;
     } catch (error) {
