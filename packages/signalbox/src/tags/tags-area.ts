@@ -45,7 +45,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxAgeMs: settings.historyDays * DAY_MS,
     maxChanges: settings.historyChanges,
   });
-  const cache = new ResourceCache();
+  const cache = new ResourceCache(database);
   const reader = new TagReader(database, accounts, cache, resourceText);
   const writer = new TagWriter(database, clock, accounts, {
     maxTagsPerResource: settings.maxTagsPerResource,

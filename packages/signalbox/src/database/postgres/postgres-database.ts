@@ -154,6 +154,10 @@ export class PostgresDatabase implements Database {
     this.#sockets.destroyAll();
   }
 
+  get isShared(): boolean {
+    return this.#isCluster;
+  }
+
   get problem(): string | null {
     return this.#session.isHeld ? this.#problem : "PostgreSQL cannot be reached";
   }
