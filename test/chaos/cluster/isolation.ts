@@ -1,0 +1,46 @@
+/**
+ * When a node could not reach PostgreSQL, or could not run. The oracle allows a node less while it is connected than while it is isolated.
+ *
+ * An isolation begins with its fault. It ends when the node has reported after the end of the fault that it is ready.
+ */
+
+interface Interval {
+  readonly from: number;
+  to: number | null;
+}
+
+export class Isolation {
+  readonly #intervals: Interval[] = [];
+  #faults = 0;
+
+  begin(): void {
+    this.#faults += 1;
+    if (this.#intervals.at(-1)?.to !== null) this.#intervals.push({ from: performance.now(), to: null });
+  }
+
+  /** The fault is over; the node may need time until it is connected again. */
+  end(): void {
+    this.#faults -= 1;
+  }
+
+  reportReady(askedAt: number): void {
+    const last = this.#intervals.at(-1);
+    if (this.#faults === 0 && last?.to === null && askedAt > last.from) last.to = performance.now();
+  }
+
+  /** How long the longest isolation had lasted that touches the time from `from` to `to`, at `to`; 0 if none does. */
+  longestWithin(from: number, to: number): number {
+    const lasted = this.#intervals
+      .filter((interval) => interval.from <= to && (interval.to ?? Infinity) >= from)
+      .map((interval) => Math.min(interval.to ?? Infinity, to) - interval.from);
+    return Math.max(0, ...lasted);
+  }
+
+  /** Begin of the isolation that includes the time or ended shortly before it; null if none does. */
+  startBefore(at: number, toleranceMs: number): number | null {
+    const found = this.#intervals.findLast(
+      (interval) => interval.from <= at && (interval.to ?? Infinity) >= at - toleranceMs,
+    );
+    return found?.from ?? null;
+  }
+}

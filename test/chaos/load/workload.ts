@@ -1,0 +1,33 @@
+/**
+ * One kind of load with its part of the oracle. A further kind needs a class with these methods and a line in `run-chaos.ts`.
+ *
+ * A workload reports broken rules to the history when it sees them; `settle` checks what can be known only at the end.
+ */
+import type { Random } from "../../support/ledger/random.ts";
+import { pick } from "../../support/ledger/random.ts";
+import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { History } from "../history.ts";
+
+export interface LoadContext {
+  readonly nodes: readonly ChaosNode[];
+  readonly history: History;
+  readonly random: Random;
+  /** Setting `cluster.maxStaleMs` of all nodes. */
+  readonly maxStaleMs: number;
+  /** Aborts when the load shall end. */
+  readonly signal: AbortSignal;
+}
+
+export interface Workload {
+  readonly name: string;
+  /** Called while all nodes are healthy. */
+  prepare(): Promise<void>;
+  /** Clients, each of which runs until the signal aborts. */
+  clients(): Promise<void>[];
+  /** Called when all clients have ended and all nodes are healthy again. */
+  settle(): Promise<void>;
+  /** Counts that must not be 0: otherwise the run tested nothing. */
+  readonly needed: readonly string[];
+}
+
+export const anyNode = ({ nodes, random }: LoadContext): ChaosNode => pick(random, nodes);
