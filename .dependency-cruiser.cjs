@@ -91,6 +91,22 @@ module.exports = {
       to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_DOORS] },
     },
     {
+      name: "cluster-knows-links-and-the-database-interface",
+      comment: "Membership, messages and versions; what the messages mean is told to it by the areas.",
+      severity: "error",
+      from: { path: area("cluster"), pathNot: TESTS },
+      to: {
+        path: SRC,
+        pathNot: [
+          area("core"),
+          area("contracts"),
+          area("cluster"),
+          `${SRC}/engines/node-link/index\\.ts$`,
+          `${SRC}/database/database\\.ts$`,
+        ],
+      },
+    },
+    {
       name: "database-adapters-do-not-mix",
       severity: "error",
       from: { path: `${SRC}/database/sqlite/` },

@@ -13,7 +13,7 @@ import {
   type RootToken,
 } from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
-import { checkWorkerAccess, type Config } from "./config/index.ts";
+import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
@@ -113,6 +113,7 @@ class Start {
   async run(): Promise<Service> {
     const { logger } = this.#options;
     checkWorkerAccess(this.#config.file.agents);
+    checkCluster(this.#config);
     const storage = await openStorage(this.#options, this.#clock, this.#closers);
     // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
@@ -140,6 +141,7 @@ class Start {
       worker?.fallback ?? null,
     );
     this.#front = front;
+    storage.cluster?.start();
     server.listensOn(ownOrigins(front, this.#config).traffic);
     const { url, adminUrl } = front;
     storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });

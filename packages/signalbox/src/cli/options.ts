@@ -44,6 +44,22 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     summary: "serve /metrics without a token even if other machines can reach it (METRICS_PUBLIC)",
   },
   {
+    name: "cluster-host",
+    value: "HOST",
+    summary:
+      "address at which other nodes reach this one (SIGNALBOX_CLUSTER_HOST, default: --host, or an address of this machine for 0.0.0.0)",
+  },
+  {
+    name: "cluster-port",
+    value: "PORT",
+    summary: "port for other nodes; 0 selects a free port (SIGNALBOX_CLUSTER_PORT, default 0)",
+  },
+  {
+    name: "node-name",
+    value: "NAME",
+    summary: "name of this node in lists and metrics (SIGNALBOX_NODE_NAME, default: the host name)",
+  },
+  {
     name: "worker",
     value: "FILE",
     summary: "program written for Cloudflare Workers (agents.worker.entry; see the guide)",

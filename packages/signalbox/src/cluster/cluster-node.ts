@@ -19,13 +19,17 @@ import {
   type LinkStream,
   type Peer,
 } from "../engines/node-link/index.ts";
-import type { ClusterMember, ClusterMembership, NodeIdentity } from "./membership.ts";
+import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "./membership.ts";
 
 export interface ClusterNodeOptions {
   readonly secret: Secret;
-  /** Where other nodes reach this one. Port 0 selects a free port. */
+  /** Secrets that all nodes must share, by environment variable. */
+  readonly shared?: readonly { readonly variable: string; readonly values: readonly Secret[] }[];
+  /** Where the links listen. Port 0 selects a free port. */
   readonly host: string;
   readonly port: number;
+  /** What other nodes connect to. Default: `host`. */
+  readonly advertisedHost?: string;
   readonly isEncrypted: boolean;
   readonly onLinkUp?: (node: string) => void;
   readonly onLinkDown?: (node: string, reason: string) => void;
@@ -37,6 +41,8 @@ export type StreamService = (payload: Buffer, stream: LinkStream, from: string) 
 
 /** Between attempts to reach a member; a member that stays unreachable is declared dead within seconds. */
 const RETRY = { baseDelayMs: 20, maxDelayMs: 200 };
+/** 132 bits of base64url. */
+const SHARED_ID_LENGTH = 22;
 const NOTHING = new Uint8Array(0);
 
 export class ClusterNode implements ClusterMembership {
@@ -47,6 +53,7 @@ export class ClusterNode implements ClusterMembership {
   #links: Links | null = null;
   #identity: NodeIdentity | null = null;
   #members: readonly ClusterMember[] = [];
+  readonly #started = Promise.withResolvers<void>();
   #isClosed = false;
 
   constructor(options: ClusterNodeOptions) {
@@ -55,9 +62,18 @@ export class ClusterNode implements ClusterMembership {
 
   /** Proves to other nodes that this one has the secret, without revealing it to readers of the database. */
   get secretCheck(): string {
-    return createHmac("sha256", this.#options.secret.reveal())
-      .update("signalbox cluster")
-      .digest("base64url");
+    return this.#sign("signalbox cluster");
+  }
+
+  get shared(): readonly SharedCheck[] {
+    return (this.#options.shared ?? []).map(({ variable, values }) => ({
+      variable,
+      ids: values.map((value) => this.#sign(`${variable}\n${value.reveal()}`).slice(0, SHARED_ID_LENGTH)),
+    }));
+  }
+
+  #sign(text: string): string {
+    return createHmac("sha256", this.#options.secret.reveal()).update(text).digest("base64url");
   }
 
   /** The living nodes, this one included. */
@@ -75,13 +91,18 @@ export class ClusterNode implements ClusterMembership {
     return this.#links?.linked ?? [];
   }
 
-  /** Answers calls of other nodes. Must be registered before the node joins. */
+  /** Answers calls of other nodes. Must be registered before `start`. */
   serve(name: string, service: CallService): void {
     this.#calls.set(name, service);
   }
 
   serveStreams(name: string, service: StreamService): void {
     this.#streams.set(name, service);
+  }
+
+  /** All services are registered. Until then a call of an unknown service waits: other nodes see this one before its areas exist. */
+  start(): void {
+    this.#started.resolve();
   }
 
   /** Called after this node has joined again: other nodes may have changed anything meanwhile. */
@@ -123,7 +144,16 @@ export class ClusterNode implements ClusterMembership {
   }
 
   async openAddress(identity: NodeIdentity): Promise<{ host: string; port: number }> {
-    const { host, port, secret, isEncrypted, onLinkUp, onLinkDown, onLinkProblem } = this.#options;
+    const {
+      host,
+      port,
+      advertisedHost = host,
+      secret,
+      isEncrypted,
+      onLinkUp,
+      onLinkDown,
+      onLinkProblem,
+    } = this.#options;
     // A further incarnation keeps the port, so that a firewall rule stays valid.
     const lastPort = this.#links?.port;
     await this.#links?.close();
@@ -139,7 +169,7 @@ export class ClusterNode implements ClusterMembership {
         onProblem: (node, { message }) => onLinkProblem?.(node, message),
       },
     );
-    return { host, port: this.#links.port };
+    return { host: advertisedHost, port: this.#links.port };
   }
 
   onMembers(members: readonly ClusterMember[]): void {
@@ -160,12 +190,19 @@ export class ClusterNode implements ClusterMembership {
     await this.#links?.close();
   }
 
+  async #callLate(name: string, payload: Buffer, from: string): Promise<Uint8Array> {
+    await this.#started.promise;
+    const service = this.#calls.get(name);
+    if (service === undefined) throw unknown(name);
+    return service(payload, from);
+  }
+
   #handler(): LinkHandler {
     return {
       onCall: (name, payload, from) => {
         const service = this.#calls.get(name);
-        if (service === undefined) throw unknown(name);
-        return service(payload, from.peer.node);
+        if (service !== undefined) return service(payload, from.peer.node);
+        return this.#callLate(name, payload, from.peer.node);
       },
       onStream: (name, payload, stream, from) => {
         const service = this.#streams.get(name);

@@ -19,8 +19,16 @@ export interface ClusterMember {
   readonly ageMs: number;
 }
 
+/** Identifies the values of a secret that all nodes must share, without revealing them. */
+export interface SharedCheck {
+  /** The environment variable. */
+  readonly variable: string;
+  readonly ids: readonly string[];
+}
+
 export interface ClusterMembership {
   readonly secretCheck: string;
+  readonly shared: readonly SharedCheck[];
   /** Opens the address at which other nodes reach this one. Called for each incarnation, before other nodes see it. */
   openAddress(identity: NodeIdentity): Promise<{ readonly host: string; readonly port: number }>;
   onMembers(members: readonly ClusterMember[]): void;

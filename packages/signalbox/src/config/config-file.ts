@@ -6,6 +6,7 @@ import { z } from "zod";
 import { agentsConfig } from "./agents-config.ts";
 import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
+import { clusterKeys } from "./cluster-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
 import { gatewayKeys, httpUrl, providerKeys } from "./gateway-keys.ts";
@@ -37,6 +38,11 @@ const listener = z
     maxBodyBytes: z.int().min(1024).default(megabytes(1)),
     /** Time that running requests have to finish after SIGTERM. Default 10 s. */
     gracePeriodMs: z.int().min(0).default(10_000),
+    /**
+     * Time after SIGTERM during which `/readyz` reports that the node stops, while it still accepts connections: a load balancer notices it
+     * and loses no call. Default 5 s for a node of a cluster, otherwise 0.
+     */
+    lameDuckMs: z.int().min(0).max(600_000).optional(),
   })
   .prefault({});
 
@@ -57,6 +63,7 @@ export const configFile = z.strictObject({
   gateway,
   providers: providerKeys,
   tags: tagKeys,
+  cluster: clusterKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

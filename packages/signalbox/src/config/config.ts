@@ -5,6 +5,7 @@
 import { resolve } from "node:path";
 import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
+import { type ClusterConfig, CLUSTER_SECRET, parseCluster, parseNodeName } from "./cluster-config.ts";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { readMasterKeys } from "./master-key.ts";
@@ -21,6 +22,9 @@ export interface Config {
   readonly dataDir: string;
   /** Absent: embedded SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined;
+  /** Null: this process uses its database alone. */
+  readonly cluster: ClusterConfig | null;
+  readonly nodeName: string;
   readonly rootToken: Secret | undefined;
   /** Encryption keys of stored secrets: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
   readonly encryptionKeys: readonly Secret[];
@@ -46,6 +50,9 @@ export interface ConfigFlags {
   readonly dataDir?: string | undefined;
   readonly config?: string | undefined;
   readonly databaseUrl?: string | undefined;
+  readonly clusterHost?: string | undefined;
+  readonly clusterPort?: string | undefined;
+  readonly nodeName?: string | undefined;
   readonly logLevel?: string | undefined;
   /** Files with agent classes, in addition to those of the configuration file. */
   readonly agents?: readonly string[] | undefined;
@@ -69,8 +76,9 @@ export async function loadConfig(
 ): Promise<Config> {
   const { file: readFile, path } = await readConfigFile(flags.config, workingFolder);
   const file = { ...readFile, agents: withAgentFlags(readFile.agents, flags) };
+  const host = setting(flags.host, environment["HOST"]) ?? LOOPBACK;
   return {
-    host: setting(flags.host, environment["HOST"]) ?? LOOPBACK,
+    host,
     port: parsePort("port", flags.port, environment["PORT"]) ?? DEFAULT_PORT,
     admin: parseAdmin(flags, environment),
     isMetricsPublic:
@@ -80,6 +88,13 @@ export async function loadConfig(
       setting(flags.dataDir, environment["SIGNALBOX_DATA_DIR"]) ?? ".signalbox",
     ),
     databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
+    cluster: parseCluster({
+      secret: environment[CLUSTER_SECRET],
+      host: setting(flags.clusterHost, environment["SIGNALBOX_CLUSTER_HOST"]),
+      port: parsePort("cluster-port", flags.clusterPort, environment["SIGNALBOX_CLUSTER_PORT"]),
+      listenerHost: host,
+    }),
+    nodeName: parseNodeName(setting(flags.nodeName, environment["SIGNALBOX_NODE_NAME"])),
     rootToken: parseRootToken(environment["SIGNALBOX_ROOT_TOKEN"]),
     encryptionKeys: parseEncryptionKeys(environment["SIGNALBOX_ENCRYPTION_KEY"]),
     masterKeys: readMasterKeys(environment),
@@ -144,8 +159,14 @@ function parseSwitch(name: string, text: string | undefined): boolean {
   throw new ConfigError(`${name}: expected true or false, found "${text}"`);
 }
 
+const PORT_VARIABLES = {
+  port: "PORT",
+  "admin-port": "ADMIN_PORT",
+  "cluster-port": "SIGNALBOX_CLUSTER_PORT",
+} as const;
+
 function parsePort(
-  name: "port" | "admin-port",
+  name: keyof typeof PORT_VARIABLES,
   flag: string | undefined,
   variable: string | undefined,
 ): number | undefined {
@@ -154,7 +175,7 @@ function parsePort(
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65_535) {
     throw new ConfigError(
-      `${flag === undefined ? name.replace("-", "_").toUpperCase() : `--${name}`}: expected a number from 0 to 65535, found "${text}"`,
+      `${flag === undefined ? PORT_VARIABLES[name] : `--${name}`}: expected a number from 0 to 65535, found "${text}"`,
     );
   }
   return port;

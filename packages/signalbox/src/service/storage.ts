@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import type { ClusterNode } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
@@ -11,6 +12,7 @@ import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
 import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { VERSION } from "../version.ts";
 import type { Closer } from "./close-all.ts";
 
 export interface StorageOptions {
@@ -23,6 +25,8 @@ export interface StorageOptions {
 export interface Storage {
   readonly dataFolder: DataFolder;
   readonly database: Database;
+  /** Null for a process that uses its database alone. */
+  readonly cluster: ClusterNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
 }
@@ -35,28 +39,39 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const database = await openDatabase(options, dataFolder);
-  closers.push({ close: () => database.close() });
+  const { database, cluster } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
-  return { dataFolder, database, callLog, instanceStore };
+  return { dataFolder, database, cluster, callLog, instanceStore };
 }
 
 async function openDatabase(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
-): Promise<Database> {
+  closers: Closer[],
+): Promise<Pick<Storage, "database" | "cluster">> {
   if (config.databaseUrl === undefined) {
-    return SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+    closers.push({ close: () => database.close() });
+    return { database, cluster: null };
   }
   // Imported on demand: most installations do not need the driver.
   const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
-  return PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
+  const { createClusterNode, membershipOf } = await import("./cluster.ts");
+  const cluster = createClusterNode(config, logger);
+  // Closed after the database: the node leaves the cluster before its links end.
+  if (cluster !== null) closers.push({ close: () => cluster.close() });
+  const database = await PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
+    nodeName: config.nodeName,
+    version: VERSION,
+    ...(cluster === null ? {} : { cluster: membershipOf(cluster, logger) }),
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
   });
+  closers.push({ close: () => database.close() });
+  return { database, cluster };
 }
 
 function openCallLog(

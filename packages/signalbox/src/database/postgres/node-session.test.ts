@@ -45,6 +45,7 @@ async function openNode(
       : {
           cluster: {
             secretCheck: secret,
+            shared: [],
             openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
             onMembers: (seen) => (members = seen),
             onRejoined: (identity) => rejoined.push(identity),

@@ -26,6 +26,14 @@ export interface NodeDescription {
   readonly version: string;
   /** Derived from the cluster's secret; null for a node that runs alone. */
   readonly secretCheck: string | null;
+  /** The secrets that all nodes must share. */
+  readonly shared: readonly SharedCheck[];
+}
+
+/** Identifies the values of a secret without revealing them. A node encrypts with the first one and accepts all. */
+export interface SharedCheck {
+  readonly variable: string;
+  readonly ids: readonly string[];
 }
 
 /** A node whose last heartbeat is older may be declared dead by any other node. */
@@ -41,7 +49,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   INSERT INTO signalbox_cluster (id, cluster) VALUES (1, gen_random_uuid()::text) ON CONFLICT (id) DO NOTHING;
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
-     secret_check TEXT, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL) WITH (fillfactor = 20);
+     secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   DELETE FROM signalbox_node_write WHERE inc IN
@@ -81,9 +89,17 @@ export async function joinAs(
     await refuseStranger(client, node);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
-      `INSERT INTO signalbox_node (inc, name, host, port, version, state, secret_check, joined_at, hb)
-       VALUES ($1, $2, $3, $4, $5, 'up', $6, clock_timestamp(), clock_timestamp())`,
-      [inc, node.name, address.host, address.port, node.version, node.secretCheck],
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, secret_check, shared, joined_at, hb)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, clock_timestamp(), clock_timestamp())`,
+      [
+        inc,
+        node.name,
+        address.host,
+        address.port,
+        node.version,
+        node.secretCheck,
+        JSON.stringify(node.shared),
+      ],
     );
     await client.query(
       "INSERT INTO signalbox_node_write (inc, slot, mark) SELECT $1, slot, '' FROM generate_series(0, $2::int - 1) AS slot",
@@ -97,9 +113,17 @@ export async function joinAs(
   }
 }
 
-async function refuseStranger(client: Client, { secretCheck }: NodeDescription): Promise<void> {
-  const { rows } = await client.query<{ inc: string; ageMs: number; secret_check: string | null }>(
-    `SELECT inc::text AS inc, ${AGE} AS "ageMs", secret_check FROM signalbox_node WHERE state <> 'dead'`,
+interface LivingRow {
+  readonly inc: string;
+  readonly name: string;
+  readonly ageMs: number;
+  readonly secret_check: string | null;
+  readonly shared: string;
+}
+
+async function refuseStranger(client: Client, { secretCheck, shared }: NodeDescription): Promise<void> {
+  const { rows } = await client.query<LivingRow>(
+    `SELECT inc::text AS inc, name, ${AGE} AS "ageMs", secret_check, shared FROM signalbox_node WHERE state <> 'dead'`,
   );
   const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
   if (living.some((other) => other.secret_check === null || secretCheck === null)) {
@@ -110,6 +134,7 @@ async function refuseStranger(client: Client, { secretCheck }: NodeDescription):
   if (living.some((other) => other.secret_check !== secretCheck)) {
     throw new JoinRefusal("SIGNALBOX_CLUSTER_SECRET differs from that of the nodes that are running");
   }
+  for (const other of living) refuseOtherSecrets(shared, other);
   const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
@@ -118,6 +143,22 @@ async function refuseStranger(client: Client, { secretCheck }: NodeDescription):
       await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
   }
   await declareDead(client, dead);
+}
+
+/** Each node must be able to use what the other one writes, so each accepts the current value of the other. */
+function refuseOtherSecrets(own: readonly SharedCheck[], other: LivingRow): void {
+  const theirs = JSON.parse(other.shared) as SharedCheck[];
+  for (const { variable, ids } of own) {
+    const otherIds = theirs.find((check) => check.variable === variable)?.ids;
+    if (otherIds === undefined || (accepts(ids, otherIds) && accepts(otherIds, ids))) continue;
+    throw new JoinRefusal(
+      `${variable} differs from that of the running node "${other.name}"; all nodes of a cluster need the same value`,
+    );
+  }
+}
+
+function accepts(ids: readonly string[], [current]: readonly string[]): boolean {
+  return current !== undefined && ids.includes(current);
 }
 
 /** Nodes that are alive again are left alone. */

@@ -19,7 +19,7 @@ import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member } from "./node-table.ts";
+import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isServerError, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack } from "./postgres-pool.ts";
@@ -48,6 +48,7 @@ const END_TIMEOUT_MS = 2000;
 /** What a node of a cluster needs; without it the process uses the database alone. */
 export interface ClusterOptions {
   readonly secretCheck: string;
+  readonly shared: readonly SharedCheck[];
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
@@ -114,6 +115,7 @@ export class PostgresDatabase implements Database {
         name: options.nodeName ?? "",
         version: options.version ?? "",
         secretCheck: cluster?.secretCheck ?? null,
+        shared: cluster?.shared ?? [],
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),

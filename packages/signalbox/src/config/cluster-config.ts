@@ -1,0 +1,66 @@
+/**
+ * The settings that make this process a node of a cluster: PostgreSQL and `SIGNALBOX_CLUSTER_SECRET`. Without the secret one process uses the
+ * database alone.
+ */
+import { hostname, networkInterfaces } from "node:os";
+import { Secret } from "../core/secret.ts";
+import { ConfigError } from "./config-error.ts";
+
+export interface ClusterConfig {
+  /** Authenticates nodes to each other. */
+  readonly secret: Secret;
+  /** Where the links listen. */
+  readonly host: string;
+  /** 0 selects a free port. */
+  readonly port: number;
+  /** What other nodes connect to: `host`, or an address of this machine if `host` is a wildcard. */
+  readonly advertisedHost: string;
+}
+
+export interface ClusterSettings {
+  readonly secret: string | undefined;
+  readonly host: string | undefined;
+  readonly port: number | undefined;
+  /** Default of `host`. */
+  readonly listenerHost: string;
+}
+
+export const CLUSTER_SECRET = "SIGNALBOX_CLUSTER_SECRET";
+/** At least 128 bits in hex or base64: the database contains a value derived from the secret. */
+const MIN_SECRET_LENGTH = 32;
+const WILDCARDS = ["0.0.0.0", "::", ""];
+const MAX_NAME_LENGTH = 64;
+
+export function parseCluster(settings: ClusterSettings): ClusterConfig | null {
+  const { secret = "", port = 0, host = settings.listenerHost } = settings;
+  if (secret === "") return null;
+  if (secret.length < MIN_SECRET_LENGTH) {
+    throw new ConfigError(
+      `${CLUSTER_SECRET}: expected at least ${MIN_SECRET_LENGTH} characters, found ${secret.length}`,
+    );
+  }
+  const advertisedHost = WILDCARDS.includes(host) ? ownAddress() : host;
+  return { secret: new Secret(secret), host, port, advertisedHost };
+}
+
+/** The name of this node in lists, logs and metrics. Names need not be unique. */
+export function parseNodeName(text: string | undefined): string {
+  const name =
+    text ??
+    hostname()
+      .replaceAll(/[^\x21-\x7e]/g, "-")
+      .slice(0, MAX_NAME_LENGTH);
+  if (!/^[\x21-\x7e]+$/.test(name) || name.length > MAX_NAME_LENGTH) {
+    throw new ConfigError(
+      `--node-name: expected at most ${MAX_NAME_LENGTH} printable ASCII characters without spaces, found "${name}"`,
+    );
+  }
+  return name;
+}
+
+/** An address that other machines can use; loopback if this machine has no network. */
+function ownAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  const usable = addresses.filter(({ internal }) => !internal);
+  return (usable.find(({ family }) => family === "IPv4") ?? usable[0])?.address ?? "127.0.0.1";
+}

@@ -1,0 +1,51 @@
+/** Which processes may share a database, and what a refused one is told. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Client } from "pg";
+import { startTestCluster, type TestCluster } from "../support/cluster.ts";
+
+let cluster: TestCluster;
+beforeAll(async () => {
+  cluster = await startTestCluster({ nodes: 2 });
+});
+afterAll(() => cluster.stop());
+
+it("both nodes are members, and serve", async () => {
+  const client = new Client({ connectionString: cluster.postgres.url });
+  await client.connect();
+  const { rows } = await client.query(
+    "SELECT name, state, host, port > 0 AS open FROM signalbox_node ORDER BY inc",
+  );
+  await client.end();
+  expect(rows).toEqual([
+    { name: "node-1", state: "up", host: "127.0.0.1", open: true },
+    { name: "node-2", state: "up", host: "127.0.0.1", open: true },
+  ]);
+  for (const node of cluster.nodes)
+    expect((await node.api("GET", "/accounts/default/tokens")).status).toBe(200);
+  await expect
+    .poll(() => cluster.nodes.map((node) => /linked to a node/.test(node.stderr())))
+    .toEqual([true, true]);
+});
+
+it.each([
+  ["SIGNALBOX_CLUSTER_SECRET", "", /set the same SIGNALBOX_CLUSTER_SECRET on all of them/],
+  ["SIGNALBOX_CLUSTER_SECRET", "another-secret-of-another-cluster", /SIGNALBOX_CLUSTER_SECRET differs/],
+  ["SIGNALBOX_ROOT_TOKEN", "another-root-token-of-the-cluster", /SIGNALBOX_ROOT_TOKEN differs .* "node-\d"/],
+  ["SIGNALBOX_ENCRYPTION_KEY", "another-encryption-key-of-the-node", /SIGNALBOX_ENCRYPTION_KEY differs/],
+  ["SIGNALBOX_MASTER_KEY", "cd".repeat(32), /SIGNALBOX_MASTER_KEY differs/],
+  ["WEBHOOK_SECRET", "another", /WEBHOOK_SECRET differs/],
+])("%s=%j is refused with one line", async (variable, value, line) => {
+  const { code, stderr } = await cluster.refused({ env: { [variable]: value } });
+  expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+});
+
+it("a key may be replaced node by node: a node that accepts the current key joins", async () => {
+  const key = "encryption-key-of-the-test-cluster";
+  const next = "the-next-encryption-key-of-the-cluster";
+  const node = await cluster.join({ name: "node-3", env: { SIGNALBOX_ENCRYPTION_KEY: `${key},${next}` } });
+  await node.end("SIGTERM");
+  // This node would write with a key that the others do not have.
+  const { stderr } = await cluster.refused({ env: { SIGNALBOX_ENCRYPTION_KEY: `${next},${key}` } });
+  expect(stderr).toMatch(/SIGNALBOX_ENCRYPTION_KEY differs/);
+});

@@ -1,0 +1,123 @@
+/** Real nodes of a cluster: `signalbox serve` processes on one real PostgreSQL, each with its own data folder. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ROOT_TOKEN } from "./root-token.ts";
+import { type Answer, readAnswer } from "./send-request.ts";
+import { runCliProcess, type CliResult, type ServerProcess, startServerProcess } from "./server-process.ts";
+import { openTestPostgres, type TestPostgres } from "./test-postgres.ts";
+
+export interface ClusterNodeProcess extends ServerProcess {
+  readonly name: string;
+  readonly dataDir: string;
+  /** Calls the management API with the root token or another token; null sends none. */
+  api(method: string, path: string, body?: unknown, token?: string | null): Promise<Answer>;
+}
+
+export interface TestClusterOptions {
+  /** Default 2. */
+  readonly nodes?: number;
+  /** The configuration file of all nodes, as JSON. */
+  readonly file?: object;
+  readonly env?: Record<string, string>;
+  readonly args?: readonly string[];
+  /** A server that the test owns; default: a new one, dropped by `stop`. */
+  readonly postgres?: TestPostgres;
+}
+
+export interface NodeOptions {
+  readonly name?: string;
+  /** Override those of the cluster. An empty value counts as not set. */
+  readonly env?: Record<string, string>;
+  readonly args?: readonly string[];
+  /** Default: the server itself; a test may put a proxy in between. */
+  readonly databaseUrl?: string;
+  readonly dataDir?: string;
+}
+
+export interface TestCluster {
+  readonly postgres: TestPostgres;
+  readonly nodes: readonly ClusterNodeProcess[];
+  readonly urls: readonly string[];
+  /** Starts one more node. */
+  join(options?: NodeOptions): Promise<ClusterNodeProcess>;
+  /** Runs `serve` for a node that is expected to be refused. */
+  refused(options?: NodeOptions): Promise<CliResult>;
+  /** Kills all nodes, ends PostgreSQL, and removes the folders. */
+  stop(): Promise<void>;
+}
+
+export const CLUSTER_ENVIRONMENT: Readonly<Record<string, string>> = {
+  SIGNALBOX_CLUSTER_SECRET: "cluster-secret-of-the-test-cluster",
+  SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN,
+  SIGNALBOX_ENCRYPTION_KEY: "encryption-key-of-the-test-cluster",
+  SIGNALBOX_MASTER_KEY: "ab".repeat(32),
+  WEBHOOK_SECRET: "webhook-secret-of-the-test-cluster",
+};
+
+export async function startTestCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
+  const postgres = options.postgres ?? (await openTestPostgres());
+  const folders: string[] = [];
+  const nodes: ClusterNodeProcess[] = [];
+  const newFolder = async () => {
+    const folder = await mkdtemp(join(tmpdir(), "signalbox-node-"));
+    folders.push(folder);
+    return folder;
+  };
+  const prepare = async (node: NodeOptions) => {
+    const dataDir = node.dataDir ?? (await newFolder());
+    const config = join(dataDir, "cluster.json");
+    await writeFile(config, JSON.stringify({ listener: { lameDuckMs: 0 }, ...options.file }));
+    const args = ["--data-dir", dataDir, "--config", config];
+    args.push("--database-url", node.databaseUrl ?? postgres.url);
+    if (node.name !== undefined) args.push("--node-name", node.name);
+    args.push(...(options.args ?? []), ...(node.args ?? []));
+    return { dataDir, args, env: { ...CLUSTER_ENVIRONMENT, ...options.env, ...node.env } };
+  };
+  const startNode = async (node: NodeOptions): Promise<ClusterNodeProcess> => {
+    const { dataDir, args, env } = await prepare(node);
+    const server = await startServerProcess(args, { env });
+    const started = { ...server, name: node.name ?? "", dataDir, api: apiOf(server.url) };
+    nodes.push(started);
+    return started;
+  };
+  const stop = async () => {
+    await Promise.all(nodes.map((node) => node.kill()));
+    if (options.postgres === undefined) await postgres.drop();
+    for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    // One after the other: the order of `nodes` is the order of joining.
+    for (let i = 0; i < (options.nodes ?? 2); i++) await startNode({ name: `node-${i + 1}` });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    postgres,
+    nodes,
+    get urls() {
+      return nodes.map(({ url }) => url);
+    },
+    join: startNode,
+    async refused(node = {}) {
+      const { args, env } = await prepare(node);
+      return runCliProcess(["serve", "--json", "--port", "0", ...args], { env });
+    },
+    stop,
+  };
+}
+
+function apiOf(url: string): ClusterNodeProcess["api"] {
+  return async (method, path, body, token = ROOT_TOKEN) =>
+    readAnswer(
+      await fetch(url + path, {
+        method,
+        headers: {
+          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      }),
+    );
+}
