@@ -14,8 +14,8 @@ import { Client } from "pg";
 
 export interface TestPostgres {
   readonly url: string;
-  /** Ends the server and its sessions: shutdown (`fast`) or crash (`kill`). Resolves when its process is gone. */
-  stop(how: "fast" | "kill"): Promise<void>;
+  /** Ends the server and its sessions: shutdown (`fast`, `immediate`) or crash (`kill`). Resolves when its process is gone. */
+  stop(how: "fast" | "immediate" | "kill"): Promise<void>;
   /** Starts the server again on the same port with the same data. */
   start(): Promise<void>;
   /** Stops all its processes with SIGSTOP: connections stay open, and no query is answered. */
@@ -28,6 +28,8 @@ export interface TestPostgres {
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+
+const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT", kill: "SIGKILL" } as const;
 
 export async function openTestPostgres(): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-postgres-"));
@@ -69,7 +71,7 @@ export async function openTestPostgres(): Promise<TestPostgres> {
   };
   return {
     url,
-    stop: (how) => end(how === "fast" ? "SIGINT" : "SIGKILL"),
+    stop: (how) => end(STOP_SIGNALS[how]),
     async start() {
       server = await start();
     },

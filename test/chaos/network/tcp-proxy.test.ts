@@ -23,7 +23,9 @@ async function openEcho() {
   return { proxy, received: () => Buffer.concat(received) };
 }
 
-async function dial(proxy: TcpProxy): Promise<{ socket: Socket; echoed: () => Buffer; closed: () => boolean }> {
+async function dial(
+  proxy: TcpProxy,
+): Promise<{ socket: Socket; echoed: () => Buffer; closed: () => boolean }> {
   const socket = connect(proxy.port, "127.0.0.1");
   const chunks: Buffer[] = [];
   let isClosed = false;

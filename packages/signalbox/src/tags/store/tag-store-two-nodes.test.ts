@@ -27,6 +27,7 @@ beforeAll(async () => {
       {
         cluster: {
           secretCheck: "same",
+          shared: [],
           openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 0 }),
           onMembers: () => undefined,
           onRejoined: () => undefined,
