@@ -1,6 +1,6 @@
 /** The calls that clients saw finish, compared with the call log at the end. */
 import type { ChaosNode } from "../cluster/chaos-node.ts";
-import { type Outcome, request } from "./chaos-client.ts";
+import { describe, type Outcome, request } from "./chaos-client.ts";
 import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
@@ -42,7 +42,7 @@ export class CallRecord {
     for (const gateway of this.#gateways) {
       const node = nodes[next++ % nodes.length];
       if (node === undefined) continue;
-      for (const id of await readIds(node, gateway)) {
+      for (const id of await this.#readIds(node, gateway)) {
         if (listed.has(id)) history.violation(`the call ${id} of ${gateway} is listed twice at ${node.name}`);
         listed.add(id);
       }
@@ -54,6 +54,22 @@ export class CallRecord {
       else history.violation(`the call ${id} of ${call.gateway} at ${call.node.name} is not in the log`);
     }
   }
+
+  async #readIds(node: ChaosNode, gateway: string): Promise<string[]> {
+    const ids: string[] = [];
+    for (let page = 1; ; page++) {
+      const path = `${GATEWAYS}/${gateway}/logs?per_page=${PER_PAGE}&page=${page}`;
+      const answer = await request(node, { method: "GET", path });
+      if (answer?.status !== 200) {
+        const problem = answer === null ? `${node.name} is down` : describe(answer);
+        this.#context.history.violation(`the log of ${gateway} cannot be read: ${problem}`);
+        return ids;
+      }
+      const { result } = answer.body as { result: { id: string }[] };
+      ids.push(...result.map(({ id }) => id));
+      if (result.length < PER_PAGE) return ids;
+    }
+  }
 }
 
 /** Rows wait for PostgreSQL while it cannot be reached; a kill in this time loses them. */
@@ -62,17 +78,4 @@ function mayBeLost({ node, endedAt }: Finished): boolean {
   if (kill === undefined) return false;
   const isolatedFrom = node.isolation.startBefore(kill, UNWRITTEN_MS) ?? kill;
   return endedAt >= Math.min(kill, isolatedFrom) - UNWRITTEN_MS;
-}
-
-async function readIds(node: ChaosNode, gateway: string): Promise<string[]> {
-  const ids: string[] = [];
-  for (let page = 1; ; page++) {
-    const path = `${GATEWAYS}/${gateway}/logs?per_page=${PER_PAGE}&page=${page}`;
-    const answer = await request(node, { method: "GET", path });
-    if (answer?.status !== 200)
-      throw new Error(`cannot read the log of ${gateway}: ${String(answer?.status)}`);
-    const { result } = answer.body as { result: { id: string }[] };
-    ids.push(...result.map(({ id }) => id));
-    if (result.length < PER_PAGE) return ids;
-  }
 }
