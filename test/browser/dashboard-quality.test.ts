@@ -148,6 +148,7 @@ const PAGES: readonly (() => string)[] = [
   () => "/tags/resources/ai_gateway/default",
   () => "/tokens",
   () => `/tokens/${tokenId}`,
+  () => "/cluster",
   () => "/no-such-page",
 ];
 

@@ -21,7 +21,17 @@ export interface TestPostgres {
   /** Stops all its processes with SIGSTOP: connections stay open, and no query is answered. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
+  /** Ends and deletes the server. Standbys must be dropped first. */
   drop(): Promise<void>;
+  /** Copies the server, which is stopped meanwhile, and starts the copy as an asynchronous standby. */
+  openStandby(): Promise<TestStandby>;
+}
+
+export interface TestStandby extends TestPostgres {
+  /** Stops the replication; what the primary commits from now on is lost when the standby replaces it. */
+  disconnect(): Promise<void>;
+  /** Makes the standby the primary. Resolves when it accepts writes. */
+  promote(): Promise<void>;
 }
 
 /** PostgreSQL refuses to run as root; Debian, macOS and the common images have this user. */
@@ -50,9 +60,22 @@ export async function openTestPostgres(): Promise<TestPostgres> {
   ]);
   const [code] = (await once(initdb.child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
+  return openCluster({ folder, cluster, binaries, settings: [] });
+}
+
+interface ClusterFiles {
+  /** Deleted at the end. */
+  readonly folder: string;
+  readonly cluster: string;
+  readonly binaries: string;
+  readonly settings: readonly string[];
+}
+
+async function openCluster({ folder, cluster, binaries, settings }: ClusterFiles): Promise<TestPostgres> {
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const args = ["-D", cluster, "-p", String(port), "-h", "127.0.0.1", "-k", folder, "-c", "fsync=off"];
+  const fixed = ["fsync=off", ...settings].flatMap((setting) => ["-c", setting]);
+  const args = ["-D", cluster, "-p", String(port), "-h", "127.0.0.1", "-k", folder, ...fixed];
   const start = async (): Promise<Running> => {
     for (;;) {
       const server = run(join(binaries, "postgres"), args);
@@ -83,7 +106,51 @@ export async function openTestPostgres(): Promise<TestPostgres> {
       if (server.child.exitCode === null && server.child.signalCode === null) await end("SIGQUIT");
       await rm(folder, { recursive: true, force: true });
     },
+    async openStandby() {
+      const copy = await mkdtemp(join(tmpdir(), "signalbox-standby-"));
+      if (isRoot) await chown(copy, NOBODY, NOBODY);
+      await end("SIGINT");
+      // As the user of the server, which owns the files.
+      const copying = run("cp", ["-a", cluster, join(copy, "cluster")]);
+      await once(copying.child, "exit");
+      const signal = run("touch", [join(copy, "cluster", "standby.signal")]);
+      await once(signal.child, "exit");
+      server = await start();
+      const standby = await openCluster({
+        folder: copy,
+        cluster: join(copy, "cluster"),
+        binaries,
+        settings: [],
+      });
+      await query(
+        standby.url,
+        `ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres'`,
+      );
+      await query(standby.url, "SELECT pg_reload_conf()");
+      return {
+        ...standby,
+        async disconnect() {
+          await query(standby.url, "ALTER SYSTEM SET primary_conninfo = ''");
+          await query(standby.url, "SELECT pg_reload_conf()");
+          while ((await query(standby.url, "SELECT 1 FROM pg_stat_wal_receiver")) > 0);
+        },
+        async promote() {
+          await query(standby.url, "SELECT pg_promote(true, 60)");
+        },
+      };
+    },
   };
+}
+
+/** Runs one statement; resolves to the number of its rows. */
+async function query(url: string, text: string): Promise<number> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rowCount ?? 0;
+  } finally {
+    await client.end();
+  }
 }
 
 interface Running {

@@ -15,6 +15,7 @@ export type { OpenSocket, Socket } from "./agent/socket.ts";
 export type * from "./management/accounts.ts";
 export type * from "./management/agents.ts";
 export { SignalboxApiError } from "./management/api-error.ts";
+export type * from "./management/cluster.ts";
 export type * from "./management/gateways.ts";
 export { List, type Page } from "./management/list.ts";
 export { InvalidNameError, pathOf, type Query, withQuery } from "./management/path.ts";

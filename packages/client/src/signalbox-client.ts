@@ -5,6 +5,7 @@ import { AccountsApi } from "./management/accounts.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
+import { ClusterApi } from "./management/cluster.ts";
 import { GatewaysApi } from "./management/gateways.ts";
 import { RoutesApi } from "./management/routes.ts";
 import { LogsApi } from "./management/logs.ts";
@@ -25,6 +26,7 @@ import { WebhooksApi } from "./management/webhooks.ts";
 
 export class SignalboxClient {
   readonly accounts: AccountsApi;
+  readonly cluster: ClusterApi;
   readonly #transport: Transport;
   readonly #options: TransportOptions;
 
@@ -33,6 +35,7 @@ export class SignalboxClient {
     this.#options = options;
     this.#transport = new Transport(options, errorName);
     this.accounts = new AccountsApi(this.#transport);
+    this.cluster = new ClusterApi(this.#transport);
   }
 
   /** Address of the service, without a trailing slash. */

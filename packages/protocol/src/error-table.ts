@@ -67,6 +67,13 @@ export const ERROR_TABLE = {
     false,
     1011,
   ),
+  node_stale: management(
+    7016,
+    503,
+    "This node has not reached its database for too long; another node may answer",
+    true,
+    1013,
+  ),
   expectation_failed: management(7015, 417, "Unsupported expectation; only 100-continue is supported"),
 
   // Gateway calls.

@@ -2,8 +2,9 @@
  * The composition root: builds the service, and defines the order of start and stop.
  *
  * Start: storage → accounts and tokens → areas → listeners.
- * Stop:  listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
+ * Stop:  not ready, still serving (`listener.lameDuckMs`) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   accountRoutes,
   tokenRoutes,
@@ -29,6 +30,8 @@ import {
 } from "./http/index.ts";
 import { type Areas, createAreas } from "./service/areas.ts";
 import { closeAll, type Closer } from "./service/close-all.ts";
+import { clusterRoutes } from "./service/cluster-routes.ts";
+import { registerClusterMetrics } from "./service/cluster-metrics.ts";
 import { LocalServer } from "./service/own-server.ts";
 import { exposureWarnings, requireOperator } from "./service/exposure.ts";
 import { type Identity, openIdentity } from "./service/identity.ts";
@@ -70,10 +73,12 @@ export interface Service {
   readonly firstCommands: readonly FirstCommand[];
   /** Creates a link that logs in a browser as root. It is valid once, for ten minutes. */
   createLoginLink(): string;
-  /** Stops gracefully; a second call returns the same promise. */
-  stop(): Promise<void>;
+  /** Stops gracefully; a second call returns the same promise. An urgent stop does not wait for load balancers. */
+  stop(isUrgent?: boolean): Promise<void>;
 }
 
+/** Default of `listener.lameDuckMs` in a cluster: load balancers check their servers every one to five seconds. */
+const LAME_DUCK_MS = 5000;
 /** Wrong tokens per address and minute before the response is 429. High, because clients with a revoked token repeat it. */
 const MAX_WRONG_TOKENS = 300;
 /** The same limit for logins of the dashboard, which people enter. */
@@ -166,7 +171,7 @@ class Start {
         this.#rootTokenExpression(storage),
       ),
       createLoginLink: () => adminUrl + loginPath(identity.sessions.createLoginCode().code),
-      stop: () => (stopped ??= this.#stop(front, all, storage)),
+      stop: (isUrgent = false) => (stopped ??= this.#stop(front, all, storage, isUrgent)),
     };
   }
 
@@ -270,6 +275,10 @@ class Start {
       agents: storage.instanceStore,
     });
     const problems = () => (this.#isStopping ? ["stopping"] : health.problems());
+    const { cluster, node } = storage;
+    routes.push(...clusterRoutes({ config, cluster, node, problems, isStopping: () => this.#isStopping }));
+    if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
+    if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });
     const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
     const management = createManagement({
       routes,
@@ -302,6 +311,7 @@ class Start {
       address: { host: config.host, port: config.port },
       adminAddress: config.admin,
       limits: listener,
+      isStale: node === null ? null : () => node.isStale,
       metrics: createHttpMetrics(this.#registry),
       logger: this.#options.logger,
     });
@@ -314,8 +324,20 @@ class Start {
       : "$SIGNALBOX_ROOT_TOKEN";
   }
 
-  async #stop(front: Front, areas: readonly AreaModule[], { instanceStore }: Storage): Promise<void> {
+  async #stop(
+    front: Front,
+    areas: readonly AreaModule[],
+    { instanceStore, node }: Storage,
+    isUrgent: boolean,
+  ): Promise<void> {
     this.#isStopping = true;
+    // A node that cannot announce it is declared dead by the others.
+    node?.session?.drain().catch(() => undefined);
+    const { lameDuckMs = this.#config.cluster === null ? 0 : LAME_DUCK_MS } = this.#config.file.listener;
+    if (!isUrgent && lameDuckMs > 0) {
+      front.retire();
+      await sleep(lameDuckMs);
+    }
     front.drain();
     await Promise.all(areas.map(async (area) => area.drain?.()));
     await front.close(this.#config.file.listener.gracePeriodMs);

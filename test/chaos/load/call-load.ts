@@ -6,7 +6,7 @@
  * 2. Every finished call is in the log once (`CallRecord`).
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { CallRecord } from "./call-record.ts";
+import type { CallRecord } from "./call-record.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
 import { callBody } from "./provider.ts";
 import { anyNode, type LoadContext, type Workload } from "./workload.ts";

@@ -8,6 +8,8 @@ interface Entry {
   readonly title: string;
   /** The entry is shown if the session has any of these permissions; an empty list means always. */
   readonly needs: readonly Permission[];
+  /** The entry is shown to the root token only. */
+  readonly isForRoot?: boolean;
   readonly icon: ReactNode;
   /** Other pages for which the entry is shown as current. */
   readonly also?: readonly string[];
@@ -46,13 +48,22 @@ const ENTRIES: readonly Entry[] = [
     needs: ["tokens.edit"],
     icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.700V17h3v-2h2v-2l1.500-1.500M13 7h.01" />,
   },
+  {
+    page: "cluster",
+    title: "Cluster",
+    needs: [],
+    isForRoot: true,
+    icon: <path d="M10 3v4M10 7 4.500 13M10 7l5.500 6M3 13h4v4H3zM13 13h4v4h-4zM8 3h4v4H8z" />,
+  },
 ];
 
 export function Navigation({ current }: { readonly current: string }) {
   const { page } = useAccountPaths();
   const { session } = useScope();
   const visible = ENTRIES.filter(
-    ({ needs }) => needs.length === 0 || needs.some((permission) => session.permissions.includes(permission)),
+    ({ needs, isForRoot }) =>
+      (isForRoot !== true || session.is_root) &&
+      (needs.length === 0 || needs.some((permission) => session.permissions.includes(permission))),
   );
   return (
     <nav aria-label="Main" className="nav">

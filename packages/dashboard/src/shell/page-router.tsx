@@ -62,13 +62,18 @@ const CustomProvidersPage = lazy(async () => ({
   default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
 }));
 
-/** Pages about all gateways of the account. */
+const ClusterPage = lazy(async () => ({
+  default: (await import("../pages/cluster/cluster-page.tsx")).ClusterPage,
+}));
+
+/** Pages without parts below them. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,
   prices: <PricesPage />,
   providers: <CustomProvidersPage />,
+  cluster: <ClusterPage />,
 };
 
 export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {

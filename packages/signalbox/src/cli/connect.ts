@@ -56,7 +56,8 @@ export async function connect(context: ConnectContext): Promise<Connection> {
   return {
     client: await createClient(service.url, token ?? service.rootToken.secret.reveal()),
     trafficUrl: service.url,
-    close: () => service.stop(),
+    // No other client uses it.
+    close: () => service.stop(true),
   };
 }
 

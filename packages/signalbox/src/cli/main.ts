@@ -9,6 +9,7 @@ import { agentCommands } from "./agents.ts";
 import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
+import { clusterCommands } from "./cluster.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
 import { priceCommands } from "./prices.ts";
@@ -27,6 +28,7 @@ const COMMANDS: readonly Command[] = [
   dev,
   loginLink,
   ...accountCommands,
+  ...clusterCommands,
   ...tokenCommands,
   ...providerKeyCommands,
   ...logsCommands,

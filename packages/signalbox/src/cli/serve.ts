@@ -53,7 +53,7 @@ export const serve: Command = {
       setTimeout(() => process.exit(1), graceMs).unref();
     }
     try {
-      await service.stop();
+      await service.stop(reason === "unsound");
     } catch (error) {
       logger.error({ err: error }, "the service did not stop cleanly");
       // Pending work, e.g. writes to a full disk, would keep the process running.

@@ -19,6 +19,7 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
         // The empty segment is the path `/`.
         segments: ["dashboard", ""],
         dialect: "envelope",
+        answersWhenStale: () => true,
         async handle(request, response, context) {
           if (context.segments[0] === "") {
             redirectToDashboard(request, response, context);

@@ -57,6 +57,33 @@ it("refuses a database with an unknown or changed migration", async () => {
   await expect(run()).rejects.toThrow("differs from the one that was applied");
 });
 
+it("accepts a newer database whose unknown migrations are compatible with this version", async () => {
+  write("0001-first.sql", "CREATE TABLE a (n BIGINT);");
+  write(
+    "0002-second.sql",
+    "-- compatible-from: 0001\n-- A column that nobody reads yet.\nALTER TABLE a ADD COLUMN m BIGINT;",
+  );
+  await run();
+  rmSync(join(folder, "sql", "0002-second.sql"));
+  await run();
+  write(
+    "0002-second.sql",
+    "-- compatible-from: 0001\n-- A column that nobody reads yet.\nALTER TABLE a ADD COLUMN m BIGINT;",
+  );
+  // Drops what versions before the second migration use.
+  write("0003-third.sql", "-- compatible-from: 0002\nALTER TABLE a DROP COLUMN n;");
+  await run();
+  rmSync(join(folder, "sql", "0003-third.sql"));
+  await run();
+  rmSync(join(folder, "sql", "0002-second.sql"));
+  await expect(run()).rejects.toThrow("it has migration 3-third, this version knows up to 1");
+});
+
+it("refuses a file that claims to be compatible from a later migration", async () => {
+  write("0001-first.sql", "-- compatible-from: 0002\nCREATE TABLE a (n BIGINT);");
+  await expect(run()).rejects.toThrow("compatible from a later migration");
+});
+
 it("refuses a file without the name of a migration", async () => {
   write("first.sql", "SELECT 1;");
   await expect(run()).rejects.toThrow("not named NNNN-name.sql");

@@ -17,6 +17,8 @@ export interface Area {
   readonly isForeign?: boolean;
   /** Headers of every response to the request, errors included, in place of `INERT_HEADERS`, which they contain. Null for those alone. */
   headersFor?(request: HttpRequest): AddedHeaders | null;
+  /** True for paths that are answered without tokens and settings, or for operators while the database is gone. Default: none. */
+  answersWhenStale?(path: string): boolean;
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void>;
   /** Handles a WebSocket upgrade. Without this method upgrades are refused. */
   upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;

@@ -26,6 +26,8 @@ import {
 import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
+/** Seconds after which a client should retry, at another node if there is one. */
+const STALE_HEADERS = { "retry-after": "5" };
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
 
 const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
@@ -39,6 +41,7 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
   readonly #fallback: FallbackArea | null;
+  readonly #isStale: (() => boolean) | null;
   /** Areas that own some paths below a segment. */
   readonly #guests = new Map<string, { readonly area: Area; readonly path: RegExp }>();
   readonly #metrics: HttpMetrics;
@@ -51,8 +54,10 @@ export class Dispatcher implements HttpApplication {
     metrics: HttpMetrics,
     logger: Logger,
     fallback: FallbackArea | null = null,
+    isStale: (() => boolean) | null = null,
   ) {
     this.#fallback = fallback;
+    this.#isStale = isStale;
     this.#metrics = metrics;
     this.#logger = logger;
     for (const area of areas) {
@@ -81,6 +86,7 @@ export class Dispatcher implements HttpApplication {
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
       if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
+      if (this.#isStale !== null) this.#refuseIfStale(area, target.path, this.#isStale);
       const own = (context = new RequestContext(id, target, request, tracking));
       const pending = area.handle(request, response, own);
       if (pending instanceof Promise)
@@ -102,6 +108,7 @@ export class Dispatcher implements HttpApplication {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
+      if (this.#isStale !== null) this.#refuseIfStale(area, target.path, this.#isStale);
       const context = new RequestContext(id, target, request, new HeldMemory());
       const pending = area.upgrade(request, socket, head, context);
       if (pending instanceof Promise) pending.catch(refuse);
@@ -140,6 +147,11 @@ export class Dispatcher implements HttpApplication {
     if (given !== undefined && CALLER_REQUEST_ID.test(given)) return given;
     this.#idCounter += 1;
     return this.#idPrefix + this.#idCounter.toString(36);
+  }
+
+  #refuseIfStale(area: Area, path: string, isStale: () => boolean): void {
+    if (area.answersWhenStale?.(path) === true || !isStale()) return;
+    throw new SignalboxError("node_stale", { headers: STALE_HEADERS });
   }
 
   #areaOf(path: string): Area | undefined {

@@ -37,6 +37,8 @@ export interface FrontOptions {
   /** Null: one address for everything. */
   readonly adminAddress: ListenAddress | null;
   readonly limits: ListenerLimits;
+  /** True while what is in memory is too old to answer with; null if it never is. */
+  readonly isStale: (() => boolean) | null;
   readonly metrics: HttpMetrics;
   readonly logger: Logger;
 }
@@ -51,6 +53,8 @@ export interface Front {
   readonly isExposed: boolean;
   /** True if other machines can reach the address of the dashboard and the management interface. */
   readonly isAdminExposed: boolean;
+  /** Still accepts connections and requests; each response closes its connection, so that clients reconnect elsewhere. */
+  retire(): void;
   /** Stops accepting connections; running requests continue. */
   drain(): void;
   /** Waits for running requests, at most `graceMs`, then closes the remaining connections. */
@@ -66,7 +70,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     address: ListenAddress,
     fallback: FallbackArea | null,
   ): Promise<BoundAddress> => {
-    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback);
+    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.isStale);
     const listener = new Listener(dispatcher, options.limits);
     const bound = await listener.listen(address.host, address.port);
     listeners.push(listener);
@@ -92,6 +96,9 @@ export async function openFront(options: FrontOptions): Promise<Front> {
       adminPort: (admin ?? bound).port,
       isExposed: !isLoopback(bound),
       isAdminExposed: !isLoopback(admin ?? bound),
+      retire: () => {
+        for (const listener of listeners) listener.retire();
+      },
       drain,
       close,
     };

@@ -26,6 +26,9 @@ export interface ManagementOptions {
   readonly maxBodyBytes: number;
 }
 
+/** The state of the node and of the cluster, for operators. */
+const STATUS_PATH = /^(\/client\/v4)?\/cluster(\/|$)/;
+
 export function createManagement(options: ManagementOptions): Area {
   const tree = new RouteTree();
   for (const route of options.routes) {
@@ -37,6 +40,7 @@ export function createManagement(options: ManagementOptions): Area {
     name: "management",
     segments: [...new Set(options.routes.map((route) => route.path.split("/")[1] ?? "")), "client"],
     dialect: "envelope",
+    answersWhenStale: (path) => STATUS_PATH.test(path),
     handle: (request, response, context) => management.serve(request, response, context),
   };
 }

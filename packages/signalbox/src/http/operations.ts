@@ -31,6 +31,7 @@ export function createHealth(problems: () => readonly string[]): Area {
     name: "operations",
     segments: ["healthz", "readyz", ""],
     dialect: "envelope",
+    answersWhenStale: () => true,
     handle(request, response, context) {
       requireGet(request);
       if (context.path === "/" && request.method === "HEAD") {
@@ -50,6 +51,7 @@ export function createOperations(options: OperationsOptions): Area {
     name: "operations",
     segments: ["healthz", "readyz", "metrics", "openapi.json"],
     dialect: "envelope",
+    answersWhenStale: () => true,
     handle(request, response, context) {
       requireGet(request);
       switch (context.path) {

@@ -3,17 +3,21 @@
  * detects a server that does not respond.
  *
  *   held ──connection lost──► lost ──reconnected, row alive──► held
- *                               └────row dead or gone────► joins again with a new incarnation (cluster), or `onReplaced` (alone, final)
+ *                               ├────row dead────► joins again with a new incarnation (cluster), or `onReplaced` (alone, final)
+ *                               └────the server lost acknowledged commits────► `onLostCommits`, joins again with a new incarnation
  *
  * Invariants:
  * 1. A heartbeat is the only sign of life, and only PostgreSQL's clock measures its age. A row that was declared dead is never revived.
  * 2. A node without a cluster secret is alone: it does not join while another node is alive, and no other node joins while it is alive.
- * 3. `lastBeatAt` is the time at which the last acknowledged heartbeat was *sent*, by the monotonic clock of this process: until
+ * 3. `heartbeats.lastAt` is the time at which the last acknowledged heartbeat was *sent*, by the monotonic clock of this process: until
  *    `DEAD_AFTER_MS` later no other node has declared this one dead.
- * 4. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
+ * 4. After each reconnect the server is asked for the last acknowledged heartbeat and writes of this incarnation: a server that does not have
+ *    them has lost acknowledged commits. That happens if an asynchronous standby replaces the primary, or without `fsync`.
+ * 5. A node whose version cannot use the schema does not join, and leaves when the schema changes.
+ * 6. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
@@ -24,30 +28,38 @@ import {
   type Member,
   type NodeDescription,
   type NodeState,
+  readStored,
   reserveIncarnation,
+  retire,
+  type StoredNode,
 } from "./node-table.ts";
-import { OpenSockets } from "./open-sockets.ts";
-import { isUnavailable } from "./postgres-failure.ts";
+import { Heartbeats } from "./heartbeats.ts";
+import { NodeConnections } from "./node-connections.ts";
+import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
 import type { Servers } from "./servers.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
 /** Held exclusively by versions that allowed one process only. */
 const EARLIER_OWNER_LOCK = 0x5347_0002;
-const CONNECT_TIMEOUT_MS = 5000;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
 const MAX_MISSED_HEARTBEATS = 10;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
-const QUERY_TIMEOUT_MS = 10_000;
-/** Time limit for closing the connection. */
-const END_TIMEOUT_MS = 2000;
+/** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
+const ROW_LIFE_MS = 86_400_000;
 
 export interface NodeIdentity {
   readonly inc: string;
   /** Different for every database. */
   readonly cluster: string;
+}
+
+/** Acknowledged commits of this node that the server does not have any more: at least so many. */
+export interface LostCommits {
+  readonly writes: number;
+  readonly heartbeats: number;
 }
 
 export interface NodeSessionOptions {
@@ -61,6 +73,12 @@ export interface NodeSessionOptions {
   readonly onRejoined: (identity: NodeIdentity) => void;
   /** A node that runs alone was replaced by another process. Final. */
   readonly onReplaced: (error: Error) => void;
+  /** The server has lost commits that it had acknowledged. This node then joins again, as after it was declared dead. */
+  readonly onLostCommits: (lost: LostCommits) => void;
+  /** How many acknowledged writes are missing from the marks that the server has. */
+  readonly countLostWrites: (marks: ReadonlyMap<number, string>) => number;
+  /** The session has another server, or the same one after a restart: other connections may lead to a server that is the primary no more. */
+  readonly onOtherServer: () => void;
   /** The server does not respond: other connections should not wait for it. */
   readonly onUnresponsive: () => void;
   /** Called once if the server cannot be reached at the start, before the wait. */
@@ -72,17 +90,21 @@ export interface NodeSessionOptions {
 export class NodeSession {
   readonly #options: NodeSessionOptions;
   readonly #closing = new AbortController();
-  readonly #sockets = new OpenSockets();
+  readonly #connections: NodeConnections;
   #client: Client | null = null;
   #timer: NodeJS.Timeout | undefined;
   #identity: NodeIdentity = { inc: "", cluster: "" };
   #state: NodeState = "up";
-  #lastBeatAt = -Infinity;
+  readonly #heartbeats: Heartbeats;
+  #serverStart = "";
+  #isLossReported = false;
   #isBeating = false;
   #regaining: Promise<void> = Promise.resolve();
 
   private constructor(options: NodeSessionOptions) {
     this.#options = options;
+    this.#connections = new NodeConnections(options.servers);
+    this.#heartbeats = new Heartbeats(options.node.schema);
   }
 
   /** Joins. Waits for a server that cannot be reached. */
@@ -117,8 +139,9 @@ export class NodeSession {
     return this.#client !== null;
   }
 
-  get lastBeatAt(): number {
-    return this.#lastBeatAt;
+  /** What the heartbeats have told. */
+  get heartbeats(): Heartbeats {
+    return this.#heartbeats;
   }
 
   /** Announces that this node takes no new work. Resolves when the database has it. */
@@ -141,11 +164,11 @@ export class NodeSession {
     if (client === null) return;
     // A node that cannot remove its row is declared dead by the others.
     await leave(client, this.#identity.inc).catch(() => undefined);
-    await this.#end(client);
+    await this.#connections.end(client);
   }
 
   async #joinAnew(): Promise<Client> {
-    const client = await this.#connect();
+    const client = await this.#connections.open();
     try {
       const { rows } = await client.query<{ free: boolean }>(
         "SELECT pg_try_advisory_lock_shared($1) AS free",
@@ -154,12 +177,18 @@ export class NodeSession {
       if (rows[0]?.free !== true)
         throw new JoinRefusal("the PostgreSQL database is in use by an earlier version of Signalbox");
       const identity = await reserveIncarnation(client);
+      const { serverStart, neededSchema } = await readStored(client, identity.inc);
+      this.#heartbeats.recordSchema(neededSchema);
+      if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const address = await this.#options.openAddress(identity);
       await joinAs(client, identity.inc, this.#options.node, address, MARK_COUNT);
+      this.#serverStart = serverStart;
       this.#identity = identity;
+      this.#heartbeats.restart();
+      this.#isLossReported = false;
       return client;
     } catch (error) {
-      await this.#end(client);
+      await this.#connections.end(client);
       throw error;
     }
   }
@@ -173,14 +202,13 @@ export class NodeSession {
     const tick = () => {
       if (!this.#isBeating) {
         missed = 0;
-        // A broken connection emits events; any other error counts as a missed heartbeat.
-        this.#beat(client).catch(() => undefined);
+        this.#beat(client).catch((error: unknown) => this.#onFailedBeat(client, error));
         return;
       }
       missed += 1;
       if (missed < MAX_MISSED_HEARTBEATS) return;
       this.#options.onUnresponsive();
-      this.#sockets.destroyAll();
+      this.#connections.destroyAll();
     };
     this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
     this.#isBeating = false;
@@ -189,16 +217,36 @@ export class NodeSession {
 
   async #beat(client: Client): Promise<void> {
     this.#isBeating = true;
-    const sentAt = performance.now();
-    const members = await beat(client, this.#identity.inc, this.#state);
+    const sent = { at: performance.now(), time: Date.now() };
+    const answer = await beat(client, this.#identity.inc, this.#state);
     if (this.#client !== client) return;
     this.#isBeating = false;
-    if (members === null) {
+    if (answer !== null) this.#heartbeats.record(answer, sent);
+    if (answer === null || !this.#heartbeats.isSchemaUnderstood) {
       this.#lose(client);
       return;
     }
-    this.#lastBeatAt = sentAt;
-    this.#options.onMembers(members);
+    this.#options.onMembers(answer.members);
+  }
+
+  /** A broken connection emits events. */
+  #onFailedBeat(client: Client, error: unknown): void {
+    if (this.#client !== client) return;
+    if (!hasNoRoom(error)) {
+      // Without an answer, the timer decides.
+      if (!isTimeout(error)) this.#lose(client);
+      return;
+    }
+    // A server without disk space cannot store the heartbeat, but no node can change anything either.
+    const sentAt = performance.now();
+    void client
+      .query("SELECT 1")
+      .then(() => {
+        if (this.#client !== client) return;
+        this.#isBeating = false;
+        this.#heartbeats.recordRead(sentAt);
+      })
+      .catch(() => undefined);
   }
 
   #lose(client: Client): void {
@@ -210,7 +258,7 @@ export class NodeSession {
   }
 
   async #regain(lost: Client): Promise<void> {
-    await this.#end(lost);
+    await this.#connections.end(lost);
     const { signal } = this.#closing;
     for (let attempt = 1; !signal.aborted; attempt++) {
       if (await this.#tryToRegain()) return;
@@ -223,69 +271,85 @@ export class NodeSession {
   async #tryToRegain(): Promise<boolean> {
     let client: Client | undefined;
     try {
-      client = await this.#connect();
-      const sentAt = performance.now();
-      const members = await beat(client, this.#identity.inc, this.#state);
-      if (members !== null) {
-        this.#lastBeatAt = sentAt;
-        this.#hold(client);
+      client = await this.#connections.open();
+      const stored = await readStored(client, this.#identity.inc);
+      this.#heartbeats.recordSchema(stored.neededSchema);
+      if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
+      const isLost = this.#reportLoss(stored);
+      if (isLost) await retire(client, this.#identity.inc);
+      if (isLost || !(await this.#isAlive(client))) {
+        await this.#connections.end(client);
+        client = undefined;
+        await this.#rejoin(isLost);
         return true;
       }
-      await this.#end(client);
-      client = undefined;
-      return await this.#rejoin();
+      if (stored.serverStart !== this.#serverStart) {
+        this.#serverStart = stored.serverStart;
+        this.#options.onOtherServer();
+      }
+      this.#hold(client);
+      return true;
     } catch {
       // The server is still unavailable; `/readyz` reports it.
-      if (client !== undefined) await this.#end(client);
+      if (client !== undefined) await this.#connections.end(client);
       return false;
     }
   }
 
-  async #rejoin(): Promise<boolean> {
-    const { node, onReplaced, onRejoined } = this.#options;
-    if (node.secretCheck === null) {
-      this.#closing.abort();
-      onReplaced(
-        new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
-      );
+  async #isAlive(client: Client): Promise<boolean> {
+    const sent = { at: performance.now(), time: Date.now() };
+    try {
+      const answer = await beat(client, this.#identity.inc, this.#state);
+      if (answer === null) return false;
+      this.#heartbeats.record(answer, sent);
+      return true;
+    } catch (error) {
+      if (!hasNoRoom(error)) throw error;
       return true;
     }
-    this.#hold(await this.#joinAnew());
-    onRejoined(this.#identity);
+  }
+
+  #reportLoss({ beats, marks }: StoredNode): boolean {
+    const { lastAt, count } = this.#heartbeats;
+    const isRowExpired = beats === null && performance.now() - lastAt > ROW_LIFE_MS;
+    if (isRowExpired) return false;
+    const lost = {
+      writes: this.#options.countLostWrites(marks),
+      heartbeats: Math.max(0, count - (beats ?? 0)),
+    };
+    if (beats !== null && lost.writes === 0 && lost.heartbeats === 0) return false;
+    if (!this.#isLossReported) this.#options.onLostCommits(lost);
+    this.#isLossReported = true;
     return true;
   }
 
-  async #connect(): Promise<Client> {
-    const client = new Client({
-      connectionString: this.#options.servers.current,
-      application_name: "signalbox node",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
-      keepAlive: true,
-      stream: this.#sockets.create,
-      options: "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
-    });
-    // Without a listener an error would be an uncaught exception. The running query reports it.
-    client.on("error", () => undefined);
-    await client.connect();
-    if (this.#options.servers.count > 1) await requirePrimary(client);
-    return client;
+  async #rejoin(isAfterLoss: boolean): Promise<void> {
+    const { node, onRejoined } = this.#options;
+    if (node.secretCheck === null && !isAfterLoss) {
+      this.#beReplaced();
+      return;
+    }
+    try {
+      this.#hold(await this.#joinAnew());
+    } catch (error) {
+      if (node.secretCheck !== null || !(error instanceof JoinRefusal)) throw error;
+      this.#beReplaced();
+      return;
+    }
+    onRejoined(this.#identity);
   }
 
-  async #end(client: Client): Promise<void> {
-    const timer = setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS);
-    // The connection was already broken; the server ends the session.
-    await client.end().catch(() => undefined);
-    clearTimeout(timer);
+  #beReplaced(): void {
+    this.#closing.abort();
+    this.#options.onReplaced(
+      new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
+    );
   }
 }
 
-/** A standby accepts connections but no writes. */
-async function requirePrimary(client: Client): Promise<void> {
-  const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
-  if (rows[0]?.transaction_read_only === "off") return;
-  await client.end();
-  throw Object.assign(new Error("the server is a standby"), { code: "25006" });
+/** The driver's own limit of a query. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && /timeout/.test(error.message);
 }
 
 function reason(error: unknown): string {

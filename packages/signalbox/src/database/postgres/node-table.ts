@@ -4,6 +4,7 @@
  * The tables exist before the migrations, because nodes join first: a migration runs once, by one member.
  */
 import type { Client } from "pg";
+import { CREATE_COMPATIBILITY } from "../schema-compatibility.ts";
 
 export type NodeState = "up" | "draining";
 
@@ -24,6 +25,8 @@ export interface Member {
 export interface NodeDescription {
   readonly name: string;
   readonly version: string;
+  /** The newest migration that the node knows. */
+  readonly schema: number;
   /** Derived from the cluster's secret; null for a node that runs alone. */
   readonly secretCheck: string | null;
   /** The secrets that all nodes must share. */
@@ -34,6 +37,18 @@ export interface NodeDescription {
 export interface SharedCheck {
   readonly variable: string;
   readonly ids: readonly string[];
+}
+
+/** What an acknowledged heartbeat returns. */
+export interface Beat {
+  /** All living nodes. */
+  readonly members: readonly Member[];
+  /** Acknowledged heartbeats of this incarnation, this one included. */
+  readonly count: number;
+  /** The clock of PostgreSQL. */
+  readonly now: number;
+  /** The migration that a version must know to use the database. */
+  readonly neededSchema: number;
 }
 
 /** A node whose last heartbeat is older may be declared dead by any other node. */
@@ -49,14 +64,18 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   INSERT INTO signalbox_cluster (id, cluster) VALUES (1, gen_random_uuid()::text) ON CONFLICT (id) DO NOTHING;
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
-     secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL) WITH (fillfactor = 20);
+     schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
+     beats BIGINT NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
+  ${CREATE_COMPATIBILITY};
   DELETE FROM signalbox_node_write WHERE inc IN
     (SELECT inc FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day');
   DELETE FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day'`;
 
+const UNDEFINED_TABLE = "42P01";
 const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
+const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
 
 /** Why a node may not join. */
@@ -64,9 +83,13 @@ export class JoinRefusal extends Error {
   override readonly name = "JoinRefusal";
 }
 
+async function createTables(client: Client): Promise<void> {
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
+}
+
 /** Creates the tables, and reserves an incarnation. */
 export async function reserveIncarnation(client: Client): Promise<{ inc: string; cluster: string }> {
-  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
+  await createTables(client);
   const { rows } = await client.query<{ inc: string; cluster: string }>(
     "SELECT nextval('signalbox_node_inc_seq')::text AS inc, (SELECT cluster FROM signalbox_cluster) AS cluster",
   );
@@ -89,14 +112,15 @@ export async function joinAs(
     await refuseStranger(client, node);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
-      `INSERT INTO signalbox_node (inc, name, host, port, version, state, secret_check, shared, joined_at, hb)
-       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, clock_timestamp(), clock_timestamp())`,
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, joined_at, hb, beats)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, clock_timestamp(), clock_timestamp(), 0)`,
       [
         inc,
         node.name,
         address.host,
         address.port,
         node.version,
+        node.schema,
         node.secretCheck,
         JSON.stringify(node.shared),
       ],
@@ -177,17 +201,21 @@ export function beginWrite(inc: string, mark: string, scopeLock: number | null):
 }
 
 /**
- * Renews the node's heartbeat; returns all living nodes, or null if this node was declared dead. Null is final for the incarnation: a dead row is
- * never revived.
+ * Renews the node's heartbeat; returns null if this node was declared dead. Null is final for the incarnation: a dead row is never revived.
  */
-export async function beat(client: Client, inc: string, state: NodeState): Promise<Member[] | null> {
-  const { rows } = await client.query<Member & { own: boolean }>({
+export async function beat(client: Client, inc: string, state: NodeState): Promise<Beat | null> {
+  const { rows } = await client.query<Member & BeatColumns>({
     name: "beat",
-    text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2 WHERE inc = $1 AND state <> 'dead' RETURNING inc)
-      SELECT ${MEMBER}, EXISTS (SELECT 1 FROM beat) AS own FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
+    text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
+        WHERE inc = $1 AND state <> 'dead' RETURNING beats)
+      SELECT ${MEMBER}, (SELECT beats FROM beat)::float8 AS count, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
+        (${NEEDED_SCHEMA})::float8 AS "neededSchema"
+      FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
     values: [inc, state],
   });
-  if (rows[0]?.own !== true) return null;
+  const [first] = rows;
+  if (first === undefined || first.count === null) return null;
+  const { count, now, neededSchema } = first;
   const late = rows.filter((row) => row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
   if (late.length > 0) {
     await declareDead(
@@ -195,9 +223,31 @@ export async function beat(client: Client, inc: string, state: NodeState): Promi
       late.map((row) => row.inc),
     );
   }
-  return rows
-    .filter((row) => !late.includes(row))
-    .map(({ own: _, ...member }) => (member.inc === inc ? { ...member, state, ageMs: 0 } : member));
+  const members = rows.filter((row) => !late.includes(row)).map((row) => toMember(row, inc, state));
+  return { members, count, now, neededSchema };
+}
+
+interface BeatColumns {
+  /** Null if the row of this node is dead or gone. */
+  readonly count: number | null;
+  readonly now: number;
+  readonly neededSchema: number;
+}
+
+/** The query sees the rows as they were before its own update. */
+function toMember(row: Member, own: string, state: NodeState): Member {
+  const { inc, name, host, port, version, joinedAt } = row;
+  const isOwn = inc === own;
+  return {
+    inc,
+    name,
+    host,
+    port,
+    version,
+    joinedAt,
+    state: isOwn ? state : row.state,
+    ageMs: isOwn ? 0 : row.ageMs,
+  };
 }
 
 export async function leave(client: Client, inc: string): Promise<void> {
@@ -205,6 +255,48 @@ export async function leave(client: Client, inc: string): Promise<void> {
     "WITH left_node AS (DELETE FROM signalbox_node WHERE inc = $1 RETURNING inc) DELETE FROM signalbox_node_write WHERE inc IN (SELECT inc FROM left_node)",
     [inc],
   );
+}
+
+/** What the server has of an incarnation; `beats` is null if it has no row of it. */
+export interface StoredNode {
+  readonly beats: number | null;
+  /** By slot. */
+  readonly marks: ReadonlyMap<number, string>;
+  /** Changes with each start of a server, and is different for each server. */
+  readonly serverStart: string;
+  /** The migration that a version must know to use the database. */
+  readonly neededSchema: number;
+}
+
+/** A server that has lost even the tables gets new ones. */
+export async function readStored(client: Client, inc: string): Promise<StoredNode> {
+  try {
+    return await readRows(client, inc);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNDEFINED_TABLE) throw error;
+    await createTables(client);
+    return readRows(client, inc);
+  }
+}
+
+async function readRows(client: Client, inc: string): Promise<StoredNode> {
+  const { rows: nodes } = await client.query<Omit<StoredNode, "marks">>(
+    `SELECT (SELECT beats FROM signalbox_node WHERE inc = $1)::float8 AS beats, pg_postmaster_start_time()::text AS "serverStart",
+       (${NEEDED_SCHEMA})::float8 AS "neededSchema"`,
+    [inc],
+  );
+  const { rows } = await client.query<{ slot: number; mark: string }>(
+    "SELECT slot, mark FROM signalbox_node_write WHERE inc = $1",
+    [inc],
+  );
+  const [node] = nodes;
+  if (node === undefined) throw new Error("PostgreSQL returned no row");
+  return { ...node, marks: new Map(rows.map(({ slot, mark }) => [slot, mark])) };
+}
+
+/** For an incarnation that is replaced by another one of the same process. */
+export async function retire(client: Client, inc: string): Promise<void> {
+  await client.query("UPDATE signalbox_node SET state = 'dead' WHERE inc = $1", [inc]);
 }
 
 /** Advisory locks have 32-bit keys; two incarnations 2^31 starts apart may share one. */

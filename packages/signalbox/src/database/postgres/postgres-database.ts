@@ -7,29 +7,29 @@
  *    Every write transaction checks in the server that this node was not declared dead.
  * 2. A commit returns after the server has flushed its WAL (`synchronous_commit` is on in all sessions).
  * 3. Only operations without effect are retried: reads, and the start of a transaction. A transaction that fails before COMMIT has no effect. If
- *    the connection breaks during COMMIT, the server is queried for the outcome (`write-marks.ts`). `write_outcome_unknown` is thrown only if
- *    the server does not respond in time.
+ *    the connection breaks during COMMIT, the server is queried for the outcome (`commits.ts`). `write_outcome_unknown` is thrown only if the
+ *    server does not respond in time.
+ * 4. Nothing is read or written without a session: it knows which server is the primary.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { SignalboxError } from "@signalbox/protocol";
 import type { Pool, PoolClient, QueryResult } from "pg";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
-import { NodeSession, type NodeIdentity } from "./node-session.ts";
+import { readDurability, type ServerSetting } from "./durability.ts";
+import { Commits } from "./commits.ts";
+import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
 import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
 import { Servers } from "./servers.ts";
-import { isServerError, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
-import { asQueryable, createPool, rollBack } from "./postgres-pool.ts";
+import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
+import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
-import { readOutcome, writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
+import { writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
 
 /** How long reads and writes wait for an unavailable server: a restart causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
-/** How long a writer waits for the outcome of its commit. */
-const MAX_OUTCOME_WAIT_MS = 10_000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
@@ -58,7 +58,13 @@ export interface PostgresDatabaseOptions {
   /** Shown to operators. */
   readonly nodeName?: string;
   readonly version?: string;
+  /** The newest migration that this version knows. Default: no limit. */
+  readonly schema?: number;
   readonly cluster?: ClusterOptions;
+  /** The server has lost commits that it had acknowledged. */
+  readonly onLostCommits?: (lost: LostCommits) => void;
+  /** What is in memory may differ from the database, and must be read again. Default: the process ends. */
+  readonly onOutOfDate?: () => void;
   readonly maxWaitMs?: number;
   readonly maxOutcomeWaitMs?: number;
   readonly maxStatementMs?: number;
@@ -88,9 +94,9 @@ export class PostgresDatabase implements Database {
   readonly #sockets: OpenSockets;
   readonly #session: NodeSession;
   readonly #isCluster: boolean;
-  readonly #onLost: (error: Error) => void;
+  readonly #onOutOfDate: () => void;
+  readonly #commits: Commits;
   readonly #maxWaitMs: number;
-  readonly #maxOutcomeWaitMs: number;
   #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
@@ -114,6 +120,7 @@ export class PostgresDatabase implements Database {
       node: {
         name: options.nodeName ?? "",
         version: options.version ?? "",
+        schema: options.schema ?? Number.MAX_SAFE_INTEGER,
         secretCheck: cluster?.secretCheck ?? null,
         shared: cluster?.shared ?? [],
       },
@@ -122,8 +129,12 @@ export class PostgresDatabase implements Database {
       onRejoined: (identity) => {
         database?.useIncarnation(identity);
         cluster?.onRejoined(identity);
+        if (cluster === undefined) database?.reportOutOfDate();
       },
       onReplaced: onLost,
+      onLostCommits: (lost) => options.onLostCommits?.(lost),
+      countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
+      onOtherServer: () => sockets.destroyAll(),
       onUnresponsive: () => sockets.destroyAll(),
       onWait,
       startWaitMs,
@@ -139,15 +150,25 @@ export class PostgresDatabase implements Database {
     this.#sockets = parts.sockets;
     this.#session = parts.session;
     this.#isCluster = options.cluster !== undefined;
-    this.#onLost = parts.onLost;
+    this.#onOutOfDate = options.onOutOfDate ?? (() => parts.onLost(new OutOfDateError()));
+    this.#commits = new Commits({
+      pool: parts.pool,
+      maxOutcomeWaitMs: options.maxOutcomeWaitMs,
+      onOutOfDate: this.#onOutOfDate,
+      isClosed: () => this.#closed !== null,
+    });
     this.#marks = new WriteMarks(parts.session.identity.inc);
     this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
-    this.#maxOutcomeWaitMs = options.maxOutcomeWaitMs ?? MAX_OUTCOME_WAIT_MS;
   }
 
   /** The membership of this process. */
   get session(): NodeSession {
     return this.#session;
+  }
+
+  /** Settings of the server on which the durability of writes depends. */
+  readDurability(): Promise<ServerSetting[]> {
+    return readDurability(this.#pool);
   }
 
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
@@ -160,8 +181,16 @@ export class PostgresDatabase implements Database {
     return this.#isCluster;
   }
 
+  private reportOutOfDate(): void {
+    this.#onOutOfDate();
+  }
+
+  private countLostWrites(marks: ReadonlyMap<number, string>): number {
+    return this.#marks.countLost(marks);
+  }
+
   get problem(): string | null {
-    return this.#session.isHeld ? this.#problem : "PostgreSQL cannot be reached";
+    return this.#problem ?? this.#session.heartbeats.problem;
   }
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {
@@ -187,7 +216,8 @@ export class PostgresDatabase implements Database {
     try {
       await previous;
       const lock = this.#isCluster && !isConcurrent ? scopeLock(scope) : null;
-      return await this.#runTransaction((client) => work(asQueryable(client, mayTakeLong)), lock, deadline);
+      const begun = await this.#begin(deadline, lock, mayTakeLong);
+      return await this.#runBegun(begun, (client) => work(asQueryable(client, mayTakeLong)));
     } finally {
       if (this.#scopes.get(scope) === end.promise) this.#scopes.delete(scope);
       end.resolve();
@@ -206,28 +236,7 @@ export class PostgresDatabase implements Database {
     await this.#pool.end();
   }
 
-  async #runTransaction<T>(
-    work: (client: PoolClient) => Promise<T>,
-    lock: number | null,
-    deadline: number,
-  ): Promise<T> {
-    const { client, marks, mark } = await this.#begin(deadline, lock);
-    try {
-      const result = await this.#runBegun(work, client, mark);
-      marks.release(mark);
-      return result;
-    } catch (error) {
-      // If the outcome is unknown, `#settle` still needs the mark.
-      if (!(error instanceof SignalboxError && error.id === "write_outcome_unknown")) marks.release(mark);
-      throw error;
-    }
-  }
-
-  async #runBegun<T>(
-    work: (client: PoolClient) => Promise<T>,
-    client: PoolClient,
-    mark: WriteMark,
-  ): Promise<T> {
+  async #runBegun<T>({ client, marks, mark }: Begun, work: (client: PoolClient) => Promise<T>): Promise<T> {
     let result: T;
     try {
       result = await work(client);
@@ -235,20 +244,25 @@ export class PostgresDatabase implements Database {
       // A server that did not respond would not respond to ROLLBACK either.
       if (isUnavailable(error)) client.release(true);
       else await rollBack(client);
+      marks.release(mark);
       throw this.#fail(error);
     }
-    await this.#commit(client, mark);
+    try {
+      await this.#commits.commit(client, marks, mark);
+    } catch (error) {
+      throw this.#fail(error);
+    }
     if (this.#problem !== null) this.#recover();
     return result;
   }
 
-  async #begin(deadline: number, lock: number | null): Promise<Begun> {
+  async #begin(deadline: number, lock: number | null, mayTakeLong: boolean): Promise<Begun> {
     for (let attempt = 1; ; attempt++) {
       // The deadline includes the wait for earlier transactions: if the server is unavailable, all waiting transactions fail together.
       const isLast = performance.now() >= deadline;
-      if (isLast && this.problem !== null) throw this.#fail(new NodeSessionError());
+      if (isLast && this.#problem !== null) throw this.#fail(new NodeSessionError());
       try {
-        if (this.#session.isHeld) return await this.#tryToBegin(lock);
+        if (this.#session.isHeld) return await this.#tryToBegin(lock, mayTakeLong);
         if (isLast) throw new NodeSessionError();
       } catch (error) {
         if (isLast || !isUnavailable(error)) throw this.#fail(error);
@@ -257,7 +271,7 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #tryToBegin(lock: number | null): Promise<Begun> {
+  async #tryToBegin(lock: number | null, mayTakeLong: boolean): Promise<Begun> {
     // Of the present incarnation: a node that was declared dead has joined again meanwhile.
     const marks = this.#marks;
     const mark = marks.take();
@@ -266,8 +280,9 @@ export class PostgresDatabase implements Database {
     try {
       client = await this.#pool.connect();
       // The driver returns one result per statement of the text.
+      const text = beginWrite(mark.inc, writeMark(mark), lock);
       const results = (await client.query(
-        beginWrite(mark.inc, writeMark(mark), lock),
+        mayTakeLong ? withoutLimit({ text }) : text,
       )) as unknown as QueryResult[];
       if (results.at(-1)?.rowCount !== 1) {
         this.#session.reportDead();
@@ -282,54 +297,12 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #commit(client: PoolClient, mark: WriteMark): Promise<void> {
-    try {
-      const { command } = await client.query("COMMIT");
-      client.release();
-      // The server rolls back if an earlier statement failed and the callback ignored the error.
-      if (command === "ROLLBACK") throw new RolledBackError();
-    } catch (error) {
-      if (error instanceof RolledBackError) throw error;
-      if (isServerError(error)) {
-        await rollBack(client);
-        throw this.#fail(error);
-      }
-      client.release(true);
-      if (!(await this.#hasCommitted(mark))) throw this.#fail(error);
-    }
-  }
-
-  /** Throws `write_outcome_unknown` if the server does not report the outcome in time. */
-  async #hasCommitted(mark: WriteMark): Promise<boolean> {
-    const deadline = performance.now() + this.#maxOutcomeWaitMs;
-    for (let attempt = 1; performance.now() < deadline; attempt++) {
-      const outcome = await readOutcome(this.#pool, mark);
-      if (outcome !== "pending") return outcome === "committed";
-      await sleep(fullJitterDelay(attempt, RETRY));
-    }
-    this.#settle(mark).catch((error: unknown) => this.#onLost(error as Error));
-    throw new SignalboxError("write_outcome_unknown");
-  }
-
-  /** Waits for the outcome. Throws if the write was committed: the data in memory does not include it, so the process must be restarted. */
-  async #settle(mark: WriteMark): Promise<void> {
-    let outcome = await readOutcome(this.#pool, mark);
-    while (outcome === "pending" && this.#closed === null) {
-      await sleep(PROBE_MS, undefined, { ref: false });
-      outcome = await readOutcome(this.#pool, mark);
-    }
-    if (mark.inc === this.#session.identity.inc) this.#marks.release(mark);
-    if (outcome === "committed" && this.#closed === null)
-      throw new Error(
-        "a write with unknown outcome was committed after its caller received an error; the data in memory is out of date",
-      );
-  }
-
   async #read(query: SqlQuery): Promise<QueryResult> {
     const statement = toStatement(query);
     const deadline = performance.now() + this.#maxWaitMs;
     for (let attempt = 1; ; attempt++) {
       try {
+        if (!this.#session.isHeld) throw new NodeSessionError();
         return await this.#pool.query(statement);
       } catch (error) {
         if (!isUnavailable(error) || performance.now() >= deadline) throw this.#fail(error);
@@ -369,9 +342,11 @@ class NodeSessionError extends Error {
   }
 }
 
-class RolledBackError extends Error {
+class OutOfDateError extends Error {
   constructor() {
-    super("the transaction was rolled back because one of its statements failed");
+    super(
+      "a write with unknown outcome was committed after its caller received an error; the data in memory is out of date",
+    );
   }
 }
 

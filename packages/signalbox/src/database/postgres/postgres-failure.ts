@@ -33,6 +33,12 @@ export function isUnavailable(error: unknown): error is Error {
   return CODES.has(code) || CLASSES.some((prefix) => code.length === 5 && code.startsWith(prefix));
 }
 
+/** The server responds, but has no disk space, memory or connection for the statement. */
+export function hasNoRoom(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" && code.length === 5 && code.startsWith("53");
+}
+
 /** True if the server responded to COMMIT with severity ERROR: the transaction was rolled back. After FATAL the outcome is unknown. */
 export function isServerError(error: unknown): boolean {
   return (error as { readonly severity?: unknown }).severity === "ERROR";

@@ -51,12 +51,15 @@ export async function rollBack(client: PoolClient): Promise<void> {
   }
 }
 
+/** The driver accepts a time limit per statement, which is missing from its types. */
+export function withoutLimit<T extends object>(statement: T): T {
+  return { ...statement, query_timeout: NO_LIMIT_MS };
+}
+
 export function asQueryable(client: PoolClient, mayTakeLong: boolean): Queryable {
   const query = (text: SqlQuery): Promise<QueryResult> => {
     const statement = toStatement(text);
-    // The driver accepts a timeout per statement, which is missing from its types.
-    const unlimited = { ...statement, query_timeout: NO_LIMIT_MS };
-    return client.query(mayTakeLong ? unlimited : statement);
+    return client.query(mayTakeLong ? withoutLimit(statement) : statement);
   };
   return {
     all: async <Row>(text: SqlQuery) => (await query(text)).rows as Row[],

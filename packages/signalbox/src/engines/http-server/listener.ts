@@ -2,7 +2,8 @@
  * One TCP listener for HTTP/1.1. It enforces the limits that protect every area (header size and time, body time, idle time, connections,
  * pipelined requests) and stops without truncating responses.
  *
- * Life cycle: created → listening → draining → closed.
+ * Life cycle: created → listening (→ retired) → draining → closed.
+ *   listening → retired: `retire()`; connections and requests are accepted, and responses carry `connection: close`.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
  * See docs/decisions/0098.
@@ -111,6 +112,11 @@ export class Listener {
         resolve({ host, address: bound.address, port: bound.port });
       });
     });
+  }
+
+  /** Still accepts connections and requests; each response closes its connection. */
+  retire(): void {
+    this.#state.isDraining = true;
   }
 
   /** Stops accepting connections; running requests continue. */

@@ -155,7 +155,10 @@ function requireProof(
   }
 }
 
-function unsigned({ proof: _, ...hello }: ListenerHello): Buffer {
+/** With all fields, also those that only a later version knows. */
+function unsigned(received: ListenerHello): Buffer {
+  const hello: Partial<ListenerHello> = { ...received };
+  delete hello.proof;
   return encode(hello);
 }
 

@@ -1,0 +1,61 @@
+/** The nodes of a cluster, and the state of the node that answers. Requires the root token. */
+import type { RequestOptions, Transport } from "./transport.ts";
+
+export interface ClusterNode {
+  readonly id: string;
+  readonly name: string;
+  /** Where other nodes reach it; null for a server that runs alone. */
+  readonly address: string | null;
+  readonly version: string;
+  readonly state: "up" | "draining";
+  /** Time since its last heartbeat. */
+  readonly age_ms: number;
+  readonly joined_at: string;
+  /** The link between the node that answers and this one. */
+  readonly link: "self" | "up" | "down";
+}
+
+export interface ClusterStatus {
+  readonly node: string;
+  readonly mode: "single" | "cluster";
+  readonly database: "sqlite" | "postgres";
+  /** Why the node is not ready; empty if it is. */
+  readonly problems: readonly string[];
+  /** Time since PostgreSQL acknowledged a heartbeat; null with SQLite. */
+  readonly heartbeat_age_ms: number | null;
+  readonly max_stale_ms: number | null;
+  /** True while the node refuses requests, because it has not reached PostgreSQL for `max_stale_ms`. */
+  readonly is_stale: boolean;
+  readonly clock_offset_ms: number | null;
+  /** Commits that PostgreSQL had acknowledged to this node and has lost. */
+  readonly lost_commits: {
+    readonly count: number;
+    readonly writes: number;
+    readonly last_at: string | null;
+  };
+  readonly settings: readonly DatabaseSetting[];
+}
+
+/** A setting of PostgreSQL on which the durability of writes depends. */
+export interface DatabaseSetting {
+  readonly name: string;
+  readonly value: string;
+  readonly is_safe: boolean;
+  readonly note: string | null;
+}
+
+export class ClusterApi {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  status(options: RequestOptions = {}): Promise<ClusterStatus> {
+    return this.#transport.result("GET", "/cluster", options);
+  }
+
+  nodes(options: RequestOptions = {}): Promise<ClusterNode[]> {
+    return this.#transport.result("GET", "/cluster/nodes", options);
+  }
+}

@@ -1,0 +1,135 @@
+/** The management routes of the cluster. They answer without the database: operators need them when it is gone. */
+import { z } from "zod";
+import type { ClusterNode } from "../cluster/index.ts";
+import type { Config } from "../config/index.ts";
+import type { Route } from "../http/route.ts";
+import { defineRoute } from "../http/route.ts";
+import { VERSION } from "../version.ts";
+import type { DatabaseNode } from "./database-node.ts";
+
+export interface ClusterParts {
+  readonly config: Config;
+  /** Null for a process that uses its database alone. */
+  readonly cluster: ClusterNode | null;
+  /** Null with SQLite. */
+  readonly node: DatabaseNode | null;
+  readonly isStopping: () => boolean;
+  readonly problems: () => readonly string[];
+}
+
+const nodeSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  address: z.string().nullable(),
+  version: z.string(),
+  state: z.enum(["up", "draining"]),
+  age_ms: z.int(),
+  joined_at: z.iso.datetime(),
+  link: z.enum(["self", "up", "down"]),
+});
+
+export type ClusterNodeView = z.output<typeof nodeSchema>;
+
+const statusSchema = z.object({
+  node: z.string(),
+  mode: z.enum(["single", "cluster"]),
+  database: z.enum(["sqlite", "postgres"]),
+  problems: z.array(z.string()),
+  heartbeat_age_ms: z.int().nullable(),
+  max_stale_ms: z.int().nullable(),
+  is_stale: z.boolean(),
+  clock_offset_ms: z.int().nullable(),
+  lost_commits: z.object({ count: z.int(), writes: z.int(), last_at: z.iso.datetime().nullable() }),
+  settings: z.array(
+    z.object({ name: z.string(), value: z.string(), is_safe: z.boolean(), note: z.string().nullable() }),
+  ),
+});
+
+export type ClusterStatusView = z.output<typeof statusSchema>;
+
+/** When this process started, for a node that has no row in a database. */
+const STARTED_AT = new Date(Date.now() - performance.now());
+
+export function clusterRoutes(parts: ClusterParts): Route[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/cluster",
+      access: "root",
+      summary: "Get the state of this node and of its database.",
+      result: statusSchema,
+      handler: () => ({ result: toStatus(parts) }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/cluster/nodes",
+      access: "root",
+      summary: "List the nodes of the cluster as this node sees them.",
+      result: z.array(nodeSchema),
+      handler: () => ({ result: listNodes(parts) }),
+    }),
+  ];
+}
+
+function toStatus({ config, cluster, node, problems }: ClusterParts): ClusterStatusView {
+  const heartbeats = node?.session?.heartbeats ?? null;
+  const loss = node?.loss ?? { count: 0, writes: 0, lastAt: null };
+  return {
+    node: config.nodeName,
+    mode: cluster === null ? "single" : "cluster",
+    database: node === null ? "sqlite" : "postgres",
+    problems: [...problems()],
+    heartbeat_age_ms: heartbeats === null ? null : Math.round(heartbeats.ageMs),
+    max_stale_ms: node?.maxStaleMs ?? null,
+    is_stale: node?.isStale === true,
+    clock_offset_ms: heartbeats === null ? null : Math.round(heartbeats.clockOffsetMs),
+    lost_commits: {
+      count: loss.count,
+      writes: loss.writes,
+      last_at: loss.lastAt === null ? null : new Date(loss.lastAt).toISOString(),
+    },
+    settings: (node?.settings ?? []).map(({ name, value, isSafe, note }) => ({
+      name,
+      value,
+      is_safe: isSafe,
+      note,
+    })),
+  };
+}
+
+function listNodes({ config, cluster, node, isStopping }: ClusterParts): ClusterNodeView[] {
+  const session = node?.session ?? null;
+  if (session === null) {
+    const state = isStopping() ? "draining" : "up";
+    const joinedAt = STARTED_AT.toISOString();
+    return [
+      {
+        id: "1",
+        name: config.nodeName,
+        address: null,
+        version: VERSION,
+        state,
+        age_ms: 0,
+        joined_at: joinedAt,
+        link: "self",
+      },
+    ];
+  }
+  const linked = new Set(cluster?.linked);
+  const { members, ageMs } = session.heartbeats;
+  return members.map((member) => ({
+    id: member.inc,
+    name: member.name,
+    address: member.port === 0 ? null : `${bracketed(member.host)}:${member.port}`,
+    version: member.version,
+    state: member.state,
+    // The list is as old as the heartbeat that returned it.
+    age_ms: Math.round(member.ageMs + ageMs),
+    joined_at: new Date(member.joinedAt).toISOString(),
+    link: member.inc === session.identity.inc ? "self" : linked.has(member.inc) ? "up" : "down",
+  }));
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,87 @@
+/**
+ * This process and its PostgreSQL, as operators see them: whether the server answers, what it has lost, and which of its settings are unsafe.
+ *
+ * Invariants:
+ * 1. Nothing here ends the process: a server that restarts, fails over or hangs is waited for.
+ * 2. A loss of acknowledged commits is logged at the highest level and stays visible until the process ends.
+ */
+import { repeat, type Repetition } from "../core/repeat.ts";
+import type { ServerSetting } from "../database/postgres/durability.ts";
+import type { LostCommits } from "../database/postgres/node-session.ts";
+import type { PostgresDatabase } from "../database/postgres/postgres-database.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Settings change rarely, by hand. */
+const SETTINGS_INTERVAL_MS = 3_600_000;
+
+export class DatabaseNode {
+  readonly #logger: Logger;
+  readonly #maxStaleMs: number;
+  #database: PostgresDatabase | null = null;
+  #settings: readonly ServerSetting[] = [];
+  #reading: Repetition | null = null;
+  #losses = 0;
+  #lostWrites = 0;
+  #lastLossAt: number | null = null;
+
+  constructor(logger: Logger, maxStaleMs: number) {
+    this.#logger = logger;
+    this.#maxStaleMs = maxStaleMs;
+  }
+
+  /** Called once, when the database is open. Reports unsafe settings. */
+  async watch(database: PostgresDatabase): Promise<void> {
+    this.#database = database;
+    const read = async () => this.#report(await database.readDurability());
+    const onError = (err: unknown) => this.#logger.warn({ err }, "cannot read the settings of PostgreSQL");
+    await read().catch(onError);
+    this.#reading = repeat(SETTINGS_INTERVAL_MS, read, onError);
+  }
+
+  onLostCommits(lost: LostCommits): void {
+    this.#losses += 1;
+    this.#lostWrites += lost.writes;
+    this.#lastLossAt = Date.now();
+    this.#logger.fatal(
+      lost,
+      "PostgreSQL has lost commits that it had acknowledged: a standby without them became the primary, a backup was restored, or the server crashed without fsync. Compare the old server with the new one; Signalbox continues with what the new one has",
+    );
+  }
+
+  /** What this node has in memory may be too old to answer with. */
+  get isStale(): boolean {
+    return this.#database?.session.heartbeats.isStale(this.#maxStaleMs) === true;
+  }
+
+  get maxStaleMs(): number {
+    return this.#maxStaleMs;
+  }
+
+  get session(): PostgresDatabase["session"] | null {
+    return this.#database?.session ?? null;
+  }
+
+  get settings(): readonly ServerSetting[] {
+    return this.#settings;
+  }
+
+  get loss(): { readonly count: number; readonly writes: number; readonly lastAt: number | null } {
+    return { count: this.#losses, writes: this.#lostWrites, lastAt: this.#lastLossAt };
+  }
+
+  async close(): Promise<void> {
+    await this.#reading?.stop();
+  }
+
+  #report(settings: readonly ServerSetting[]): void {
+    const before = this.#settings;
+    this.#settings = settings;
+    for (const { name, value, isSafe, note } of settings) {
+      const isKnown = before.some((other) => other.name === name && other.value === value);
+      if (isKnown || note === null) continue;
+      const text = `PostgreSQL has ${name} = ${value === "" ? "''" : value}: ${note}`;
+      if (isSafe) this.#logger.info(text);
+      else this.#logger.warn(text);
+    }
+  }
+}
