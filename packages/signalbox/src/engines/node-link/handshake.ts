@@ -157,9 +157,7 @@ function requireProof(
 
 /** With all fields, also those that only a later version knows. */
 function unsigned(received: ListenerHello): Buffer {
-  const hello: Partial<ListenerHello> = { ...received };
-  delete hello.proof;
-  return encode(hello);
+  return encode(Object.fromEntries(Object.entries(received).filter(([name]) => name !== "proof")));
 }
 
 function encode(hello: object): Buffer {
