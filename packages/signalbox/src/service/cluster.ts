@@ -2,6 +2,7 @@
 import { ClusterNode } from "../cluster/index.ts";
 import { type Config, sharedSecrets } from "../config/index.ts";
 import type { ClusterOptions } from "../database/postgres/postgres-database.ts";
+import { LINK_VERSIONS } from "../engines/node-link/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Null if the process uses its database alone. */
@@ -26,6 +27,7 @@ export function membershipOf(cluster: ClusterNode, logger: Logger): ClusterOptio
   return {
     secretCheck: cluster.secretCheck,
     shared: cluster.shared,
+    linkVersions: LINK_VERSIONS,
     openAddress: (identity) => cluster.openAddress(identity),
     onMembers: (members) => cluster.onMembers(members),
     onRejoined: () => {

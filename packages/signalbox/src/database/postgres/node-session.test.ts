@@ -27,16 +27,20 @@ interface TestNode {
   readonly lost: Error[];
 }
 
-async function openNode(
-  name: string,
-  options: { secret?: string | null; url?: string } & PostgresDatabaseOptions = {},
-): Promise<TestNode> {
+interface TestNodeOptions extends PostgresDatabaseOptions {
+  readonly secret?: string | null;
+  readonly url?: string;
+  readonly linkVersions?: { readonly min: number; readonly max: number };
+}
+
+async function openNode(name: string, options: TestNodeOptions = {}): Promise<TestNode> {
   let members: readonly Member[] = [];
   const rejoined: NodeIdentity[] = [];
   const lost: Error[] = [];
-  const { secret = "one", url = server.url, ...rest } = options;
+  const { secret = "one", url = server.url, linkVersions = { min: 1, max: 1 }, ...rest } = options;
   const database = await PostgresDatabase.open(url, (error) => lost.push(error), {
     nodeName: name,
+    version: "1.2.3",
     heartbeatMs: 50,
     maxWaitMs: 2000,
     ...rest,
@@ -46,6 +50,7 @@ async function openNode(
           cluster: {
             secretCheck: secret,
             shared: [],
+            linkVersions,
             openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
             onMembers: (seen) => (members = seen),
             onRejoined: (identity) => rejoined.push(identity),
@@ -109,6 +114,14 @@ it("refuses a second process without a secret, and a node with another secret", 
   await expect(openNode("c", { secret: "two" })).rejects.toThrow(/SIGNALBOX_CLUSTER_SECRET differs/);
 });
 
+it("refuses a node that cannot talk to a running one, and accepts one that speaks both versions", async () => {
+  await openNode("a");
+  await expect(openNode("b", { linkVersions: { min: 2, max: 3 } })).rejects.toThrow(
+    /speaks the link protocol 2 to 3, the running node "a" \(version 1.2.3\) 1 to 1; upgrade through/,
+  );
+  await openNode("c", { linkVersions: { min: 1, max: 2 } });
+});
+
 it("refuses a cluster node while a process uses the database alone", async () => {
   await openNode("a", { secret: null });
   await expect(openNode("b")).rejects.toThrow(/in use by another Signalbox process/);
@@ -152,4 +165,26 @@ it("uses the next server of the connection string when the first cannot be reach
   await expect.poll(() => namesOf(a)).toEqual(["a"]);
   await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS t3 (x INTEGER)"));
   expect(waits).toHaveLength(1);
+});
+
+it("after a long stop of the server all nodes come back as they were", async () => {
+  const a = await openNode("a", { heartbeatMs: 500 });
+  const b = await openNode("b", { heartbeatMs: 500 });
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  const before = [a.inc(), b.inc()];
+  await server.stop("fast");
+  await server.start();
+  // As if the stop had taken longer than a node may be silent.
+  const hand = new Client({ connectionString: server.url });
+  await hand.connect();
+  await hand.query("UPDATE signalbox_node SET hb = hb - interval '10 seconds'");
+  const reconnected =
+    "SELECT 1 FROM signalbox_node WHERE state = 'up' AND hb > clock_timestamp() - interval '2 seconds'";
+  await expect.poll(async () => (await hand.query(reconnected)).rowCount).toBe(2);
+  await hand.end();
+  await admin.end();
+  admin = new Client({ connectionString: server.url });
+  admin.on("error", () => undefined);
+  await admin.connect();
+  expect([[a.inc(), b.inc()], a.rejoined, b.rejoined]).toEqual([before, [], []]);
 });

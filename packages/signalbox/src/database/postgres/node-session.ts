@@ -13,8 +13,10 @@
  *    `DEAD_AFTER_MS` later no other node has declared this one dead.
  * 4. After each reconnect the server is asked for the last acknowledged heartbeat and writes of this incarnation: a server that does not have
  *    them has lost acknowledged commits. That happens if an asynchronous standby replaces the primary, or without `fsync`.
- * 5. A node whose version cannot use the schema does not join, and leaves when the schema changes.
- * 6. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
+ * 5. A node declares others dead only after it has had its session as long as a node may be silent: after a restart of the server all nodes
+ *    reconnect, and none is dead.
+ * 6. A node whose version cannot use the schema does not join, and leaves when the schema changes.
+ * 7. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
@@ -22,6 +24,7 @@ import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
   beat,
+  DEAD_AFTER_MS,
   joinAs,
   JoinRefusal,
   leave,
@@ -96,6 +99,7 @@ export class NodeSession {
   #identity: NodeIdentity = { inc: "", cluster: "" };
   #state: NodeState = "up";
   readonly #heartbeats: Heartbeats;
+  #heldSince = 0;
   #serverStart = "";
   #isLossReported = false;
   #isBeating = false;
@@ -195,6 +199,7 @@ export class NodeSession {
 
   #hold(client: Client): void {
     this.#client = client;
+    this.#heldSince = performance.now();
     // A broken connection emits both events or only `end`.
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
@@ -218,7 +223,8 @@ export class NodeSession {
   async #beat(client: Client): Promise<void> {
     this.#isBeating = true;
     const sent = { at: performance.now(), time: Date.now() };
-    const answer = await beat(client, this.#identity.inc, this.#state);
+    const mayDeclareDead = sent.at - this.#heldSince > DEAD_AFTER_MS;
+    const answer = await beat(client, this.#identity.inc, { state: this.#state, mayDeclareDead });
     if (this.#client !== client) return;
     this.#isBeating = false;
     if (answer !== null) this.#heartbeats.record(answer, sent);
@@ -299,7 +305,8 @@ export class NodeSession {
   async #isAlive(client: Client): Promise<boolean> {
     const sent = { at: performance.now(), time: Date.now() };
     try {
-      const answer = await beat(client, this.#identity.inc, this.#state);
+      const options = { state: this.#state, mayDeclareDead: false };
+      const answer = await beat(client, this.#identity.inc, options);
       if (answer === null) return false;
       this.#heartbeats.record(answer, sent);
       return true;

@@ -31,6 +31,13 @@ export interface NodeDescription {
   readonly secretCheck: string | null;
   /** The secrets that all nodes must share. */
   readonly shared: readonly SharedCheck[];
+  /** The versions of the link protocol that the node speaks. */
+  readonly linkVersions: VersionRange;
+}
+
+export interface VersionRange {
+  readonly min: number;
+  readonly max: number;
 }
 
 /** Identifies the values of a secret without revealing them. A node encrypts with the first one and accepts all. */
@@ -65,7 +72,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
      schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
-     beats BIGINT NOT NULL) WITH (fillfactor = 20);
+     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   ${CREATE_COMPATIBILITY};
@@ -112,8 +119,8 @@ export async function joinAs(
     await refuseStranger(client, node);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
-      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, joined_at, hb, beats)
-       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, clock_timestamp(), clock_timestamp(), 0)`,
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, link_min, link_max, joined_at, hb, beats)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, $9, $10, clock_timestamp(), clock_timestamp(), 0)`,
       [
         inc,
         node.name,
@@ -123,6 +130,8 @@ export async function joinAs(
         node.schema,
         node.secretCheck,
         JSON.stringify(node.shared),
+        node.linkVersions.min,
+        node.linkVersions.max,
       ],
     );
     await client.query(
@@ -143,11 +152,15 @@ interface LivingRow {
   readonly ageMs: number;
   readonly secret_check: string | null;
   readonly shared: string;
+  readonly version: string;
+  readonly link_min: number;
+  readonly link_max: number;
 }
 
-async function refuseStranger(client: Client, { secretCheck, shared }: NodeDescription): Promise<void> {
+async function refuseStranger(client: Client, node: NodeDescription): Promise<void> {
+  const { secretCheck } = node;
   const { rows } = await client.query<LivingRow>(
-    `SELECT inc::text AS inc, name, ${AGE} AS "ageMs", secret_check, shared FROM signalbox_node WHERE state <> 'dead'`,
+    `SELECT inc::text AS inc, name, ${AGE} AS "ageMs", secret_check, shared, version, link_min, link_max FROM signalbox_node WHERE state <> 'dead'`,
   );
   const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
   if (living.some((other) => other.secret_check === null || secretCheck === null)) {
@@ -158,7 +171,10 @@ async function refuseStranger(client: Client, { secretCheck, shared }: NodeDescr
   if (living.some((other) => other.secret_check !== secretCheck)) {
     throw new JoinRefusal("SIGNALBOX_CLUSTER_SECRET differs from that of the nodes that are running");
   }
-  for (const other of living) refuseOtherSecrets(shared, other);
+  for (const other of living) {
+    refuseOtherSecrets(node.shared, other);
+    refuseOtherLinks(node.linkVersions, other);
+  }
   const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
@@ -181,16 +197,27 @@ function refuseOtherSecrets(own: readonly SharedCheck[], other: LivingRow): void
   }
 }
 
+/** Nodes that cannot talk to each other would wait for each other. */
+function refuseOtherLinks({ min, max }: VersionRange, other: LivingRow): void {
+  if (Math.max(min, other.link_min) <= Math.min(max, other.link_max)) return;
+  throw new JoinRefusal(
+    `this version speaks the link protocol ${min} to ${max}, the running node "${other.name}" (version ${other.version}) ${other.link_min} to ${other.link_max}; upgrade through a version that speaks both`,
+  );
+}
+
 function accepts(ids: readonly string[], [current]: readonly string[]): boolean {
   return current !== undefined && ids.includes(current);
 }
 
-/** Nodes that are alive again are left alone. */
-async function declareDead(client: Client, incs: readonly string[]): Promise<void> {
-  await client.query(
-    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}`,
+/** Returns those that are dead now; nodes that are alive again are left alone. */
+async function declareDead(client: Client, incs: readonly string[]): Promise<ReadonlySet<string>> {
+  if (incs.length === 0) return new Set();
+  const { rows } = await client.query<{ inc: string }>(
+    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}
+     RETURNING inc::text AS inc`,
     [incs],
   );
+  return new Set(rows.map(({ inc }) => inc));
 }
 
 /** Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. */
@@ -203,7 +230,11 @@ export function beginWrite(inc: string, mark: string, scopeLock: number | null):
 /**
  * Renews the node's heartbeat; returns null if this node was declared dead. Null is final for the incarnation: a dead row is never revived.
  */
-export async function beat(client: Client, inc: string, state: NodeState): Promise<Beat | null> {
+export async function beat(
+  client: Client,
+  inc: string,
+  { state, mayDeclareDead }: BeatOptions,
+): Promise<Beat | null> {
   const { rows } = await client.query<Member & BeatColumns>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
@@ -216,15 +247,19 @@ export async function beat(client: Client, inc: string, state: NodeState): Promi
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
   const { count, now, neededSchema } = first;
-  const late = rows.filter((row) => row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
-  if (late.length > 0) {
-    await declareDead(
-      client,
-      late.map((row) => row.inc),
-    );
-  }
-  const members = rows.filter((row) => !late.includes(row)).map((row) => toMember(row, inc, state));
+  const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
+  const dead = await declareDead(
+    client,
+    late.map((row) => row.inc),
+  );
+  const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
   return { members, count, now, neededSchema };
+}
+
+interface BeatOptions {
+  readonly state: NodeState;
+  /** False while the server has just become reachable: the other nodes need time to reconnect, too. */
+  readonly mayDeclareDead: boolean;
 }
 
 interface BeatColumns {

@@ -21,7 +21,7 @@ import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member, type SharedCheck } from "./node-table.ts";
+import { beginWrite, type Member, type SharedCheck, type VersionRange } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -49,6 +49,7 @@ const END_TIMEOUT_MS = 2000;
 export interface ClusterOptions {
   readonly secretCheck: string;
   readonly shared: readonly SharedCheck[];
+  readonly linkVersions: VersionRange;
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
@@ -123,6 +124,7 @@ export class PostgresDatabase implements Database {
         schema: options.schema ?? Number.MAX_SAFE_INTEGER,
         secretCheck: cluster?.secretCheck ?? null,
         shared: cluster?.shared ?? [],
+        linkVersions: cluster?.linkVersions ?? { min: 0, max: 0 },
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),

@@ -6,3 +6,4 @@ export { LinkError, type LinkFailure } from "./link-failure.ts";
 export { type LinkSecurity } from "./link-socket.ts";
 export { LinkStream, type StreamHandler } from "./link-stream.ts";
 export { Links, type LinksOptions, type Peer } from "./links.ts";
+export { LINK_VERSIONS } from "./handshake.ts";
