@@ -28,6 +28,7 @@ beforeAll(async () => {
         cluster: {
           secretCheck: "same",
           shared: [],
+          linkVersions: { min: 1, max: 1 },
           openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 0 }),
           onMembers: () => undefined,
           onRejoined: () => undefined,
