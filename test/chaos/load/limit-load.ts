@@ -12,7 +12,7 @@ import { callOf } from "./call-load.ts";
 import type { CallRecord } from "./call-record.ts";
 import { describe, request, wasKilled } from "./chaos-client.ts";
 import { CALL_COST, type CountingProvider } from "./provider.ts";
-import { anyNode, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, DEAD_AFTER_MS, type LoadContext, type Workload } from "./workload.ts";
 
 const CALLERS = 8;
 /** Longer than a run, so that the limit applies to the whole round. */
@@ -120,6 +120,14 @@ export class LimitLoad implements Workload {
         return true;
       case 503:
         history.count("limited calls that could not be counted");
+        return false;
+      case 400:
+        // A node that was declared dead does not know new gateways.
+        if (outcome.node.isolation.longestWithin(outcome.startedAt, outcome.endedAt) >= DEAD_AFTER_MS) {
+          history.count("new gateways unknown to an isolated node");
+          return false;
+        }
+        history.violation(`a limited call failed: ${describe(outcome)}`);
         return false;
       default:
         history.violation(`a limited call failed: ${describe(outcome)}`);

@@ -9,14 +9,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { callOf, mustSucceed } from "./call-load.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
-import { anyNode, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, DEAD_AFTER_MS, type LoadContext, type Workload } from "./workload.ts";
 
 const CLIENTS = 3;
 const USES = 4;
 const MAX_PAUSE_MS = 50;
 const GATEWAY = "guarded";
-/** A member without a heartbeat is declared dead after this time; before, a revocation waits for it. */
-const DEAD_AFTER_MS = 2500;
 const PATH = "/accounts/default/tokens";
 
 export class TokenLoad implements Workload {

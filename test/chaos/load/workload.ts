@@ -30,4 +30,7 @@ export interface Workload {
   readonly needed: readonly string[];
 }
 
+/** A member without a heartbeat is declared dead after this time. Until then a change waits for it; afterwards it does not know the change. */
+export const DEAD_AFTER_MS = 2500;
+
 export const anyNode = ({ nodes, random }: LoadContext): ChaosNode => pick(random, nodes);
