@@ -102,7 +102,7 @@ module.exports = {
           area("contracts"),
           area("cluster"),
           `${SRC}/engines/node-link/index\\.ts$`,
-          `${SRC}/database/database\\.ts$`,
+          `${SRC}/database/(database|shared-settings)\\.ts$`,
         ],
       },
     },

@@ -76,7 +76,7 @@ async function take({ name, path, theme = "light", isPhone = false }: Shot): Pro
     colorScheme: theme,
   });
   const page = await context.newPage();
-  await page.goto(service.createLoginLink());
+  await page.goto(await service.createLoginLink());
   await page.goto(`${service.url}/dashboard/accounts/default${path}`);
   await page.locator("h1").waitFor();
   await page.locator(".loading").first().waitFor({ state: "detached" });

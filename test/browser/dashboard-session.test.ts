@@ -63,7 +63,7 @@ it("shows three cards whose commands succeed when they are run", async () => {
 });
 
 it("reports that a login link has been used, and accepts a token instead", async () => {
-  const link = server.service.createLoginLink();
+  const link = await server.service.createLoginLink();
   await fetch(link, { redirect: "manual" });
   const { page, problems, close } = await openPage(browser);
   await page.goto(link);

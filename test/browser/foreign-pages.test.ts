@@ -48,7 +48,7 @@ it.each([
   ["an agent", "/agents/page-agent/a"],
 ])("a page of %s runs no script in the origin of a logged-in dashboard", async (_, path) => {
   const { page, problems, close } = await openPage(browser);
-  await page.goto(server.service.createLoginLink());
+  await page.goto(await server.service.createLoginLink());
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   const cookies = await page.context().cookies();
   const response = await page.goto(server.url + path);

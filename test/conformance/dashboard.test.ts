@@ -62,7 +62,7 @@ const accounts = (headers: Record<string, string>) => raw("GET", "/accounts", he
 
 describe("a login link", () => {
   it("a login link opens one session and leaves no code in the address", async () => {
-    const link = new URL(server.service.createLoginLink());
+    const link = new URL(await server.service.createLoginLink());
     const first = await raw("GET", link.pathname + link.search);
     expect(first.status).toBe(303);
     expect(first.headers["location"]).toBe("/dashboard/");
@@ -74,7 +74,7 @@ describe("a login link", () => {
   });
 
   it("a login link expires after ten minutes", async () => {
-    const link = new URL(server.service.createLoginLink());
+    const link = new URL(await server.service.createLoginLink());
     now += 10 * 60_000;
     const answer = await raw("GET", link.pathname + link.search);
     expect(answer.headers["location"]).toBe("/dashboard/login?expired");

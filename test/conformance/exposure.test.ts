@@ -180,7 +180,7 @@ describe("with a separate administration address", () => {
   it("sessions are valid on the administration address, agents included, and not on the traffic address", async () => {
     server = await startTestServer({ admin: { host: "127.0.0.1", port: 0 } });
     const { url, adminUrl } = server.service;
-    const link = server.service.createLoginLink();
+    const link = await server.service.createLoginLink();
     expect(link.startsWith(adminUrl)).toBe(true);
     const login = await fetch(link, { redirect: "manual" });
     const cookie = login.headers.get("set-cookie")?.split(";")[0] ?? "";

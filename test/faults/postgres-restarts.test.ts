@@ -102,13 +102,11 @@ it(
         const callsBefore = calls;
         // Without the database, calls are served from memory, and readiness names the cause.
         await expect.poll(() => calls, { interval: 5 }).toBeGreaterThan(callsBefore + 2);
-        if (i < 2) {
-          const ready = await send("GET", "/readyz");
-          expect([ready.status, ready.text]).toEqual([
-            503,
-            expect.stringContaining("database: PostgreSQL cannot be reached"),
-          ]);
-        }
+        // A restart is shorter than two seconds, and no reason to take the server away from its clients.
+        if (i < 2)
+          await expect
+            .poll(async () => (await send("GET", "/readyz")).text)
+            .toContain("database: PostgreSQL cannot be reached");
         await postgres.start();
       }
       await expect.poll(async () => (await send("GET", "/readyz")).status).toBe(200);

@@ -195,7 +195,7 @@ describe("a dashboard session", () => {
     const start = (token: string) =>
       startTestServer({ dataDir, environment: { SIGNALBOX_ROOT_TOKEN: token } });
     const first = await start("the-root-token-that-leaked");
-    const opened = await fetch(first.service.createLoginLink(), { redirect: "manual" });
+    const opened = await fetch(await first.service.createLoginLink(), { redirect: "manual" });
     const headers = { cookie: opened.headers.get("set-cookie")?.split(";")[0] ?? "" };
     const status = async (one: TestServer) => (await fetch(`${one.url}/accounts`, { headers })).status;
     expect(await status(first)).toBe(200);

@@ -32,7 +32,7 @@ it("wrong logins and login codes get 429 earlier, and a valid login still works"
   expect((await login(ROOT_TOKEN)).status).toBe(200);
   const link = await fetch(`${server.url}/dashboard/login?code=guess`, { redirect: "manual" });
   expect([link.status, Number(link.headers.get("retry-after")) > 0]).toEqual([429, true]);
-  const good = await fetch(server.service.createLoginLink(), { redirect: "manual" });
+  const good = await fetch(await server.service.createLoginLink(), { redirect: "manual" });
   expect(good.headers.get("location")).toBe("/dashboard/");
 });
 

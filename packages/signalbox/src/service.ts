@@ -72,7 +72,7 @@ export interface Service {
   /** Commands that can be pasted into a shell. */
   readonly firstCommands: readonly FirstCommand[];
   /** Creates a link that logs in a browser as root. It is valid once, for ten minutes. */
-  createLoginLink(): string;
+  createLoginLink(): Promise<string>;
   /** Stops gracefully; a second call returns the same promise. An urgent stop does not wait for load balancers. */
   stop(isUrgent?: boolean): Promise<void>;
 }
@@ -170,7 +170,7 @@ class Start {
         ownOrigins(front, this.#config),
         this.#rootTokenExpression(storage),
       ),
-      createLoginLink: () => adminUrl + loginPath(identity.sessions.createLoginCode().code),
+      createLoginLink: async () => adminUrl + loginPath((await identity.sessions.createLoginCode()).code),
       stop: (isUrgent = false) => (stopped ??= this.#stop(front, all, storage, isUrgent)),
     };
   }
@@ -264,6 +264,7 @@ class Start {
   ): Promise<Front> {
     const config = this.#config;
     const { listener } = config.file;
+    const { lease } = storage;
     const routes = [
       ...accountRoutes(accounts),
       ...tokenRoutes(tokens),
@@ -310,8 +311,8 @@ class Start {
       ],
       address: { host: config.host, port: config.port },
       adminAddress: config.admin,
+      admit: node === null ? null : () => node.admit(lease),
       limits: listener,
-      isStale: node === null ? null : () => node.isStale,
       metrics: createHttpMetrics(this.#registry),
       logger: this.#options.logger,
     });

@@ -27,7 +27,7 @@ export async function openDashboard(
   page.on("request", (request) => {
     if (new URL(request.url()).host !== new URL(server.url).host) otherHosts.push(request.url());
   });
-  await page.goto(server.service.createLoginLink());
+  await page.goto(await server.service.createLoginLink());
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   return {
     page,

@@ -3,7 +3,8 @@ import { DOOR_WORDS, isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
-import { sql } from "../core/sql.ts";
+import { LocalSettings, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
+import { sql, sqlList } from "../core/sql.ts";
 
 export interface Account {
   readonly id: string;
@@ -12,21 +13,29 @@ export interface Account {
 }
 
 /** Keeps all accounts in memory: there are few, and every management request needs one. The database is written before the memory. */
-export class Accounts {
+export class Accounts implements SettingsStore {
   readonly #database: Database;
   readonly #clock: Clock;
+  readonly #settings: SharedSettings;
   readonly #byId = new Map<string, Account>();
 
-  constructor(database: Database, clock: Clock) {
+  constructor(database: Database, clock: Clock, settings: SharedSettings = new LocalSettings(database)) {
     this.#database = database;
     this.#clock = clock;
+    this.#settings = settings;
+    settings.register("account", this);
   }
 
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return this.#settings.load("account");
+  }
+
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const selected = ids === null ? sql`` : sql`WHERE id IN (${sqlList(ids)})`;
     const rows = await this.#database.all<AccountRow>(
-      sql`SELECT id, name, created_at FROM account ORDER BY id`,
+      sql`SELECT id, name, created_at FROM account ${selected} ORDER BY id`,
     );
-    this.#byId.clear();
+    for (const id of ids ?? [...this.#byId.keys()]) this.#byId.delete(id);
     for (const row of rows) this.#byId.set(row.id, fromRow(row));
   }
 
@@ -41,12 +50,14 @@ export class Accounts {
       });
     }
     const account: Account = { id, name: wanted.name ?? id, createdAt: this.#clock.now() };
-    const { changes } = await this.#database.run(
-      sql`INSERT INTO account (id, name, created_at) VALUES (${account.id}, ${account.name}, ${account.createdAt})
-          ON CONFLICT (id) DO NOTHING`,
-    );
-    if (changes === 0) throw new SignalboxError("conflict", { message: `account ${id} already exists` });
-    this.#byId.set(id, account);
+    await this.#settings.write("account", async (tx, changed) => {
+      const { changes } = await tx.run(
+        sql`INSERT INTO account (id, name, created_at) VALUES (${account.id}, ${account.name}, ${account.createdAt})
+            ON CONFLICT (id) DO NOTHING`,
+      );
+      if (changes === 0) throw new SignalboxError("conflict", { message: `account ${id} already exists` });
+      changed(id);
+    });
     return account;
   }
 

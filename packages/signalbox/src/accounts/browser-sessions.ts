@@ -3,6 +3,7 @@
  * a page of this server. `sessions.ts` stores the sessions; `session-cookie.ts` defines the cookie and the checks.
  */
 import type { HttpRequest } from "../engines/http-server/index.ts";
+import type { LoginCode, LoginCodes } from "./login-codes.ts";
 import type { Principal, SessionRef } from "./principal.ts";
 import { clearCookie, requireOwnHost, requireOwnPage, sessionSecrets, setCookie } from "./session-cookie.ts";
 import { type LiveSession, SESSION_LIFETIME_MS, type Sessions } from "./sessions.ts";
@@ -18,10 +19,12 @@ export interface BrowserSessionsOptions {
 
 export class BrowserSessions {
   readonly #sessions: Sessions;
+  readonly #codes: LoginCodes;
   readonly #options: BrowserSessionsOptions;
 
-  constructor(sessions: Sessions, options: BrowserSessionsOptions) {
+  constructor(sessions: Sessions, codes: LoginCodes, options: BrowserSessionsOptions) {
     this.#sessions = sessions;
+    this.#codes = codes;
     this.#options = options;
   }
 
@@ -51,7 +54,7 @@ export class BrowserSessions {
   /** Opens a session with the code of a login link and returns the cookie; null if the code is unknown, used or expired. */
   async openWithCode(request: HttpRequest, code: string): Promise<string | null> {
     requireOwnHost(request, this.#options.allowedHosts);
-    if (!this.#sessions.takeLoginCode(code)) return null;
+    if (!(await this.#codes.take(code))) return null;
     return (await this.open(request, { kind: "root" })).cookie;
   }
 
@@ -66,7 +69,7 @@ export class BrowserSessions {
     return this.#sessions.isLive(session);
   }
 
-  createLoginCode(): { code: string; expiresAt: number } {
-    return this.#sessions.createLoginCode();
+  createLoginCode(): Promise<LoginCode> {
+    return this.#codes.create();
   }
 }

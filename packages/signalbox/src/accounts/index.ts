@@ -10,6 +10,7 @@ export { openSecretFile } from "./secret-file.ts";
 export { accountRoutes } from "./routes.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
 export { BrowserSessions } from "./browser-sessions.ts";
+export { LoginCodes } from "./login-codes.ts";
 export { Sessions } from "./sessions.ts";
 export { maySee } from "./token-bounds.ts";
 export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-routes.ts";

@@ -1,14 +1,13 @@
 /**
- * Stores the sessions of the dashboard and the one-time codes of login links.
+ * Stores the sessions of the dashboard. `login-codes.ts` stores the one-time codes of login links.
  *
  * Invariants:
  * 1. A session does not outlive its credential. It contains the id of the token, and the token is looked up for every request. Connections
  *    that a session opened end with the session or its token, whichever ends first. The hash of a root session includes the root token:
  *    after the root token is changed, the session is not found.
  * 2. Memory and database contain only the SHA-256 of a cookie, so that a copy of the database gives access to no session.
- * 3. A login code is valid once, for ten minutes, and is kept in memory only.
- * 4. The numbers of sessions per credential, of all sessions and of codes are bounded; the oldest is removed. Sessions of account tokens never
- *    replace a session of the root token.
+ * 3. The numbers of sessions per credential and of all sessions are bounded; the oldest is removed. Sessions of account tokens never replace a
+ *    session of the root token.
  *
  * Sessions are stored in the database so that they survive a restart. All of them are also in memory: a request needs no I/O.
  * See docs/decisions/0045.
@@ -17,18 +16,16 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import type { Secret } from "../core/secret.ts";
 import type { Database } from "../database/database.ts";
-import { sql } from "../core/sql.ts";
+import { LocalSettings, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
+import { sql, sqlList } from "../core/sql.ts";
 import type { Principal, SessionRef } from "./principal.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** A week: users log in rarely, and a forgotten browser is logged out. */
 export const SESSION_LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
-/** Enough time to copy the link from the terminal and open it. */
-export const LOGIN_CODE_LIFETIME_MS = 10 * 60 * 1000;
 /** Per credential, so that repeated logins with one token do not remove the sessions of others. */
 const MAX_SESSIONS_EACH = 50;
 const MAX_SESSIONS = 5000;
-const MAX_LOGIN_CODES = 32;
 
 interface Session {
   readonly hash: string;
@@ -43,32 +40,47 @@ export interface LiveSession {
   readonly expiresAt: number;
 }
 
-export class Sessions {
+export class Sessions implements SettingsStore {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #tokens: Tokens;
   /** In order of creation, which is the order of expiry. */
   readonly #byHash = new Map<string, Session>();
-  /** Expiry time by hash of the code. */
-  readonly #codes = new Map<string, number>();
+  readonly #settings: SharedSettings;
+  /** Closed here; the row may still exist if the write failed. */
+  readonly #closed = new Set<string>();
   /** Part of the hashes of root sessions; never stored. */
   readonly #rootTokenHash: string;
 
-  constructor(database: Database, clock: Clock, tokens: Tokens, rootToken: Secret) {
+  constructor(
+    database: Database,
+    clock: Clock,
+    tokens: Tokens,
+    rootToken: Secret,
+    settings: SharedSettings = new LocalSettings(database),
+  ) {
     this.#database = database;
+    this.#settings = settings;
+    settings.register("session", this);
     this.#clock = clock;
     this.#tokens = tokens;
     this.#rootTokenHash = hash(rootToken.reveal());
   }
 
   async load(): Promise<void> {
-    const now = this.#clock.now();
-    await this.#database.run(sql`DELETE FROM dashboard_session WHERE expires_at <= ${now}`);
-    this.#byHash.clear();
+    // Other nodes may keep an expired session in memory: it is refused by its time.
+    await this.#database.run(sql`DELETE FROM dashboard_session WHERE expires_at <= ${this.#clock.now()}`);
+    await this.#settings.load("session");
+  }
+
+  async reload(hashes: readonly string[] | null): Promise<void> {
+    const selected = hashes === null ? sql`` : sql`WHERE hash IN (${sqlList(hashes)})`;
     const rows = await this.#database.all<SessionRow>(
-      sql`SELECT * FROM dashboard_session ORDER BY created_at, hash`,
+      sql`SELECT * FROM dashboard_session ${selected} ORDER BY created_at, hash`,
     );
-    for (const row of rows) this.#byHash.set(row.hash, fromRow(row));
+    const found = new Set(rows.map((row) => row.hash));
+    for (const key of hashes ?? [...this.#byHash.keys()]) if (!found.has(key)) this.#forget(key);
+    for (const row of rows) if (!this.#closed.has(row.hash)) this.#byHash.set(row.hash, fromRow(row));
   }
 
   /** Opens a session for an authenticated principal. `secret` is the value of the cookie and is not stored. */
@@ -83,12 +95,14 @@ export class Sessions {
       expiresAt: now + SESSION_LIFETIME_MS,
     };
     await this.#makeRoom(session.token?.id ?? null);
-    await this.#database.run(
-      sql`INSERT INTO dashboard_session (hash, token_id, account_id, created_at, expires_at)
-          VALUES (${session.hash}, ${session.token?.id ?? null}, ${session.token?.accountId ?? null},
-                  ${session.createdAt}, ${session.expiresAt})`,
-    );
-    this.#byHash.set(session.hash, session);
+    await this.#settings.write("session", async (tx, changed) => {
+      await tx.run(
+        sql`INSERT INTO dashboard_session (hash, token_id, account_id, created_at, expires_at)
+            VALUES (${session.hash}, ${session.token?.id ?? null}, ${session.token?.accountId ?? null},
+                    ${session.createdAt}, ${session.expiresAt})`,
+      );
+      changed(session.hash);
+    });
     return { secret, expiresAt: session.expiresAt };
   }
 
@@ -120,31 +134,11 @@ export class Sessions {
 
   #keyOf(secret: string): string {
     const key = hash(secret);
-    return this.#byHash.has(key) ? key : this.#rootHash(secret);
+    return this.#byHash.has(key) || this.#closed.has(key) ? key : this.#rootHash(secret);
   }
 
   #rootHash(secret: string): string {
     return hash(`${this.#rootTokenHash} ${secret}`);
-  }
-
-  /** Creates a code that opens one session of the root token. */
-  createLoginCode(): { code: string; expiresAt: number } {
-    const code = newSecret();
-    const expiresAt = this.#clock.now() + LOGIN_CODE_LIFETIME_MS;
-    for (const oldest of this.#codes.keys()) {
-      if (this.#codes.size < MAX_LOGIN_CODES) break;
-      this.#codes.delete(oldest);
-    }
-    this.#codes.set(hash(code), expiresAt);
-    return { code, expiresAt };
-  }
-
-  /** Returns true once for each valid code. */
-  takeLoginCode(code: string): boolean {
-    const key = hash(code);
-    const expiresAt = this.#codes.get(key);
-    this.#codes.delete(key);
-    return expiresAt !== undefined && expiresAt > this.#clock.now();
   }
 
   async #makeRoom(tokenId: string | null): Promise<void> {
@@ -160,17 +154,20 @@ export class Sessions {
   }
 
   async #remove(key: string): Promise<void> {
-    const session = this.#byHash.get(key);
-    // Memory first: if the database write fails, the session is refused.
-    if (session === undefined || !this.#byHash.delete(key)) return;
+    if (!this.#byHash.has(key) && !this.#closed.has(key)) return;
+    // Memory first: if the database write fails, the session is refused, and the next attempt deletes the row.
+    this.#closed.add(key);
+    this.#forget(key);
+    await this.#settings.write("session", async (tx, changed) => {
+      await tx.run(sql`DELETE FROM dashboard_session WHERE hash = ${key}`);
+      changed(key);
+    });
+    this.#closed.delete(key);
+  }
+
+  #forget(key: string): void {
+    this.#byHash.delete(key);
     this.#tokens.ends.end(sessionKey(key));
-    try {
-      await this.#database.run(sql`DELETE FROM dashboard_session WHERE hash = ${key}`);
-    } catch (error) {
-      // Kept as expired, so that the next attempt deletes the row; otherwise the session would be valid again after a restart.
-      this.#byHash.set(key, { ...session, expiresAt: 0 });
-      throw error;
-    }
   }
 }
 

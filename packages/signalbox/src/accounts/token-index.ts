@@ -69,6 +69,10 @@ export class TokenIndex {
     if (entry.previousDigest !== null) this.#byDigest.delete(entry.previousDigest.toString("latin1"));
   }
 
+  ids(): string[] {
+    return [...this.#byId.keys()];
+  }
+
   findById(id: string): Token | undefined {
     return this.#byId.get(id)?.token;
   }
@@ -126,13 +130,6 @@ export class TokenIndex {
       entry.usedAt = time;
       this.#used.push(entry);
     }
-  }
-
-  clear(): void {
-    for (const entry of this.#byId.values()) entry.isRemoved = true;
-    this.#byDigest.clear();
-    this.#byId.clear();
-    this.#used = [];
   }
 }
 

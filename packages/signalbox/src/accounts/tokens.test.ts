@@ -20,10 +20,11 @@ it.each(ENGINES)(
       get: (query) => database.get(query),
       run: (query) =>
         isFull ? Promise.reject(new SignalboxError("storage_unavailable")) : database.run(query),
-      transaction: (work) => database.transaction(work),
+      transaction: (work) =>
+        isFull ? Promise.reject(new SignalboxError("storage_unavailable")) : database.transaction(work),
       close: () => Promise.resolve(),
     };
-    const tokens = new Tokens(failing, systemClock, new ResourceEvents());
+    let tokens = new Tokens(failing, systemClock, new ResourceEvents());
     const wanted = { name: "t", permissions: ["tags.read"] as const };
     const { token, text } = await tokens.create({ kind: "root" }, "a", wanted);
     let hasEnded = false;
@@ -35,7 +36,12 @@ it.each(ENGINES)(
     expect([tokens.authenticate(text.reveal()), hasEnded]).toEqual([undefined, true]);
 
     isFull = false;
+    // No later read of the rows brings it back.
+    await tokens.load();
+    expect(tokens.authenticate(text.reveal())).toBe(undefined);
+
     // A restart before the second attempt: the row still exists.
+    tokens = new Tokens(failing, systemClock, new ResourceEvents());
     await tokens.load();
     expect(tokens.authenticate(text.reveal())?.id).toBe(token.id);
     expect(await tokens.revoke("a", token.id)).toBe(true);

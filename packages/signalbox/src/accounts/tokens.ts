@@ -2,17 +2,20 @@
  * Creates, lists, changes, rotates and revokes tokens.
  *
  * Invariants:
- * 1. A revoked token is refused from the next request on: it is removed from the index before the database is written.
+ * 1. A revoked token is refused from the next request on: it is removed from the index before the database is written. On other nodes it is
+ *    refused before the revocation is answered.
  * 2. A new token is valid when its text is returned, and is durable: the database is written before the index. The same holds for a change and
  *    for a rotation: until it is durable, the token is as it was.
- * 3. Changes of tokens run one after the other, so two of them do not overwrite each other.
+ * 3. A change is made to the row of the token in one transaction, so two of them do not overwrite each other.
+ * 4. The index is written from rows only (`reload`), whichever node changed them: there the connections of an ended token are closed.
  */
 import { generateToken, type Permission, SignalboxError, tokenSuffix } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import { repeat, type Repetition } from "../core/repeat.ts";
 import { Secret } from "../core/secret.ts";
 import { ulid } from "../core/ulid.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Queryable } from "../database/database.ts";
+import { LocalSettings, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import { sql, sqlList } from "../core/sql.ts";
 import { CredentialEnds } from "./credential-ends.ts";
@@ -52,7 +55,7 @@ export interface TokenFilter {
 
 export type GatewayExists = (accountId: string, gatewayId: string) => boolean;
 
-export class Tokens {
+export class Tokens implements SettingsStore {
   readonly #database: Database;
   readonly clock: Clock;
   readonly #events: ResourceEvents;
@@ -60,8 +63,10 @@ export class Tokens {
   /** Notifies connections and streams when their token or session ends. */
   readonly ends: CredentialEnds;
   readonly #gatewayExists: GatewayExists;
+  readonly #settings: SharedSettings;
+  /** Revoked here; the row may still exist if the write failed. */
+  readonly #revoked = new Set<string>();
   #flushing: Repetition | undefined;
-  #lastChange: Promise<unknown> = Promise.resolve();
 
   /** If `gatewayExists` is omitted, no token can be bound to a gateway. */
   constructor(
@@ -69,18 +74,39 @@ export class Tokens {
     clock: Clock,
     events: ResourceEvents,
     gatewayExists: GatewayExists = () => false,
+    settings: SharedSettings = new LocalSettings(database),
   ) {
     this.#database = database;
     this.clock = clock;
     this.#events = events;
     this.#gatewayExists = gatewayExists;
     this.ends = new CredentialEnds(clock);
+    this.#settings = settings;
+    settings.register("token", this);
   }
 
-  async load(): Promise<void> {
-    this.index.clear();
-    for (const row of await this.#database.all<TokenRow>(sql`SELECT * FROM token`))
-      this.index.add(fromRow(row));
+  load(): Promise<void> {
+    return this.#settings.load("token");
+  }
+
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const selected = ids === null ? sql`` : sql`WHERE id IN (${sqlList(ids)})`;
+    const rows = await this.#database.all<TokenRow>(sql`SELECT * FROM token ${selected}`);
+    const found = new Set(rows.map(({ id }) => id));
+    for (const id of ids ?? this.index.ids()) if (!found.has(id)) this.#remove(id);
+    for (const row of rows) this.#put(fromRow(row));
+  }
+
+  /** The row of the token is new or was changed. */
+  #put(token: Token): void {
+    const { id, hash, previous, isDisabled, expiresAt } = token;
+    if (this.#revoked.has(id)) return;
+    const before = this.index.findById(id);
+    this.index.add(token);
+    if (before === undefined) return;
+    // A rotation without grace ends what the old secret has opened.
+    if (isDisabled || (before.hash !== hash && previous === null)) this.ends.end(tokenKey(id));
+    else this.ends.reschedule(tokenKey(id), expiresAt);
   }
 
   /** Starts the writes of last uses. `onError` receives the error of a failed write; the next one includes its times. */
@@ -128,8 +154,10 @@ export class Tokens {
       previous: null,
       policy,
     };
-    await this.#database.run(insertToken(token));
-    this.index.add(token);
+    await this.#settings.write("token", async (tx, changed) => {
+      await tx.run(insertToken(token));
+      changed(token.id);
+    });
     // The gateway or the creator's token may have been deleted during the write; nothing else would revoke the new token.
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) {
       await this.revoke(accountId, token.id);
@@ -182,37 +210,37 @@ export class Tokens {
       suffix: tokenSuffix(text),
       previous: graceMs === 0 ? null : { hash: before.hash, endsAt: this.clock.now() + graceMs },
     }));
-    if (graceMs === 0) this.ends.end(tokenKey(id));
     return { token, text: new Secret(text) };
   }
 
-  async #change(accountId: string, id: string, change: (token: Token) => Token): Promise<Token> {
-    const changed = this.#lastChange.then(async () => {
-      const before = this.find(accountId, id);
-      if (before === undefined) throw tokenMissing();
-      const token = change(before);
-      await this.#database.run(updateToken(token, this.clock.now()));
-      // Revoked during the write: it must not come back.
-      if (this.find(accountId, id) === undefined) throw tokenMissing();
-      this.index.add(token);
-      if (token.isDisabled) this.ends.end(tokenKey(id));
-      else this.ends.reschedule(tokenKey(id), token.expiresAt);
+  #change(accountId: string, id: string, change: (token: Token) => Token): Promise<Token> {
+    return this.#settings.write("token", async (tx, changed) => {
+      const row = await tx.get<TokenRow>(
+        sql`SELECT * FROM token WHERE id = ${id} AND account_id = ${accountId}`,
+      );
+      if (row === undefined || this.#revoked.has(id)) throw tokenMissing();
+      const token = change(fromRow(row));
+      await tx.run(updateToken(token, this.clock.now()));
+      changed(id);
       return token;
     });
-    // The next change runs whether this one succeeded or failed; the caller gets the failure.
-    this.#lastChange = changed.catch(() => undefined);
-    return changed;
   }
 
   /** Revokes a token immediately. Returns false if the account has no such token. */
   async revoke(accountId: string, id: string): Promise<boolean> {
     const isKnown = this.find(accountId, id) !== undefined;
     // The index first: if the write fails, the token is refused.
-    if (isKnown) this.#remove(id);
+    if (isKnown) {
+      this.#revoked.add(id);
+      this.#remove(id);
+    }
     // Also for a token that is not in the index: if an earlier attempt failed here, the token would be valid again after a restart.
-    const { changes } = await this.#database.run(
-      sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`,
-    );
+    const changes = await this.#settings.write("token", async (tx, changed) => {
+      const deleted = await tx.run(sql`DELETE FROM token WHERE id = ${id} AND account_id = ${accountId}`);
+      if (deleted.changes > 0) changed(id);
+      return deleted.changes;
+    });
+    this.#revoked.delete(id);
     if (!isKnown && changes === 0) return false;
     await this.#events.deleted({ accountId, type: "api_token", id });
     return true;
@@ -259,8 +287,8 @@ export class Tokens {
       sql`SELECT id, last_used_at FROM token WHERE id IN (${sqlList(ids)})`,
     );
     for (const row of rows) {
-      const time = this.index.lastUse(row.id) ?? row.last_used_at;
-      if (time !== null) times.set(row.id, time);
+      const time = Math.max(this.index.lastUse(row.id) ?? 0, row.last_used_at ?? 0);
+      if (time > 0) times.set(row.id, time);
     }
     return times;
   }
@@ -274,10 +302,15 @@ export class Tokens {
     const uses = this.index.takeUses();
     if (uses.length === 0) return;
     try {
-      await this.#database.transaction(async (tx) => {
-        for (const { id, time } of uses)
-          await tx.run(sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id}`);
-      });
+      // In the same order on all nodes, so that no two transactions wait for each other.
+      const inOrder = uses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      const write = async (tx: Queryable) => {
+        for (const { id, time } of inOrder)
+          await tx.run(
+            sql`UPDATE token SET last_used_at = ${time} WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < ${time})`,
+          );
+      };
+      await this.#database.transaction(write, { scope: "token uses", isConcurrent: true });
     } catch (error) {
       this.index.putBackUses(uses);
       throw error;

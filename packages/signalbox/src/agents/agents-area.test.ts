@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS, webhookEvent } from "../../../../test/support/agents.ts";
-import { Accounts, Authenticator, BrowserSessions, Sessions, Tokens } from "../accounts/index.ts";
+import { Accounts, Authenticator, BrowserSessions, LoginCodes, Sessions, Tokens } from "../accounts/index.ts";
 import { loadConfig } from "../config/index.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
 import { systemClock } from "../core/clock.ts";
@@ -48,9 +48,13 @@ async function openArea(): Promise<void> {
     authenticator: new Authenticator({
       rootToken: new Secret("root"),
       tokens,
-      sessions: new BrowserSessions(new Sessions(database, systemClock, tokens, new Secret("root")), {
-        allowedHosts: [],
-      }),
+      sessions: new BrowserSessions(
+        new Sessions(database, systemClock, tokens, new Secret("root")),
+        new LoginCodes(database, systemClock),
+        {
+          allowedHosts: [],
+        },
+      ),
     }),
     accounts: new Accounts(database, systemClock),
     resourceEvents,

@@ -41,7 +41,7 @@ export const serve: Command = {
       },
     });
     context.out.write(
-      context.isJson ? `${JSON.stringify(startLine(service))}\n` : welcome(service, config.dataDir),
+      context.isJson ? `${JSON.stringify(startLine(service))}\n` : await welcome(service, config.dataDir),
     );
     // For `dev`, which starts this command.
     process.send?.("serving");
@@ -78,7 +78,7 @@ type StopReason = NodeJS.Signals | "unsound";
 /** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;
 
-function welcome(service: Service, dataDir: string): string {
+async function welcome(service: Service, dataDir: string): Promise<string> {
   const lines = [`Signalbox ${VERSION} on ${service.url}`];
   if (service.adminUrl !== service.url) lines.push(`Dashboard and management on ${service.adminUrl}`);
   lines.push(`Data in ${dataDir}`, "");
@@ -92,7 +92,7 @@ function welcome(service: Service, dataDir: string): string {
     );
   }
   lines.push("Dashboard (login link, valid once for ten minutes; `signalbox login-link` prints another):");
-  lines.push(`  ${service.createLoginLink()}`, "");
+  lines.push(`  ${await service.createLoginLink()}`, "");
   if (service.firstCommands.length > 0) {
     lines.push("Try it:");
     for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");

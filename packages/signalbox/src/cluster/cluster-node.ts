@@ -3,8 +3,8 @@
  *
  * Invariants:
  * 1. The database decides who is a member (`NodeSession`); links follow the members.
- * 2. `tellAll` resolves only when every other member has handled the message, or is no longer a member: then it has been declared dead, and
- *    joins again with everything read anew.
+ * 2. `tellAll` resolves only when every other living node has handled the message, or was declared dead: then it joins again with everything
+ *    read anew.
  * 3. After this node was declared dead, it has a new identity, and its links are opened again under it.
  */
 import { createHmac } from "node:crypto";
@@ -54,6 +54,7 @@ export class ClusterNode implements ClusterMembership {
   #identity: NodeIdentity | null = null;
   #members: readonly ClusterMember[] = [];
   readonly #started = Promise.withResolvers<void>();
+  #livingReader: (() => Promise<readonly string[]>) | null = null;
   #isClosed = false;
 
   constructor(options: ClusterNodeOptions) {
@@ -120,27 +121,43 @@ export class ClusterNode implements ClusterMembership {
     return this.#links?.to(node) ?? null;
   }
 
-  /** The message is handled at least once by every other member; handlers must be idempotent. */
-  async tellAll(name: string, payload: Uint8Array): Promise<void> {
-    const others = this.#members.filter(({ inc }) => inc !== this.#identity?.inc);
-    await Promise.all(others.map(({ inc }) => this.#tell(inc, name, payload)));
+  /**
+   * The message is handled at least once by every node that is alive in the database at the time of the call; handlers must be idempotent.
+   * Rejects if the signal aborts.
+   */
+  async tellAll(name: string, payload: Uint8Array, signal: AbortSignal | null = null): Promise<void> {
+    const living = await this.#readLiving();
+    await Promise.all(
+      living
+        .filter((inc) => inc !== this.#identity?.inc)
+        .map((inc) => this.#tell(inc, name, payload, signal)),
+    );
   }
 
-  async #tell(node: string, name: string, payload: Uint8Array): Promise<void> {
-    for (let attempt = 1; this.#isMember(node) && !this.#isClosed; attempt++) {
+  async #tell(node: string, name: string, payload: Uint8Array, signal: AbortSignal | null): Promise<void> {
+    for (let attempt = 1; !this.#isClosed; attempt++) {
+      signal?.throwIfAborted();
       try {
-        await this.call(node, name, payload);
+        await this.call(node, name, payload, signal ?? undefined);
         return;
       } catch (error) {
         // A member of an older version does not know the message, and has nothing to do.
         if (error instanceof LinkError && error.code === "unknown") return;
       }
       await sleep(fullJitterDelay(attempt, RETRY));
+      if (!(await this.#readLiving()).includes(node)) return;
     }
   }
 
-  #isMember(node: string): boolean {
-    return this.#members.some(({ inc }) => inc === node);
+  /** The heartbeat's list may lack a node that has just joined, or one that is only late. */
+  #readLiving(): Promise<readonly string[]> {
+    if (this.#livingReader === null) throw new Error("the node has not joined yet");
+    return this.#livingReader();
+  }
+
+  /** The incarnations that were not declared dead, as committed at the time of the call. */
+  useLivingNodes(read: () => Promise<readonly string[]>): void {
+    this.#livingReader = read;
   }
 
   async openAddress(identity: NodeIdentity): Promise<{ host: string; port: number }> {

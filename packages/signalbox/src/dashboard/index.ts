@@ -19,7 +19,7 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
         // The empty segment is the path `/`.
         segments: ["dashboard", ""],
         dialect: "envelope",
-        answersWhenStale: () => true,
+        isAlwaysServed: () => true,
         async handle(request, response, context) {
           if (context.segments[0] === "") {
             redirectToDashboard(request, response, context);
@@ -41,10 +41,10 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
         access: "root",
         summary: "Create a login link for the dashboard that is valid once, for ten minutes.",
         result: z.object({ path: z.string(), expires_at: z.iso.datetime() }),
-        handler: ({ headers }) => {
+        handler: async ({ headers }) => {
           // A session must not create sessions that outlive it.
           if (headers.authorization === undefined) throw new SignalboxError("forbidden");
-          const { code, expiresAt } = parts.sessions.createLoginCode();
+          const { code, expiresAt } = await parts.sessions.createLoginCode();
           return {
             result: { path: loginPath(code), expires_at: new Date(expiresAt).toISOString() },
             headers: { "cache-control": "no-store" },

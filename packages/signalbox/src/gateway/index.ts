@@ -7,6 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Sealing } from "../core/sealing.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.ts";
 import type { Database } from "../database/database.ts";
+import type { SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -29,7 +30,7 @@ import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
-import { GatewayDeletions } from "./settings/gateway-deletions.ts";
+import { type DeletionStep, GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
@@ -53,6 +54,7 @@ export interface GatewayParts {
   /** Encrypt stored provider keys. */
   readonly masterKeys: MasterKeys;
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly accounts: Accounts;
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
@@ -131,18 +133,19 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
 }
 
 /** Gateways, providers and keys: what the database stores and calls read from memory. */
-function createSettings(
-  { config, database, clock, sealing, masterKeys, logger, tokens, callLog, resourceEvents }: GatewayParts,
-  client: UpstreamClient,
-) {
+function createSettings(parts: GatewayParts, client: UpstreamClient) {
+  const { config, database, settings, clock, sealing, masterKeys, logger, tokens } = parts;
+  const { callLog, resourceEvents } = parts;
   const keys = config.file.gateway;
-  const deletions = new GatewayDeletions(database, [
+  const steps: readonly DeletionStep[] = [
     ({ accountId, gatewayId }) => tokens.revokeOfGateway(accountId, gatewayId),
     (gateway) => callLog.dropGateway(gateway),
     ({ accountId, gatewayId }) => resourceEvents.deleted({ accountId, type: "ai_gateway", id: gatewayId }),
-  ]);
+  ];
+  const deletions = new GatewayDeletions(database, steps, settings.isShared);
   const customProviders = new CustomProviders({
     database,
+    settings,
     clock,
     mayBePrivate: keys.allowPrivateCustomProviders,
     sealing,
@@ -160,11 +163,12 @@ function createSettings(
   return {
     deletions,
     customProviders,
-    gateways: new Gateways(database, clock, deletions),
+    gateways: new Gateways(database, clock, deletions, settings),
     providers,
-    dynamicRoutes: new DynamicRoutes({ database, clock, providers }),
+    dynamicRoutes: new DynamicRoutes({ database, settings, clock, providers }),
     providerKeys: new ProviderKeys({
       database,
+      settings,
       clock,
       masterKeys,
       sources: new KeySources(config.environment, clock),

@@ -11,14 +11,14 @@ export interface Area {
   readonly segments: readonly string[];
   /** Paths below segments of another area that belong to this one. */
   readonly guest?: { readonly segments: readonly string[]; readonly path: RegExp };
+  /** True for a path that is answered while the tokens and settings in memory may be out of date: health, files, and the state of the node. Default: none. */
+  isAlwaysServed?(path: string): boolean;
   /** Format of errors that `handle` and `upgrade` throw. */
   readonly dialect: ErrorDialect;
   /** Responses contain content of providers or agents. They get `INERT_HEADERS`, so that browsers do not treat them as pages of this server. */
   readonly isForeign?: boolean;
   /** Headers of every response to the request, errors included, in place of `INERT_HEADERS`, which they contain. Null for those alone. */
   headersFor?(request: HttpRequest): AddedHeaders | null;
-  /** True for paths that are answered without tokens and settings, or for operators while the database is gone. Default: none. */
-  answersWhenStale?(path: string): boolean;
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void>;
   /** Handles a WebSocket upgrade. Without this method upgrades are refused. */
   upgrade?(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): void | Promise<void>;

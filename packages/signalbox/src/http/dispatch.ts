@@ -26,8 +26,6 @@ import {
 import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
-/** Seconds after which a client should retry, at another node if there is one. */
-const STALE_HEADERS = { "retry-after": "5" };
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
 
 const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
@@ -38,14 +36,20 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
   expectation_failed: "expectation_failed",
 };
 
+/**
+ * Called before a request is handled. Null if it may be handled at once; otherwise it may when the promise resolves, and is refused if the promise
+ * rejects.
+ */
+export type Admission = () => Promise<void> | null;
+
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
   readonly #fallback: FallbackArea | null;
-  readonly #isStale: (() => boolean) | null;
   /** Areas that own some paths below a segment. */
   readonly #guests = new Map<string, { readonly area: Area; readonly path: RegExp }>();
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
+  readonly #admit: Admission | null;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
@@ -54,10 +58,10 @@ export class Dispatcher implements HttpApplication {
     metrics: HttpMetrics,
     logger: Logger,
     fallback: FallbackArea | null = null,
-    isStale: (() => boolean) | null = null,
+    admit: Admission | null = null,
   ) {
     this.#fallback = fallback;
-    this.#isStale = isStale;
+    this.#admit = admit;
     this.#metrics = metrics;
     this.#logger = logger;
     for (const area of areas) {
@@ -86,9 +90,12 @@ export class Dispatcher implements HttpApplication {
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
       if (area.isForeign === true) tracking.added = area.headersFor?.(request) ?? INERT;
-      if (this.#isStale !== null) this.#refuseIfStale(area, target.path, this.#isStale);
       const own = (context = new RequestContext(id, target, request, tracking));
-      const pending = area.handle(request, response, own);
+      const waiting = this.#admission(area, target.path);
+      const pending =
+        waiting === null
+          ? area.handle(request, response, own)
+          : waiting.then(() => area?.handle(request, response, own));
       if (pending instanceof Promise)
         pending.catch((error: unknown) => this.#fail(response, own.errorDialect ?? area?.dialect, id, error));
     } catch (error) {
@@ -108,9 +115,12 @@ export class Dispatcher implements HttpApplication {
       const target = splitTarget(request.url ?? "/");
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
-      if (this.#isStale !== null) this.#refuseIfStale(area, target.path, this.#isStale);
       const context = new RequestContext(id, target, request, new HeldMemory());
-      const pending = area.upgrade(request, socket, head, context);
+      const waiting = this.#admission(area, target.path);
+      const pending =
+        waiting === null
+          ? area.upgrade(request, socket, head, context)
+          : waiting.then(() => area?.upgrade?.(request, socket, head, context));
       if (pending instanceof Promise) pending.catch(refuse);
     } catch (error) {
       refuse(error);
@@ -149,9 +159,9 @@ export class Dispatcher implements HttpApplication {
     return this.#idPrefix + this.#idCounter.toString(36);
   }
 
-  #refuseIfStale(area: Area, path: string, isStale: () => boolean): void {
-    if (area.answersWhenStale?.(path) === true || !isStale()) return;
-    throw new SignalboxError("node_stale", { headers: STALE_HEADERS });
+  /** Null if the request may be handled at once. */
+  #admission(area: Area, path: string): Promise<void> | null {
+    return this.#admit === null || area.isAlwaysServed?.(path) === true ? null : this.#admit();
   }
 
   #areaOf(path: string): Area | undefined {

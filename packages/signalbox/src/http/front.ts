@@ -7,7 +7,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area, FallbackArea } from "./area.ts";
-import { Dispatcher } from "./dispatch.ts";
+import { type Admission, Dispatcher } from "./dispatch.ts";
 import {
   type BoundAddress,
   isLoopback,
@@ -36,9 +36,9 @@ export interface FrontOptions {
   readonly address: ListenAddress;
   /** Null: one address for everything. */
   readonly adminAddress: ListenAddress | null;
+  /** Whether a request may be handled, in a cluster; null: always. */
+  readonly admit: Admission | null;
   readonly limits: ListenerLimits;
-  /** True while what is in memory is too old to answer with; null if it never is. */
-  readonly isStale: (() => boolean) | null;
   readonly metrics: HttpMetrics;
   readonly logger: Logger;
 }
@@ -70,7 +70,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     address: ListenAddress,
     fallback: FallbackArea | null,
   ): Promise<BoundAddress> => {
-    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.isStale);
+    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.admit);
     const listener = new Listener(dispatcher, options.limits);
     const bound = await listener.listen(address.host, address.port);
     listeners.push(listener);

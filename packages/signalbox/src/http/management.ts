@@ -40,7 +40,7 @@ export function createManagement(options: ManagementOptions): Area {
     name: "management",
     segments: [...new Set(options.routes.map((route) => route.path.split("/")[1] ?? "")), "client"],
     dialect: "envelope",
-    answersWhenStale: (path) => STATUS_PATH.test(path),
+    isAlwaysServed: (path) => STATUS_PATH.test(path),
     handle: (request, response, context) => management.serve(request, response, context),
   };
 }

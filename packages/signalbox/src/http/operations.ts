@@ -29,9 +29,9 @@ const HEALTHY = '{"status":"ok"}';
 export function createHealth(problems: () => readonly string[]): Area {
   return {
     name: "operations",
+    isAlwaysServed: () => true,
     segments: ["healthz", "readyz", ""],
     dialect: "envelope",
-    answersWhenStale: () => true,
     handle(request, response, context) {
       requireGet(request);
       if (context.path === "/" && request.method === "HEAD") {
@@ -49,9 +49,9 @@ export function createOperations(options: OperationsOptions): Area {
   let description: Description | undefined;
   return {
     name: "operations",
+    isAlwaysServed: () => true,
     segments: ["healthz", "readyz", "metrics", "openapi.json"],
     dialect: "envelope",
-    answersWhenStale: () => true,
     handle(request, response, context) {
       requireGet(request);
       switch (context.path) {

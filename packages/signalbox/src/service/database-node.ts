@@ -5,6 +5,8 @@
  * 1. Nothing here ends the process: a server that restarts, fails over or hangs is waited for.
  * 2. A loss of acknowledged commits is logged at the highest level and stays visible until the process ends.
  */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Lease } from "../cluster/index.ts";
 import { repeat, type Repetition } from "../core/repeat.ts";
 import type { ServerSetting } from "../database/postgres/durability.ts";
 import type { LostCommits } from "../database/postgres/node-session.ts";
@@ -51,6 +53,15 @@ export class DatabaseNode {
   /** What this node has in memory may be too old to answer with. */
   get isStale(): boolean {
     return this.#database?.session.heartbeats.isStale(this.#maxStaleMs) === true;
+  }
+
+  /**
+   * Whether a request may be handled: null for at once, otherwise when the promise resolves. Throws `node_stale` if what is in memory is too
+   * old. In a cluster the lease is stricter.
+   */
+  admit(lease: Lease | null): Promise<void> | null {
+    if (this.isStale) throw new SignalboxError("node_stale", { headers: { "retry-after": "5" } });
+    return lease?.check() ?? null;
   }
 
   get maxStaleMs(): number {

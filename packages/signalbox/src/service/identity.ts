@@ -1,8 +1,10 @@
 /** Opens accounts, tokens, sessions and the authenticator. */
+import { SignalboxError } from "@signalbox/protocol";
 import {
   Accounts,
   Authenticator,
   BrowserSessions,
+  LoginCodes,
   openRootToken,
   type RootToken,
   Sessions,
@@ -36,27 +38,37 @@ export interface IdentityOptions {
 }
 
 export async function openIdentity(
-  { database, dataFolder }: Storage,
+  { database, dataFolder, settings }: Storage,
   options: IdentityOptions,
   closers: Closer[],
 ): Promise<Identity> {
   const { config, clock, logger } = options;
-  const accounts = new Accounts(database, clock);
+  const accounts = new Accounts(database, clock, settings);
   await accounts.load();
-  if (accounts.find(DEFAULT_ACCOUNT) === undefined) await accounts.create({ id: DEFAULT_ACCOUNT });
-  const tokens = new Tokens(database, clock, options.resourceEvents, options.gatewayExists);
+  if (accounts.find(DEFAULT_ACCOUNT) === undefined) await createDefaultAccount(accounts);
+  const tokens = new Tokens(database, clock, options.resourceEvents, options.gatewayExists, settings);
   await tokens.load();
   tokens.start((error) =>
     logger.error({ err: error }, "cannot store the times of last use of tokens; retrying within a minute"),
   );
   closers.push({ close: () => tokens.stop() });
   const rootToken = openRootToken(config.rootToken, dataFolder.file("root-token"));
-  const stored = new Sessions(database, clock, tokens, rootToken.secret);
+  const stored = new Sessions(database, clock, tokens, rootToken.secret, settings);
   await stored.load();
-  const sessions = new BrowserSessions(stored, {
+  const sessions = new BrowserSessions(stored, new LoginCodes(database, clock), {
     allowedHosts: config.file.dashboard.allowedHosts,
     acceptsSessions: options.acceptsSessions,
   });
   const authenticator = new Authenticator({ rootToken: rootToken.secret, tokens, sessions });
   return { accounts, tokens, sessions, authenticator, rootToken };
+}
+
+async function createDefaultAccount(accounts: Accounts): Promise<void> {
+  try {
+    await accounts.create({ id: DEFAULT_ACCOUNT });
+  } catch (error) {
+    // Another node, which starts at the same time, has created it.
+    if (!(error instanceof SignalboxError && error.id === "conflict")) throw error;
+    await accounts.load();
+  }
 }

@@ -2,18 +2,19 @@
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
-import type { ClusterNode } from "../cluster/index.ts";
+import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
-import { migrate, newestMigration } from "../database/migrate.ts";
+import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
+import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { type CallLog, SqliteCallLog } from "../engines/call-log/index.ts";
 import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { VERSION } from "../version.ts";
 import type { Closer } from "./close-all.ts";
+import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
 
 export interface StorageOptions {
@@ -26,8 +27,10 @@ export interface StorageOptions {
 export interface Storage {
   readonly dataFolder: DataFolder;
   readonly database: Database;
+  readonly settings: SharedSettings;
   /** Null for a process that uses its database alone. */
   readonly cluster: ClusterNode | null;
+  readonly lease: Lease | null;
   /** Null with SQLite. */
   readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
@@ -42,45 +45,43 @@ export async function openStorage(
 ): Promise<Storage> {
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, cluster, node } = await openDatabase(options, dataFolder, closers);
+  const { database, settings, membership, node } = await openDatabase(options, dataFolder, closers);
   await migrate(database);
+  await membership?.openSettings();
   const callLog = await openCallLog(options, dataFolder, clock);
   closers.push({ close: () => callLog.close() });
   const instanceStore = await openAgentStore(options, dataFolder);
   closers.push({ close: () => instanceStore.close(), canStall: true });
-  return { dataFolder, database, cluster, node, callLog, instanceStore };
+  return {
+    dataFolder,
+    database,
+    settings,
+    cluster: membership?.cluster ?? null,
+    lease: membership?.lease ?? null,
+    node,
+    callLog,
+    instanceStore,
+  };
 }
 
 async function openDatabase(
-  { config, logger, onFatal }: StorageOptions,
+  options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<Pick<Storage, "database" | "cluster" | "node">> {
-  if (config.databaseUrl === undefined) {
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), onFatal);
+): Promise<{
+  database: Database;
+  settings: SharedSettings;
+  membership: ClusterMembership | null;
+  node: DatabaseNode | null;
+}> {
+  const { databaseUrl } = options.config;
+  if (databaseUrl === undefined) {
+    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
     closers.push({ close: () => database.close() });
-    return { database, cluster: null, node: null };
+    return { database, settings: new LocalSettings(database), membership: null, node: null };
   }
-  // Imported on demand: most installations do not need the driver.
-  const { PostgresDatabase } = await import("../database/postgres/postgres-database.ts");
-  const { createClusterNode, membershipOf } = await import("./cluster.ts");
-  const { DatabaseNode } = await import("./database-node.ts");
-  const node = new DatabaseNode(logger, config.file.cluster.maxStaleMs);
-  const cluster = createClusterNode(config, logger);
-  // Closed after the database: the node leaves the cluster before its links end.
-  if (cluster !== null) closers.push({ close: () => cluster.close() });
-  const database = await PostgresDatabase.open(config.databaseUrl.reveal(), onFatal, {
-    nodeName: config.nodeName,
-    version: VERSION,
-    schema: newestMigration(),
-    onLostCommits: (lost) => node.onLostCommits(lost),
-    ...(cluster === null ? {} : { cluster: membershipOf(cluster, logger) }),
-    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
-  });
-  closers.push({ close: () => database.close() });
-  await node.watch(database);
-  closers.push({ close: () => node.close() });
-  return { database, cluster, node };
+  const { openPostgres } = await import("./cluster.ts");
+  return openPostgres(databaseUrl.reveal(), options, closers);
 }
 
 function openCallLog(

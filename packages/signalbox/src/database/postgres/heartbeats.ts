@@ -60,7 +60,7 @@ export class Heartbeats {
     return this.#neededSchema <= this.#schema;
   }
 
-  record(beat: Beat, sent: { readonly at: number; readonly time: number }): void {
+  record(beat: Omit<Beat, "settingsVersion">, sent: { readonly at: number; readonly time: number }): void {
     this.#lastAt = sent.at;
     this.#count = beat.count;
     this.#members = beat.members;

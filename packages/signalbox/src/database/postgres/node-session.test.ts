@@ -127,6 +127,15 @@ it("refuses a cluster node while a process uses the database alone", async () =>
   await expect(openNode("b")).rejects.toThrow(/in use by another Signalbox process/);
 });
 
+it("a process that replaces a killed one waits until the killed one is dead", async () => {
+  const killed = await openNode("killed", { secret: null, heartbeatMs: 3_600_000 });
+  await expect.poll(() => killed.database.session.heartbeats.count).toBe(1);
+  const next = await openNode("next", { secret: null });
+  await next.database.run(rawSql("CREATE TABLE IF NOT EXISTS t4 (x INTEGER)"));
+  await expect(killed.database.run(rawSql("CREATE TABLE t5 (x INTEGER)"))).rejects.toThrow();
+  await expect.poll(() => killed.lost).toHaveLength(1);
+});
+
 it("the secret can be changed when no node is running", async () => {
   await (await openNode("a")).database.close();
   await openNode("b", { secret: "two" });

@@ -26,7 +26,6 @@ import {
   beat,
   DEAD_AFTER_MS,
   joinAs,
-  JoinRefusal,
   leave,
   type Member,
   type NodeDescription,
@@ -36,6 +35,7 @@ import {
   retire,
   type StoredNode,
 } from "./node-table.ts";
+import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { NodeConnections } from "./node-connections.ts";
 import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
@@ -50,6 +50,8 @@ const HEARTBEAT_MS = 500;
 const MAX_MISSED_HEARTBEATS = 10;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
+/** Between two looks at the heartbeats of a running node. */
+const REFUSED_RETRY_MS = HEARTBEAT_MS / 2;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
 const ROW_LIFE_MS = 86_400_000;
 
@@ -72,6 +74,8 @@ export interface NodeSessionOptions {
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   /** The living nodes, this one included, after each heartbeat. */
   readonly onMembers: (members: readonly Member[]) => void;
+  /** After each heartbeat; `sentAt` is a time of the monotonic clock. */
+  readonly onSettingsVersion?: ((version: number, sentAt: number) => void) | undefined;
   /** This node was declared dead, and has joined again: other nodes may have changed anything meanwhile. */
   readonly onRejoined: (identity: NodeIdentity) => void;
   /** A node that runs alone was replaced by another process. Final. */
@@ -84,6 +88,8 @@ export interface NodeSessionOptions {
   readonly onOtherServer: () => void;
   /** The server does not respond: other connections should not wait for it. */
   readonly onUnresponsive: () => void;
+  /** An attempt to use the server has failed. */
+  readonly onUnreachable?: (() => void) | undefined;
   /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: ((error: Error) => void) | undefined;
   readonly startWaitMs?: number | undefined;
@@ -111,27 +117,34 @@ export class NodeSession {
     this.#heartbeats = new Heartbeats(options.node.schema);
   }
 
-  /** Joins. Waits for a server that cannot be reached. */
+  /** Joins. Waits for a server that cannot be reached, and for a process that was killed to be seen as dead. */
   static async open(options: NodeSessionOptions): Promise<NodeSession> {
     const session = new NodeSession(options);
-    const deadline = performance.now() + (options.startWaitMs ?? START_WAIT_MS);
+    const startedAt = performance.now();
+    let sign: string | null = null;
     for (let attempt = 1; ; attempt++) {
+      let delayMs = fullJitterDelay(attempt, RETRY);
       try {
         session.#hold(await session.#joinAnew());
         return session;
       } catch (error) {
-        if (error instanceof JoinRefusal) throw new DataFolderError(error.message, { cause: error });
-        if (!isUnavailable(error))
-          throw error instanceof DataFolderError
-            ? error
-            : new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
-        options.servers.next();
-        const delayMs = fullJitterDelay(attempt, RETRY);
-        if (performance.now() + delayMs >= deadline)
-          throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
-        if (attempt === 1) options.onWait?.(error);
-        await sleep(delayMs);
+        if (error instanceof JoinRefusal) {
+          // A row whose heartbeat stands still is that of a process that has just been killed, unless time shows otherwise.
+          if (error.sign === null || (sign !== null && sign !== error.sign))
+            throw new DataFolderError(error.message, { cause: error });
+          sign = error.sign;
+          delayMs = REFUSED_RETRY_MS;
+        } else if (isUnavailable(error)) {
+          options.servers.next();
+          if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
+            throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
+          if (attempt === 1) options.onWait?.(error);
+        } else {
+          if (error instanceof DataFolderError) throw error;
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
+        }
       }
+      await sleep(delayMs);
     }
   }
 
@@ -213,6 +226,7 @@ export class NodeSession {
       missed += 1;
       if (missed < MAX_MISSED_HEARTBEATS) return;
       this.#options.onUnresponsive();
+      this.#options.onUnreachable?.();
       this.#connections.destroyAll();
     };
     this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
@@ -233,6 +247,7 @@ export class NodeSession {
       return;
     }
     this.#options.onMembers(answer.members);
+    this.#options.onSettingsVersion?.(answer.settingsVersion, sent.at);
   }
 
   /** A broken connection emits events. */
@@ -297,6 +312,7 @@ export class NodeSession {
       return true;
     } catch {
       // The server is still unavailable; `/readyz` reports it.
+      this.#options.onUnreachable?.();
       if (client !== undefined) await this.#connections.end(client);
       return false;
     }

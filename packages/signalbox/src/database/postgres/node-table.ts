@@ -5,6 +5,7 @@
  */
 import type { Client } from "pg";
 import { CREATE_COMPATIBILITY } from "../schema-compatibility.ts";
+import { type JoiningNode, type LivingNode, refuseBeside } from "./join-rules.ts";
 
 export type NodeState = "up" | "draining";
 
@@ -22,28 +23,11 @@ export interface Member {
   readonly ageMs: number;
 }
 
-export interface NodeDescription {
+export interface NodeDescription extends JoiningNode {
   readonly name: string;
   readonly version: string;
   /** The newest migration that the node knows. */
   readonly schema: number;
-  /** Derived from the cluster's secret; null for a node that runs alone. */
-  readonly secretCheck: string | null;
-  /** The secrets that all nodes must share. */
-  readonly shared: readonly SharedCheck[];
-  /** The versions of the link protocol that the node speaks. */
-  readonly linkVersions: VersionRange;
-}
-
-export interface VersionRange {
-  readonly min: number;
-  readonly max: number;
-}
-
-/** Identifies the values of a secret without revealing them. A node encrypts with the first one and accepts all. */
-export interface SharedCheck {
-  readonly variable: string;
-  readonly ids: readonly string[];
 }
 
 /** What an acknowledged heartbeat returns. */
@@ -56,6 +40,8 @@ export interface Beat {
   readonly now: number;
   /** The migration that a version must know to use the database. */
   readonly neededSchema: number;
+  /** The version of the settings that nodes keep in memory. */
+  readonly settingsVersion: number;
 }
 
 /** A node whose last heartbeat is older may be declared dead by any other node. */
@@ -75,6 +61,10 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
      beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
+  CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);
+  INSERT INTO signalbox_settings (id, version) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;
+  CREATE TABLE IF NOT EXISTS signalbox_settings_change
+    (version BIGINT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (version, kind, key));
   ${CREATE_COMPATIBILITY};
   DELETE FROM signalbox_node_write WHERE inc IN
     (SELECT inc FROM signalbox_node WHERE state = 'dead' AND hb < clock_timestamp() - interval '1 day');
@@ -84,11 +74,6 @@ const UNDEFINED_TABLE = "42P01";
 const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
 const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
-
-/** Why a node may not join. */
-export class JoinRefusal extends Error {
-  override readonly name = "JoinRefusal";
-}
 
 async function createTables(client: Client): Promise<void> {
   await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
@@ -146,67 +131,21 @@ export async function joinAs(
   }
 }
 
-interface LivingRow {
-  readonly inc: string;
-  readonly name: string;
-  readonly ageMs: number;
-  readonly secret_check: string | null;
-  readonly shared: string;
-  readonly version: string;
-  readonly link_min: number;
-  readonly link_max: number;
-}
-
 async function refuseStranger(client: Client, node: NodeDescription): Promise<void> {
-  const { secretCheck } = node;
-  const { rows } = await client.query<LivingRow>(
-    `SELECT inc::text AS inc, name, ${AGE} AS "ageMs", secret_check, shared, version, link_min, link_max FROM signalbox_node WHERE state <> 'dead'`,
+  const { rows } = await client.query<LivingNode & { readonly ageMs: number }>(
+    `SELECT inc::text AS inc, name, version, secret_check AS "secretCheck", shared, link_min AS "linkMin", link_max AS "linkMax",
+       beats::text AS beats, ${AGE} AS "ageMs" FROM signalbox_node WHERE state <> 'dead'`,
   );
   const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
-  if (living.some((other) => other.secret_check === null || secretCheck === null)) {
-    throw new JoinRefusal(
-      "the PostgreSQL database is in use by another Signalbox process; to run several, set the same SIGNALBOX_CLUSTER_SECRET on all of them",
-    );
-  }
-  if (living.some((other) => other.secret_check !== secretCheck)) {
-    throw new JoinRefusal("SIGNALBOX_CLUSTER_SECRET differs from that of the nodes that are running");
-  }
-  for (const other of living) {
-    refuseOtherSecrets(node.shared, other);
-    refuseOtherLinks(node.linkVersions, other);
-  }
+  refuseBeside(living, node);
   const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
-  if (secretCheck === null) {
+  if (node.secretCheck === null) {
     for (const inc of dead)
       await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
   }
   await declareDead(client, dead);
-}
-
-/** Each node must be able to use what the other one writes, so each accepts the current value of the other. */
-function refuseOtherSecrets(own: readonly SharedCheck[], other: LivingRow): void {
-  const theirs = JSON.parse(other.shared) as SharedCheck[];
-  for (const { variable, ids } of own) {
-    const otherIds = theirs.find((check) => check.variable === variable)?.ids;
-    if (otherIds === undefined || (accepts(ids, otherIds) && accepts(otherIds, ids))) continue;
-    throw new JoinRefusal(
-      `${variable} differs from that of the running node "${other.name}"; all nodes of a cluster need the same value`,
-    );
-  }
-}
-
-/** Nodes that cannot talk to each other would wait for each other. */
-function refuseOtherLinks({ min, max }: VersionRange, other: LivingRow): void {
-  if (Math.max(min, other.link_min) <= Math.min(max, other.link_max)) return;
-  throw new JoinRefusal(
-    `this version speaks the link protocol ${min} to ${max}, the running node "${other.name}" (version ${other.version}) ${other.link_min} to ${other.link_max}; upgrade through a version that speaks both`,
-  );
-}
-
-function accepts(ids: readonly string[], [current]: readonly string[]): boolean {
-  return current !== undefined && ids.includes(current);
 }
 
 /** Returns those that are dead now; nodes that are alive again are left alone. */
@@ -240,20 +179,20 @@ export async function beat(
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
         WHERE inc = $1 AND state <> 'dead' RETURNING beats)
       SELECT ${MEMBER}, (SELECT beats FROM beat)::float8 AS count, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
-        (${NEEDED_SCHEMA})::float8 AS "neededSchema"
+        (${NEEDED_SCHEMA})::float8 AS "neededSchema", (SELECT version FROM signalbox_settings)::float8 AS "settingsVersion"
       FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
     values: [inc, state],
   });
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
-  const { count, now, neededSchema } = first;
+  const { count, now, neededSchema, settingsVersion } = first;
   const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
   const dead = await declareDead(
     client,
     late.map((row) => row.inc),
   );
   const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
-  return { members, count, now, neededSchema };
+  return { members, count, now, neededSchema, settingsVersion };
 }
 
 interface BeatOptions {
@@ -267,6 +206,7 @@ interface BeatColumns {
   readonly count: number | null;
   readonly now: number;
   readonly neededSchema: number;
+  readonly settingsVersion: number;
 }
 
 /** The query sees the rows as they were before its own update. */

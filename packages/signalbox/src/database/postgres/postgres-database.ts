@@ -21,7 +21,8 @@ import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import { beginWrite, type Member, type SharedCheck, type VersionRange } from "./node-table.ts";
+import type { SharedCheck, VersionRange } from "./join-rules.ts";
+import { beginWrite, type Member } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -33,6 +34,7 @@ const MAX_WAIT_MS = 5000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
+const LIVING_NODES = rawSql("SELECT inc::text AS inc FROM signalbox_node WHERE state <> 'dead'");
 /** Writes a row without changing it. */
 const PROBE = rawSql("UPDATE signalbox_cluster SET cluster = cluster");
 /**
@@ -52,6 +54,10 @@ export interface ClusterOptions {
   readonly linkVersions: VersionRange;
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
+  readonly onSettingsVersion?: (version: number, sentAt: number) => void;
+  /** The server was restarted, or another one has taken its place. */
+  readonly onOtherServer?: () => void;
+  readonly onUnreachable?: () => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
 }
 
@@ -128,6 +134,7 @@ export class PostgresDatabase implements Database {
       },
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
+      onSettingsVersion: cluster?.onSettingsVersion,
       onRejoined: (identity) => {
         database?.useIncarnation(identity);
         cluster?.onRejoined(identity);
@@ -136,7 +143,11 @@ export class PostgresDatabase implements Database {
       onReplaced: onLost,
       onLostCommits: (lost) => options.onLostCommits?.(lost),
       countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
-      onOtherServer: () => sockets.destroyAll(),
+      onOtherServer: () => {
+        sockets.destroyAll();
+        cluster?.onOtherServer?.();
+      },
+      onUnreachable: cluster?.onUnreachable,
       onUnresponsive: () => sockets.destroyAll(),
       onWait,
       startWaitMs,
@@ -171,6 +182,12 @@ export class PostgresDatabase implements Database {
   /** Settings of the server on which the durability of writes depends. */
   readDurability(): Promise<ServerSetting[]> {
     return readDurability(this.#pool);
+  }
+
+  /** The incarnations of the nodes that were not declared dead, as committed at the time of the call. */
+  async readLivingNodes(): Promise<readonly string[]> {
+    const rows = await this.all<{ inc: string }>(LIVING_NODES);
+    return rows.map(({ inc }) => inc);
   }
 
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */

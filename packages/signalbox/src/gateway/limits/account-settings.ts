@@ -3,36 +3,46 @@
  * written first; calls read `values`, the copy in memory.
  */
 import type { Clock } from "../../core/clock.ts";
-import { sql } from "../../core/sql.ts";
+import { sql, sqlList } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
+import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
 
-export class AccountSettings<Value> {
-  readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #name: string;
+export interface AccountSettingsParts {
+  readonly database: Database;
+  readonly settings: SharedSettings;
+  readonly clock: Clock;
+}
+
+export class AccountSettings<Value> implements SettingsStore {
+  readonly #parts: AccountSettingsParts;
+  readonly #name: "prices" | "limits";
   readonly #parse: (stored: unknown) => Value;
   readonly values: Map<string, Value>;
 
   /** `parse` gives stored values of an older version the defaults of newer members. */
   constructor(
-    database: Database,
-    clock: Clock,
-    name: string,
+    parts: AccountSettingsParts,
+    name: "prices" | "limits",
     values: Map<string, Value>,
     parse: (stored: unknown) => Value,
   ) {
     this.values = values;
-    this.#database = database;
-    this.#clock = clock;
+    this.#parts = parts;
     this.#name = name;
     this.#parse = parse;
+    parts.settings.register(name, this);
   }
 
-  async load(): Promise<void> {
-    const rows = await this.#database.all<{ readonly account_id: string; readonly value: string }>(
-      sql`SELECT account_id, value FROM gateway_account_setting WHERE name = ${this.#name}`,
+  load(): Promise<void> {
+    return this.#parts.settings.load(this.#name);
+  }
+
+  async reload(accountIds: readonly string[] | null): Promise<void> {
+    const selected = accountIds === null ? sql`` : sql`AND account_id IN (${sqlList(accountIds)})`;
+    const rows = await this.#parts.database.all<{ readonly account_id: string; readonly value: string }>(
+      sql`SELECT account_id, value FROM gateway_account_setting WHERE name = ${this.#name} ${selected}`,
     );
-    this.values.clear();
+    for (const accountId of accountIds ?? [...this.values.keys()]) this.values.delete(accountId);
     for (const row of rows) this.values.set(row.account_id, this.#parse(JSON.parse(row.value)));
   }
 
@@ -41,18 +51,23 @@ export class AccountSettings<Value> {
   }
 
   async set(accountId: string, value: Value): Promise<void> {
-    await this.#database.run(
-      sql`INSERT INTO gateway_account_setting (account_id, name, value, modified_at)
-          VALUES (${accountId}, ${this.#name}, ${JSON.stringify(value)}, ${this.#clock.now()})
-          ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value, modified_at = excluded.modified_at`,
-    );
-    this.values.set(accountId, value);
+    const { settings, clock } = this.#parts;
+    await settings.write(this.#name, async (tx, changed) => {
+      await tx.run(
+        sql`INSERT INTO gateway_account_setting (account_id, name, value, modified_at)
+            VALUES (${accountId}, ${this.#name}, ${JSON.stringify(value)}, ${clock.now()})
+            ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value, modified_at = excluded.modified_at`,
+      );
+      changed(accountId);
+    });
   }
 
   async delete(accountId: string): Promise<void> {
-    await this.#database.run(
-      sql`DELETE FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`,
-    );
-    this.values.delete(accountId);
+    await this.#parts.settings.write(this.#name, async (tx, changed) => {
+      await tx.run(
+        sql`DELETE FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`,
+      );
+      changed(accountId);
+    });
   }
 }

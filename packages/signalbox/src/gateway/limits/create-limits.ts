@@ -7,6 +7,7 @@ import type { ResourceEvents } from "../../contracts/resource-events.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
+import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { type SpendRule, spendRules } from "../settings/gateway-settings.ts";
@@ -20,6 +21,7 @@ import { SpendJournal } from "./spend-journal.ts";
 export interface GatewayLimitsParts {
   readonly config: Config;
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly clock: Clock;
   readonly steadyClock: Clock;
   readonly logger: Logger;
@@ -66,18 +68,13 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
       ),
   });
   const accountRules = new AccountSettings<readonly SpendRule[]>(
-    database,
-    clock,
+    parts,
     "limits",
     limits.accountRules,
     (stored) => spendRules.parse(stored),
   );
-  const accountPrices = new AccountSettings<PriceOverrides>(
-    database,
-    clock,
-    "prices",
-    prices.accountPrices,
-    (stored) => priceTable.parse(stored),
+  const accountPrices = new AccountSettings<PriceOverrides>(parts, "prices", prices.accountPrices, (stored) =>
+    priceTable.parse(stored),
   );
   const forget = (owner: LimitOwner) => {
     limits.forget(owner);

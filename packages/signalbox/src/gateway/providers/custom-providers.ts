@@ -10,7 +10,8 @@ import { isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
-import { sql } from "../../core/sql.ts";
+import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
+import { sql, sqlList } from "../../core/sql.ts";
 import { createProvider, CUSTOM_PREFIX, type Provider, ruleForBase } from "./provider.ts";
 import {
   findStored,
@@ -50,6 +51,7 @@ export interface CustomProvider {
 
 export interface CustomProvidersParts {
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly clock: Clock;
   readonly mayBePrivate: boolean;
   readonly sealing: Sealing;
@@ -59,7 +61,7 @@ export interface CustomProvidersParts {
 
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export class CustomProviders {
+export class CustomProviders implements SettingsStore {
   readonly #parts: CustomProvidersParts;
   readonly #byId = new Map<string, CustomProvider>();
   /** The enabled providers by account and slug; those with unreadable headers refuse calls. */
@@ -68,19 +70,33 @@ export class CustomProviders {
 
   constructor(parts: CustomProvidersParts) {
     this.#parts = parts;
+    parts.settings.register("custom_provider", this);
   }
 
   /** Reads all providers. Headers stored as plain text, or sealed with a former key, are sealed with the current key. */
   async load(): Promise<void> {
-    const rows = await this.#parts.database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
-    const loaded = rows.map((row) => this.#fromRow(row));
-    if (loaded.some(({ isUpToDate }) => !isUpToDate)) {
-      await this.#rewrite(loaded.map(({ provider }) => provider));
-    }
-    for (const { provider } of loaded) {
-      this.#put(provider);
+    await this.#rewriteOutdated();
+    await this.#parts.settings.load("custom_provider");
+    for (const provider of this.#byId.values()) {
       if (!isReadable(provider)) this.#parts.onUnreadable(provider);
     }
+  }
+
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const selected = ids === null ? sql`` : sql`WHERE id IN (${sqlList(ids)})`;
+    const rows = await this.#parts.database.all<CustomProviderRow>(
+      sql`SELECT * FROM custom_provider ${selected}`,
+    );
+    for (const id of ids ?? [...this.#byId.keys()]) this.#forget(id);
+    for (const row of rows) this.#put(this.#fromRow(row).provider);
+  }
+
+  #forget(id: string): void {
+    const provider = this.#byId.get(id);
+    if (provider === undefined) return;
+    this.#byId.delete(id);
+    this.#providers.delete(`${provider.accountId}/${provider.slug}`);
+    this.#origins.delete(`${provider.accountId}/${provider.slug}`);
   }
 
   /** The enabled provider with this slug. */
@@ -121,10 +137,11 @@ export class CustomProviders {
       createdAt: now,
       modifiedAt: now,
     };
-    if (!(await insert(this.#parts.database, provider))) {
-      throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
-    }
-    this.#put(provider);
+    await this.#parts.settings.write("custom_provider", async (tx, changed) => {
+      if (!(await insert(tx, provider)))
+        throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
+      changed(id);
+    });
     return provider;
   }
 
@@ -134,25 +151,30 @@ export class CustomProviders {
     id: string,
     { headers: headerText, ...wanted }: Partial<GivenDetails>,
   ): Promise<{ readonly provider: CustomProvider; readonly dropped: readonly string[] }> {
-    const before = this.get(accountId, id);
-    const details = { ...before.details, ...wanted };
-    this.#check(details);
-    const { headers, dropped } = this.#toStored(before, details.base_url, headerText);
-    const provider = { ...before, details, headers, modifiedAt: this.#parts.clock.now() };
-    const { changes } = await this.#parts.database.run(
-      sql`UPDATE custom_provider SET details = ${toStoredText(provider)}, modified_at = ${provider.modifiedAt} WHERE id = ${id}`,
-    );
-    if (changes === 0) throw missing();
-    this.#put(provider);
-    return { provider, dropped };
+    return this.#parts.settings.write("custom_provider", async (tx, changed) => {
+      const row = await tx.get<CustomProviderRow>(
+        sql`SELECT * FROM custom_provider WHERE id = ${id} AND account_id = ${accountId}`,
+      );
+      if (row === undefined) throw missing();
+      const before = this.#fromRow(row).provider;
+      const details = { ...before.details, ...wanted };
+      this.#check(details);
+      const { headers, dropped } = this.#toStored(before, details.base_url, headerText);
+      const provider = { ...before, details, headers, modifiedAt: this.#parts.clock.now() };
+      await tx.run(
+        sql`UPDATE custom_provider SET details = ${toStoredText(provider)}, modified_at = ${provider.modifiedAt} WHERE id = ${id}`,
+      );
+      changed(id);
+      return { provider, dropped };
+    });
   }
 
   async delete(accountId: string, id: string): Promise<CustomProvider> {
     const provider = this.get(accountId, id);
-    await this.#parts.database.run(sql`DELETE FROM custom_provider WHERE id = ${id}`);
-    this.#byId.delete(id);
-    this.#providers.delete(`${accountId}/${provider.slug}`);
-    this.#origins.delete(`${accountId}/${provider.slug}`);
+    await this.#parts.settings.write("custom_provider", async (tx, changed) => {
+      await tx.run(sql`DELETE FROM custom_provider WHERE id = ${id}`);
+      changed(id);
+    });
     return provider;
   }
 
@@ -212,12 +234,17 @@ export class CustomProviders {
   }
 
   /**
-   * Rewrites all rows of the table: SQLite leaves old copies of a row in unused parts of its pages, and `secure_delete` overwrites only
-   * what is deleted.
+   * Rewrites all rows of the table if one is outdated: SQLite leaves old copies of a row in unused parts of its pages, and `secure_delete`
+   * overwrites only what is deleted. The values stay the same, so no other node needs to read them again.
    */
-  async #rewrite(providers: readonly CustomProvider[]): Promise<void> {
-    const isSqlite = this.#parts.database.engine === "sqlite";
-    await this.#parts.database.transaction(async (tx) => {
+  async #rewriteOutdated(): Promise<void> {
+    const { database, settings } = this.#parts;
+    const isOutdated = (row: CustomProviderRow) => !this.#fromRow(row).isUpToDate;
+    // Most starts find nothing to write, and then begin no transaction.
+    if (!(await readRows(database)).some(isOutdated)) return;
+    const isSqlite = database.engine === "sqlite";
+    await settings.write("custom_provider", async (tx) => {
+      const providers = (await readRows(tx)).map((row) => this.#fromRow(row).provider);
       if (isSqlite) await tx.run(sql`PRAGMA secure_delete = ON`);
       await tx.run(sql`DELETE FROM custom_provider`);
       for (const provider of providers) await insert(tx, provider);
@@ -253,6 +280,10 @@ export class CustomProviders {
     // Other names are checked when a connection resolves them.
     if (!mayBePrivate && isPrivateHost(url.hostname)) throw invalid("base_url must be a public address");
   }
+}
+
+function readRows(database: Queryable): Promise<CustomProviderRow[]> {
+  return database.all<CustomProviderRow>(sql`SELECT * FROM custom_provider`);
 }
 
 /** False when the account already has a provider with this slug. */

@@ -10,9 +10,10 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { sql } from "../../core/sql.ts";
+import { sql, sqlList } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
+import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { parseGraph, type RouteGraph } from "./route-graph.ts";
@@ -43,13 +44,14 @@ export interface RouteDeployment {
 
 export interface DynamicRoutesParts {
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly clock: Clock;
   readonly providers: ProviderDirectory;
 }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export class DynamicRoutes {
+export class DynamicRoutes implements SettingsStore {
   readonly #parts: DynamicRoutesParts;
   /** By account, gateway and name. */
   readonly #byName = new Map<string, DynamicRoute>();
@@ -60,16 +62,23 @@ export class DynamicRoutes {
 
   constructor(parts: DynamicRoutesParts) {
     this.#parts = parts;
+    parts.settings.register("route", this);
   }
 
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return this.#parts.settings.load("route");
+  }
+
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const selected = ids === null ? sql`` : sql`WHERE r.id IN (${sqlList(ids)})`;
     const rows = await this.#parts.database.all<RouteRow>(
       sql`SELECT r.*, v.elements, v.created_at AS version_created_at, d.created_at AS deployed_at
           FROM gateway_route r
           JOIN gateway_route_version v ON v.id = r.version_id
-          JOIN gateway_route_deployment d ON d.id = r.deployment_id ORDER BY r.id`,
+          JOIN gateway_route_deployment d ON d.id = r.deployment_id ${selected} ORDER BY r.id`,
     );
-    this.#byName.clear();
+    const known = ids === null ? null : new Set(ids);
+    for (const [name, route] of this.#byName) if (known?.has(route.id) !== false) this.#byName.delete(name);
     for (const row of rows) this.#put(fromRow(row));
   }
 
@@ -82,7 +91,7 @@ export class DynamicRoutes {
   /** Throws `not_found`. */
   get(gateway: Gateway, id: string): DynamicRoute {
     const route = this.list(gateway).find((candidate) => candidate.id === id);
-    if (route === undefined) throw new SignalboxError("not_found", { message: "Route not found" });
+    if (route === undefined) throw routeMissing();
     return route;
   }
 
@@ -154,7 +163,7 @@ export class DynamicRoutes {
       createdAt: now,
       modifiedAt: now,
     };
-    await this.#parts.database.transaction(async (tx) => {
+    await this.#parts.settings.write("route", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`INSERT INTO gateway_route (id, account_id, gateway_id, name, version_id, deployment_id, created_at, modified_at)
             VALUES (${route.id}, ${route.accountId}, ${route.gatewayId}, ${name}, ${version.id}, ${deployment.id}, ${now}, ${now})
@@ -163,25 +172,25 @@ export class DynamicRoutes {
       if (changes === 0) throw taken(name);
       await insertVersion(tx, route.id, version);
       await insertDeployment(tx, route.id, deployment);
+      changed(route.id);
     });
-    this.#put(route);
     return route;
   }
 
   async #rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
     checkName(name);
-    const before = this.get(gateway, id);
+    this.get(gateway, id);
     const now = this.#parts.clock.now();
-    await this.#parts.database.transaction(async (tx) => {
+    await this.#parts.settings.write("route", async (tx, changed) => {
       const [other] = await tx.all<{ id: string }>(
         sql`SELECT id FROM gateway_route WHERE account_id = ${gateway.accountId} AND gateway_id = ${gateway.id}
             AND name = ${name} AND id <> ${id}`,
       );
       if (other !== undefined) throw taken(name);
       await tx.run(sql`UPDATE gateway_route SET name = ${name}, modified_at = ${now} WHERE id = ${id}`);
+      changed(id);
     });
-    this.#byName.delete(keyOf(before.accountId, before.gatewayId, before.name));
-    return this.#put({ ...before, name, modifiedAt: now });
+    return this.get(gateway, id);
   }
 
   /** Saves a graph that serves no call until it is deployed. */
@@ -190,32 +199,39 @@ export class DynamicRoutes {
     this.#compile(gateway.accountId, elements);
     const now = this.#parts.clock.now();
     const version: RouteVersion = { id: newId(now), elements, createdAt: now };
-    await insertVersion(this.#parts.database, route.id, version);
+    await this.#parts.database.transaction(async (tx) => {
+      // Another node may have deleted it.
+      const stored = await tx.get(sql`SELECT id FROM gateway_route WHERE id = ${id}`);
+      if (stored === undefined) throw routeMissing();
+      await insertVersion(tx, route.id, version);
+    });
     return version;
   }
 
   async #deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
-    const before = this.get(gateway, id);
     const version = await this.getVersion(gateway, id, versionId);
     // The providers may have changed since the version was saved.
     this.#compile(gateway.accountId, version.elements);
     const now = this.#parts.clock.now();
     const deployment: RouteDeployment = { id: newId(now), versionId, createdAt: now };
-    await this.#parts.database.transaction(async (tx) => {
+    await this.#parts.settings.write("route", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`UPDATE gateway_route SET version_id = ${versionId}, deployment_id = ${deployment.id}, modified_at = ${now}
             WHERE id = ${id}`,
       );
-      if (changes === 0) throw new SignalboxError("not_found", { message: "Route not found" });
+      if (changes === 0) throw routeMissing();
       await insertDeployment(tx, id, deployment);
+      changed(id);
     });
-    return this.#put({ ...before, version, deployment, modifiedAt: now });
+    return this.get(gateway, id);
   }
 
   async #delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
     const route = this.get(gateway, id);
-    await this.#parts.database.run(sql`DELETE FROM gateway_route WHERE id = ${id}`);
-    this.#byName.delete(keyOf(route.accountId, route.gatewayId, route.name));
+    await this.#parts.settings.write("route", async (tx, changed) => {
+      await tx.run(sql`DELETE FROM gateway_route WHERE id = ${id}`);
+      changed(id);
+    });
     return route;
   }
 
@@ -263,9 +279,8 @@ export class DynamicRoutes {
     return parseGraph(elements, (slug) => this.#parts.providers.find(accountId, slug) !== undefined);
   }
 
-  #put(route: DynamicRoute): DynamicRoute {
+  #put(route: DynamicRoute): void {
     this.#byName.set(keyOf(route.accountId, route.gatewayId, route.name), route);
-    return route;
   }
 }
 
@@ -297,6 +312,10 @@ function checkName(name: string): void {
       message: "name: 1 to 64 letters, digits, ., _ or -, beginning with a letter or digit",
     });
   }
+}
+
+function routeMissing(): SignalboxError {
+  return new SignalboxError("not_found", { message: "Route not found" });
 }
 
 function taken(name: string): SignalboxError {

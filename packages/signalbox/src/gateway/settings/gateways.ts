@@ -10,7 +10,8 @@
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Database, Queryable } from "../../database/database.ts";
-import { sql } from "../../core/sql.ts";
+import { LocalSettings, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
+import { joinSql, sql } from "../../core/sql.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import type { GatewayDeletions } from "./gateway-deletions.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
@@ -21,34 +22,76 @@ export interface GatewayListener {
   onDeleted(gateway: Gateway): void;
 }
 
-export class Gateways {
+export class Gateways implements SettingsStore {
   readonly #database: Database;
   readonly #clock: Clock;
   readonly #deletions: GatewayDeletions;
   readonly #byAccount = new Map<string, Map<string, Gateway>>();
   readonly #listeners: GatewayListener[] = [];
+  readonly #settings: SharedSettings;
   /** The last pending change by gateway name: changes of one gateway run one after the other. */
   readonly #pendingChanges = new Map<string, Promise<unknown>>();
 
-  constructor(database: Database, clock: Clock, deletions: GatewayDeletions) {
+  constructor(
+    database: Database,
+    clock: Clock,
+    deletions: GatewayDeletions,
+    settings: SharedSettings = new LocalSettings(database),
+  ) {
     this.#database = database;
+    this.#settings = settings;
+    settings.register("gateway", this);
     this.#clock = clock;
     this.#deletions = deletions;
   }
 
   /** Loads all gateways; at the first start creates the gateway of the account `default`. */
   async load(defaultAccountId: string): Promise<void> {
-    await this.#deletions.load();
-    await this.#database.transaction(async (tx) => {
+    await this.#settings.write("gateway", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`INSERT INTO first_start (name, done_at) VALUES ('default_gateway', ${this.#clock.now()})
             ON CONFLICT (name) DO NOTHING`,
       );
-      if (changes > 0) await insert(tx, this.#newGateway(defaultAccountId, DEFAULT_GATEWAY, {}));
+      if (changes === 0) return;
+      const gateway = this.#newGateway(defaultAccountId, DEFAULT_GATEWAY, {});
+      await insert(tx, gateway);
+      changed(keyOf(gateway));
     });
-    const rows = await this.#database.all<GatewayRow>(sql`SELECT * FROM gateway`);
-    this.#byAccount.clear();
+    await this.#settings.load("gateway");
+  }
+
+  async reload(keys: readonly string[] | null): Promise<void> {
+    const rows = await this.#readRows(keys);
+    const known = keys === null ? this.#all() : keys.flatMap((key) => this.#findByKey(key) ?? []);
+    const found = new Map(rows.map((row) => [keyOf(fromRow(row)), row]));
+    for (const gateway of known) {
+      // A gateway of the same name that was created after it inherits nothing.
+      if (found.get(keyOf(gateway))?.created_at !== gateway.createdAt) this.#forget(gateway);
+    }
     for (const row of rows) this.#change(fromRow(row));
+  }
+
+  #readRows(keys: readonly string[] | null): Promise<GatewayRow[]> {
+    const conditions = (keys ?? []).map((key) => {
+      const [accountId = "", id = ""] = key.split("/");
+      return sql`(account_id = ${accountId} AND id = ${id})`;
+    });
+    const selected = keys === null ? sql`` : sql`WHERE ${joinSql(conditions, " OR ")}`;
+    return this.#database.all<GatewayRow>(sql`SELECT * FROM gateway ${selected}`);
+  }
+
+  #all(): Gateway[] {
+    return [...this.#byAccount.values()].flatMap((ofAccount) => [...ofAccount.values()]);
+  }
+
+  #findByKey(key: string): Gateway | undefined {
+    const [accountId = "", id = ""] = key.split("/");
+    return this.find(accountId, id);
+  }
+
+  #forget(gateway: Gateway): void {
+    this.#byAccount.get(gateway.accountId)?.delete(gateway.id);
+    for (const listener of this.#listeners) listener.onDeleted(gateway);
   }
 
   listen(listener: GatewayListener): void {
@@ -71,10 +114,11 @@ export class Gateways {
     return this.#inTurn(accountId, id, async () => {
       await this.#deletions.finish({ accountId, gatewayId: id });
       const gateway = this.#newGateway(accountId, id, wanted);
-      if (!(await insert(this.#database, gateway))) {
-        throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
-      }
-      this.#change(gateway);
+      await this.#settings.write("gateway", async (tx, changed) => {
+        if (!(await insert(tx, gateway)))
+          throw new SignalboxError("conflict", { message: `gateway ${id} already exists` });
+        changed(keyOf(gateway));
+      });
       return gateway;
     });
   }
@@ -106,7 +150,7 @@ export class Gateways {
     toChanges: (present: GatewaySettings) => Partial<GatewaySettings>,
   ): Promise<Gateway> {
     // Read and written in one transaction, so that simultaneous updates do not overwrite each other.
-    const gateway = await this.#database.transaction(async (tx) => {
+    return this.#settings.write("gateway", async (tx, changed) => {
       const row = await tx.get<GatewayRow>(
         sql`SELECT * FROM gateway WHERE account_id = ${accountId} AND id = ${id}`,
       );
@@ -114,20 +158,14 @@ export class Gateways {
       const before = fromRow(row);
       const modifiedAt = this.#clock.now();
       const settings = { ...before.settings, ...toChanges(before.settings) };
+      const cacheGeneration = before.cacheGeneration + (settings.cache_invalidate_on_update ? 1 : 0);
       await tx.run(
-        sql`UPDATE gateway SET settings = ${JSON.stringify(settings)}, modified_at = ${modifiedAt}
+        sql`UPDATE gateway SET settings = ${JSON.stringify(settings)}, modified_at = ${modifiedAt}, cache_generation = ${cacheGeneration}
             WHERE account_id = ${accountId} AND id = ${id}`,
       );
-      const generation = this.find(accountId, id)?.cacheGeneration ?? before.cacheGeneration;
-      return {
-        ...before,
-        settings,
-        modifiedAt,
-        cacheGeneration: settings.cache_invalidate_on_update ? generation + 1 : generation,
-      };
+      changed(keyOf(before));
+      return { ...before, settings, modifiedAt, cacheGeneration };
     });
-    this.#change(gateway);
-    return gateway;
   }
 
   async #delete(accountId: string, id: string): Promise<Gateway> {
@@ -136,17 +174,15 @@ export class Gateways {
     await this.#deletions.finish(ref);
     const gateway = this.find(accountId, id);
     if (gateway === undefined) throw gatewayMissing();
-    await this.#database.transaction(async (tx) => {
+    await this.#settings.write("gateway", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`DELETE FROM gateway WHERE account_id = ${accountId} AND id = ${id}`,
       );
       if (changes === 0) throw gatewayMissing();
       await this.#deletions.record(tx, ref, this.#clock.now());
+      changed(keyOf(gateway));
     });
-    this.#deletions.added(ref);
-    this.#byAccount.get(accountId)?.delete(id);
-    for (const listener of this.#listeners) listener.onDeleted(gateway);
-    await this.#deletions.finish(ref);
+    await this.#deletions.finish(ref, true);
     return gateway;
   }
 
@@ -174,6 +210,7 @@ export class Gateways {
       createdAt: now,
       modifiedAt: now,
       settings: { ...DEFAULT_SETTINGS, ...wanted },
+      // Later than that of any deleted gateway of the name.
       cacheGeneration: now,
     };
   }
@@ -186,16 +223,21 @@ export class Gateways {
   }
 }
 
+/** Identifiers contain no slash. */
+function keyOf({ accountId, id }: Gateway): string {
+  return `${accountId}/${id}`;
+}
+
 export function gatewayMissing(): SignalboxError {
   return new SignalboxError("not_found", { message: "Gateway not found" });
 }
 
 /** False when a gateway of that name exists. */
 async function insert(database: Queryable, gateway: Gateway): Promise<boolean> {
-  const { accountId, id, settings, isDefault, createdAt, modifiedAt } = gateway;
+  const { accountId, id, settings, isDefault, createdAt, modifiedAt, cacheGeneration } = gateway;
   const { changes } = await database.run(
-    sql`INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at)
-        VALUES (${accountId}, ${id}, ${JSON.stringify(settings)}, ${isDefault ? 1 : 0}, ${createdAt}, ${modifiedAt})
+    sql`INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at, cache_generation)
+        VALUES (${accountId}, ${id}, ${JSON.stringify(settings)}, ${isDefault ? 1 : 0}, ${createdAt}, ${modifiedAt}, ${cacheGeneration})
         ON CONFLICT (account_id, id) DO NOTHING`,
   );
   return changes > 0;
@@ -208,6 +250,7 @@ interface GatewayRow {
   readonly is_default: number;
   readonly created_at: number;
   readonly modified_at: number;
+  readonly cache_generation: number;
 }
 
 function fromRow(row: GatewayRow): Gateway {
@@ -219,7 +262,6 @@ function fromRow(row: GatewayRow): Gateway {
     modifiedAt: row.modified_at,
     // Parsed, so that settings of an older version get the defaults of newer settings.
     settings: gatewaySettings.parse(JSON.parse(row.settings)),
-    // The cache does not outlive the process, so any initial value is valid.
-    cacheGeneration: row.modified_at,
+    cacheGeneration: row.cache_generation,
   };
 }

@@ -18,6 +18,7 @@ import type { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
+import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
 import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
 import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
@@ -29,6 +30,7 @@ import type { Gateway } from "./gateway.ts";
 
 export interface ProviderKeysParts extends KeyMaterialParts {
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly clock: Clock;
   readonly masterKeys: MasterKeys;
   /** The folder whose files keys may name. */
@@ -65,7 +67,7 @@ const USE_FLUSH_MS = 60_000;
 const PREVIEW_LENGTH = 4;
 const DEFAULT_WEIGHT = 1;
 
-export class ProviderKeys {
+export class ProviderKeys implements SettingsStore {
   readonly #parts: ProviderKeysParts;
   readonly #vault: KeyVault;
   readonly #material: KeyMaterial;
@@ -80,15 +82,24 @@ export class ProviderKeys {
     this.#parts = parts;
     this.#vault = new KeyVault(parts.masterKeys);
     this.#material = new KeyMaterial(parts, this.#vault);
+    parts.settings.register("provider_key", this);
   }
 
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return this.#parts.settings.load("provider_key");
+  }
+
+  /** Reads all keys: they are few, and the keys of a provider depend on each other. An edited key is a new one for its health. */
+  async reload(ids: readonly string[] | null): Promise<void> {
     const rows = await this.#parts.database.all<ProviderKeyRow>(
       sql`SELECT * FROM stored_provider_key ORDER BY id`,
     );
+    for (const id of ids ?? []) this.#healthById.delete(id);
+    const modifiedAt = new Map(this.#all().map(({ key }) => [key.id, key.modifiedAt]));
     const lists = new Map<string, PoolKey[]>();
     for (const row of rows) {
       const key = fromRow(row);
+      if (modifiedAt.get(key.id) !== key.modifiedAt) this.#healthById.delete(key.id);
       const name = nameOf(key.accountId, key.gatewayId, key.providerSlug);
       const list = lists.get(name);
       if (list === undefined) lists.set(name, [this.#toPoolKey(key)]);
@@ -101,8 +112,8 @@ export class ProviderKeys {
         pool: all.filter(({ key }) => key.alias === "" || key.isDefault),
       });
     }
-    const ids = new Set(rows.map(({ id }) => id));
-    for (const id of this.#healthById.keys()) if (!ids.has(id)) this.#healthById.delete(id);
+    const known = new Set(rows.map(({ id }) => id));
+    for (const id of this.#healthById.keys()) if (!known.has(id)) this.#healthById.delete(id);
   }
 
   start(): void {
@@ -114,9 +125,12 @@ export class ProviderKeys {
     await this.#flushUses();
   }
 
+  #all(): PoolKey[] {
+    return [...this.#byProvider.values()].flatMap(({ all }) => all);
+  }
+
   list({ accountId, gatewayId }: KeyScope): PoolKey[] {
-    return [...this.#byProvider.values()]
-      .flatMap(({ all }) => all)
+    return this.#all()
       .filter(({ key }) => key.accountId === accountId && key.gatewayId === gatewayId)
       .sort((a, b) => (a.key.id < b.key.id ? -1 : 1));
   }
@@ -165,27 +179,39 @@ export class ProviderKeys {
       };
       // A key without any source is the variable of the provider.
       const secretId = wanted.secret === undefined ? (wanted.secretId ?? envPrefix(providerSlug)) : undefined;
-      return this.#write({ ...this.#changed(blank, { ...wanted, secretId }), lastUsedAt: null });
+      return this.#write(scope, () => ({
+        ...this.#changed(blank, { ...wanted, secretId }),
+        lastUsedAt: null,
+      }));
     });
   }
 
   /** Changes a key. It counts as active until a provider says otherwise. */
   async update(scope: KeyScope, id: string, wanted: KeyChange): Promise<PoolKey> {
-    return this.#inTurn(async () => this.#write(this.#changed(this.get(scope, id).key, wanted)));
+    return this.#inTurn(() =>
+      this.#write(scope, (stored) => {
+        const before = stored.find((key) => key.id === id);
+        if (before === undefined) throw keyMissing();
+        return this.#changed(before, wanted);
+      }),
+    );
   }
 
   async delete(scope: KeyScope, id: string): Promise<PoolKey> {
     return this.#inTurn(async () => {
       const found = this.get(scope, id);
-      await this.#parts.database.run(sql`DELETE FROM stored_provider_key WHERE id = ${id}`);
-      await this.load();
+      await this.#parts.settings.write("provider_key", async (tx, changed) => {
+        const { changes } = await tx.run(sql`DELETE FROM stored_provider_key WHERE id = ${id}`);
+        if (changes === 0) throw keyMissing();
+        changed(id);
+      });
       return found;
     });
   }
 
   get(scope: KeyScope, id: string): PoolKey {
     const found = this.list(scope).find(({ key }) => key.id === id);
-    if (found === undefined) throw new SignalboxError("not_found", { message: "Provider config not found" });
+    if (found === undefined) throw keyMissing();
     return found;
   }
 
@@ -203,7 +229,7 @@ export class ProviderKeys {
       const { sealing, finish } = this.#parts.masterKeys.rotate();
       let rotated = 0;
       let unreadable = 0;
-      await this.#parts.database.transaction(async (tx) => {
+      await this.#parts.settings.write("provider_key", async (tx, changed) => {
         const rows = await tx.all<ProviderKeyRow>(
           sql`SELECT * FROM stored_provider_key WHERE data_key IS NOT NULL ORDER BY id`,
         );
@@ -215,9 +241,10 @@ export class ProviderKeys {
             rotated += 1;
           }
         }
+        // No single key: nothing changes that concerns its health.
+        if (rotated > 0) changed("");
       });
       if (unreadable === 0) finish();
-      await this.load();
       return { rotated, unreadable };
     });
   }
@@ -277,25 +304,31 @@ export class ProviderKeys {
     return { ...key, secretId, sealed: null, preview: "", boundTo: null };
   }
 
-  async #write(key: ProviderKey): Promise<PoolKey> {
-    const { accountId, gatewayId, providerSlug, alias } = key;
-    const others = this.list(key).filter(
-      (other) => other.key.providerSlug === providerSlug && other.key.id !== key.id && other.key.alias !== "",
-    );
-    if (alias !== "" && others.some((other) => other.key.alias === alias)) {
-      throw new SignalboxError("conflict", { message: `alias ${alias} already exists` });
-    }
-    await this.#parts.database.transaction(async (tx) => {
+  /** `toKey` gets the keys of the scope as the database has them: another node may have changed them. */
+  async #write(scope: KeyScope, toKey: (stored: readonly ProviderKey[]) => ProviderKey): Promise<PoolKey> {
+    const written = await this.#parts.settings.write("provider_key", async (tx, changed) => {
+      const rows = await tx.all<ProviderKeyRow>(
+        sql`SELECT * FROM stored_provider_key WHERE account_id = ${scope.accountId}`,
+      );
+      const stored = rows.map(fromRow).filter(({ gatewayId }) => gatewayId === scope.gatewayId);
+      const key = toKey(stored);
+      const { alias } = key;
+      const others = stored.filter(
+        (other) => other.providerSlug === key.providerSlug && other.id !== key.id && other.alias !== "",
+      );
+      if (alias !== "" && others.some((other) => other.alias === alias)) {
+        throw new SignalboxError("conflict", { message: `alias ${alias} already exists` });
+      }
       if (key.isDefault && alias !== "") {
         for (const other of others) {
-          await tx.run(sql`UPDATE stored_provider_key SET is_default = 0 WHERE id = ${other.key.id}`);
+          await tx.run(sql`UPDATE stored_provider_key SET is_default = 0 WHERE id = ${other.id}`);
         }
       }
       await tx.run(putKey(key));
+      changed(key.id);
+      return key;
     });
-    this.#healthById.delete(key.id);
-    await this.load();
-    return this.get({ accountId, gatewayId }, key.id);
+    return this.get(scope, written.id);
   }
 
   #toPoolKey(key: ProviderKey): PoolKey {
@@ -344,6 +377,10 @@ export class ProviderKeys {
       );
     }
   }
+}
+
+function keyMissing(): SignalboxError {
+  return new SignalboxError("not_found", { message: "Provider config not found" });
 }
 
 function unknownAlias(slug: string, all: readonly PoolKey[]): SignalboxError {

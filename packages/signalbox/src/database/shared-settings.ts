@@ -1,0 +1,105 @@
+/**
+ * Settings that are written rarely and read by every request, from memory. Each kind has one store, which reads its rows from the database
+ * again after a write.
+ *
+ * Invariants of every implementation:
+ * 1. When `write` resolves, the write is durable and the store has its result. In a cluster the stores of all living nodes have it.
+ * 2. Reads of rows into memory run one after the other, so an older row never replaces a newer one.
+ * 3. After `write` the stores also have every write that was committed before it, of all kinds and nodes.
+ */
+import type { Database, Queryable } from "./database.ts";
+
+/** In the order in which changes are read: a store may use those before it. */
+export const SETTINGS_KINDS = [
+  "account",
+  "token",
+  "session",
+  "gateway",
+  "custom_provider",
+  "provider_key",
+  "route",
+  "prices",
+  "limits",
+] as const;
+
+export type SettingsKind = (typeof SETTINGS_KINDS)[number];
+
+/** The copy of one kind in memory. */
+export interface SettingsStore {
+  /** Reads the rows with these keys again; null: all rows. A key without a row was deleted. Must not write settings. */
+  reload(keys: readonly string[] | null): Promise<void>;
+}
+
+/** Reports the key of a row that the transaction inserts, changes or deletes. */
+export type ReportChange = (key: string) => void;
+
+export interface SharedSettings {
+  /** True if other nodes write the same settings. */
+  readonly isShared: boolean;
+  register(kind: SettingsKind, store: SettingsStore): void;
+  /** Reads all rows of a kind. */
+  load(kind: SettingsKind): Promise<void>;
+  /**
+   * Runs `work` in a transaction; no other settings are written at the same time, on any node. What `work` decides must depend on rows that it
+   * reads itself, because memory may be older.
+   */
+  write<T>(kind: SettingsKind, work: (tx: Queryable, changed: ReportChange) => Promise<T>): Promise<T>;
+}
+
+/** The registered stores, and the order of their reads. */
+export class SettingsStores {
+  readonly #stores = new Map<string, SettingsStore>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  register(kind: SettingsKind, store: SettingsStore): void {
+    this.#stores.set(kind, store);
+  }
+
+  /** Runs `work` after all earlier reads. */
+  inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    // The caller receives the error.
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Called within `inOrder`. A kind without a store is ignored: its rows are read later. */
+  async reload(kind: SettingsKind, keys: readonly string[] | null): Promise<void> {
+    await this.#stores.get(kind)?.reload(keys);
+  }
+
+  async reloadAll(): Promise<void> {
+    for (const kind of SETTINGS_KINDS) await this.reload(kind, null);
+  }
+}
+
+/** Settings of a process that uses its database alone. */
+export class LocalSettings implements SharedSettings {
+  readonly isShared = false;
+  readonly #database: Database;
+  readonly #stores = new SettingsStores();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  register(kind: SettingsKind, store: SettingsStore): void {
+    this.#stores.register(kind, store);
+  }
+
+  load(kind: SettingsKind): Promise<void> {
+    return this.#stores.inOrder(() => this.#stores.reload(kind, null));
+  }
+
+  async write<T>(kind: SettingsKind, work: (tx: Queryable, changed: ReportChange) => Promise<T>): Promise<T> {
+    const keys = new Set<string>();
+    const result = await this.#database.transaction((tx) => work(tx, (key) => keys.add(key)));
+    if (keys.size > 0) await this.#stores.inOrder(() => this.#stores.reload(kind, [...keys]));
+    return result;
+  }
+
+  /** Memory may differ from the database, for example after a commit whose outcome was unknown. */
+  reloadAll(): Promise<void> {
+    return this.#stores.inOrder(() => this.#stores.reloadAll());
+  }
+}
