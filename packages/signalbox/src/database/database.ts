@@ -41,5 +41,10 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Why the database cannot write at the moment, as text for operators; null if it can. */
   readonly problem: string | null;
+  /**
+   * Calls the listener when the database has lost writes that it had acknowledged, for example after a failover: what was read or written
+   * before may not exist any more, so caches of facts that never change must be emptied. Absent if that cannot happen.
+   */
+  onLoss?(listener: () => void): void;
   close(): Promise<void>;
 }

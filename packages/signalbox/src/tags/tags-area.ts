@@ -46,6 +46,10 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxChanges: settings.historyChanges,
   });
   const cache = new ResourceCache(database);
+  database.onLoss?.(() => {
+    accounts.forget();
+    cache.clear();
+  });
   const reader = new TagReader(database, accounts, cache, resourceText);
   const writer = new TagWriter(database, clock, accounts, {
     maxTagsPerResource: settings.maxTagsPerResource,

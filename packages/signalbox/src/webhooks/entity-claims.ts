@@ -183,6 +183,7 @@ export class EntityClaims {
   constructor(database: Database, onFailure: (error: unknown) => void) {
     this.#database = database;
     this.#onFailure = onFailure;
+    database.onLoss?.(() => this.#owners.clear());
   }
 
   /** The instance name of an entity. Synchronous, and without a call of `onName`, when the owner is known. */

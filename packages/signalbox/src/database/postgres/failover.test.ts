@@ -102,10 +102,13 @@ it("a standby that lacks acknowledged writes is noticed, and the node reads ever
   await standby.disconnect();
   for (let n = 2; n <= 5; n++) await insert(node, n);
   const before = node.database.session.identity.inc;
+  let emptied = 0;
+  node.database.onLoss(() => (emptied += 1));
   await primary.stop("kill");
   await standby.promote();
   await expect.poll(() => node.lost).toEqual([{ writes: 4, heartbeats: expect.any(Number) }]);
   await expect.poll(() => node.outOfDate()).toBe(1);
+  expect(emptied).toBe(1);
   await insert(node, 6);
   expect([await numbers(node), node.ended]).toEqual([[1, 6], []]);
   expect(node.database.session.identity.inc).not.toBe(before);

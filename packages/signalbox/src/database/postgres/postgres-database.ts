@@ -107,6 +107,7 @@ export class PostgresDatabase implements Database {
   #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
+  readonly #lossListeners: (() => void)[] = [];
   #problem: string | null = null;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
@@ -141,7 +142,10 @@ export class PostgresDatabase implements Database {
         if (cluster === undefined) database?.reportOutOfDate();
       },
       onReplaced: onLost,
-      onLostCommits: (lost) => options.onLostCommits?.(lost),
+      onLostCommits: (lost) => {
+        options.onLostCommits?.(lost);
+        database?.reportLoss();
+      },
       countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
       onOtherServer: () => {
         sockets.destroyAll();
@@ -202,6 +206,14 @@ export class PostgresDatabase implements Database {
 
   private reportOutOfDate(): void {
     this.#onOutOfDate();
+  }
+
+  onLoss(listener: () => void): void {
+    this.#lossListeners.push(listener);
+  }
+
+  private reportLoss(): void {
+    for (const listener of this.#lossListeners) listener();
   }
 
   private countLostWrites(marks: ReadonlyMap<number, string>): number {

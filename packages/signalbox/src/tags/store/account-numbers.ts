@@ -16,6 +16,11 @@ export class AccountNumbers {
     return this.#known.get(accountId);
   }
 
+  /** The numbers may belong to other accounts now. */
+  forget(): void {
+    this.#known.clear();
+  }
+
   /** Null for an account without a write so far. */
   async find(accountId: string): Promise<number | null> {
     const known = this.#known.get(accountId);
