@@ -275,8 +275,12 @@ class Start {
       "call log": storage.callLog,
       agents: storage.instanceStore,
     });
-    const problems = () => (this.#isStopping ? ["stopping"] : health.problems());
     const { cluster, node } = storage;
+    const problems = () => {
+      if (this.#isStopping) return ["stopping"];
+      // A load balancer must not send calls to a node that answers them with 503.
+      return lease?.isExpired === true ? ["the settings in memory are too old"] : health.problems();
+    };
     routes.push(...clusterRoutes({ config, cluster, node, problems, isStopping: () => this.#isStopping }));
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
     if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CallRecord } from "./call-record.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
 import { callBody } from "./provider.ts";
-import { anyNode, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
 
 const CLIENTS = 6;
 const MAX_PAUSE_MS = 60;
@@ -63,13 +63,9 @@ export class CallLoad implements Workload {
     } else if (outcome.status === 200) {
       history.count("calls answered");
       this.record.add(GATEWAY, outcome);
-    } else if (this.#isStale(outcome)) {
+    } else if (outcome.status === 503 && mayBeStale(this.#context, outcome)) {
       history.count("calls refused by a node that was isolated too long");
     } else history.violation(`a call failed: ${describe(outcome)}`);
-  }
-
-  #isStale({ node, status, startedAt, endedAt }: Outcome): boolean {
-    return status === 503 && node.isolation.longestWithin(startedAt, endedAt) >= this.#context.maxStaleMs;
   }
 }
 

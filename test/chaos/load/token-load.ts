@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { callOf, mustSucceed } from "./call-load.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
-import { anyNode, DEAD_AFTER_MS, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, DEAD_AFTER_MS, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
 
 const CLIENTS = 3;
 const USES = 4;
@@ -76,7 +76,7 @@ export class TokenLoad implements Workload {
   }
 
   #checkAccepted(outcome: Outcome | null): void {
-    const { history, maxStaleMs } = this.#context;
+    const { history } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
     const { node, startedAt, endedAt, status } = outcome;
     const isolatedMs = node.isolation.longestWithin(startedAt, endedAt);
@@ -84,7 +84,8 @@ export class TokenLoad implements Workload {
     // A node that was declared dead is not told about new tokens.
     else if (status === 401 && isolatedMs >= DEAD_AFTER_MS)
       history.count("new tokens refused by an isolated node");
-    else if (status === 503 && isolatedMs >= maxStaleMs) history.count("tokens refused by a stale node");
+    else if (status === 503 && mayBeStale(this.#context, outcome))
+      history.count("tokens refused by a stale node");
     else history.violation(`a valid token was not accepted: ${describe(outcome)}`);
   }
 

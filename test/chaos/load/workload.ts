@@ -7,6 +7,7 @@ import type { Random } from "../../support/ledger/random.ts";
 import { pick } from "../../support/ledger/random.ts";
 import type { ChaosNode } from "../cluster/chaos-node.ts";
 import type { History } from "../history.ts";
+import type { Outcome } from "./chaos-client.ts";
 
 export interface LoadContext {
   readonly nodes: readonly ChaosNode[];
@@ -32,5 +33,13 @@ export interface Workload {
 
 /** A member without a heartbeat is declared dead after this time. Until then a change waits for it; afterwards it does not know the change. */
 export const DEAD_AFTER_MS = 2500;
+
+/** The age of memory is that of the last heartbeat before the fault, which is older on a busy machine. */
+const HEARTBEAT_AGE_MS = 2500;
+
+/** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. */
+export function mayBeStale({ maxStaleMs }: LoadContext, { node, startedAt, endedAt }: Outcome): boolean {
+  return node.isolation.longestWithin(startedAt, endedAt) + HEARTBEAT_AGE_MS >= maxStaleMs;
+}
 
 export const anyNode = ({ nodes, random }: LoadContext): ChaosNode => pick(random, nodes);
