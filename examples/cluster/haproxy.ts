@@ -38,12 +38,18 @@ defaults
 
 frontend signalbox
     bind 127.0.0.1:${port}
+    # Without PostgreSQL no node is ready, but each one answers gateway calls for a while.
+    use_backend nodes-unchecked if { nbsrv(nodes) eq 0 }
     default_backend nodes
 
 backend nodes
     balance leastconn
     option httpchk GET /readyz
     default-server check inter 250ms fall 2 rise 1
+${servers.join("\n")}
+
+backend nodes-unchecked
+    balance leastconn
 ${servers.join("\n")}
 `;
 }

@@ -278,8 +278,8 @@ class Start {
     const { cluster, node } = storage;
     const problems = () => {
       if (this.#isStopping) return ["stopping"];
-      // A load balancer must not send calls to a node that answers them with 503.
-      return lease?.isExpired === true ? ["the settings in memory are too old"] : health.problems();
+      // The database may answer again while the settings are still being read: other nodes know more.
+      return lease?.isFresh === false ? ["the settings in memory may be out of date"] : health.problems();
     };
     routes.push(...clusterRoutes({ config, cluster, node, problems, isStopping: () => this.#isStopping }));
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);

@@ -74,7 +74,8 @@ export class CallRecord {
 
 /** Rows wait for PostgreSQL while it cannot be reached; a kill in this time loses them. */
 function mayBeLost({ node, endedAt }: Finished): boolean {
-  const kill = node.kills.find((at) => at >= endedAt);
+  // A busy client may read an answer after the node that sent it was killed.
+  const kill = node.kills.find((at) => at >= endedAt - UNWRITTEN_MS);
   if (kill === undefined) return false;
   const isolatedFrom = node.isolation.startBefore(kill, UNWRITTEN_MS) ?? kill;
   return endedAt >= Math.min(kill, isolatedFrom) - UNWRITTEN_MS;

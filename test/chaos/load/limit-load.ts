@@ -12,7 +12,7 @@ import { callOf } from "./call-load.ts";
 import type { CallRecord } from "./call-record.ts";
 import { describe, request, wasKilled } from "./chaos-client.ts";
 import { CALL_COST, type CountingProvider } from "./provider.ts";
-import { anyNode, DEAD_AFTER_MS, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, mayBeDead, type LoadContext, type Workload } from "./workload.ts";
 
 const CALLERS = 8;
 /** Longer than a run, so that the limit applies to the whole round. */
@@ -123,7 +123,7 @@ export class LimitLoad implements Workload {
         return false;
       case 400:
         // A node that was declared dead does not know new gateways.
-        if (outcome.node.isolation.longestWithin(outcome.startedAt, outcome.endedAt) >= DEAD_AFTER_MS) {
+        if (mayBeDead(outcome)) {
           history.count("new gateways unknown to an isolated node");
           return false;
         }

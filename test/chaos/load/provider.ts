@@ -6,6 +6,8 @@ export const PROMPT_TOKENS = 1;
 export const COMPLETION_TOKENS = 6;
 export const CALL_COST = PROMPT_TOKENS + COMPLETION_TOKENS;
 export const MODEL = "m";
+/** Longer than a run: a node that was paused must not use a connection that the provider has closed meanwhile. */
+const IDLE_MS = 3_600_000;
 
 export interface CountingProvider {
   readonly peer: ProviderPeer;
@@ -45,6 +47,6 @@ export async function startCountingProvider(): Promise<CountingProvider> {
         total_tokens: CALL_COST,
       },
     });
-  });
+  }, IDLE_MS);
   return { peer, calls: (gateway) => calls.get(gateway) ?? 0 };
 }

@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { callOf, mustSucceed } from "./call-load.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
-import { anyNode, DEAD_AFTER_MS, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
+import { anyNode, mayBeDead, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
 
 const CLIENTS = 3;
 const USES = 4;
@@ -78,12 +78,9 @@ export class TokenLoad implements Workload {
   #checkAccepted(outcome: Outcome | null): void {
     const { history } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
-    const { node, startedAt, endedAt, status } = outcome;
-    const isolatedMs = node.isolation.longestWithin(startedAt, endedAt);
+    const { status } = outcome;
     if (status === 200) history.count("tokens accepted");
-    // A node that was declared dead is not told about new tokens.
-    else if (status === 401 && isolatedMs >= DEAD_AFTER_MS)
-      history.count("new tokens refused by an isolated node");
+    else if (status === 401 && mayBeDead(outcome)) history.count("new tokens refused by an isolated node");
     else if (status === 503 && mayBeStale(this.#context, outcome))
       history.count("tokens refused by a stale node");
     else history.violation(`a valid token was not accepted: ${describe(outcome)}`);
@@ -95,7 +92,7 @@ export class TokenLoad implements Workload {
     const { node, startedAt, endedAt, status } = outcome;
     const isolatedMs = node.isolation.longestWithin(startedAt, endedAt);
     if (status === 401 || status === 503) history.count("revoked tokens refused");
-    else if (status === 200 && isolatedMs >= DEAD_AFTER_MS && isolatedMs <= maxStaleMs)
+    else if (status === 200 && mayBeDead(outcome) && isolatedMs <= maxStaleMs)
       history.count("revoked tokens accepted by an isolated node");
     else history.violation(`a revoked token was used: ${describe(outcome)}; isolated for ${isolatedMs} ms`);
   }

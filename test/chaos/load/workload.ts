@@ -31,11 +31,15 @@ export interface Workload {
   readonly needed: readonly string[];
 }
 
+/** The age of the last heartbeat at the begin of a fault: half a second, more on a busy machine. */
+const HEARTBEAT_AGE_MS = 2000;
 /** A member without a heartbeat is declared dead after this time. Until then a change waits for it; afterwards it does not know the change. */
-export const DEAD_AFTER_MS = 2500;
+const DEAD_AFTER_MS = 2500;
 
-/** The age of memory is that of the last heartbeat before the fault, which is older on a busy machine. */
-const HEARTBEAT_AGE_MS = 2500;
+/** Whether a node may have been declared dead. */
+export function mayBeDead({ node, startedAt, endedAt }: Outcome): boolean {
+  return node.isolation.longestWithin(startedAt, endedAt) + HEARTBEAT_AGE_MS >= DEAD_AFTER_MS;
+}
 
 /** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. */
 export function mayBeStale({ maxStaleMs }: LoadContext, { node, startedAt, endedAt }: Outcome): boolean {

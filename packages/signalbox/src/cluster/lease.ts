@@ -55,11 +55,6 @@ export class Lease {
     return Math.max(performance.now() - this.#sentAt, Date.now() - this.#sentTime);
   }
 
-  /** Requests are refused at the moment, also if the database answers again and its settings are still being read. */
-  get isExpired(): boolean {
-    return this.#isUnreachable && this.ageMs > this.#maxStaleMs;
-  }
-
   get isFresh(): boolean {
     return this.ageMs <= LEASE_MS;
   }
