@@ -20,6 +20,8 @@ export interface ChaosOptions {
   readonly onProgress?: (text: string) => void;
 }
 
+/** What nodes log that explains a violation. */
+const TOLD = ["declared dead", "joined again", '"level":"error"', '"level":"fatal"', "lost"];
 export const NODES = 3;
 /** Longer than the restarts of PostgreSQL in a plan: calls must not fail because of them. */
 const MAX_STALE_MS = 10_000;
@@ -74,6 +76,8 @@ export async function runChaos({ seed, plan, onProgress }: ChaosOptions): Promis
     for (const name of workloads.flatMap(({ needed }) => needed)) {
       if (history.counted(name) === 0) history.violation(`the run tested nothing: "${name}" is 0`);
     }
+    for (const node of cluster.nodes)
+      for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
     return history;
   } finally {
     stop.abort();

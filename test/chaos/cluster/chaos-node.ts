@@ -27,6 +27,7 @@ export class ChaosNode {
   readonly isolation = new Isolation();
   readonly #options: ChaosNodeOptions;
   readonly #kills: number[] = [];
+  readonly #servers: ServerProcess[] = [];
   #server: ServerProcess | null = null;
   #isExpectedToEnd = false;
   #isPaused = false;
@@ -50,8 +51,11 @@ export class ChaosNode {
     return this.#kills;
   }
 
-  stderr(): string {
-    return this.#server?.stderr() ?? "";
+  /** Lines of all processes of this node that mention one of the texts. */
+  logged(texts: readonly string[]): string[] {
+    return this.#servers
+      .flatMap((server) => server.stderr().split("\n"))
+      .filter((line) => texts.some((text) => line.includes(text)));
   }
 
   async start(): Promise<void> {
@@ -70,6 +74,7 @@ export class ChaosNode {
       if (!this.#isExpectedToEnd) onExit(this.name, `code ${code}, signal ${signal}: ${server.stderr()}`);
     });
     this.#server = server;
+    this.#servers.push(server);
   }
 
   async kill(): Promise<void> {

@@ -1,8 +1,12 @@
 /**
  * When a node could not reach PostgreSQL, or could not run. The oracle allows a node less while it is connected than while it is isolated.
  *
- * An isolation begins with its fault. It ends when the node has reported after the end of the fault that it is ready.
+ * An isolation begins with its fault. It ends when the node reports that it is ready, and enough time has passed since the end of the fault: a
+ * node is ready while its last heartbeat is young, so it must have sent one since.
  */
+
+/** A node is ready for this time after its last heartbeat, and a little more. */
+const READY_MS = 2200;
 
 interface Interval {
   readonly from: number;
@@ -12,6 +16,7 @@ interface Interval {
 export class Isolation {
   readonly #intervals: Interval[] = [];
   #faults = 0;
+  #endedAt = 0;
 
   begin(): void {
     this.#faults += 1;
@@ -21,11 +26,13 @@ export class Isolation {
   /** The fault is over; the node may need time until it is connected again. */
   end(): void {
     this.#faults -= 1;
+    this.#endedAt = performance.now();
   }
 
   reportReady(askedAt: number): void {
     const last = this.#intervals.at(-1);
-    if (this.#faults === 0 && last?.to === null && askedAt > last.from) last.to = performance.now();
+    if (this.#faults === 0 && last?.to === null && askedAt > this.#endedAt + READY_MS)
+      last.to = performance.now();
   }
 
   /** How long the longest isolation had lasted that touches the time from `from` to `to`, at `to`; 0 if none does. */

@@ -5,8 +5,8 @@ import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
-/** What a killed node may not have written: the flush interval (200 ms), and what a busy machine adds to it. */
-const UNWRITTEN_MS = 1000;
+/** What a killed node may not have written: the flush interval (200 ms), and what a machine with many processes adds to it. */
+const UNWRITTEN_MS = 3000;
 
 interface Finished {
   readonly node: ChaosNode;

@@ -60,7 +60,7 @@ export class TokenLoad implements Workload {
     }
     history.count("tokens created");
     const { id, token } = (created.body as { result: { id: string; token: string } }).result;
-    for (let i = 0; i < USES; i++) this.#checkAccepted(await this.#use(token));
+    for (let i = 0; i < USES; i++) this.#checkAccepted(await this.#use(token), created);
     const revoked = await request(anyNode(this.#context), { method: "DELETE", path: `${PATH}/${id}` });
     if (revoked?.status !== 200) {
       this.#checkFailure("revocation", revoked);
@@ -68,14 +68,14 @@ export class TokenLoad implements Workload {
     }
     history.count("tokens revoked");
     const uses = this.#context.nodes.map(async (node) => request(node, callOf(GATEWAY, token)));
-    for (const use of await Promise.all(uses)) this.#checkRefused(use);
+    for (const use of await Promise.all(uses)) this.#checkRefused(use, revoked);
   }
 
   #use(token: string): Promise<Outcome | null> {
     return request(anyNode(this.#context), callOf(GATEWAY, token));
   }
 
-  #checkAccepted(outcome: Outcome | null): void {
+  #checkAccepted(outcome: Outcome | null, created: Outcome): void {
     const { history } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
     const { status } = outcome;
@@ -83,10 +83,15 @@ export class TokenLoad implements Workload {
     else if (status === 401 && mayBeDead(outcome)) history.count("new tokens refused by an isolated node");
     else if (status === 503 && mayBeStale(this.#context, outcome))
       history.count("tokens refused by a stale node");
-    else history.violation(`a valid token was not accepted: ${describe(outcome)}`);
+    else {
+      const agoMs = Math.round(outcome.startedAt - created.endedAt);
+      history.violation(
+        `a valid token was not accepted: ${describe(outcome)}; created ${agoMs} ms before at ${created.node.name}`,
+      );
+    }
   }
 
-  #checkRefused(outcome: Outcome | null): void {
+  #checkRefused(outcome: Outcome | null, revoked: Outcome): void {
     const { history, maxStaleMs } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
     const { node, startedAt, endedAt, status } = outcome;
@@ -94,7 +99,10 @@ export class TokenLoad implements Workload {
     if (status === 401 || status === 503) history.count("revoked tokens refused");
     else if (status === 200 && mayBeDead(outcome) && isolatedMs <= maxStaleMs)
       history.count("revoked tokens accepted by an isolated node");
-    else history.violation(`a revoked token was used: ${describe(outcome)}; isolated for ${isolatedMs} ms`);
+    else
+      history.violation(
+        `a revoked token was used: ${describe(outcome)}; isolated for ${isolatedMs} ms; revoked at ${revoked.node.name}`,
+      );
   }
 
   #checkFailure(what: string, outcome: Outcome | null): void {
