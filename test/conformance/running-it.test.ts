@@ -362,7 +362,7 @@ describe("on PostgreSQL", () => {
     });
     expect([second.code, second.stderr]).toEqual([
       1,
-      "signalbox: the PostgreSQL database is in use by another Signalbox process\n",
+      "signalbox: the PostgreSQL database is in use by another Signalbox process; to run several, set the same SIGNALBOX_CLUSTER_SECRET on all of them\n",
     ]);
     await first.end("SIGKILL");
     const again = await start([], env);

@@ -11,6 +11,8 @@ export interface AuthenticatorParts {
   readonly rootToken: Secret;
   readonly tokens: Tokens;
   readonly sessions: BrowserSessions;
+  /** See `whenFresh`. Default: tokens and sessions in memory are always up to date. */
+  readonly whenFresh?: () => Promise<void> | null;
 }
 
 export class Authenticator {
@@ -28,6 +30,14 @@ export class Authenticator {
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.fromHeader(authorization);
     return this.#parts.sessions.find(request)?.principal ?? null;
+  }
+
+  /**
+   * For messages on connections that were authenticated earlier: null if they may be handled at once. Otherwise tokens in memory may be out of
+   * date, and connections of revoked ones are closed before the promise resolves.
+   */
+  whenFresh(): Promise<void> | null {
+    return this.#parts.whenFresh?.() ?? null;
   }
 
   /** Returns the principal of an `Authorization` header; null if the header is missing, malformed or unknown. */

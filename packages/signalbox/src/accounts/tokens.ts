@@ -246,12 +246,24 @@ export class Tokens implements SettingsStore {
     return true;
   }
 
-  /** Revokes all tokens of a deleted gateway. */
+  /** Revokes all tokens of a deleted gateway, in one write. Can be repeated if it was interrupted. */
   async revokeOfGateway(accountId: string, gatewayId: string): Promise<void> {
     const rows = await this.#database.all<{ id: string }>(
       sql`SELECT id FROM token WHERE account_id = ${accountId} AND gateway_id = ${gatewayId}`,
     );
-    for (const { id } of rows) await this.revoke(accountId, id);
+    for (const { id } of rows) {
+      this.#revoked.add(id);
+      this.#remove(id);
+      // Before the rows: without them a repetition would not find the tokens.
+      await this.#events.deleted({ accountId, type: "api_token", id });
+    }
+    await this.#settings.write("token", async (tx, changed) => {
+      const bound = sql`account_id = ${accountId} AND gateway_id = ${gatewayId}`;
+      for (const { id } of await tx.all<{ id: string }>(sql`SELECT id FROM token WHERE ${bound}`))
+        changed(id);
+      await tx.run(sql`DELETE FROM token WHERE ${bound}`);
+    });
+    for (const { id } of rows) this.#revoked.delete(id);
   }
 
   #remove(id: string): void {

@@ -21,6 +21,7 @@ import {
   type SettingsStore,
   SettingsStores,
   type SharedSettings,
+  toStoredKeys,
 } from "../database/shared-settings.ts";
 import { ACKNOWLEDGED, type ClusterNode } from "./cluster-node.ts";
 import type { Lease } from "./lease.ts";
@@ -77,7 +78,7 @@ export class ClusterSettings implements SharedSettings {
     const { result, version } = await this.#opened().transaction(
       async (tx) => {
         const done = await work(tx, (key) => keys.add(key));
-        return { result: done, version: keys.size === 0 ? null : await recordChange(tx, kind, [...keys]) };
+        return { result: done, version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)) };
       },
       { scope: SCOPE },
     );

@@ -7,8 +7,8 @@
  * Invariants:
  * 1. A process that was paused finds its lease old: it waits for the next heartbeat before it answers. If it was declared dead meanwhile, it first
  *    joins again and reads everything.
- * 2. Once an attempt to reach the database has failed, requests are answered from memory for `maxStaleMs`, and refused afterwards. A server that
- *    is only slow is waited for: it may have a write that another node has answered.
+ * 2. Once an attempt to reach the database has failed, or a request has waited for `MAX_WAIT_MS`, requests are answered from memory for
+ *    `maxStaleMs`, and refused afterwards.
  *
  * Two clocks measure the age, and the older result counts: the monotonic clock of a virtual machine may stop with the machine, and the wall
  * clock may be set back.
@@ -17,6 +17,9 @@ import { SignalboxError } from "@signalbox/protocol";
 
 /** Less than `DEAD_AFTER_MS`: the clocks of this machine and of PostgreSQL may run at slightly different rates. */
 const LEASE_MS = 2000;
+
+/** Much longer than a heartbeat takes, or a join: a server that needs longer counts as one that cannot be reached. */
+const MAX_WAIT_MS = 5000;
 
 export class Lease {
   readonly #maxStaleMs: number;
@@ -70,10 +73,12 @@ export class Lease {
   }
 
   async #wait(): Promise<void> {
+    const timer = setTimeout(() => this.reportUnreachable(), MAX_WAIT_MS);
     while (!this.isFresh && !this.#isUnreachable) {
       this.#renewal ??= Promise.withResolvers<void>();
       await this.#renewal.promise;
     }
+    clearTimeout(timer);
     if (this.ageMs > this.#maxStaleMs)
       throw new SignalboxError("node_stale", { headers: { "retry-after": "5" } });
   }

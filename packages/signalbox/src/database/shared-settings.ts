@@ -20,9 +20,15 @@ export const SETTINGS_KINDS = [
   "route",
   "prices",
   "limits",
+  "circuits",
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];
+
+/** In place of many keys: all rows of the kind are read again. No row has this key. */
+export const ALL_KEYS = "*";
+/** Above this number of changed keys it is cheaper to read all rows, and statements have a limited number of values. */
+const MAX_KEYS = 1000;
 
 /** The copy of one kind in memory. */
 export interface SettingsStore {
@@ -65,12 +71,18 @@ export class SettingsStores {
 
   /** Called within `inOrder`. A kind without a store is ignored: its rows are read later. */
   async reload(kind: SettingsKind, keys: readonly string[] | null): Promise<void> {
-    await this.#stores.get(kind)?.reload(keys);
+    const isWhole = keys === null || keys.length > MAX_KEYS || keys.includes(ALL_KEYS);
+    await this.#stores.get(kind)?.reload(isWhole ? null : keys);
   }
 
   async reloadAll(): Promise<void> {
     for (const kind of SETTINGS_KINDS) await this.reload(kind, null);
   }
+}
+
+/** The keys to store for a change. */
+export function toStoredKeys(keys: ReadonlySet<string>): readonly string[] {
+  return keys.size > MAX_KEYS ? [ALL_KEYS] : [...keys];
 }
 
 /** Settings of a process that uses its database alone. */

@@ -97,7 +97,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
-      ...circuitRoutes(gateways, circuits),
+      ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
     async start() {

@@ -38,7 +38,7 @@ export interface IdentityOptions {
 }
 
 export async function openIdentity(
-  { database, dataFolder, settings }: Storage,
+  { database, dataFolder, settings, lease }: Storage,
   options: IdentityOptions,
   closers: Closer[],
 ): Promise<Identity> {
@@ -59,7 +59,12 @@ export async function openIdentity(
     allowedHosts: config.file.dashboard.allowedHosts,
     acceptsSessions: options.acceptsSessions,
   });
-  const authenticator = new Authenticator({ rootToken: rootToken.secret, tokens, sessions });
+  const authenticator = new Authenticator({
+    rootToken: rootToken.secret,
+    tokens,
+    sessions,
+    ...(lease === null ? {} : { whenFresh: () => lease.check() }),
+  });
   return { accounts, tokens, sessions, authenticator, rootToken };
 }
 

@@ -85,6 +85,7 @@ export class WebSocketDoor {
     isThere: boolean,
   ): void {
     const { account, level, principal } = access;
+    const { authenticator } = this.#options.access;
     const query = new URLSearchParams(context.query);
     const uri = withoutToken(request.url ?? "/");
     const givenId = query.get("_pk") ?? "";
@@ -95,9 +96,7 @@ export class WebSocketDoor {
     const connection = new LiveConnection(group, id, uri, webSocket, socket, level === "read");
     this.#hub.add(group, connection);
     const stopWatching =
-      principal === null
-        ? undefined
-        : this.#options.access.authenticator.watch(principal, () => connection.endWithCredential());
+      principal === null ? undefined : authenticator.watch(principal, () => connection.endWithCredential());
 
     let unanswered = 0;
     const answered = () => {
@@ -134,10 +133,15 @@ export class WebSocketDoor {
       unanswered += 1;
       connection.messageArrived();
       if (unanswered === MAX_UNANSWERED) connection.pause();
+      const wait = joining ?? (principal === null ? null : (authenticator.whenFresh()?.catch(fail) ?? null));
       const taken =
-        joining === null
+        wait === null
           ? receive(instance, connection, message)
-          : joining.then(() => (connection.isAdmitted ? receive(instance, connection, message) : undefined));
+          : wait.then(() =>
+              connection.isAdmitted && !connection.isClosed
+                ? receive(instance, connection, message)
+                : undefined,
+            );
       taken.then(answered, answered);
     });
     webSocket.on("close", (code: number, reason: Buffer) => {

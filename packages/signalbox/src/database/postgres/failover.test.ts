@@ -24,7 +24,7 @@ async function openPair(): Promise<Pair> {
   onTestFinished(() => standby.drop());
   const { host } = new URL(primary.url);
   const url = primary.url.replace(host, `${host},${new URL(standby.url).host}`);
-  await waitForReplication(primary, 1);
+  await waitForReplication(primary);
   return { primary, standby, url };
 }
 
@@ -38,10 +38,11 @@ async function ask<Row>(server: TestPostgres, text: string): Promise<Row[]> {
   }
 }
 
-const waitForReplication = (primary: TestPostgres, count: number) =>
-  expect
+async function waitForReplication(primary: TestPostgres): Promise<void> {
+  await expect
     .poll(() => ask(primary, "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"))
-    .toHaveLength(count);
+    .toHaveLength(1);
+}
 
 async function makeSynchronous(primary: TestPostgres): Promise<void> {
   await ask(primary, "ALTER SYSTEM SET synchronous_standby_names = '*'");

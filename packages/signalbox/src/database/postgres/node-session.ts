@@ -261,12 +261,14 @@ export class NodeSession {
     // A server without disk space cannot store the heartbeat, but no node can change anything either.
     const sentAt = performance.now();
     void client
-      .query("SELECT 1")
-      .then(() => {
+      .query<{ version: number }>("SELECT version::float8 AS version FROM signalbox_settings")
+      .then(({ rows }) => {
         if (this.#client !== client) return;
         this.#isBeating = false;
         this.#heartbeats.recordRead(sentAt);
+        this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
       })
+      // A missed heartbeat: the timer counts it.
       .catch(() => undefined);
   }
 

@@ -1,6 +1,7 @@
 /** Management routes of a gateway's circuits: which targets are skipped, since when, and how to close them by hand. */
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
+import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { GATEWAYS_PATH, requireGateway } from "../settings/routes.ts";
 import type { Circuit, Circuits } from "./circuits.ts";
@@ -20,7 +21,16 @@ const result = z.object({
   probe_at: z.iso.datetime().nullable(),
 });
 
-export function circuitRoutes(gateways: Gateways, circuits: Circuits): Route[] {
+/** Each node has circuits of its own, in memory only; closing them by hand closes them on all nodes. */
+export function circuitRoutes(gateways: Gateways, circuits: Circuits, settings: SharedSettings): Route[] {
+  settings.register("circuits", {
+    async reload(keys) {
+      for (const key of keys ?? []) {
+        const [accountId = "", gatewayId = ""] = key.split("/");
+        circuits.forget(accountId, gatewayId);
+      }
+    },
+  });
   return [
     defineRoute({
       method: "GET",
@@ -39,10 +49,10 @@ export function circuitRoutes(gateways: Gateways, circuits: Circuits): Route[] {
       access: "gateway.edit",
       summary: "Close all circuits of a gateway: the next call tries every target again.",
       result: z.array(result),
-      handler: ({ params }) => {
+      handler: async ({ params }) => {
         const { accountId, id } = requireGateway(gateways, params);
         const closed = circuits.list(accountId, id).map(show);
-        circuits.forget(accountId, id);
+        await settings.write("circuits", async (_, changed) => changed(`${accountId}/${id}`));
         return { result: closed };
       },
     }),

@@ -18,7 +18,7 @@ import type { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
-import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
+import { ALL_KEYS, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
 import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
 import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
@@ -241,8 +241,8 @@ export class ProviderKeys implements SettingsStore {
             rotated += 1;
           }
         }
-        // No single key: nothing changes that concerns its health.
-        if (rotated > 0) changed("");
+        // Nothing changes that concerns the health of a single key.
+        if (rotated > 0) changed(ALL_KEYS);
       });
       if (unreadable === 0) finish();
       return { rotated, unreadable };
