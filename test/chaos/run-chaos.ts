@@ -21,7 +21,7 @@ export interface ChaosOptions {
 }
 
 /** What nodes log that explains a violation. */
-const TOLD = ["declared dead", "joined again", '"level":"error"', '"level":"fatal"', "lost"];
+const TOLD = ["declared dead", '"level":"fatal"', "lost acknowledged"];
 export const NODES = 3;
 /** Longer than the restarts of PostgreSQL in a plan: calls must not fail because of them. */
 const MAX_STALE_MS = 10_000;

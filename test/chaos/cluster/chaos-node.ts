@@ -31,6 +31,7 @@ export class ChaosNode {
   #server: ServerProcess | null = null;
   #isExpectedToEnd = false;
   #isPaused = false;
+  #resumedAt = -Infinity;
 
   constructor(options: ChaosNodeOptions) {
     this.name = options.name;
@@ -101,12 +102,13 @@ export class ChaosNode {
   }
 
   resume(): void {
+    if (this.#isPaused) this.#resumedAt = performance.now();
     this.#isPaused = false;
     this.#server?.child.kill("SIGCONT");
   }
 
-  /** Whether a connection that was open at `since` may have been broken by a kill. */
-  wasKilledSince(since: number): boolean {
-    return this.#kills.some((at) => at >= since - 1000);
+  /** Whether a connection that was open at `since` may have been broken by a kill, or has timed out in a pause. */
+  mayHaveBrokenSince(since: number): boolean {
+    return this.#kills.some((at) => at >= since - 1000) || this.#resumedAt >= since;
   }
 }

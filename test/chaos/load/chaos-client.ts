@@ -64,9 +64,9 @@ export function describe({ node, status, body, startedAt, endedAt }: Outcome): s
   return `${node.name} answered ${status} after ${lasted} ms: ${JSON.stringify(body)?.slice(0, 300)}`;
 }
 
-/** Whether the connection broke because the node was killed. */
+/** Whether the connection broke because the node was killed or paused. */
 export const wasKilled = ({ node, status, startedAt }: Outcome): boolean =>
-  status === 0 && node.wasKilledSince(startedAt);
+  status === 0 && node.mayHaveBrokenSince(startedAt);
 
 export function errorCode(body: unknown): number | null {
   const { errors } = (body ?? {}) as { errors?: { code?: number }[] };

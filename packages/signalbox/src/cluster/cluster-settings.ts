@@ -78,7 +78,10 @@ export class ClusterSettings implements SharedSettings {
     const { result, version } = await this.#opened().transaction(
       async (tx) => {
         const done = await work(tx, (key) => keys.add(key));
-        return { result: done, version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)) };
+        return {
+          result: done,
+          version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)),
+        };
       },
       { scope: SCOPE },
     );
@@ -123,11 +126,13 @@ export class ClusterSettings implements SharedSettings {
   /** Resolves when memory has all changes up to the version. */
   async #reach(version: number): Promise<void> {
     while (this.#version === null || this.#version < version) {
+      // A read that has begun already may lack the version.
+      const isNew = this.#catchingUp === null;
       this.#catchingUp ??= this.#stores
         .inOrder(() => this.#catchUp())
         .finally(() => (this.#catchingUp = null));
       // A server that has lost commits never reaches the version again.
-      if ((await this.#catchingUp) === "everything" && this.#version !== null) return;
+      if ((await this.#catchingUp) === "everything" && isNew && this.#version !== null) return;
     }
   }
 
