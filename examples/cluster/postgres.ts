@@ -35,9 +35,8 @@ export async function startPostgres(folder: string, port: number): Promise<Runni
     const [code] = (await once(initdb.child, "exit")) as [number | null];
     if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
   }
-  const server = run(join(binaries, "postgres"), [
-    ...["-D", files, "-p", String(port), "-h", "127.0.0.1", "-k", folder],
-  ]);
+  const options = ["-D", files, "-p", String(port), "-h", "127.0.0.1", "-k", folder];
+  const server = run(join(binaries, "postgres"), options);
   const ended = once(server.child, "exit");
   const failed = ended.then(() => Promise.reject(new Error(`PostgreSQL ended: ${server.output()}`)));
   await Promise.race([server.ready, failed]);
