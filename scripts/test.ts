@@ -1,30 +1,63 @@
-/** `npm test`: builds the dashboard and installs Chromium if necessary, then runs the tests. Arguments are passed to the test runner. */
+/**
+ * `npm test`: builds the dashboard and installs Chromium and HAProxy if necessary, then runs the tests. Arguments are passed to the test
+ * runner.
+ */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
+import { findHaproxy, HAPROXY_IS_MISSING } from "../examples/cluster/haproxy.ts";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
 
 const args = process.argv.slice(2);
 const filters = args.filter((arg) => !arg.startsWith("-"));
-/** A run of selected tests does not install a browser that it does not need. */
-const needsBrowser = filters.length === 0 || filters.some((filter) => /browser|examples/.test(filter));
+/** A run of selected tests does not install a program that it does not need. */
+const isSelected = (pattern: RegExp) =>
+  filters.length === 0 || filters.some((filter) => pattern.test(filter));
+
+interface Program {
+  readonly debianPackage: string;
+  readonly variable: string;
+  readonly isNeeded: boolean;
+  readonly instructions: string;
+  find(): string | null;
+}
+
+const PROGRAMS: readonly Program[] = [
+  {
+    debianPackage: "chromium",
+    variable: "CHROMIUM_PATH",
+    isNeeded: isSelected(/browser|examples/),
+    instructions: CHROMIUM_IS_MISSING,
+    find: findChromium,
+  },
+  {
+    debianPackage: "haproxy",
+    variable: "HAPROXY_PATH",
+    isNeeded: isSelected(/chaos|examples/),
+    instructions: HAPROXY_IS_MISSING,
+    find: findHaproxy,
+  },
+];
 
 // The dashboard tests must run against the current sources.
 spawnSync(process.execPath, [join(import.meta.dirname, "build-dashboard.ts"), "--if-stale"], {
   stdio: "inherit",
 });
 
-if (needsBrowser && findChromium() === null && !installChromium()) {
-  console.error(CHROMIUM_IS_MISSING);
+const missing = PROGRAMS.filter(
+  (program) => program.isNeeded && program.find() === null && !install(program),
+);
+if (missing.length > 0) {
+  for (const { instructions } of missing) console.error(instructions);
   process.exitCode = 1;
 } else {
   process.exitCode = spawnSync("vitest", ["run", ...args], { stdio: "inherit" }).status ?? 1;
 }
 
 /** Works for root on Debian-like systems; otherwise a message says what to install. */
-function installChromium(): boolean {
-  if (process.env["CHROMIUM_PATH"] !== undefined || process.getuid?.() !== 0) return false;
-  console.error("Chromium is missing; installing it with apt-get …");
-  return aptGet("update") && aptGet("install", "-y", "chromium") && findChromium() !== null;
+function install({ debianPackage, variable, find }: Program): boolean {
+  if (process.env[variable] !== undefined || process.getuid?.() !== 0) return false;
+  console.error(`${debianPackage} is missing; installing it with apt-get …`);
+  return aptGet("update") && aptGet("install", "-y", debianPackage) && find() !== null;
 }
 
 function aptGet(...command: string[]): boolean {

@@ -31,7 +31,8 @@ export interface ProviderPeer {
   close(): Promise<void>;
 }
 
-export async function startProvider(answer: ProviderAnswer): Promise<ProviderPeer> {
+/** `idleMs`: time after which an idle connection is closed. */
+export async function startProvider(answer: ProviderAnswer, idleMs = 5000): Promise<ProviderPeer> {
   const requests: ProviderRequest[] = [];
   let connections = 0;
   const server = createServer((request, response) => {
@@ -49,6 +50,7 @@ export async function startProvider(answer: ProviderAnswer): Promise<ProviderPee
       void peer.answer(seen, response, request);
     });
   });
+  server.keepAliveTimeout = idleMs;
   server.on("connection", () => (connections += 1));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

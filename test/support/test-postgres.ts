@@ -14,8 +14,8 @@ import { Client } from "pg";
 
 export interface TestPostgres {
   readonly url: string;
-  /** Ends the server and its sessions: shutdown (`fast`) or crash (`kill`). Resolves when its process is gone. */
-  stop(how: "fast" | "kill"): Promise<void>;
+  /** Ends the server and its sessions: shutdown (`fast`, `immediate`) or crash (`kill`). Resolves when its process is gone. */
+  stop(how: "fast" | "immediate" | "kill"): Promise<void>;
   /** Starts the server again on the same port with the same data. */
   start(): Promise<void>;
   /** Stops all its processes with SIGSTOP: connections stay open, and no query is answered. */
@@ -38,6 +38,8 @@ export interface TestStandby extends TestPostgres {
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+
+const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT", kill: "SIGKILL" } as const;
 
 export interface TestPostgresOptions {
   /** Waits for the disk, for measurements. Default false. */
@@ -99,7 +101,7 @@ async function openCluster({ folder, cluster, binaries, settings }: ClusterFiles
   };
   return {
     url,
-    stop: (how) => end(how === "fast" ? "SIGINT" : "SIGKILL"),
+    stop: (how) => end(STOP_SIGNALS[how]),
     async start() {
       server = await start();
     },

@@ -275,8 +275,12 @@ class Start {
       "call log": storage.callLog,
       agents: storage.instanceStore,
     });
-    const problems = () => (this.#isStopping ? ["stopping"] : health.problems());
     const { cluster, node } = storage;
+    const problems = () => {
+      if (this.#isStopping) return ["stopping"];
+      // The database may answer again while the settings are still being read: other nodes know more.
+      return lease?.isFresh === false ? ["the settings in memory may be out of date"] : health.problems();
+    };
     routes.push(...clusterRoutes({ config, cluster, node, problems, isStopping: () => this.#isStopping }));
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
     if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });

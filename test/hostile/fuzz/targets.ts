@@ -2,6 +2,7 @@ import { agentRpcTarget } from "./agent-rpc.ts";
 import { agentSqlTarget } from "./agent-sql.ts";
 import { gatewayRequestsTarget } from "./gateway-requests.ts";
 import { httpTarget } from "./http.ts";
+import { nodeLinksTarget } from "./node-links.ts";
 import { tagFiltersTarget } from "./tag-filters.ts";
 import { upstreamTarget } from "./upstream.ts";
 import { webhookSignaturesTarget } from "./webhook-signatures.ts";
@@ -17,4 +18,5 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   agentRpcTarget,
   agentSqlTarget,
   gatewayRequestsTarget,
+  nodeLinksTarget,
 ];

@@ -219,3 +219,23 @@ it("a heartbeat whose rows cannot be read renews nothing, and the next one tries
   await beat(b);
   await expect.poll(() => b.items.get("x")).toBe("1");
 });
+
+it("a node that reads everything at the moment acknowledges a later change only when it has it", async () => {
+  const [a, b] = await openPair();
+  await a.set("x", "1");
+  // Node b was declared dead: its next heartbeat reads everything, and is held after it has read the rows.
+  const entered = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  b.settings.invalidate();
+  b.beforeRead = () => {
+    entered.resolve();
+    return release.promise;
+  };
+  await beat(b);
+  await entered.promise;
+  const revoked = a.delete("x");
+  await expect.poll(() => a.items.has("x")).toBe(false);
+  release.resolve();
+  await revoked;
+  expect(b.items.has("x")).toBe(false);
+});

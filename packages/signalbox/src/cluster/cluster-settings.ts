@@ -126,11 +126,13 @@ export class ClusterSettings implements SharedSettings {
   /** Resolves when memory has all changes up to the version. */
   async #reach(version: number): Promise<void> {
     while (this.#version === null || this.#version < version) {
+      // A read that has begun already may lack the version.
+      const isNew = this.#catchingUp === null;
       this.#catchingUp ??= this.#stores
         .inOrder(() => this.#catchUp())
         .finally(() => (this.#catchingUp = null));
       // A server that has lost commits never reaches the version again.
-      if ((await this.#catchingUp) === "everything" && this.#version !== null) return;
+      if ((await this.#catchingUp) === "everything" && isNew && this.#version !== null) return;
     }
   }
 

@@ -32,6 +32,8 @@ export interface TransactionOptions {
 export interface Database extends Queryable {
   /** The SQL dialect, for the few statements that differ. */
   readonly engine: "sqlite" | "postgres";
+  /** Whether other nodes write to this database too, so that a copy of its rows in memory may be out of date. Default: no. */
+  readonly isShared?: boolean;
   /**
    * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. Resolves to the result of
    * `work` when the commit is durable.

@@ -45,7 +45,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxAgeMs: settings.historyDays * DAY_MS,
     maxChanges: settings.historyChanges,
   });
-  const cache = new ResourceCache();
+  const cache = new ResourceCache(database);
   database.onLoss?.(() => {
     accounts.forget();
     cache.clear();

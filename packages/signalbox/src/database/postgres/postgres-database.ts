@@ -200,6 +200,10 @@ export class PostgresDatabase implements Database {
     this.#sockets.destroyAll();
   }
 
+  get isShared(): boolean {
+    return this.#isCluster;
+  }
+
   private reportOutOfDate(): void {
     this.#onOutOfDate();
   }

@@ -101,6 +101,8 @@ export class ListenerHandshake {
 
   /** Returns the listener's hello. */
   answer(payload: Buffer): Buffer {
+    // Each answer costs more than the hello; a stranger gets one.
+    if (this.#peer !== null) throw new HandshakeError("a second hello");
     const hello = parseHello(payload);
     const version = Math.min(hello.maxVersion, LINK_VERSIONS.max);
     if (version < Math.max(hello.minVersion, LINK_VERSIONS.min)) {
@@ -153,8 +155,9 @@ function requireProof(
   }
 }
 
-function unsigned({ proof: _, ...hello }: ListenerHello): Buffer {
-  return encode(hello);
+/** With all fields, also those that only a later version knows. */
+function unsigned(received: ListenerHello): Buffer {
+  return encode(Object.fromEntries(Object.entries(received).filter(([name]) => name !== "proof")));
 }
 
 function encode(hello: object): Buffer {

@@ -40,10 +40,11 @@ export function encodeFailure(failure: LinkFailure): Buffer {
 
 export function decodeFailure(payload: Buffer): LinkFailure {
   if (payload.length === 0) return { code: "cancelled", message: "the other node cancelled the request" };
-  const value = JSON.parse(payload.toString("utf8")) as Partial<LinkFailure>;
+  const value = JSON.parse(payload.toString("utf8")) as Partial<Record<keyof LinkFailure, unknown>> | null;
+  const { code, message, details } = value ?? {};
   return {
-    code: String(value.code),
-    message: String(value.message),
-    ...(value.details === undefined ? {} : { details: value.details }),
+    code: typeof code === "string" ? code : "internal",
+    message: typeof message === "string" ? message : "the other node gave no reason",
+    ...(details === undefined ? {} : { details }),
   };
 }

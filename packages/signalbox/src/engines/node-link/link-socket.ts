@@ -5,6 +5,7 @@
 import { hkdfSync } from "node:crypto";
 import { connect as connectTcp, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { connect as connectTls, createServer as createTlsServer } from "node:tls";
+import { Newcomers } from "./newcomers.ts";
 
 /** What `Link` uses of a socket. */
 export interface LinkSocket {
@@ -28,22 +29,32 @@ const IDENTITY = "signalbox";
 /** Creates a server that is not listening; `onSocket` gets sockets after their TLS handshake. */
 export function createLinkServer(security: LinkSecurity, onSocket: (socket: Socket) => void): Server {
   const server = security.isEncrypted
-    ? createTlsServer(
-        {
-          ciphers: CIPHERS,
-          minVersion: "TLSv1.2",
-          maxVersion: "TLSv1.2",
-          handshakeTimeout: 5000,
-          pskCallback: (_socket, identity) => (identity === IDENTITY ? pskOf(security) : null),
-        },
-        onSocket,
-      )
+    ? createEncryptedServer(security, onSocket)
     : createTcpServer({ noDelay: true }, onSocket);
-  // A stranger's failed TLS handshake; the socket is destroyed by Node.
-  server.on("tlsClientError", () => undefined);
   server.on("error", () => {
     // Errors of `listen` are reported by its promise; later errors concern single connections (EMFILE) and pass.
   });
+  return server;
+}
+
+function createEncryptedServer(security: LinkSecurity, onSocket: (socket: Socket) => void): Server {
+  const newcomers = new Newcomers();
+  const server = createTlsServer(
+    {
+      ciphers: CIPHERS,
+      minVersion: "TLSv1.2",
+      maxVersion: "TLSv1.2",
+      handshakeTimeout: 5000,
+      pskCallback: (_socket, identity) => (identity === IDENTITY ? pskOf(security) : null),
+    },
+    (socket) => {
+      newcomers.removePeer(socket);
+      onSocket(socket);
+    },
+  );
+  server.on("connection", (socket: Socket) => newcomers.add(socket));
+  // A stranger's failed TLS handshake. Node leaves the socket open if the handshake took too long.
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
   return server;
 }
 

@@ -133,7 +133,7 @@ export class Link {
     this.#writer.close();
     this.#socket.destroy();
     const broken: LinkFailure = { ...failure, code: "broken" };
-    for (const id of [...this.#calls.keys()]) this.#takeCall(id)?.reject(new LinkError(broken));
+    for (const id of this.#calls.keys()) this.#takeCall(id)?.reject(new LinkError(broken));
     for (const stream of this.#streams.values()) stream.fail(broken);
     this.#streams.clear();
     this.#onClose(this, failure);

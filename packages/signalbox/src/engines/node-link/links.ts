@@ -11,6 +11,7 @@ import { fullJitterDelay } from "../../core/retry.ts";
 import { establish, type EstablishOptions } from "./establish.ts";
 import { type NodeHello, toLinkKey } from "./handshake.ts";
 import { LinkError, type LinkFailure } from "./link-failure.ts";
+import { Newcomers } from "./newcomers.ts";
 import { createLinkServer, dialSocket, type LinkSecurity } from "./link-socket.ts";
 import type { Link, LinkHandler } from "./link.ts";
 
@@ -33,8 +34,6 @@ export interface LinksOptions {
 }
 
 const RETRY = { baseDelayMs: 50, maxDelayMs: 1000 };
-/** Strangers can hold no more than this many connections before their handshake. */
-const MAX_HANDSHAKES = 64;
 
 interface PeerState {
   peer: Peer;
@@ -49,7 +48,7 @@ export class Links {
   readonly #key: Buffer;
   readonly #peers = new Map<string, PeerState>();
   readonly #server: Server;
-  readonly #handshaking = new Set<Socket>();
+  readonly #newcomers = new Newcomers();
   #isClosed = false;
 
   private constructor(options: LinksOptions) {
@@ -118,7 +117,7 @@ export class Links {
   close(): Promise<void> {
     this.#isClosed = true;
     for (const [node, state] of this.#peers) this.#forget(node, state);
-    for (const socket of this.#handshaking) socket.destroy();
+    this.#newcomers.closeAll();
     return new Promise((resolve) => this.#server.close(() => resolve()));
   }
 
@@ -174,20 +173,20 @@ export class Links {
   }
 
   #welcome(socket: Socket): void {
-    if (this.#isClosed || this.#handshaking.size >= MAX_HANDSHAKES) {
+    if (this.#isClosed) {
       socket.on("error", () => undefined);
       socket.destroy();
       return;
     }
-    this.#handshaking.add(socket);
+    this.#newcomers.add(socket);
     establish(socket, "listener", {
       ...this.#common(),
       onLink: (link) => {
-        this.#handshaking.delete(socket);
+        this.#newcomers.remove(socket);
         return this.#add(link);
       },
       onEnd: (failure, link) => {
-        this.#handshaking.delete(socket);
+        this.#newcomers.remove(socket);
         if (link === null) this.#options.onProblem?.(null, failure);
         else this.#remove(link, failure);
       },

@@ -1,6 +1,7 @@
 /** Maps account ids to small numbers, which keep the rows of the index short. An account gets its number with its first write, permanently. */
 import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
+import { SCOPE_OF_NUMBERS } from "./tag-tables.ts";
 
 export class AccountNumbers {
   readonly #database: Database;
@@ -37,11 +38,11 @@ export class AccountNumbers {
       const found = await this.find(accountId);
       if (found !== null) return found;
       // If another node uses the same number first, nothing is inserted, and the loop repeats.
-      await this.#database.run(
-        sql`INSERT INTO tag_account (account_id, account_no, next_resource, next_key, next_value, next_change, pruned_change)
-            SELECT ${accountId}, COALESCE(MAX(account_no), 0) + 1, 0, 1, 1, 1, 0 FROM tag_account WHERE 1 = 1
-            ON CONFLICT DO NOTHING`,
-      );
+      const insert = sql`INSERT INTO tag_account
+          (account_id, account_no, next_resource, next_key, next_value, next_change, pruned_change)
+        SELECT ${accountId}, COALESCE(MAX(account_no), 0) + 1, 0, 1, 1, 1, 0 FROM tag_account WHERE 1 = 1
+        ON CONFLICT DO NOTHING`;
+      await this.#database.transaction((tx) => tx.run(insert), SCOPE_OF_NUMBERS);
     }
   }
 }

@@ -15,7 +15,7 @@ import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { deleteUnusedTags } from "../../engines/tag-index/index.ts";
 import { findResourceRow, type ResourceKey } from "./resource-row.ts";
-import { TAG_TABLES } from "./tag-tables.ts";
+import { scopeOfAccount } from "./tag-tables.ts";
 import type { TagAction } from "./tag-write.ts";
 
 export interface ChangeLogLimits {
@@ -142,7 +142,7 @@ export class ChangeLog implements TagFeed {
     );
     for (const { account_no: accountNo } of accounts) {
       while (!signal.aborted && (await this.#hasExpired(accountNo))) {
-        await this.#database.transaction((tx) => this.#pruneStep(tx, accountNo), TAG_TABLES);
+        await this.#database.transaction((tx) => this.#pruneStep(tx, accountNo), scopeOfAccount(accountNo));
         await nextTurn();
       }
     }

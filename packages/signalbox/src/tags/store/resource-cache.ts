@@ -1,5 +1,6 @@
 /**
- * A cache of rendered resources. One process owns the database, so every change passes through this cache.
+ * A cache of rendered resources. It is used only if one process owns the database, so that every change passes through it. In a cluster it
+ * stays empty: another node could change a resource, and a check of the version would cost the round trip that the read costs.
  *
  * Invariants:
  * 1. No reader sees an older state after a newer one: from before the commit of a batch until the batch is durable, its resources are not cached
@@ -29,7 +30,12 @@ export class ResourceCache {
   });
   /** Number of batches that are writing a key. */
   readonly #writing = new Map<string, number>();
+  readonly #isUsed: boolean;
   #generation = 0;
+
+  constructor({ isShared = false }: { readonly isShared?: boolean } = {}) {
+    this.#isUsed = !isShared;
+  }
 
   /** Incremented by every change; read it before reading the database. */
   get generation(): number {
@@ -42,7 +48,9 @@ export class ResourceCache {
 
   /** Adds an entry if nothing has changed since `generation`. */
   put(key: string, text: ResourceText, generation: number): void {
-    if (generation === this.#generation && !this.#writing.has(key)) this.#entries.set(key, text);
+    if (this.#isUsed && generation === this.#generation && !this.#writing.has(key)) {
+      this.#entries.set(key, text);
+    }
   }
 
   clear(): void {

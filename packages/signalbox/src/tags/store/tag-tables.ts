@@ -1,2 +1,14 @@
-/** The scope of transactions on the tag tables, which no other area uses. All accounts share one scope. See docs/decisions/0030. */
-export const TAG_TABLES = { scope: "tags" };
+/**
+ * Scopes of transactions on the tag tables, which no other area uses. See docs/decisions/0030 and docs/decisions/0159.
+ *
+ * Every transaction of an account first updates its row in `tag_account`. On PostgreSQL this locks the account for all nodes, so no further lock
+ * is needed, and accounts do not wait for each other.
+ */
+import type { TransactionOptions } from "../../database/database.ts";
+
+export function scopeOfAccount(accountNo: number): TransactionOptions {
+  return { scope: `tags ${accountNo}`, isConcurrent: true };
+}
+
+/** For the statement that gives an account its number: it inserts nothing if another node uses the number first. */
+export const SCOPE_OF_NUMBERS: TransactionOptions = { scope: "tag accounts", isConcurrent: true };

@@ -18,7 +18,7 @@ import { overloaded } from "../../core/overload.ts";
 import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
 import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
-import { TAG_TABLES } from "./tag-tables.ts";
+import { scopeOfAccount } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { writeBatch } from "./write-batch.ts";
 
@@ -100,8 +100,8 @@ export class TagWriter {
   }
 
   /**
-   * Loads existing data in one transaction, without history, e.g. for a migration. All other writes wait, so do not use it on a server in
-   * operation. Returns the number of writes that were not refused.
+   * Loads existing data in one transaction, without history, e.g. for a migration. All other writes of the account wait, so do not use it on a
+   * server in operation. Returns the number of writes that were not refused.
    */
   async load(accountId: string, writes: Iterable<TagWrite>): Promise<number> {
     const accountNo = await this.#accounts.findOrCreate(accountId);
@@ -119,7 +119,7 @@ export class TagWriter {
         loaded += outcomes.filter((outcome) => outcome.kind !== "refused").length;
       }
       return loaded;
-    }, TAG_TABLES);
+    }, scopeOfAccount(accountNo));
     this.#options.cache.clear();
     return count;
   }
@@ -189,7 +189,7 @@ class WriteQueue {
         keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
         cache.beginWrite(keys);
         return batch;
-      }, TAG_TABLES);
+      }, scopeOfAccount(queue.accountNo));
       cache.endWrite(keys);
       keys = [];
       if (hasChanges) this.#options.changes.notify(queue.accountNo);

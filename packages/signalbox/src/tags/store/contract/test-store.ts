@@ -46,12 +46,12 @@ export async function withStore(
   }
 }
 
-function buildStore(database: Database, bitmapMinUses?: number): Store {
+export function buildStore(database: Database, bitmapMinUses?: number): Store {
   const clock = { time: 1_000_000 };
   const readClock: Clock = { now: () => clock.time };
   const accounts = new AccountNumbers(database);
   const log = new ChangeLog(database, readClock, accounts, { maxAgeMs: 1000, maxChanges: 50 });
-  const cache = new ResourceCache();
+  const cache = new ResourceCache(database);
   const writer = new TagWriter(database, readClock, accounts, {
     maxTagsPerResource: 100,
     ...(bitmapMinUses === undefined ? {} : { bitmapMinUses }),

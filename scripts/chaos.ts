@@ -1,0 +1,64 @@
+/**
+ * `npm run chaos -- --minutes n [--seed s]`: runs a cluster under load and random faults. Prints a summary. If a rule is broken, it prints the
+ * history with the seed, and exits with 1. `npm run chaos -- --rolls n [--balancer nginx]` restarts the nodes one after the other behind a
+ * load balancer instead. See docs/decisions/0160.
+ */
+import { parseArgs } from "node:util";
+import type { History } from "../test/chaos/history.ts";
+import { planFaults } from "../test/chaos/plan.ts";
+import { NODES, runChaos } from "../test/chaos/run-chaos.ts";
+import { runRolls } from "../test/chaos/rolling/run-rolls.ts";
+
+const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>]
+       npm run chaos -- --rolls <n> [--balancer haproxy|nginx]`;
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: "string", default: "2" },
+      seed: { type: "string" },
+      rolls: { type: "string" },
+      balancer: { type: "string", default: "haproxy" },
+    },
+  });
+  const { balancer } = values;
+  const minutes = Number(values.minutes);
+  const rolls = Number(values.rolls ?? 1);
+  const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
+  const isKnown = balancer === "haproxy" || balancer === "nginx";
+  if (!(minutes > 0) || !(rolls > 0) || !Number.isInteger(seed) || !isKnown) {
+    console.error(USAGE);
+    return 2;
+  }
+  if (values.rolls === undefined) return runFaults(seed, minutes);
+  return report(await runRolls({ rolls, balancer, onProgress: printTime() }), "");
+}
+
+async function runFaults(seed: number, minutes: number): Promise<number> {
+  const plan = planFaults({ seed, nodes: NODES, durationMs: minutes * 60_000 });
+  console.log(`seed ${seed}, ${minutes} min, ${plan.flat().length} faults`);
+  const history = await runChaos({ seed, plan, onProgress: printTime() });
+  return report(
+    history,
+    `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed}`,
+  );
+}
+
+function printTime(): (text: string) => void {
+  const startedAt = performance.now();
+  return (text) =>
+    console.log(`${((performance.now() - startedAt) / 1000).toFixed(0).padStart(6)} s  ${text}`);
+}
+
+/** Prints the summary; returns the exit code. */
+function report(history: History, hint: string): number {
+  console.log("");
+  for (const [name, count] of Object.entries(history.counts))
+    console.log(`${String(count).padStart(8)}  ${name}`);
+  console.log(`${String(history.violations).padStart(8)}  violations`);
+  if (history.violations === 0) return 0;
+  console.error(`\n${String(history)}\n\n${hint}`);
+  return 1;
+}

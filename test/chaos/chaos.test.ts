@@ -1,0 +1,19 @@
+/** A short run with every kind of fault. `npm run chaos` makes longer ones. */
+import { expect, it } from "vitest";
+import { FAULT_KINDS } from "./faults.ts";
+import { planEveryFault, planFaults } from "./plan.ts";
+import { NODES, runChaos } from "./run-chaos.ts";
+
+const SEED = 14;
+
+it("a plan depends on its seed only", () => {
+  const options = { seed: SEED, nodes: NODES, durationMs: 60_000 };
+  expect(planFaults(options)).toEqual(planFaults(options));
+  expect(planFaults({ ...options, seed: SEED + 1 })).not.toEqual(planFaults(options));
+});
+
+it("three nodes keep their promises through every kind of fault", async () => {
+  const history = await runChaos({ seed: SEED, plan: planEveryFault(SEED, NODES) });
+  expect(history.violations, `${String(history)}\n${JSON.stringify(history.counts, null, 2)}`).toBe(0);
+  for (const kind of FAULT_KINDS) expect(history.counted(`fault: ${kind}`)).toBe(1);
+}, 300_000);

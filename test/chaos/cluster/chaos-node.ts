@@ -1,0 +1,114 @@
+/**
+ * One node of the cluster under test: a real `signalbox serve` process that is killed, paused and started again.
+ *
+ *   down ──start──► living ──pause──► paused ──resume──► living
+ *     ▲                └───────kill───────┘
+ *     └───────────────────┘
+ */
+import { pathToFileURL } from "node:url";
+import { join } from "node:path";
+import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
+import { Isolation } from "./isolation.ts";
+
+export interface ChaosNodeOptions {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** By cluster port of another node: the port of the proxy to it. */
+  readonly redirects: Readonly<Record<string, number>>;
+  /** The process ended although nobody killed it. */
+  readonly onExit: (name: string, reason: string) => void;
+}
+
+const REDIRECT = pathToFileURL(join(import.meta.dirname, "../../support/redirect-preload.ts")).href;
+
+export class ChaosNode {
+  readonly name: string;
+  readonly isolation = new Isolation();
+  readonly #options: ChaosNodeOptions;
+  readonly #kills: number[] = [];
+  readonly #servers: ServerProcess[] = [];
+  #server: ServerProcess | null = null;
+  #isExpectedToEnd = false;
+  #isPaused = false;
+  #resumedAt = -Infinity;
+
+  constructor(options: ChaosNodeOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** Null while the process is down or not listening yet. */
+  get url(): string | null {
+    return this.#server?.url ?? null;
+  }
+
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Times of the kills. */
+  get kills(): readonly number[] {
+    return this.#kills;
+  }
+
+  /** Lines of all processes of this node that mention one of the texts. */
+  logged(texts: readonly string[]): string[] {
+    return this.#servers
+      .flatMap((server) => server.stderr().split("\n"))
+      .filter((line) => texts.some((text) => line.includes(text)));
+  }
+
+  async start(): Promise<void> {
+    const { args, env, redirects, onExit } = this.#options;
+    const server = await startServerProcess([...args, "--node-name", this.name, "--log-level", "warn"], {
+      env: {
+        ...env,
+        NODE_OPTIONS: `--import ${REDIRECT}`,
+        SIGNALBOX_NO_REEXEC: "1",
+        SIGNALBOX_TEST_REDIRECTS: JSON.stringify(redirects),
+      },
+    });
+    this.#isExpectedToEnd = false;
+    server.child.once("exit", (code, signal) => {
+      if (this.#server === server) this.#server = null;
+      if (!this.#isExpectedToEnd) onExit(this.name, `code ${code}, signal ${signal}: ${server.stderr()}`);
+    });
+    this.#server = server;
+    this.#servers.push(server);
+  }
+
+  async kill(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.#isExpectedToEnd = true;
+    this.#isPaused = false;
+    this.#server = null;
+    this.#kills.push(performance.now());
+    await server.kill();
+  }
+
+  /** Stops gracefully; resolves with the exit code. */
+  async terminate(): Promise<number | null> {
+    const server = this.#server;
+    if (server === null) return null;
+    this.#isExpectedToEnd = true;
+    this.#server = null;
+    return server.end("SIGTERM");
+  }
+
+  pause(): void {
+    this.#isPaused = this.#server?.child.kill("SIGSTOP") === true;
+  }
+
+  resume(): void {
+    if (this.#isPaused) this.#resumedAt = performance.now();
+    this.#isPaused = false;
+    this.#server?.child.kill("SIGCONT");
+  }
+
+  /** Whether a connection that was open at `since` may have been broken by a kill, or has timed out in a pause. */
+  mayHaveBrokenSince(since: number): boolean {
+    return this.#kills.some((at) => at >= since - 1000) || this.#resumedAt >= since;
+  }
+}

@@ -1,0 +1,69 @@
+/** Which faults a run injects, and when. A plan depends on its seed only. */
+import { createRandom, pick, type Random } from "../support/ledger/random.ts";
+import { FAULT_KINDS, type FaultKind, type PlannedFault } from "./faults.ts";
+
+/** Faults that are injected at the same time, each on another target. */
+export type Step = readonly PlannedFault[];
+
+/** Longest time of a fault. Beyond `maxStaleMs` nodes refuse calls, which only pauses and partitions reach. */
+const MAX_MS: Readonly<Partial<Record<FaultKind, number>>> = {
+  kill: 3000,
+  pause: 20_000,
+  "cut from PostgreSQL": 14_000,
+  "black hole to PostgreSQL": 14_000,
+  "black hole from PostgreSQL": 14_000,
+  "PostgreSQL hangs": 6000,
+};
+const OTHER_MAX_MS = 5000;
+const MIN_MS = 300;
+/** How often two faults happen at once. */
+const TWO_AT_ONCE = 0.25;
+const MAX_QUIET_MS = 2500;
+
+export interface PlanOptions {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly durationMs: number;
+}
+
+/** Random faults for about `durationMs`. */
+export function planFaults({ seed, nodes, durationMs }: PlanOptions): Step[] {
+  const random = createRandom(seed);
+  const steps: Step[] = [];
+  for (let plannedMs = 0; plannedMs < durationMs;) {
+    const first = randomFault(random, nodes, pick(random, FAULT_KINDS));
+    const step = [first];
+    if (random() < TWO_AT_ONCE) {
+      const second = randomFault(random, nodes, pick(random, FAULT_KINDS));
+      if (targetOf(second) !== targetOf(first)) step.push({ ...second, afterMs: first.afterMs });
+    }
+    steps.push(step);
+    plannedMs += first.afterMs + Math.max(...step.map((fault) => fault.durationMs));
+  }
+  return steps;
+}
+
+/** Every kind of fault once, each for a short time. */
+export function planEveryFault(seed: number, nodes: number): Step[] {
+  const random = createRandom(seed);
+  return FAULT_KINDS.map((kind) => {
+    const fault = randomFault(random, nodes, kind);
+    // Longer than a node without a heartbeat is considered alive, in half of the cases.
+    const durationMs = 500 + Math.round(random() * 3500);
+    return [{ ...fault, durationMs, afterMs: Math.round(random() * 500) }];
+  });
+}
+
+function randomFault(random: Random, nodes: number, kind: FaultKind): PlannedFault {
+  const maxMs = MAX_MS[kind] ?? OTHER_MAX_MS;
+  return {
+    kind,
+    node: Math.floor(random() * nodes),
+    durationMs: Math.round(MIN_MS + random() * (maxMs - MIN_MS)),
+    afterMs: Math.round(random() * MAX_QUIET_MS),
+  };
+}
+
+function targetOf({ kind, node }: PlannedFault): string {
+  return kind.startsWith("PostgreSQL") ? "PostgreSQL" : String(node);
+}

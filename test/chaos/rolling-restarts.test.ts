@@ -1,0 +1,13 @@
+/** A short run; `npm run chaos -- --rolls 20` makes a longer one. */
+import { expect, it } from "vitest";
+import { runRolls } from "./rolling/run-rolls.ts";
+
+const ROLLS = 2;
+
+it("rolling restarts behind a load balancer refuse no connection and fail no call", async () => {
+  const history = await runRolls({ rolls: ROLLS, balancer: "haproxy" });
+  expect(history.violations, String(history)).toBe(0);
+  expect(history.counted("rolls")).toBe(ROLLS);
+  for (const name of ["gateway calls", "streams", "tag writes", "tag reads"])
+    expect(history.counted(name)).toBeGreaterThan(0);
+}, 300_000);

@@ -1,0 +1,99 @@
+/** One run: a cluster, its load, and faults according to a plan. The result says what happened and which rules were broken. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRandom } from "../support/ledger/random.ts";
+import { ChaosCluster } from "./cluster/chaos-cluster.ts";
+import { describeFault, inject } from "./faults.ts";
+import { History } from "./history.ts";
+import { CallLoad } from "./load/call-load.ts";
+import { CallRecord } from "./load/call-record.ts";
+import { LimitLoad } from "./load/limit-load.ts";
+import { type CountingProvider, providerConfig, startCountingProvider } from "./load/provider.ts";
+import { TagLoad } from "./load/tag-load.ts";
+import { TokenLoad } from "./load/token-load.ts";
+import type { LoadContext, Workload } from "./load/workload.ts";
+import type { Step } from "./plan.ts";
+import { allReady, watchReadiness } from "./readiness.ts";
+
+export interface ChaosOptions {
+  readonly seed: number;
+  readonly plan: readonly Step[];
+  readonly onProgress?: (text: string) => void;
+}
+
+/** What nodes log that explains a violation. */
+const TOLD = ["declared dead", '"level":"fatal"', "lost acknowledged"];
+export const NODES = 3;
+/** Longer than the restarts of PostgreSQL in a plan: calls must not fail because of them. */
+const MAX_STALE_MS = 10_000;
+/** After a fault; a node that is not ready again by then is a violation. */
+const RECOVERY_MS = 60_000;
+/** Load before the first fault and after the last one. */
+const QUIET_MS = 1500;
+
+export async function runChaos({ seed, plan, onProgress }: ChaosOptions): Promise<History> {
+  const history = new History();
+  const provider = await startCountingProvider();
+  const cluster = await ChaosCluster.start({
+    nodes: NODES,
+    file: {
+      ...providerConfig(provider.peer.url),
+      cluster: { maxStaleMs: MAX_STALE_MS },
+      listener: { lameDuckMs: 0 },
+    },
+    onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
+  });
+  const stop = new AbortController();
+  try {
+    const context: LoadContext = {
+      nodes: cluster.nodes,
+      history,
+      random: createRandom(seed + 1),
+      maxStaleMs: MAX_STALE_MS,
+      signal: stop.signal,
+    };
+    const workloads = createWorkloads(context, provider);
+    for (const workload of workloads) await workload.prepare();
+    const watching = cluster.nodes.map((node) => watchReadiness(node, stop.signal));
+    const running = workloads.flatMap((workload) => workload.clients());
+    await sleep(QUIET_MS);
+    for (const step of plan) {
+      const [first] = step;
+      await sleep(first?.afterMs ?? 0);
+      for (const fault of step) {
+        history.fault(describeFault(fault));
+        history.count(`fault: ${fault.kind}`);
+        history.count("faults");
+        onProgress?.(describeFault(fault));
+      }
+      await Promise.all(step.map((fault) => inject(cluster, fault)));
+      if (!(await allReady(cluster.nodes, RECOVERY_MS)))
+        history.violation("a node did not become ready again");
+    }
+    await sleep(QUIET_MS);
+    stop.abort();
+    await Promise.all([...running, ...watching]);
+    for (const workload of workloads) await workload.settle();
+    for (const name of workloads.flatMap(({ needed }) => needed)) {
+      if (history.counted(name) === 0) history.violation(`the run tested nothing: "${name}" is 0`);
+    }
+    for (const node of cluster.nodes)
+      for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
+    return history;
+  } finally {
+    stop.abort();
+    await cluster.stop();
+    await provider.peer.close();
+  }
+}
+
+/** A further kind of load is added here. */
+function createWorkloads(context: LoadContext, provider: CountingProvider): Workload[] {
+  const record = new CallRecord(context);
+  return [
+    new LimitLoad(context, provider, record),
+    new TagLoad(context),
+    new TokenLoad(context),
+    // Last: it reads the log of the calls of all others.
+    new CallLoad(context, record),
+  ];
+}
