@@ -82,7 +82,14 @@ export async function openHost(
   };
   const lookup = { keys: () => host.definitions.keys(), get: (agent: string) => host.definitions.get(agent) };
   const directory = new Directory(environment, { maxActiveInstances, idleTimeoutMs }, lookup, async () => {});
-  const host = new ObjectHost({ directory, clock, logger, account: "default", isTaken: () => false });
+  const host = new ObjectHost({
+    directory,
+    clock,
+    logger,
+    account: "default",
+    isTaken: () => false,
+    builtInNames: new Set(["built-in"]),
+  });
   installWorkerGlobals();
   const env: Record<string, ObjectNamespace> = {};
   for (const [name, objectClass] of Object.entries(classes)) {
