@@ -33,7 +33,9 @@ export class OlderTally extends OlderMcpAgent<Env, { total: number }, { by: stri
 export class Caller extends Agent<Env, { results: string[] }> {
   initialState = { results: [] as string[] };
 
-  onStart() {
+  /** Not in `onStart`, which runs after the class has begun to connect again: it would replace the client that is connecting. */
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
     this.mcp.configureElicitationHandlers({
       form: async () => ({ action: "accept" as const, content: { name: this.name } }),
     });
