@@ -358,7 +358,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   #checkIdle(): void {
-    if (this.isIdle) this.#events.onIdle(this);
+    if (!this.isIdle) return;
+    if (this.#phase.kind === "active") this.#phase.live.idle?.();
+    this.#events.onIdle(this);
   }
 
   /** The database is closed at once, or when `quiet` has resolved. */

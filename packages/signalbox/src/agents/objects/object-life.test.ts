@@ -20,6 +20,8 @@ const gate = (name: string) => {
 let constructed = 0;
 let failingStarts = 0;
 let rings = 0;
+/** Trusted statements of all objects. */
+const statements: string[] = [];
 let leftOver: (() => unknown) | null = null;
 
 class Life extends DurableObject {
@@ -109,7 +111,7 @@ let test: TestHost;
 let objects = 0;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-life-"));
-  test = await openHost(folder, { Life });
+  test = await openHost(folder, { Life }, { onRun: (text) => statements.push(text) });
 });
 beforeEach(() => {
   objects += 1;
@@ -275,6 +277,22 @@ describe("events", () => {
 });
 
 describe("memory", () => {
+  it("of the pages that only the start needed is freed once, when the object is first idle", async () => {
+    const shrinks = () => statements.filter((text) => text === "PRAGMA shrink_memory").length;
+    await test.close();
+    test = await openHost(folder, { Life }, { onRun: (text) => statements.push(text) });
+    statements.length = 0;
+    const waiting = call("wait", "held");
+    await until(() => gates.has("held"));
+    expect(shrinks()).toBe(0);
+    gate("held").resolve();
+    await waiting;
+    await until(() => shrinks() === 1);
+    await call("add");
+    await until(() => inMemory().every(({ isIdle }) => isIdle));
+    expect(shrinks()).toBe(1);
+  });
+
   it.each([
     ["an event runs", () => call("wait", "held")],
     ["background work runs", () => call("background", "held")],
