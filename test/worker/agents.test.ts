@@ -122,3 +122,30 @@ test("what was answered survives kill -9, and clients reconnect", async () => {
   await expect.poll(() => client.state?.log).toEqual(["after the kill"]);
   expect(await client.call("add", 1)).toBe(6);
 });
+
+test("kill -9 in the middle of calls: state and rows have what was answered, in their order", async () => {
+  const client = await connect("middle");
+  const answered: number[] = [];
+  const visits: string[] = [];
+  const add = async (): Promise<void> => {
+    for (;;) answered.push((await client.call("add", 1)) as number);
+  };
+  const visit = async (): Promise<void> => {
+    for (let i = 0; ; i += 1)
+      visits.splice(0, visits.length, ...((await client.call("visit", `v${i}`)) as string[]));
+  };
+  // They end when the server does.
+  const callers = Promise.allSettled([add(), add(), visit()]);
+  await expect.poll(() => Math.min(answered.length, visits.length), { interval: 1 }).toBeGreaterThan(10);
+  server = await server.killAndRestart();
+  await callers;
+  await client.ready;
+  // At most the calls that were on their way are stored beyond those.
+  const last = answered.at(-1) ?? 0;
+  const count = (await client.call("add", 0)) as number;
+  expect(count).toBeGreaterThanOrEqual(last);
+  expect(count).toBeLessThanOrEqual(last + 2);
+  const stored = (await client.call("visit", "after")) as string[];
+  expect(stored.slice(0, visits.length)).toEqual(visits);
+  expect(stored.length).toBeLessThanOrEqual(visits.length + 2);
+});
