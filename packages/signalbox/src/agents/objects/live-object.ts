@@ -18,7 +18,7 @@ import { type FacetHost, ObjectFacets } from "./object-facets.ts";
 import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
-import { reach, transfer } from "./rpc-values.ts";
+import { reach, transferResult } from "./rpc-values.ts";
 import { endOf, type SocketEnd, type SocketFrame, WorkerWebSocket } from "./web-socket.ts";
 import { isStreaming } from "./worker-globals.ts";
 
@@ -152,7 +152,7 @@ export class LiveObject implements Resident {
 
   /** Calls a method or reads a property; the result is a copy for the caller. */
   async invoke(path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
-    return transfer(await reach(this.#handlers, path, args), this.work);
+    return transferResult(await reach(this.#handlers, path, args), this.work);
   }
 
   /** Handles a frame of a hibernating WebSocket. */

@@ -167,11 +167,11 @@ export class ObjectStorage extends Operations {
     const transaction = new ObjectTransaction(this.parts);
     try {
       const result = await work(transaction);
+      transactions.requirePresent();
       database.run(RELEASE);
       return result;
     } catch (error) {
-      database.run(ROLLBACK_TO);
-      database.run(RELEASE);
+      this.#undo();
       throw error;
     } finally {
       transaction.finish();
@@ -189,12 +189,20 @@ export class ObjectStorage extends Operations {
     try {
       result = work();
     } catch (error) {
-      database.run(ROLLBACK_TO);
-      database.run(RELEASE);
+      this.#undo();
       throw error;
     }
+    transactions.requirePresent();
     database.run(RELEASE);
     return result;
+  }
+
+  /** Rolls back to the savepoint. An object that was aborted in the meantime has been rolled back already. */
+  #undo(): void {
+    const { database, transactions } = this.parts;
+    if (!transactions.isOpen) return;
+    database.run(ROLLBACK_TO);
+    database.run(RELEASE);
   }
 
   /** Removes everything that the object stored, and its alarm. */
