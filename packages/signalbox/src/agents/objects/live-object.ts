@@ -186,6 +186,7 @@ export class LiveObject implements Resident {
       hasAlarmHandler: this.#hasAlarmHandler,
       isFacet: spec.isFacet,
       block: () => runtime.block(),
+      reset: (reason) => this.reset(reason),
     });
     this.#storage = storage;
     const id = spec.id(this.#rememberName(spec.name));

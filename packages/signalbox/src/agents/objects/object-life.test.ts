@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { waitUntil } from "../../../../../test/support/wait-until.ts";
 import type { ObjectContext } from "./object-context.ts";
 import { openHost, type TestHost } from "./object-host-fixture.ts";
@@ -99,6 +99,17 @@ class Life extends DurableObject {
 
   read(key: string): unknown {
     return this.ctx.storage.kv.get(key);
+  }
+
+  /** Calls itself where no event of its own can start. */
+  async waitForItself(kind: string): Promise<unknown> {
+    const self = test.env["Life"]?.get(this.ctx.id) as unknown as Calls;
+    const wait = async () => {
+      this.ctx.storage.kv.put("stuck", kind);
+      gate(kind);
+      return self["add"]?.();
+    };
+    return kind === "transaction" ? this.ctx.storage.transaction(wait) : this.ctx.blockConcurrencyWhile(wait);
   }
 
   birth(): number {
@@ -252,6 +263,25 @@ describe("a blocked object", () => {
     ]);
     await until(() => inMemory().length === 0);
     expect([await call("add"), await call("birth")]).toEqual([1, 2]);
+  });
+});
+
+describe("a block that waits for its own object", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it.each(["transaction", "blockConcurrencyWhile"])("%s is ended, and the object is reset", async (kind) => {
+    await call("add");
+    const stuck = call("waitForItself", kind).catch((error: unknown) => error);
+    await until(() => gates.has(kind));
+    // In a transaction the call waits for its writes, otherwise for the end of the block.
+    if (kind !== "transaction") await until(() => inMemory()[0]?.waitingTurns === 1);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await stuck).toMatchObject({
+      message: expect.stringContaining(`${kind}() in a Durable Object waited for too long`) as string,
+    });
+    expect(await call("read", "stuck")).toBe(kind === "transaction" ? undefined : kind);
+    expect(await call("add")).toBe(2);
   });
 });
 
