@@ -20,9 +20,11 @@ import type {
   ListenerOptions,
 } from "../api/connection.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
+import { isCloseCode } from "./close-code.ts";
 import { ConnectionListeners } from "./connection-listeners.ts";
+import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
-import { requirePresent } from "../../engines/turn-runtime/index.ts";
+import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
 
 /** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
@@ -30,20 +32,6 @@ const SLOW_READER_GRACE_MS = 2000;
 const ENDED_GRACE_MS = 500;
 /** Space for the reason in a close frame (RFC 6455, section 5.5). */
 export const MAX_REASON_BYTES = 123;
-
-export interface ConnectionLimits {
-  /** Bytes that may be buffered for one slow reader. */
-  readonly maxBufferedBytes: number;
-}
-
-/** Where the connections of one instance send through. */
-export interface ConnectionOutlet {
-  readonly limits: ConnectionLimits;
-  /** Calls back when the output may leave; never if the running turn is rolled back. */
-  output(release: () => void): void;
-  /** Keeps the instance in memory until the returned function is called. */
-  hold(): () => void;
-}
 
 export class LiveConnection implements Connection {
   readonly id: string;
@@ -290,16 +278,118 @@ Object.assign(LiveConnection.prototype, {
   extensions: "",
 });
 
-/** The message as text or bytes. */
-export function toBytes(message: ConnectionMessage): string | Uint8Array {
+function toBytes(message: ConnectionMessage): string | Uint8Array {
   if (typeof message === "string" || message instanceof Uint8Array) return message;
   if (ArrayBuffer.isView(message))
     return new Uint8Array(message.buffer, message.byteOffset, message.byteLength);
   return new Uint8Array(message);
 }
 
-/** The codes that a close frame may carry (RFC 6455, section 7.4). */
-function isCloseCode(code: number): boolean {
-  if (!Number.isInteger(code)) return false;
-  return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
+/*
+ * The connections of one instance. The group exists as long as it has a connection, whether or not the instance is in memory.
+ *
+ * Invariants:
+ * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
+ * 2. A message for several connections is encoded once.
+ * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
+ */
+
+/** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
+const REPLACED = 4409;
+
+export class ConnectionGroup implements ConnectionOutlet {
+  readonly key: string;
+  readonly limits: ConnectionLimits;
+  readonly #joined = new Map<string, LiveConnection>();
+  /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
+  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
+  /** The number of sockets, joined or not. */
+  size = 0;
+
+  constructor(key: string, limits: ConnectionLimits) {
+    this.key = key;
+    this.limits = limits;
+  }
+
+  get joined(): Iterable<LiveConnection> {
+    return this.#joined.values();
+  }
+
+  get joinedCount(): number {
+    return this.#joined.size;
+  }
+
+  /** Keeps the instance in memory; null while it is not. */
+  holdInstance: (() => () => void) | null = null;
+
+  hold(): () => void {
+    return this.holdInstance?.() ?? (() => undefined);
+  }
+
+  output(release: () => void): void {
+    requirePresent();
+    if (this.outputs === null) release();
+    else this.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
+  join(connection: LiveConnection): void {
+    const older = this.#joined.get(connection.id);
+    this.#joined.set(connection.id, connection);
+    connection.isJoined = true;
+    older?.closeNow(REPLACED, "replaced by a newer connection");
+  }
+
+  leave(connection: LiveConnection): void {
+    if (this.#joined.get(connection.id) === connection) this.#joined.delete(connection.id);
+  }
+
+  find(id: string): LiveConnection | undefined {
+    return this.#joined.get(id);
+  }
+
+  list(tag?: string): LiveConnection[] {
+    const all = [...this.#joined.values()];
+    return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
+  }
+
+  /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
+    if (this.#joined.size === 0) return;
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id)),
+    );
+  }
+
+  /** Sends a frame of the protocol, except to the connection that caused it. */
+  broadcastFrame(message: string, exceptId: string | null): void {
+    if (this.#joined.size === 0) return;
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id, hasProtocol }) => hasProtocol && id !== exceptId),
+    );
+  }
+
+  #send(message: ConnectionMessage, receivers: readonly LiveConnection[]): void {
+    const frame = toFrame(toBytes(message));
+    this.output(() => {
+      for (const receiver of receivers) receiver.write(frame);
+    });
+  }
+
+  /** The instance has left memory, and with it the functions that listen to the connections. */
+  detach(): void {
+    this.outputs = null;
+    this.holdInstance = null;
+    for (const connection of this.#joined.values()) connection.dropListeners();
+  }
+
+  /** Closes every connection of a destroyed instance, without `onClose`. */
+  dismiss(code: number, reason: string): void {
+    for (const connection of this.#joined.values()) {
+      connection.isJoined = false;
+      connection.closeNow(code, reason);
+    }
+    this.#joined.clear();
+  }
 }
