@@ -279,8 +279,7 @@ export class Call implements AttemptOwner, Placed {
       if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     if (step.requestType !== "models") {
-      const wantsModel = step.model === "" || this.#start.account?.wantsModel(step) === true;
-      this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, wantsModel);
+      this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, this.#wantsModel(step));
     }
     this.#filter = step.filter?.(head) ?? null;
     this.#head = head;
@@ -288,6 +287,17 @@ export class Call implements AttemptOwner, Placed {
     const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
+  }
+
+  /** Whether the model that the response names is needed: for the row, or for the price. */
+  #wantsModel(step: Step): boolean {
+    const { account, gateway } = this.#start;
+    const { prices } = this.#parts;
+    return (
+      step.model === "" ||
+      account?.wantsModel(step) === true ||
+      prices.needsOtherName(step.provider.slug, step.model, prices.ofAccount(gateway.accountId))
+    );
   }
 
   #dropLoser(winner: Attempt): void {

@@ -143,10 +143,10 @@ export function figureHeaders({ provider, model, overheadMs, figures, remaining 
   return headers;
 }
 
-/** Without an exponent, which not every client parses. */
+/** To the billionth, without an exponent, which not every client parses. */
 function toDollars(amount: number): string {
-  const text = amount.toFixed(9);
-  return text.endsWith("0") ? text.replace(/\.?0+$/, "") : text;
+  const text = String(Math.round(amount * 1e9) / 1e9);
+  return text.includes("e") ? amount.toFixed(9).replace(/\.?0+$/, "") : text;
 }
 
 function judge(raw: string): Verdict {

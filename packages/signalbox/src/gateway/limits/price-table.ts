@@ -117,6 +117,16 @@ export class PriceTable {
     return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
   }
 
+  /** True when the model has no price, and the name that a response gives it may have one: the name of an Azure deployment has none. */
+  needsOtherName(provider: string, model: string, own?: PriceOverrides): boolean {
+    if (this.overrideOf(provider, model, own) !== undefined) return false;
+    return this.#find(provider, model) === null && this.#hasPrices(provider, own);
+  }
+
+  #hasPrices(provider: string, own: PriceOverrides | undefined): boolean {
+    return packageIdOf(provider) !== undefined || ownValue(this.#overrides, provider) !== undefined || (own !== undefined && ownValue(own, provider) !== undefined);
+  }
+
   /** The prices of an account; undefined when it has none. */
   ofAccount(accountId: string): PriceOverrides | undefined {
     return this.accountPrices.size === 0 ? undefined : this.accountPrices.get(accountId);
