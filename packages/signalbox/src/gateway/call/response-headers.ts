@@ -121,9 +121,11 @@ const TRAILER_NAMES =
 /** Callers choose the name of the model; one that is no header value is left out. */
 const HEADER_TEXT = /^[\x21-\x7e]{1,256}$/;
 
-/** Who answered, what it used and cost, and what is left: name, value, name, value, … */
-export function figureHeaders({ provider, model, overheadMs, figures, remaining }: FigureMarks): string[] {
-  const headers: string[] = [];
+/** Adds to `headers` who answered, what it used and cost, and what is left: name, value, name, value, … */
+export function addFigureHeaders(
+  headers: string[],
+  { provider, model, overheadMs, figures, remaining }: FigureMarks,
+): void {
   if (provider !== null) headers.push("gw-aig-provider", provider);
   if (model !== null && HEADER_TEXT.test(model)) headers.push("gw-aig-model", model);
   if (overheadMs !== null) headers.push("gw-aig-overhead-ms", String(Math.round(overheadMs * 100) / 100));
@@ -137,16 +139,27 @@ export function figureHeaders({ provider, model, overheadMs, figures, remaining 
   if (remaining !== null) {
     headers.push("gw-aig-budget-remaining", toDollars(remaining.amount));
     if (remaining.resetAt !== null) {
-      headers.push("gw-aig-budget-reset", new Date(remaining.resetAt).toISOString());
+      headers.push("gw-aig-budget-reset", toIsoTime(remaining.resetAt));
     }
   }
-  return headers;
 }
 
 /** To the billionth, without an exponent, which not every client parses. */
 function toDollars(amount: number): string {
   const text = String(Math.round(amount * 1e9) / 1e9);
   return text.includes("e") ? amount.toFixed(9).replace(/\.?0+$/, "") : text;
+}
+
+let lastTime = Number.NaN;
+let lastIsoTime = "";
+
+/** Budgets end at the same time for many calls. */
+function toIsoTime(time: number): string {
+  if (time !== lastTime) {
+    lastIsoTime = new Date(time).toISOString();
+    lastTime = time;
+  }
+  return lastIsoTime;
 }
 
 function judge(raw: string): Verdict {
@@ -247,7 +260,8 @@ export class ClientResponse {
     const { response, account } = this.#start;
     if (!this.#hasTrailers) return;
     const remaining = account?.remaining(this.#step) ?? null;
-    const headers = figureHeaders({ provider: null, model: null, overheadMs: null, figures, remaining });
+    const headers: string[] = [];
+    addFigureHeaders(headers, { provider: null, model: null, overheadMs: null, figures, remaining });
     const trailers: [string, string][] = [];
     for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
     response.addTrailers(trailers);
@@ -267,15 +281,13 @@ export class ClientResponse {
       door: step.door,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
-    headers.push(
-      ...figureHeaders({
-        provider: step.provider.slug,
-        model: figures?.model ?? step.model,
-        overheadMs: this.#overheadMs,
-        figures,
-        remaining: account?.remaining(step) ?? null,
-      }),
-    );
+    addFigureHeaders(headers, {
+      provider: step.provider.slug,
+      model: figures?.model ?? step.model,
+      overheadMs: this.#overheadMs,
+      figures,
+      remaining: account?.remaining(step) ?? null,
+    });
     this.#hasTrailers = figures === null && acceptsTrailers(request, head);
     if (this.#hasTrailers) headers.push("trailer", TRAILER_NAMES);
     try {
