@@ -217,6 +217,8 @@ export class ClientResponse {
   /** What is held of the body; null when the head has been written. */
   #held: Buffer[] | null = null;
   #heldBytes = 0;
+  #hasTrailers = false;
+  #waitsForDrain = false;
 
   /** `place` is the index of the step that answers. */
   constructor(start: CallStart, head: ResponseHead, step: Step, place: number, overheadMs: number) {
@@ -255,10 +257,28 @@ export class ClientResponse {
     return error;
   }
 
-  /** Adds the cost to a response whose head did not state it; before the end of the response. */
-  addTrailers(figures: CallFigures): void {
+  /** While the client's socket is full, `source` is paused. */
+  write(chunk: Buffer, source: { pause(): void; resume(): void } | null): void {
+    const { response } = this.#start;
+    if (response.write(chunk) || this.#waitsForDrain) return;
+    this.#waitsForDrain = true;
+    source?.pause();
+    response.once("drain", () => {
+      this.#waitsForDrain = false;
+      source?.resume();
+    });
+  }
+
+  /** Ends the response, possibly with an empty chunk. `figures` become trailers, if the head announced any. */
+  end(chunk: Buffer, figures: CallFigures | null): void {
+    const { response } = this.#start;
+    if (this.#hasTrailers && figures !== null) this.#addTrailers(figures);
+    if (chunk.length > 0) response.end(chunk);
+    else response.end();
+  }
+
+  #addTrailers(figures: CallFigures): void {
     const { response, account } = this.#start;
-    if (!this.#hasTrailers) return;
     const remaining = account?.remaining(this.#step) ?? null;
     const headers: string[] = [];
     addFigureHeaders(headers, { provider: null, model: null, overheadMs: null, figures, remaining });
@@ -266,8 +286,6 @@ export class ClientResponse {
     for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
     response.addTrailers(trailers);
   }
-
-  #hasTrailers = false;
 
   #writeHead(figures: CallFigures | null): SignalboxError | null {
     const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;

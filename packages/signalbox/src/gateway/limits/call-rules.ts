@@ -184,9 +184,7 @@ export class CallRules {
       least = left;
       tightest = bucket;
     }
-    return tightest === null
-      ? null
-      : { amount: Math.max(0, least) / MICRO, resetAt: tightest.resetAt(now) };
+    return tightest === null ? null : { amount: Math.max(0, least) / MICRO, resetAt: tightest.resetAt(now) };
   }
 
   /** What this call has reserved beyond the amount that it is expected to use. */

@@ -124,7 +124,11 @@ export class PriceTable {
   }
 
   #hasPrices(provider: string, own: PriceOverrides | undefined): boolean {
-    return packageIdOf(provider) !== undefined || ownValue(this.#overrides, provider) !== undefined || (own !== undefined && ownValue(own, provider) !== undefined);
+    return (
+      packageIdOf(provider) !== undefined ||
+      ownValue(this.#overrides, provider) !== undefined ||
+      (own !== undefined && ownValue(own, provider) !== undefined)
+    );
   }
 
   /** The prices of an account; undefined when it has none. */
