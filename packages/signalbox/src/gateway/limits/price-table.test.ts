@@ -92,6 +92,8 @@ describe("the price table", () => {
   it("knows which models may have a price under another name", () => {
     const prices = new PriceTable({ "custom-mine": { known: { in: 1, out: 2 } } }, clock);
     const own = { "custom-other": { "*": { in: 1, out: 2 } } };
+    // Loads the package.
+    expect(prices.costOf("openai", "gpt-4o", NO_USAGE)).toBe(0);
     expect(prices.needsOtherName("azure-openai", "my-deployment")).toBe(true);
     expect(prices.needsOtherName("azure-openai", "gpt-4o")).toBe(false);
     expect(prices.needsOtherName("custom-mine", "known")).toBe(false);
