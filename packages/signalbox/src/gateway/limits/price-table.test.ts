@@ -89,6 +89,19 @@ describe("the price table", () => {
     expect(prices.costOf("openai", "constructor", usage)).toBeNull();
   });
 
+  it("knows which models may have a price under another name", () => {
+    const prices = new PriceTable({ "custom-mine": { known: { in: 1, out: 2 } } }, clock);
+    const own = { "custom-other": { "*": { in: 1, out: 2 } } };
+    // Loads the package.
+    expect(prices.costOf("openai", "gpt-4o", NO_USAGE)).toBe(0);
+    expect(prices.needsOtherName("azure-openai", "my-deployment")).toBe(true);
+    expect(prices.needsOtherName("azure-openai", "gpt-4o")).toBe(false);
+    expect(prices.needsOtherName("custom-mine", "known")).toBe(false);
+    expect(prices.needsOtherName("custom-mine", "alias")).toBe(true);
+    expect(prices.needsOtherName("custom-other", "any", own)).toBe(false);
+    expect(prices.needsOtherName("custom-unpriced", "any", own)).toBe(false);
+  });
+
   it("follows prices that depend on the time of day", () => {
     let now = Date.parse("2026-11-01T02:00:00Z");
     const prices = new PriceTable({}, { now: () => now });

@@ -167,8 +167,11 @@ function isMultipart({ upstream }: Step): boolean {
 }
 
 function headerOf(headers: readonly string[], wanted: string): string | undefined {
-  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
-  return at === -1 ? undefined : headers[at + 1];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    if (name.length === wanted.length && name.toLowerCase() === wanted) return headers[i + 1];
+  }
+  return undefined;
 }
 
 /** The step with its body as the provider reads it: a compressed body is decompressed, within limits. */
