@@ -53,9 +53,11 @@ export const priceCommands: readonly Command[] = [
         ...(context.option("cached") === undefined ? {} : { cached: toPrice(context, "cached") ?? 0 }),
       };
       const { budgets } = await context.account();
-      const before = await budgets.prices();
-      const prices = { ...before, [provider]: { ...before[provider], [model]: price } };
-      context.print(await budgets.setPrices(prices), showPrices);
+      const prices = await budgets.changePrices((before) => ({
+        ...before,
+        [provider]: { ...before[provider], [model]: price },
+      }));
+      context.print(prices, showPrices);
     },
   },
   {
@@ -66,15 +68,16 @@ export const priceCommands: readonly Command[] = [
     async run(context) {
       const [provider = "", model = ""] = context.positionals;
       const { budgets } = await context.account();
-      const before = await budgets.prices();
-      const models = { ...before[provider] };
-      if (!Object.hasOwn(models, model))
-        throw new UsageError(`there is no own price of ${provider}/${model}`);
-      delete models[model];
-      const prices = Object.fromEntries(
-        Object.entries({ ...before, [provider]: models }).filter(([, one]) => Object.keys(one).length > 0),
-      );
-      context.print(await budgets.setPrices(prices), showPrices);
+      const prices = await budgets.changePrices((before) => {
+        const models = { ...before[provider] };
+        if (!Object.hasOwn(models, model))
+          throw new UsageError(`there is no own price of ${provider}/${model}`);
+        delete models[model];
+        return Object.fromEntries(
+          Object.entries({ ...before, [provider]: models }).filter(([, one]) => Object.keys(one).length > 0),
+        );
+      });
+      context.print(prices, showPrices);
     },
   },
   {

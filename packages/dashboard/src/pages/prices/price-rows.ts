@@ -1,4 +1,5 @@
 /** The account's price table as rows, one for each model. */
+import { mergeEdit } from "../../format/merge-edit.ts";
 import type { ModelPrice, PriceTable } from "@signalbox/client";
 
 export interface OwnPrice {
@@ -13,8 +14,15 @@ export function pricesOf(table: PriceTable): OwnPrice[] {
   );
 }
 
-export function withPrice(table: PriceTable, { provider, model, price }: OwnPrice): PriceTable {
-  return { ...table, [provider]: { ...table[provider], [model]: price } };
+/** `before` is the row as it was when the edit began; null for a new one. */
+export function withEditedPrice(
+  table: PriceTable,
+  before: OwnPrice | null,
+  { provider, model, price }: OwnPrice,
+): PriceTable {
+  const now = table[provider]?.[model];
+  const merged = before === null ? price : mergeEdit(before.price, price, now, `price of ${model}`);
+  return { ...table, [provider]: { ...table[provider], [model]: merged } };
 }
 
 export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPrice, "price">): PriceTable {
