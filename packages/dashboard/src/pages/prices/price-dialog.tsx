@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
-import type { OwnPrice } from "./price-rows.ts";
+import { type OwnPrice, TIERS } from "./price-rows.ts";
 
 const PARTS = [
   { name: "in", title: "Input" },
@@ -17,6 +17,23 @@ const PARTS = [
   { name: "searches", title: "Thousand searches" },
 ] as const;
 
+const PART_NAMES = PARTS.map(({ name }) => name);
+
+/** The texts of fields by name. */
+type Texts = Readonly<Record<string, string>>;
+
+function textsOf(names: readonly string[], numbers: object = {}): Texts {
+  const given = new Map<string, unknown>(Object.entries(numbers));
+  return Object.fromEntries(names.map((name) => [name, String(given.get(name) ?? "")]));
+}
+
+function numbersOf<Name extends string>(names: readonly Name[], texts: Texts): Partial<Record<Name, number>> {
+  const given = names.filter((name) => (texts[name] ?? "") !== "");
+  return Object.fromEntries(given.map((name) => [name, Number(texts[name])])) as Partial<
+    Record<Name, number>
+  >;
+}
+
 interface PriceDialogProps {
   /** Null for a new price. */
   readonly row: OwnPrice | null;
@@ -27,16 +44,12 @@ interface PriceDialogProps {
 export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
   const [provider, setProvider] = useState(row?.provider ?? "");
   const [model, setModel] = useState(row?.model ?? "");
-  const [parts, setParts] = useState<Readonly<Record<string, string>>>(() =>
-    Object.fromEntries(PARTS.map(({ name }) => [name, String(row?.price[name] ?? "")])),
-  );
+  const [parts, setParts] = useState<Texts>(() => textsOf(PART_NAMES, row?.price));
+  const [factors, setFactors] = useState<Texts>(() => textsOf(TIERS, row?.price.tiers));
   const save = () => {
-    const given = PARTS.map(({ name }) => [name, parts[name] ?? ""] as const).filter(
-      ([, text]) => text !== "",
-    );
-    const numbers = Object.fromEntries(given.map(([name, text]) => [name, Number(text)]));
-    const tiers = row?.price.tiers;
-    const price = { in: 0, out: 0, ...numbers, ...(tiers === undefined ? {} : { tiers }) };
+    const numbers = numbersOf(PART_NAMES, parts);
+    const tiers = numbersOf(TIERS, factors);
+    const price = { in: 0, out: 0, ...numbers, ...(Object.keys(tiers).length === 0 ? {} : { tiers }) };
     return onSave({ provider: provider.trim(), model: model.trim(), price });
   };
   return (
@@ -77,6 +90,22 @@ export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
               step="any"
               value={parts[name] ?? ""}
               onChange={({ target }) => setParts({ ...parts, [name]: target.value })}
+            />
+          </Field>
+        ))}
+      </div>
+      <p className="muted small">
+        Factors of service tiers: 0.5 halves the price of a token. Empty: the factor of the provider.
+      </p>
+      <div className="filters">
+        {TIERS.map((tier) => (
+          <Field key={tier} label={`Factor of ${tier}`}>
+            <input
+              type="number"
+              min={0}
+              step="any"
+              value={factors[tier] ?? ""}
+              onChange={({ target }) => setFactors({ ...factors, [tier]: target.value })}
             />
           </Field>
         ))}

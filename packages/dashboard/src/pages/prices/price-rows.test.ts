@@ -1,6 +1,6 @@
 import type { PriceTable } from "@signalbox/client";
 import { expect, it } from "vitest";
-import { type OwnPrice, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
+import { type OwnPrice, partsOf, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
 
 const add = (table: PriceTable, row: OwnPrice) => withEditedPrice(table, null, row);
 const small = { provider: "openai", model: "small", price: { in: 1, out: 2 } };
@@ -24,4 +24,13 @@ it("an edit keeps the parts of a price that another client has changed", () => {
     { ...small, price: { in: 5, out: 9, tiers: { flex: 0.5 } } },
   ]);
   expect(() => withEditedPrice({}, small, edited)).toThrow(/removed/);
+});
+
+it("shows factors of tiers by their names", () => {
+  expect(partsOf({ in: 1, out: 2, tiers: { flex: 0.5, priority: 2 } })).toEqual([
+    ["in", "1"],
+    ["out", "2"],
+    ["flex", "× 0.5"],
+    ["priority", "× 2"],
+  ]);
 });

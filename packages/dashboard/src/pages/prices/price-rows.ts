@@ -32,10 +32,14 @@ export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPri
   return Object.keys(models).length === 0 ? others : { ...table, [provider]: models };
 }
 
-/** The prices of a model with their names; parts that are not plain numbers are shown as JSON. */
+export const TIERS = ["flex", "batch", "priority"] as const;
+
+/** The prices of a model with their names; factors of service tiers follow. Other parts that are no numbers are shown as JSON. */
 export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): [string, string][] {
-  return Object.entries(price).map(([name, value]) => [
-    name,
-    typeof value === "number" ? String(value) : JSON.stringify(value),
-  ]);
+  return Object.entries(price).flatMap(([name, value]): [string, string][] => {
+    if (name === "tiers" && typeof value === "object" && value !== null) {
+      return Object.entries(value).map(([tier, factor]) => [tier, `× ${factor}`]);
+    }
+    return [[name, typeof value === "number" ? String(value) : JSON.stringify(value)]];
+  });
 }
