@@ -86,6 +86,8 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       summary:
         "Replaces the account's own prices, in US dollars per million tokens, by provider and model (`*`: all other models). `If-Match` takes the `etag` of a read.",
       body: pricesBody,
+      // A public list has thousands of models.
+      maxBodyBytes: 4 * 1024 * 1024,
       result: pricesResult,
       handler: async ({ params, body, headers }) => {
         await accountPrices.change(params.account_id, (present) => {
