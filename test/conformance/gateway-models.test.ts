@@ -3,6 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { send } from "../support/gateway.ts";
+import { end, model, start } from "../support/route-elements.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -40,16 +41,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
-const ROUTE = [
-  { id: "start", type: "start", outputs: { next: { elementId: "smart" } } },
-  {
-    id: "smart",
-    type: "model",
-    properties: { provider: "anthropic", model: "claude-opus-4-5", timeout: 1000, retries: 0 },
-    outputs: { success: { elementId: "end" }, fallback: { elementId: "end" } },
-  },
-  { id: "end", type: "end", outputs: {} },
-];
+const ROUTE = [start("claude-opus-4-5"), model("claude-opus-4-5", "anthropic"), end];
 
 async function createToken(policy: object): Promise<string> {
   const { status, body } = await server.api("POST", "/accounts/default/tokens", {

@@ -7,13 +7,13 @@ describe("If-Match", () => {
 
   it("accepts the tag of the value, alone, in a list, or *", () => {
     expect(tag).toMatch(/^"[\w-]{22}"$/);
-    for (const wanted of [undefined, tag, `"other", ${tag}`, "*"]) {
+    for (const wanted of [undefined, tag, `"other", ${tag}`, tag.slice(1, -1), "*"]) {
       expect(() => requireMatch({ "if-match": wanted }, value)).not.toThrow();
     }
   });
 
   it("refuses every other tag, also a weak one", () => {
-    for (const wanted of ["", '"other"', `W/${tag}`, tag.slice(1, -1)]) {
+    for (const wanted of ["", '"other"', `W/${tag}`]) {
       expect(() => requireMatch({ "if-match": wanted }, value)).toThrow(
         expect.objectContaining({ id: "changed_meanwhile" }),
       );

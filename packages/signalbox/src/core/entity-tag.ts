@@ -19,5 +19,7 @@ export function entityTag(value: unknown): string {
 export function requireMatch({ "if-match": wanted }: IncomingHttpHeaders, present: unknown): void {
   if (wanted === undefined || wanted.trim() === "*") return;
   const tag = entityTag(present);
-  if (!wanted.split(",").some((one) => one.trim() === tag)) throw new SignalboxError("changed_meanwhile");
+  // Without quotes as well, as for tags.
+  const isPresent = wanted.split(",").some((one) => [tag, tag.slice(1, -1)].includes(one.trim()));
+  if (!isPresent) throw new SignalboxError("changed_meanwhile");
 }

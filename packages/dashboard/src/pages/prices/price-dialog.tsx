@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
+import { ModelFields } from "../../components/model-fields.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { type OwnPrice, TIERS } from "./price-rows.ts";
 
@@ -60,24 +61,14 @@ export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
       onClose={onClose}
     >
       <div className="form-grid">
-        <Field label="Provider">
-          <input
-            required
-            readOnly={row !== null}
-            value={provider}
-            placeholder="openai"
-            onChange={({ target }) => setProvider(target.value)}
-          />
-        </Field>
-        <Field label="Model" hint="* applies to all other models of the provider.">
-          <input
-            required
-            readOnly={row !== null}
-            value={model}
-            placeholder="gpt-5"
-            onChange={({ target }) => setModel(target.value)}
-          />
-        </Field>
+        <ModelFields
+          provider={provider}
+          model={model}
+          onProvider={setProvider}
+          onModel={setModel}
+          modelHint="* applies to all other models of the provider."
+          isReadOnly={row !== null}
+        />
       </div>
       <p className="muted small">US dollars per million tokens. Empty: the price of input or output.</p>
       <div className="filters">
