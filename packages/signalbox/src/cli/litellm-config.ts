@@ -254,7 +254,9 @@ class Planner {
     }
     const strategy = this.#settings["routing_strategy"];
     if (strategy !== undefined && strategy !== "simple-shuffle") {
-      this.#notes.push(`routing_strategy ${String(strategy)}: deployments are chosen by their weights`);
+      this.#notes.push(
+        `routing_strategy ${JSON.stringify(strategy)}: deployments are chosen by their weights`,
+      );
     }
     if ("master_key" in fieldsOf(general)) {
       this.#notes.push("master_key: create tokens with `signalbox token create`, and set authentication on");

@@ -25,7 +25,7 @@ type Texts = Readonly<Record<string, string>>;
 
 function textsOf(names: readonly string[], numbers: object = {}): Texts {
   const given = new Map<string, unknown>(Object.entries(numbers));
-  return Object.fromEntries(names.map((name) => [name, String(given.get(name) ?? "")]));
+  return Object.fromEntries(names.map((name) => [name, JSON.stringify(given.get(name)) ?? ""]));
 }
 
 function numbersOf<Name extends string>(names: readonly Name[], texts: Texts): Partial<Record<Name, number>> {

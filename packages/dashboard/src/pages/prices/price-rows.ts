@@ -38,7 +38,7 @@ export const TIERS = ["flex", "batch", "priority"] as const;
 export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): [string, string][] {
   return Object.entries(price).flatMap(([name, value]): [string, string][] => {
     if (name === "tiers" && typeof value === "object" && value !== null) {
-      return Object.entries(value).map(([tier, factor]) => [tier, `× ${factor}`]);
+      return Object.entries(value).map(([tier, factor]) => [tier, `× ${JSON.stringify(factor)}`]);
     }
     return [[name, typeof value === "number" ? String(value) : JSON.stringify(value)]];
   });
