@@ -67,6 +67,7 @@ export const ERROR_TABLE = {
     false,
     1011,
   ),
+  changed_meanwhile: management(7016, 412, "Changed since it was read; nothing was written. Read it again"),
   expectation_failed: management(7015, 417, "Unsupported expectation; only 100-continue is supported"),
 
   // Gateway calls.

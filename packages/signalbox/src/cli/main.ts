@@ -11,6 +11,7 @@ import { type Command, type CommandContext, type Output, UsageError } from "./co
 import { connect, type Connection } from "./connect.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { importCommands } from "./import-litellm.ts";
 import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
@@ -33,6 +34,7 @@ const COMMANDS: readonly Command[] = [
   ...agentCommands,
   ...gatewayCommands,
   ...priceCommands,
+  ...importCommands,
   ...routeCommands,
   ...tagCommands,
   ...webhookCommands,

@@ -232,6 +232,7 @@ function createDataPlane(
       names: modelNames,
       providers,
       keys: providerKeys,
+      routes: dynamicRoutes,
       prices: keys.prices,
       clock,
     }),

@@ -8,6 +8,13 @@ const NOW = Date.parse("2026-11-01T12:00:00Z");
 const clock = { now: () => NOW };
 
 describe("the price table", () => {
+  it("has a price of 0 for echo, which the account can replace", () => {
+    const prices = new PriceTable({}, clock);
+    const usage = { ...NO_USAGE, tokensIn: 1_000_000, tokensOut: 1_000_000 };
+    expect(prices.costOf("echo", "any", usage)).toBe(0);
+    expect(prices.costOf("echo", "any", usage, { echo: { "*": { in: 1, out: 2 } } })).toBe(3);
+  });
+
   it("computes the same prices as the package", () => {
     const prices = new PriceTable({}, clock);
     const models = fc.constantFrom(

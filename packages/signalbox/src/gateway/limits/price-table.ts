@@ -1,6 +1,7 @@
 /**
  * Computes the cost of a call in US dollars, by the first that applies: the prices of the account, the prices of the configuration, the
- * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time).
+ * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time). The built-in
+ * provider `echo` costs nothing.
  *
  * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
  * 50 ms and happens with the first call that has usage.
@@ -87,6 +88,9 @@ interface KnownPrices {
   readonly contextWindow: number | null;
 }
 
+/** The process answers by itself, so that a budget can be tried without a provider. */
+const ECHO: KnownPrices = { rates: { input_mtok: 0, output_mtok: 0 }, contextWindow: null };
+
 interface Prices {
   /** Null when the package does not know the model. */
   readonly found: KnownPrices | null;
@@ -158,6 +162,7 @@ export class PriceTable {
   }
 
   #find(provider: string, model: string): KnownPrices | null {
+    if (provider === "echo") return ECHO;
     const packageId = ownValue(PACKAGE_IDS, provider);
     return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
   }

@@ -200,7 +200,7 @@ function storedKeys(
   }
   const pool = keys.poolFor(gateway, provider, options.keyAlias);
   // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
-  if (pool !== null && !isAuthenticated && !gateway.settings.allow_anonymous_keys) {
+  if (pool !== null && !mayUseStoredKeys(gateway, isAuthenticated)) {
     throw new SignalboxError("gateway_unauthorized", {
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
     });
@@ -212,6 +212,10 @@ function storedKeys(
     );
   }
   return pool;
+}
+
+export function mayUseStoredKeys({ settings }: Gateway, isAuthenticated: boolean): boolean {
+  return isAuthenticated || settings.allow_anonymous_keys;
 }
 
 /** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
