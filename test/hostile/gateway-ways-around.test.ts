@@ -223,8 +223,8 @@ describe("several attempts of one call", () => {
   });
 
   it.each([
-    ["of the request", { "gw-aig-request-timeout": "50" }, {}],
-    ["of a step", {}, { config: { requestTimeout: 50 } }],
+    ["of the request", { "gw-aig-request-timeout": "300" }, {}],
+    ["of a step", {}, { config: { requestTimeout: 300 } }],
   ])("each reserve, if the caller's time limit %s cuts the one before", async (_, headers, fields) => {
     await setLimit(50);
     provider.answer = () => undefined;
