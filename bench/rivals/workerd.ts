@@ -3,15 +3,14 @@
  * to disk before it answers, as Signalbox does.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bundleWorker } from "../../test/support/worker-bundle.ts";
+import { findWorkerd } from "../../test/support/workerd-binary.ts";
 import { type ServerOnCore, startOnCore } from "../support/server-on-core.ts";
 
-const WORKERD = join(createRequire(import.meta.url).resolve("workerd/package.json"), "../bin/workerd");
 const SOURCES = join(import.meta.dirname, "workerd");
 /** Signalbox runs the same file in worker mode. */
 export const WORKER_FILE = join(SOURCES, "worker.js");
@@ -35,7 +34,10 @@ export async function startWorkerd(webhookSecret = "secret-of-the-benchmark"): P
     .replace("@PORT@", String(port))
     .replace("@SECRET@", webhookSecret);
   writeFileSync(join(folder, "config.capnp"), config);
-  const server = await startOnCore([WORKERD, "serve", "config.capnp"], { cwd: folder, waitForLine: false });
+  const server = await startOnCore([findWorkerd(), "serve", "config.capnp"], {
+    cwd: folder,
+    waitForLine: false,
+  });
   const stop = async () => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,8 @@
 /**
- * The translation between dialects, as functions: a request of 2 KB with its response, and the events of a stream. The
- * baseline parses and serialises the same bytes without translating, which a call of the same dialect does not even do.
+ * The translation between dialects, as functions: a request of 2 KB with its response, and the events of a stream. The goals are what
+ * translation adds to a call of the same dialect. Such a call parses the request once, for the limits and the log, and replaces the model's
+ * name in its bytes; a translated call does neither, and its response and its events are not parsed. A third contender parses and
+ * serialises the same bytes, which every translation has to do.
  */
 import {
   createStreamTranslator,
@@ -9,6 +11,8 @@ import {
   type Dialect,
   type RequestOptions,
 } from "../../packages/translate/src/index.ts";
+import { editMembers } from "../../packages/signalbox/src/engines/relay/index.ts";
+import { inspectBody } from "../../packages/signalbox/src/gateway/plan/plan-step.ts";
 import { UPSTREAM_RESPONSES } from "../../packages/translate/src/upstream-responses-fixture.ts";
 import type { Workload } from "../support/workload.ts";
 import { REQUESTS, streamOf } from "../support/translate-data.ts";
@@ -44,16 +48,25 @@ interface Work {
   readonly units: number;
 }
 
-function callWork(from: Dialect, to: Dialect, isBaseline: boolean): Work {
+type Kind = "translated" | "same dialect" | "parsed";
+
+const MODEL = new Map([["model", { name: "model", json: '"some-model"' }]]);
+
+function callWork(from: Dialect, to: Dialect, kind: Kind): Work {
   const request = Buffer.from(JSON.stringify(REQUESTS[from]));
   const response = Buffer.from(JSON.stringify(UPSTREAM_RESPONSES[to]));
   return {
     times: CALLS,
     units: 1,
     run() {
+      if (kind === "same dialect") {
+        inspectBody(request, true);
+        editMembers(request, MODEL);
+        return;
+      }
       const body: unknown = JSON.parse(request.toString());
       const answer: unknown = JSON.parse(response.toString());
-      if (isBaseline) {
+      if (kind === "parsed") {
         JSON.stringify(body);
         JSON.stringify(answer);
         return;
@@ -65,14 +78,16 @@ function callWork(from: Dialect, to: Dialect, isBaseline: boolean): Work {
   };
 }
 
-function streamWork(from: Dialect, to: Dialect, isBaseline: boolean): Work {
+/** Null for a call of the same dialect: its events pass as they are. */
+function streamWork(from: Dialect, to: Dialect, kind: Kind): Work | null {
+  if (kind === "same dialect") return null;
   const events = streamOf(to, EVENTS).map((event) => Buffer.from(event));
   const { context } = translateRequest(from, to, { ...REQUESTS[from], stream: true }, options);
   return {
     times: STREAMS,
     units: events.length,
     run() {
-      if (isBaseline) {
+      if (kind === "parsed") {
         for (const event of events) {
           const text = event.toString();
           const data = text.slice(text.indexOf("data: ") + 6);
@@ -88,16 +103,16 @@ function streamWork(from: Dialect, to: Dialect, isBaseline: boolean): Work {
   };
 }
 
-function start(isBaseline: boolean) {
-  const works = new Map<string, Work>();
+function start(kind: Kind) {
+  const works = new Map<string, Work | null>();
   for (const [from, to] of PAIRS) {
-    works.set(callName(from, to), callWork(from, to, isBaseline));
-    works.set(streamName(from, to), streamWork(from, to, isBaseline));
+    works.set(callName(from, to), callWork(from, to, kind));
+    works.set(streamName(from, to), streamWork(from, to, kind));
   }
   return Promise.resolve({
     measure(scenario: string) {
       const work = works.get(scenario);
-      if (work === undefined) return Promise.resolve(null);
+      if (work === undefined || work === null) return Promise.resolve(null);
       for (let i = 0; i < work.times / 10; i++) work.run();
       const startedAt = process.cpuUsage();
       for (let i = 0; i < work.times; i++) work.run();
@@ -109,15 +124,17 @@ function start(isBaseline: boolean) {
 }
 
 const OURS = "translated";
-const BASELINE = "parse and serialise";
+const SAME = "same dialect";
+const PARSED = "parse and serialise";
 
 export const workload: Workload = {
   name: "translate",
   summary: "requests of 2 KB with their responses, and stream events, from one dialect into another",
   rounds: 7,
   contenders: [
-    { name: OURS, start: () => start(false) },
-    { name: BASELINE, start: () => start(true) },
+    { name: OURS, start: () => start("translated") },
+    { name: SAME, start: () => start("same dialect") },
+    { name: PARSED, start: () => start("parsed") },
   ],
   scenarios: PAIRS.flatMap(([from, to]) => [
     { name: callName(from, to), metrics: [{ name: "time", unit: "µs/call", better: "lower" as const }] },
@@ -125,14 +142,13 @@ export const workload: Workload = {
   ]),
   goals: PAIRS.flatMap(([from, to]) => [
     {
-      text: `${callName(from, to)}: at most 40 µs over the baseline`,
+      text: `${callName(from, to)}: at most 40 µs over the same-dialect call`,
       isMet: (median) =>
-        over(median(OURS, callName(from, to), "time"), median(BASELINE, callName(from, to), "time")) <= 40,
+        over(median(OURS, callName(from, to), "time"), median(SAME, callName(from, to), "time")) <= 40,
     },
     {
-      text: `${streamName(from, to)}: at most 4 µs an event over the baseline`,
-      isMet: (median) =>
-        over(median(OURS, streamName(from, to), "time"), median(BASELINE, streamName(from, to), "time")) <= 4,
+      text: `${streamName(from, to)}: at most 4 µs an event`,
+      isMet: (median) => (median(OURS, streamName(from, to), "time") ?? Infinity) <= 4,
     },
   ]),
 };

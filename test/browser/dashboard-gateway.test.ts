@@ -147,12 +147,13 @@ it("saves the settings of a gateway and deletes a gateway", async () => {
   await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "temporary" });
   await open("/gateways/temporary");
   await page.getByLabel("Rate limit (calls)").fill("3");
+  await page.getByLabel("Cost that callers state").selectOption("Counts in limits");
   await page.getByRole("button", { name: "Save changes" }).click();
   await expect
     .poll(
       async () => (await server.api("GET", "/accounts/default/ai-gateway/gateways/temporary")).body.result,
     )
-    .toMatchObject({ rate_limiting_limit: 3, rate_limiting_interval: 60 });
+    .toMatchObject({ rate_limiting_limit: 3, rate_limiting_interval: 60, trust_custom_cost: true });
   await page.getByRole("button", { name: "Delete gateway" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { level: 1, name: "Gateways" }).waitFor();

@@ -172,6 +172,38 @@ it("changes, rotates and disables a key", async () => {
   await close();
 });
 
+it("keeps credit that was added while the form was open", async () => {
+  const made = await server.api("POST", "/accounts/default/tokens", {
+    name: "topped up",
+    permissions: ["gateway.run"],
+    budgets: [
+      { limit: 5, window: null },
+      { limit: 1, window: "day" },
+    ],
+  });
+  const { id } = made.body.result as { id: string };
+  const path = `/accounts/default/tokens/${id}`;
+  const limits = async () =>
+    ((await server.api("GET", path)).body.result as { budgets: { limit: number }[] }).budgets.map(
+      ({ limit }) => limit,
+    );
+  const { page, open, close } = await openDashboard(browser, server);
+  await open(`/tokens/${id}`);
+  const dollars = page.getByLabel("US dollars");
+  await dollars.nth(1).fill("2");
+  await server.api("POST", `${path}/credit`, { amount: 20 });
+  await page.getByRole("button", { name: "Save changes" }).click();
+  await expect.poll(limits).toEqual([25, 2]);
+
+  await expect.poll(() => dollars.nth(0).inputValue()).toBe("25");
+  await dollars.nth(0).fill("26");
+  await server.api("POST", `${path}/credit`, { amount: 20 });
+  await page.getByRole("button", { name: "Save changes" }).click();
+  await page.getByText("The budget was changed meanwhile").waitFor();
+  expect(await limits()).toEqual([45, 2]);
+  await close();
+});
+
 it("sets a limit of a gateway, sees calls refused and what is left, and removes it", async () => {
   const token = await server.token(["gateway.run"]);
   const { page, open, close } = await openDashboard(browser, server);

@@ -145,11 +145,16 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await dialog.getByLabel("Model").fill("*");
   await dialog.getByLabel("Input", { exact: true }).fill("1.5");
   await dialog.getByLabel("Output", { exact: true }).fill("6");
+  await dialog.getByLabel("Factor of flex").fill("0.5");
   await dialog.getByRole("button", { name: "Save price" }).click();
-  await page
-    .getByRole("row", { name: /custom-inhouse/ })
-    .getByText("in 1.5, out 6")
-    .waitFor();
+  const row = page.getByRole("row", { name: /custom-inhouse/ });
+  await row.getByText("in 1.5, out 6, flex × 0.5").waitFor();
+  await row.getByRole("button", { name: "Edit" }).click();
+  expect(await dialog.getByLabel("Factor of flex").inputValue()).toBe("0.5");
+  await dialog.getByLabel("Factor of flex").fill("");
+  await dialog.getByLabel("Factor of priority").fill("2");
+  await dialog.getByRole("button", { name: "Save price" }).click();
+  await row.getByText("in 1.5, out 6, priority × 2").waitFor();
   await page.getByLabel("Provider").fill("custom-inhouse");
   await page.getByLabel("Model").fill("any");
   await page.getByRole("button", { name: "Find price" }).click();

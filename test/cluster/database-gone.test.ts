@@ -62,7 +62,7 @@ it("a node in a black hole answers calls from memory, then 503 with Retry-After;
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
   expect(refused.text).toContain("has not reached its database for too long");
   const managed = await createToken(cut);
-  expect([managed.status, codeOf(managed), managed.headers.get("retry-after")]).toEqual([503, 7016, "5"]);
+  expect([managed.status, codeOf(managed), managed.headers.get("retry-after")]).toEqual([503, 7017, "5"]);
   // Liveness never depends on PostgreSQL, and operators see why.
   expect((await cut.api("GET", "/healthz", undefined, null)).status).toBe(200);
   expect(await statusOf(cut)).toMatchObject({

@@ -3,6 +3,7 @@ import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { readLogs, send, setGateway } from "../support/gateway.ts";
+import { callRoute, end, model, start, to } from "../support/route-elements.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 type Elements = Cloudflare.AIGateway.DynamicRoutingCreateParams["elements"];
@@ -44,16 +45,6 @@ beforeEach(async () => {
   await server.api("DELETE", "/accounts/default/ai-gateway/gateways/default/circuits");
 });
 
-const to = (elementId: string) => ({ elementId });
-const start = (next: string) => ({ id: "start", type: "start" as const, outputs: { next: to(next) } });
-const end = { id: "end", type: "end" as const, outputs: {} };
-const model = (id: string, provider: string, fallback = "end", retries = 0) => ({
-  id,
-  type: "model" as const,
-  properties: { provider, model: id, retries, timeout: 5000 },
-  outputs: { success: to("end"), fallback: to(fallback) },
-});
-
 const where = { account_id: "default", gateway_id: "default" };
 let made = 0;
 async function createRoute(elements: Elements) {
@@ -65,20 +56,8 @@ async function createRoute(elements: Elements) {
   });
 }
 
-async function call(name: string, headers: Record<string, string> = {}, query: object = {}) {
-  const answer = await send(server, "POST", "/v1/default/default", {
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify([
-      {
-        provider: "compat",
-        endpoint: "chat/completions",
-        headers: { authorization: "Bearer callers-own", "x-kept": "1" },
-        query: { model: `dynamic/${name}`, messages: [{ role: "user", content: "Hi" }], ...query },
-      },
-    ]),
-  });
-  return { ...answer, json: JSON.parse(answer.body) as Record<string, unknown> };
-}
+const call = (name: string, headers: Record<string, string> = {}, query: object = {}) =>
+  callRoute(server, name, headers, query);
 
 const metadata = (value: object) => ({ "gw-aig-metadata": JSON.stringify(value) });
 

@@ -113,9 +113,9 @@ describe("attempts", () => {
       await promise;
       response.end("data: 2\n\n");
     };
-    setTimeout(resolve, 120);
+    setTimeout(resolve, 1_600);
     const slow = await post(server, "openai/chat/completions", {
-      headers: { "gw-aig-request-timeout": "60" },
+      headers: { "gw-aig-request-timeout": "1500" },
     });
     expect(slow.body).toBe("data: 1\n\ndata: 2\n\n");
   });

@@ -64,7 +64,7 @@ it("a server that runs alone refuses calls when PostgreSQL has hung for cluster.
   expect((await callEcho(server)).status).toBe(200);
   await expect.poll(async () => (await callEcho(server)).status).toBe(503);
   const refused = await createToken(server);
-  expect([refused.status, codeOf(refused), refused.headers.get("retry-after")]).toEqual([503, 7016, "5"]);
+  expect([refused.status, codeOf(refused), refused.headers.get("retry-after")]).toEqual([503, 7017, "5"]);
   expect((await send("GET", "/healthz")).status).toBe(200);
   await primary.thaw();
   await expect.poll(async () => (await callEcho(server)).status).toBe(200);

@@ -265,7 +265,7 @@ describe("a limit on cost holds", () => {
     provider.answer = () => {
       billed += 1;
     };
-    const headers = { "gw-aig-request-timeout": "20", "gw-aig-max-attempts": "1" };
+    const headers = { "gw-aig-request-timeout": "500", "gw-aig-max-attempts": "1" };
     const first = await call(body(), headers);
     expect(first.status).toBe(504);
     expect((await call(body(), headers)).status).toBe(429);

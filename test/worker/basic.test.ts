@@ -181,7 +181,12 @@ test("scheduled and email handlers run for the operator only", async () => {
   expect((await get("/cdn-cgi/handler/email", { method: "POST", headers: { authorization } })).status).toBe(
     400,
   );
-  expect(await json("/events")).toMatchObject({
+  const events = (await json("/events")) as { scheduled: { cron: string }[]; emails: unknown };
+  expect({
+    emails: events.emails,
+    // The program's own trigger may be due during the test.
+    scheduled: events.scheduled.filter(({ cron }) => cron !== "*/5 * * * *"),
+  }).toMatchObject({
     scheduled: [{ cron: "* * * * *", time: 1000 }, { cron: "fail" }],
     emails: [
       { from: "a@example.com", to: "b@example.com", subject: "Hi there", size: mail.length, raw: mail },

@@ -52,6 +52,26 @@ test("a read-only connection reads, receives, and cannot write until it is unloc
   expect(await call(viewer, "write", "mine")).toBe("mine");
 });
 
+test("kill -9 while a read-only connection watches: it comes back read-only, with what was written", async () => {
+  const viewer = await connect("Document", "watched", { query: { mode: "view" } });
+  const editor = await connect("Document", "watched");
+  await call(editor, "write", "before");
+  const dripped: unknown[] = [];
+  const cut = editor.call("drip", [10_000], { stream: { onChunk: (chunk) => dripped.push(chunk) } }).then(
+    () => "ended",
+    () => "cut",
+  );
+  await expect.poll(() => dripped.length).toBeGreaterThan(2);
+  server = await server.killAndRestart();
+  expect(await cut).toBe("cut");
+  await Promise.all([viewer.ready, editor.ready]);
+  expect(await call(viewer, "read")).toBe("before");
+  await expect(call(viewer, "write", "mine")).rejects.toThrow(/readonly/i);
+  await call(editor, "write", "after");
+  await expect.poll(() => viewer.state).toEqual({ text: "after" });
+  expect(await call(viewer, "who")).toMatchObject({ viewers: 1 });
+});
+
 test("a state that the class refuses is reported, and its hook may change the state again", async () => {
   const errors: string[] = [];
   const client = await connect("Document", "checked", { onStateUpdateError: (error) => errors.push(error) });
@@ -127,7 +147,7 @@ test(
     );
     if (queue === undefined || schedule === undefined || fiber === undefined) throw new Error("unreachable");
     await call(schedule, "later", 1, "slow scheduled");
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await expect.poll(() => schedule.state, { timeout: 10_000 }).toEqual({ begun: "slow scheduled" });
     await call(queue, "queueAll", ["a", "slow b", "bad", "c"]);
     const begun = (await call(fiber, "begin", 8)) as { id: string; accepted: boolean };
     expect(begun.accepted).toBe(true);

@@ -7,7 +7,10 @@ import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { spawnCli } from "../support/server-process.ts";
 
-test("dev serves the changed program, also after one that could not be loaded", async () => {
+/** Each of five changes restarts the server, which a busy machine does slowly. */
+const TIMEOUT = { timeout: 180_000 };
+
+test("dev serves the changed program, also after one that could not be loaded", TIMEOUT, async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-dev-"));
   const write = (name: string, text: string) => writeFile(join(folder, name), text);
   await write("wrangler.jsonc", '{ "vars": { "WORD": "one" } }');

@@ -28,13 +28,13 @@ async function use(client: Client, name: string, args: Record<string, unknown> =
   return (content as { text: string }[])[0]?.text ?? "";
 }
 
-test("a session has its own state, which survives kill -9", async () => {
-  const client = await connect(http("/mcp", { "x-by": "ann" }));
+test.each(["/mcp", "/older"])("a session at %s has its own state, which survives kill -9", async (path) => {
+  const client = await connect(http(path, { "x-by": "ann" }));
   const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toEqual(["add", "who", "slow", "fail"]);
+  expect(tools.map(({ name }) => name)).toEqual(["add", "who", "slow", "hold", "fail"]);
   expect(await use(client, "add", { amount: 4 })).toBe("4");
   expect(await use(client, "who")).toBe("ann");
-  const other = await connect(http("/mcp"));
+  const other = await connect(http(path));
   expect(await use(other, "add", { amount: 1 })).toBe("1");
   server = await server.killAndRestart();
   expect(await use(client, "add", { amount: 5 })).toBe("9");
@@ -96,7 +96,7 @@ test("an agent is a client: it lists and calls tools, also after kill -9, and le
   const caller = connectAgent<{ results: string[] }>(server, "Caller", "one");
   await caller.ready;
   const joined = (await caller.call("join", `${server.url}/mcp`)) as { id: string; tools: string[] };
-  expect(joined).toMatchObject({ state: "ready", tools: ["add", "who", "slow", "fail"] });
+  expect(joined).toMatchObject({ state: "ready", tools: ["add", "who", "slow", "hold", "fail"] });
   expect(await caller.call("use", joined.id, "add", { amount: 6 })).toBe("6");
   server = await server.killAndRestart();
   await caller.ready;

@@ -65,6 +65,36 @@ test("the server's intake delivers to an object, with the signature that it veri
   expect(JSON.stringify(await listed.json())).toContain("object:RepoAgent");
 });
 
+test("kill -9 in the middle of deliveries: what was answered is stored, and repeats are stored once", async () => {
+  const url = `${own.url}/webhooks/github/Acme/Killed`;
+  const ids = [...Array.from({ length: 40 }, (_, i) => `killed-${i}`), "held"];
+  const answered: string[] = [];
+  const killed = Promise.withResolvers<void>();
+  /** A sender repeats a delivery until it is answered, as those of the real providers do. */
+  const send = async (id: string): Promise<void> => {
+    for (;;) {
+      const outcome = await deliver(url, SECRET, id).catch(() => null);
+      if (outcome?.status === 200) break;
+      await killed.promise;
+    }
+    answered.push(id);
+  };
+  const senders = Array.from({ length: 4 }, async (_, sender) => {
+    for (const id of ids.filter((_id, i) => i % 4 === sender).toReversed()) await send(id);
+  });
+  await expect.poll(() => answered.length, { interval: 1 }).toBeGreaterThan(5);
+  const before = [...answered];
+  own = await own.killAndRestart();
+  expect(((await eventsOf(own, "acme-killed")) as unknown[]).length).toBeGreaterThanOrEqual(before.length);
+  killed.resolve();
+  await Promise.all(senders);
+  expect(await eventsOf(own, "acme-killed")).toHaveLength(ids.length);
+  expect(JSON.parse((await deliver(url, SECRET, "killed-0")).text)).toEqual({
+    stored: ids.length,
+    repeated: true,
+  });
+});
+
 test("email reaches the agent that its address names", async () => {
   const response = await fetch(`${own.url}/cdn-cgi/handler/email?from=a@example.com&to=inbox@example.com`, {
     method: "POST",

@@ -68,12 +68,13 @@ export const ERROR_TABLE = {
     1011,
   ),
   node_stale: management(
-    7016,
+    7017,
     503,
     "This node has not reached its database for too long; another node may answer",
     true,
     1013,
   ),
+  changed_meanwhile: management(7016, 412, "Changed since it was read; nothing was written. Read it again"),
   expectation_failed: management(7015, 417, "Unsupported expectation; only 100-continue is supported"),
 
   // Gateway calls.

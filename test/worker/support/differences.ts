@@ -27,8 +27,6 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<string, string
     "internal table": MORE,
     "temp table": MORE,
     math: MORE,
-    "double-quoted text":
-      "SQLite is opened without its misfeature of taking an unknown name in double quotes for text; the message says what to write",
   },
   transactions: {
     "use after rollback": WORDS,

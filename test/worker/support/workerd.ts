@@ -2,13 +2,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundleWorker } from "../../support/worker-bundle.ts";
+import { findWorkerd } from "../../support/workerd-binary.ts";
 import { PROGRAMS } from "./worker-server.ts";
-
-const WORKERD = join(createRequire(import.meta.url).resolve("workerd/package.json"), "../bin/workerd");
 
 export interface Workerd {
   readonly url: string;
@@ -24,7 +22,7 @@ export async function startWorkerd(program: string, classes: readonly string[]):
   await writeFile(join(folder, "email.js"), "export default { EmailMessage: class {} };\n");
   await writeFile(join(folder, "config.capnp"), configOf(classes));
   // It tells its port on the control channel, so that no port is chosen in advance.
-  const child = spawn(WORKERD, ["serve", "config.capnp", "--control-fd=1", "--experimental"], {
+  const child = spawn(findWorkerd(), ["serve", "config.capnp", "--control-fd=1", "--experimental"], {
     cwd: folder,
     stdio: ["ignore", "pipe", "ignore"],
   });

@@ -1,3 +1,4 @@
+import { changeSettings } from "./change.ts";
 import type { SpendRule } from "./gateways.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
@@ -83,6 +84,15 @@ export class BudgetsApi {
       .prices;
   }
 
+  /** Changes the account's own prices; changes of other clients are kept. */
+  async changePrices(
+    change: (prices: PriceTable) => PriceTable,
+    options: RequestOptions = {},
+  ): Promise<PriceTable> {
+    const toBody = ({ prices }: { prices: PriceTable }) => ({ prices: change(prices) });
+    return (await changeSettings(this.#transport, "PUT", `${this.#path}/prices`, toBody, options)).prices;
+  }
+
   async deletePrices(options: RequestOptions = {}): Promise<void> {
     await this.#transport.result("DELETE", `${this.#path}/prices`, options);
   }
@@ -97,6 +107,15 @@ export class BudgetsApi {
     const request = { body: { rules }, ...options };
     return (await this.#transport.result<{ rules: SpendRule[] }>("PUT", `${this.#path}/limits`, request))
       .rules;
+  }
+
+  /** Changes the limits of the account; changes of other clients, and credit that they add, are kept. */
+  async changeLimits(
+    change: (rules: readonly SpendRule[]) => readonly SpendRule[],
+    options: RequestOptions = {},
+  ): Promise<readonly SpendRule[]> {
+    const toBody = ({ rules }: { rules: readonly SpendRule[] }) => ({ rules: change(rules) });
+    return (await changeSettings(this.#transport, "PUT", `${this.#path}/limits`, toBody, options)).rules;
   }
 
   /** What is left of the limits of the account, of a gateway, or of a token. */

@@ -1,3 +1,4 @@
+import { changeSettings } from "./change.ts";
 import { List } from "./list.ts";
 import type { CreatedToken, NewTokenPolicy } from "./tokens.ts";
 import { pathOf } from "./path.ts";
@@ -103,6 +104,15 @@ export class GatewaysApi {
   ): Promise<Gateway> {
     const request = { body: changes, ...options };
     return this.#transport.result<Gateway>("PUT", this.#path + pathOf`/${id}`, request);
+  }
+
+  /** Changes settings by their present values; changes of other clients are kept. */
+  async change(
+    id: string,
+    toChanges: (present: Gateway) => Partial<GatewaySettings>,
+    options: RequestOptions = {},
+  ): Promise<Gateway> {
+    return changeSettings<Gateway>(this.#transport, "PUT", this.#path + pathOf`/${id}`, toChanges, options);
   }
 
   /** Deletes the gateway with its logs, stored keys and tags, and revokes the tokens bound to it. */

@@ -1,4 +1,5 @@
 import type { Permission } from "@signalbox/protocol";
+import { changeSettings } from "./change.ts";
 import { List } from "./list.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
@@ -104,6 +105,15 @@ export class TokensApi {
   async update(id: string, change: TokenChange, options: RequestOptions = {}): Promise<Token> {
     const request = { body: change, ...options };
     return this.#transport.result<Token>("PATCH", this.#path + pathOf`/${id}`, request);
+  }
+
+  /** Changes a token by its present settings; changes of other clients, and credit that they add, are kept. */
+  async change(
+    id: string,
+    toChange: (present: Token) => TokenChange,
+    options: RequestOptions = {},
+  ): Promise<Token> {
+    return changeSettings<Token>(this.#transport, "PATCH", this.#path + pathOf`/${id}`, toChange, options);
   }
 
   /** Gives the token a new text. The old one is valid for `grace_s` more seconds; default 0. */

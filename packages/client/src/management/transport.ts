@@ -50,6 +50,8 @@ export interface ResultInfo {
 export interface ApiResponse<Result> {
   readonly result: Result;
   readonly info: ResultInfo;
+  /** Identifies the state of settings; `If-Match` takes it. Undefined for resources without one. */
+  readonly etag?: string | undefined;
 }
 
 interface Envelope {
@@ -93,7 +95,8 @@ export class Transport {
     const text = await this.#readText(response, request);
     const envelope = parseEnvelope(text);
     if (envelope?.success !== true) throw this.#failure(response, method, path, text);
-    return { result: envelope.result as Result, info: envelope.result_info ?? {} };
+    const etag = response.headers.get("etag") ?? undefined;
+    return { result: envelope.result as Result, info: envelope.result_info ?? {}, etag };
   }
 
   /** Resolves to `result` of the envelope. */

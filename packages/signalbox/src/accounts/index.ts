@@ -17,6 +17,7 @@ export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-rout
 export type { Token } from "./token.ts";
 export {
   budgetId,
+  MAX_BUDGET,
   type MetadataValue,
   RESERVED_METADATA_PREFIX,
   type RouteKind,

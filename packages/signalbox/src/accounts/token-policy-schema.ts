@@ -5,6 +5,7 @@
 import { z } from "zod";
 import {
   budgetId,
+  MAX_BUDGET,
   RESERVED_METADATA_PREFIX,
   ROUTE_KINDS,
   type TokenBudget,
@@ -19,12 +20,10 @@ const MAX_GLOB = 256;
 const MAX_METADATA_KEYS = 16;
 const MAX_TAGS = 16;
 const MAX_WINDOW_S = 366 * 24 * 3600;
-/** 10 million dollars in millionths are far below 2^53, so sums stay exact. */
-const MAX_DOLLARS = 10_000_000;
 
 const budget = z
   .strictObject({
-    limit: z.number().positive().max(MAX_DOLLARS),
+    limit: z.number().positive().max(MAX_BUDGET),
     window: z.union([z.int().min(1).max(MAX_WINDOW_S), z.enum(["day", "week", "month"])]).nullable(),
     reset: z.enum(["fixed", "sliding"]).default("fixed"),
     timezone: z

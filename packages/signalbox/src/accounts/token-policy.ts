@@ -72,6 +72,9 @@ export interface TokenPolicy {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+/** US dollars. 10 million dollars in millionths are far below 2^53, so sums stay exact. */
+export const MAX_BUDGET = 10_000_000;
+
 /** Metadata keys that only the service sets. */
 export const RESERVED_METADATA_PREFIX = "token.";
 

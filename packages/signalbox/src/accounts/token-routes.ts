@@ -1,7 +1,8 @@
 /** Management routes of tokens. */
 import { PERMISSIONS, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Route } from "../http/route.ts";
+import { entityTag, requireMatch } from "../core/entity-tag.ts";
+import { defineRoute, type Reply, type Route } from "../http/route.ts";
 import { boundGateway, type Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
 import { mayRevoke, mayRotate, maySee } from "./token-bounds.ts";
@@ -130,9 +131,7 @@ function oneTokenRoutes(tokens: Tokens): Route[] {
       summary: "Read one token, without its text.",
       narrowsToGateway: true,
       result: tokenResult,
-      handler: async ({ params, principal }) => ({
-        result: await showWithUse(tokens, requireToken(tokens, params, principal)),
-      }),
+      handler: ({ params, principal }) => showTagged(tokens, requireToken(tokens, params, principal)),
     }),
     defineRoute({
       method: "DELETE",
@@ -160,18 +159,19 @@ function tokenChangeRoutes(tokens: Tokens): Route[] {
       path: TOKEN_PATH,
       access: "tokens.edit",
       summary:
-        "Change the name, expiry, limits, metadata or `disabled` of a token, within the limits of the caller; omitted members keep their values.",
+        "Change the name, expiry, limits, metadata or `disabled` of a token, within the limits of the caller; omitted members keep their values. `If-Match` takes the `etag` of a read.",
       narrowsToGateway: true,
       body: tokenChange,
       result: tokenResult,
-      handler: async ({ params, body, principal }) => {
+      handler: async ({ params, body, principal, headers }) => {
         const before = requireToken(tokens, params, principal);
         if (!mayRevoke(principal, before)) throw beyondYours();
         requireUnchanged(before, body);
-        const token = await tokens.update(principal, params.account_id, before.id, (current) =>
-          toChange(current, body),
-        );
-        return { result: await showWithUse(tokens, token) };
+        const token = await tokens.update(principal, params.account_id, before.id, (current) => {
+          requireMatch(headers, settingsOf(current));
+          return toChange(current, body);
+        });
+        return showTagged(tokens, token);
       },
     }),
     defineRoute({
@@ -239,6 +239,15 @@ function requireToken(
   if (token === undefined) throw tokenMissing();
   if (!maySee(principal, token)) throw new SignalboxError("forbidden");
   return token;
+}
+
+/** What a change can set. */
+function settingsOf({ name: own, expiresAt, isDisabled, policy }: Token): unknown {
+  return [own, expiresAt, isDisabled, showPolicy(policy ?? NO_POLICY)];
+}
+
+async function showTagged(tokens: Tokens, token: Token): Promise<Reply> {
+  return { result: await showWithUse(tokens, token), headers: { etag: entityTag(settingsOf(token)) } };
 }
 
 async function showWithUse(tokens: Tokens, token: Token): Promise<z.input<typeof tokenResult>> {

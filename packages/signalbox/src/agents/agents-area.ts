@@ -139,6 +139,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     logger: parts.logger,
     account: DEFAULT_ACCOUNT,
     isTaken: (agent) => definitions.has(agent),
+    builtInNames: new Set(parts.builtInAgents.map(({ name }) => kebabCase(name))),
   });
   const doorOptions: DoorOptions = {
     environment,

@@ -49,5 +49,5 @@ export { createDoorServer } from "./doors/refused-sockets.ts";
 export { registerModuleHooks } from "./modules/module-hooks.ts";
 export { currentObject } from "./objects/current-work.ts";
 export { createStub } from "./objects/rpc-stub.ts";
-export { reach, transfer } from "./objects/rpc-values.ts";
+export { reach, transfer, transferResult } from "./objects/rpc-values.ts";
 export { DurableObject } from "./objects/workers-module.ts";

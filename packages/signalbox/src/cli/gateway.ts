@@ -22,6 +22,13 @@ const SETTINGS: readonly SettingOption[] = [
     "use stored provider keys also for calls without a token",
     toSwitch,
   ),
+  setting(
+    "trust-custom-cost",
+    "on|off",
+    "trust_custom_cost",
+    "count the cost that callers state in limits",
+    toSwitch,
+  ),
   setting("logs", "on|off", "collect_logs", "log every call", toSwitch),
   setting(
     "cache-ttl",

@@ -12,6 +12,7 @@ import { connect, type Connection } from "./connect.ts";
 import { clusterCommands } from "./cluster.ts";
 import { dev } from "./dev.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { importCommands } from "./import-litellm.ts";
 import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
@@ -35,6 +36,7 @@ const COMMANDS: readonly Command[] = [
   ...agentCommands,
   ...gatewayCommands,
   ...priceCommands,
+  ...importCommands,
   ...routeCommands,
   ...tagCommands,
   ...webhookCommands,

@@ -1,9 +1,9 @@
 /** `signalbox prices …`, `signalbox budgets …` and `signalbox credit …` */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { BudgetState, FoundPrice, ModelPrice, PriceTable } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+import { readPrices } from "./public-prices.ts";
+import { readSource } from "./read-source.ts";
 import { table } from "./table.ts";
 
 const OPTIONS: readonly CommandOption[] = [ACCOUNT_OPTION, ...CLIENT_OPTIONS];
@@ -53,9 +53,11 @@ export const priceCommands: readonly Command[] = [
         ...(context.option("cached") === undefined ? {} : { cached: toPrice(context, "cached") ?? 0 }),
       };
       const { budgets } = await context.account();
-      const before = await budgets.prices();
-      const prices = { ...before, [provider]: { ...before[provider], [model]: price } };
-      context.print(await budgets.setPrices(prices), showPrices);
+      const prices = await budgets.changePrices((before) => ({
+        ...before,
+        [provider]: { ...before[provider], [model]: price },
+      }));
+      context.print(prices, showPrices);
     },
   },
   {
@@ -66,25 +68,51 @@ export const priceCommands: readonly Command[] = [
     async run(context) {
       const [provider = "", model = ""] = context.positionals;
       const { budgets } = await context.account();
-      const before = await budgets.prices();
-      const models = { ...before[provider] };
-      if (!Object.hasOwn(models, model))
-        throw new UsageError(`there is no own price of ${provider}/${model}`);
-      delete models[model];
-      const prices = Object.fromEntries(
-        Object.entries({ ...before, [provider]: models }).filter(([, one]) => Object.keys(one).length > 0),
-      );
-      context.print(await budgets.setPrices(prices), showPrices);
+      const prices = await budgets.changePrices((before) => {
+        const models = { ...before[provider] };
+        if (!Object.hasOwn(models, model))
+          throw new UsageError(`there is no own price of ${provider}/${model}`);
+        delete models[model];
+        return Object.fromEntries(
+          Object.entries({ ...before, [provider]: models }).filter(([, one]) => Object.keys(one).length > 0),
+        );
+      });
+      context.print(prices, showPrices);
     },
   },
   {
     words: ["prices", "import"],
-    positionals: ["<file>"],
-    summary: "Replace the account's own prices by those of a JSON file.",
-    options: OPTIONS,
+    positionals: ["<file-or-url>"],
+    summary:
+      "Replace the account's own prices by those of a JSON file or an https URL: a table of this service, or the public map of model prices.",
+    options: [
+      { name: "merge", summary: "keep own prices of models that the list does not have" },
+      {
+        name: "provider",
+        value: "SLUG",
+        summary: "take the prices of this provider only (repeatable)",
+        isRepeatable: true,
+      },
+      { name: "dry-run", summary: "show the prices, and change nothing" },
+      ...OPTIONS,
+    ],
     async run(context) {
-      const prices = readPrices(context.positionals[0] ?? "");
-      context.print(await (await context.account()).budgets.setPrices(prices), showPrices);
+      // Read and checked as a whole before anything is written, and written in one request.
+      const read = readPrices(await readSource(context, context.positionals[0] ?? ""));
+      const wanted = context.options("provider");
+      const prices = Object.fromEntries(
+        Object.entries(read.prices).filter(([slug]) => wanted.length === 0 || wanted.includes(slug)),
+      );
+      if (Object.keys(prices).length === 0) throw new UsageError("the list has no price that can be used");
+      for (const [reason, count] of Object.entries(read.leftOut)) {
+        context.err.write(`${count} models left out: ${reason}\n`);
+      }
+      const change = (before: PriceTable) => (context.hasSwitch("merge") ? merged(before, prices) : prices);
+      const { budgets } = await context.account();
+      const result = context.hasSwitch("dry-run")
+        ? change(await budgets.prices())
+        : await budgets.changePrices(change);
+      context.print(result, showPrices);
     },
   },
   {
@@ -134,13 +162,9 @@ function missing(option: string): never {
   throw new UsageError(`--${option} is required`);
 }
 
-function readPrices(file: string): PriceTable {
-  try {
-    const value = JSON.parse(readFileSync(resolve(file), "utf8")) as PriceTable | { prices: PriceTable };
-    return "prices" in value ? (value.prices as PriceTable) : value;
-  } catch (error) {
-    throw new UsageError(`cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  }
+function merged(before: PriceTable, prices: PriceTable): PriceTable {
+  const changed = Object.entries(prices).map(([slug, models]) => [slug, { ...before[slug], ...models }]);
+  return { ...before, ...(Object.fromEntries(changed) as PriceTable) };
 }
 
 function showPrices(prices: PriceTable): string {

@@ -238,6 +238,7 @@ function createDataPlane(
       names: modelNames,
       providers,
       keys: providerKeys,
+      routes: dynamicRoutes,
       prices: keys.prices,
       clock,
     }),

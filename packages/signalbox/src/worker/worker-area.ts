@@ -104,7 +104,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       maxMessageBytes: config.file.agents.maxMessageBytes,
       join: (webSocket, client, socket) => parts.joinClient(webSocket, client, socket),
     }),
-    isNative: (agent) => parts.hasAgent(agent),
+    isNative: (agent) => parts.hasAgent(agent) && !parts.objects.replaces(agent),
     takenSegments: new Set(settings.webhooks ? ["webhooks"] : []),
     events: new EventPaths({
       authenticator: parts.authenticator,
@@ -122,7 +122,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       routes: [],
       async start() {
         for (const name of program.exports.objects.keys())
-          if (parts.hasAgent(kebabCase(name)))
+          if (parts.hasAgent(kebabCase(name)) && !parts.objects.replaces(kebabCase(name)))
             throw new ConfigError(
               `worker: the class ${name} and the agent "${kebabCase(name)}" of this server have one name: rename one of them`,
             );

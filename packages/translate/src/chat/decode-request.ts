@@ -21,6 +21,7 @@ import {
   type Tool,
   type ToolChoice,
 } from "../neutral/request.ts";
+import { decodeNamedSchema, decodeOpenAiField, decodeOpenAiFormat } from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { cacheMarkOf } from "../cache-marks.ts";
 import { decodeMessages } from "./decode-messages.ts";
@@ -45,7 +46,6 @@ function decodeField(
   losses: Losses,
 ): void {
   switch (field) {
-    case "model":
     case "messages":
       return;
     case "max_completion_tokens":
@@ -53,12 +53,6 @@ function decodeField(
       return;
     case "max_tokens":
       if (body["max_completion_tokens"] == null) request.maxTokens = optionalNumber(value, field);
-      return;
-    case "temperature":
-      request.temperature = optionalNumber(value, field);
-      return;
-    case "top_p":
-      request.topP = optionalNumber(value, field);
       return;
     case "top_k":
       request.topK = optionalNumber(value, field);
@@ -75,9 +69,6 @@ function decodeField(
     case "stop":
       request.stop = decodeStop(value);
       return;
-    case "stream":
-      request.stream = optionalFlag(value, field) === true;
-      return;
     case "stream_options":
       decodeStreamOptions(request, requireRecord(value, field), losses);
       return;
@@ -86,9 +77,6 @@ function decodeField(
       return;
     case "tool_choice":
       request.toolChoice = decodeToolChoice(value, losses);
-      return;
-    case "parallel_tool_calls":
-      request.parallelTools = optionalFlag(value, field);
       return;
     case "response_format":
       request.format = decodeFormat(requireRecord(value, field));
@@ -102,32 +90,11 @@ function decodeField(
     case "verbosity":
       request.verbosity = optionalText(value, field);
       return;
-    case "user":
-      request.user ??= optionalText(value, field);
-      return;
-    case "safety_identifier":
-      request.user = optionalText(value, field);
-      return;
-    case "prompt_cache_key":
-      request.cacheKey = optionalText(value, field);
-      return;
-    case "metadata":
-      request.metadata = optionalRecord(value, field);
-      return;
-    case "service_tier":
-      request.serviceTier = optionalText(value, field);
-      return;
     case "n":
       if (value !== 1) losses.refuse(field, "the target gives one answer a call");
       return;
     case "logprobs":
       if (value === true) losses.refuse(field);
-      return;
-    case "store":
-      if (value === true) losses.note(field);
-      return;
-    case "top_logprobs":
-      if (value !== 0) losses.refuse(field);
       return;
     case "modalities":
       if (requireList(value, field).some((modality) => modality !== "text")) losses.refuse(field);
@@ -136,6 +103,7 @@ function decodeField(
       if (Object.keys(requireRecord(value, field)).length > 0) losses.refuse(field);
       return;
     default:
+      if (decodeOpenAiField(request, field, value, losses)) return;
       if (HINTS.has(field)) losses.note(field);
       else losses.refuse(field);
   }
@@ -205,26 +173,9 @@ function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
 }
 
 function decodeFormat(format: Json): OutputFormat | null {
-  switch (format["type"]) {
-    case "text":
-      return null;
-    case "json_object":
-      return { type: "json" };
-    case "json_schema": {
-      const path = "response_format.json_schema";
-      const named = requireRecord(format["json_schema"], path);
-      return {
-        type: "schema",
-        name: requireName(named["name"], `${path}.name`),
-        description: optionalText(named["description"], `${path}.description`),
-        schema: optionalRecord(named["schema"], `${path}.schema`) ?? {},
-        strict: optionalFlag(named["strict"], `${path}.strict`),
-      };
-    }
-    default:
-      throw new InvalidRequestError(
-        "response_format.type",
-        "response_format.type must be text, json_object or json_schema",
-      );
-  }
+  return decodeOpenAiFormat(format, "response_format", () => {
+    const path = "response_format.json_schema";
+    const named = requireRecord(format["json_schema"], path);
+    return decodeNamedSchema(named, path, optionalRecord(named["schema"], `${path}.schema`) ?? {});
+  });
 }

@@ -1,7 +1,6 @@
 /** A responses request into the neutral form. */
 import { InvalidRequestError } from "../errors.ts";
 import {
-  optionalFlag,
   optionalNumber,
   optionalRecord,
   optionalText,
@@ -12,6 +11,7 @@ import {
 } from "../json.ts";
 import type { Losses } from "../losses.ts";
 import { emptyRequest, type NeutralRequest, type OutputFormat, type ToolChoice } from "../neutral/request.ts";
+import { decodeNamedSchema, decodeOpenAiField, decodeOpenAiFormat } from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeTools } from "./decode-tools.ts";
@@ -41,7 +41,6 @@ export function decodeResponsesRequest(body: Json, losses: Losses): NeutralReque
 
 function decodeField(request: NeutralRequest, field: string, value: unknown, losses: Losses): void {
   switch (field) {
-    case "model":
     case "input":
     case "instructions":
       return;
@@ -54,23 +53,11 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
     case "max_output_tokens":
       request.maxTokens = optionalNumber(value, field);
       return;
-    case "temperature":
-      request.temperature = optionalNumber(value, field);
-      return;
-    case "top_p":
-      request.topP = optionalNumber(value, field);
-      return;
-    case "stream":
-      request.stream = optionalFlag(value, field) === true;
-      return;
     case "tools":
       request.tools = [...decodeTools(requireList(value, field), field, losses), ...request.tools];
       return;
     case "tool_choice":
       request.toolChoice = decodeToolChoice(value, losses);
-      return;
-    case "parallel_tool_calls":
-      request.parallelTools = optionalFlag(value, field);
       return;
     case "reasoning":
       decodeReasoning(request, requireRecord(value, field), losses);
@@ -78,29 +65,10 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
     case "text":
       decodeText(request, requireRecord(value, field));
       return;
-    case "user":
-      request.user ??= optionalText(value, field);
-      return;
-    case "safety_identifier":
-      request.user = optionalText(value, field);
-      return;
-    case "prompt_cache_key":
-      request.cacheKey = optionalText(value, field);
-      return;
-    case "metadata":
-      request.metadata = optionalRecord(value, field);
-      return;
-    case "service_tier":
-      request.serviceTier = optionalText(value, field);
-      return;
     case "include":
       for (const item of requireList(value, field)) {
         if (item !== "reasoning.encrypted_content") losses.note(`include.${String(item)}`);
       }
-      return;
-    case "store":
-      // Responses are never stored here; the response says so (`store: false`).
-      if (value === true) losses.note(field);
       return;
     case "background":
       if (value === true) losses.refuse(field);
@@ -108,10 +76,8 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
     case "truncation":
       if (value !== "disabled") losses.note(field);
       return;
-    case "top_logprobs":
-      if (value !== 0) losses.refuse(field);
-      return;
     default:
+      if (decodeOpenAiField(request, field, value, losses)) return;
       if (HINTS.has(field)) losses.note(field);
       else losses.refuse(field);
   }
@@ -138,25 +104,10 @@ function decodeText(request: NeutralRequest, text: Json): void {
 }
 
 function decodeFormat(format: Json): OutputFormat | null {
-  switch (format["type"]) {
-    case "text":
-      return null;
-    case "json_object":
-      return { type: "json" };
-    case "json_schema":
-      return {
-        type: "schema",
-        name: requireName(format["name"], "text.format.name"),
-        description: optionalText(format["description"], "text.format.description"),
-        schema: requireRecord(format["schema"], "text.format.schema"),
-        strict: optionalFlag(format["strict"], "text.format.strict"),
-      };
-    default:
-      throw new InvalidRequestError(
-        "text.format.type",
-        "text.format.type must be text, json_object or json_schema",
-      );
-  }
+  const path = "text.format";
+  return decodeOpenAiFormat(format, path, () =>
+    decodeNamedSchema(format, path, requireRecord(format["schema"], `${path}.schema`)),
+  );
 }
 
 function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {

@@ -22,7 +22,7 @@ export function AccountLimitsPage() {
     budgets.reload();
   };
   const save = async (change: (rules: readonly SpendRule[]) => readonly SpendRule[]) => {
-    await account.budgets.setLimits(change(await account.budgets.limits()));
+    await account.budgets.changeLimits(change);
     reload();
   };
   return (

@@ -30,8 +30,7 @@ export function LimitsTab({
     budgets.reload();
   };
   const saveLimits = async (change: (limits: SpendLimits) => SpendLimits) => {
-    const now = (await account.gateways.get(id)).spend_limits ?? {};
-    await account.gateways.update(id, { spend_limits: change(now) });
+    await account.gateways.change(id, (now) => ({ spend_limits: change(now.spend_limits ?? {}) }));
     reload();
   };
   const saveRules = (change: (rules: readonly SpendRule[]) => readonly SpendRule[]) =>

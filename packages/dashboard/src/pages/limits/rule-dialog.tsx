@@ -1,6 +1,7 @@
 import type { SpendRule } from "@signalbox/client";
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
+import { LinesField } from "../../components/lines-field.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { UNITS } from "./amount.ts";
 import { PeriodFields } from "./period-fields.tsx";
@@ -64,31 +65,28 @@ export function RuleDialog({ rule, onSave, onClose }: RuleDialogProps) {
         )}
       </div>
       <div className="form-grid">
-        <Field label="Models" hint="One in each line; * matches any text. Empty: all.">
-          <textarea
-            value={draft.models}
-            placeholder="gpt-5*"
-            onChange={({ target }) => change({ models: target.value })}
-          />
-        </Field>
-        <Field label="Providers" hint="One in each line. Empty: all.">
-          <textarea
-            value={draft.providers}
-            placeholder="openai"
-            onChange={({ target }) => change({ providers: target.value })}
-          />
-        </Field>
+        <LinesField
+          label="Models"
+          hint="One in each line; * matches any text. Empty: all."
+          value={draft.models}
+          placeholder="gpt-5*"
+          onChange={(models) => change({ models })}
+        />
+        <LinesField
+          label="Providers"
+          hint="One in each line. Empty: all."
+          value={draft.providers}
+          placeholder="openai"
+          onChange={(providers) => change({ providers })}
+        />
       </div>
-      <Field
+      <LinesField
         label="Metadata"
         hint="One key in each line. A key alone counts each of its values separately; key=a, b applies the limit to these values only."
-      >
-        <textarea
-          value={draft.metadata}
-          placeholder="token.owner"
-          onChange={({ target }) => change({ metadata: target.value })}
-        />
-      </Field>
+        value={draft.metadata}
+        placeholder="token.owner"
+        onChange={(metadata) => change({ metadata })}
+      />
       <label className="check">
         <input
           type="checkbox"

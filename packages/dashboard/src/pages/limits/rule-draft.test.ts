@@ -1,6 +1,6 @@
 import type { SpendRule } from "@signalbox/client";
 import { expect, it } from "vitest";
-import { fromRuleDraft, toRuleDraft } from "./rule-draft.ts";
+import { fromRuleDraft, toRuleDraft, withEditedRule } from "./rule-draft.ts";
 
 const RULES: readonly SpendRule[] = [
   { id: "all", enabled: true, limitType: "cost", limit: 100, window: "day", timezone: "Europe/Berlin" },
@@ -21,4 +21,15 @@ const RULES: readonly SpendRule[] = [
 
 it.each(RULES)("a form keeps the rule $id", (rule) => {
   expect(fromRuleDraft(toRuleDraft(rule))).toEqual(rule);
+});
+
+it("an edit keeps credit that was added meanwhile, and other rules", () => {
+  const [all, prepaid] = RULES as [SpendRule, SpendRule];
+  const edited = { ...prepaid, enabled: true };
+  const rules = withEditedRule([all, { ...prepaid, limit: 7.5 }], prepaid, edited);
+  expect(rules).toEqual([all, { ...edited, limit: 7.5 }]);
+  expect(() => withEditedRule([{ ...prepaid, limit: 7.5 }], prepaid, { ...prepaid, limit: 1 })).toThrow(
+    /7.5/,
+  );
+  expect(() => withEditedRule([all], prepaid, edited)).toThrow(/removed/);
 });

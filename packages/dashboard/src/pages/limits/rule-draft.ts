@@ -1,6 +1,7 @@
 /** A limit of a gateway or account, as a form edits it. */
 import type { SpendRule } from "@signalbox/client";
 import { parseLines } from "../../format/loose-value.ts";
+import { mergeEdit } from "../../format/merge-edit.ts";
 import { fromPeriod, MONTHLY, type Period, toPeriod } from "./period.ts";
 
 export interface RuleDraft {
@@ -65,6 +66,23 @@ export function fromRuleDraft(draft: RuleDraft): SpendRule {
     ...(providers.length === 0 ? {} : { provider: { mode: "filter", values: providers } }),
     ...(metadata.length === 0 ? {} : { metadata: Object.fromEntries(metadata) }),
   };
+}
+
+/** The rules with an edited one; members that were not edited keep their present values, such as credit added since. */
+export function withEditedRule(
+  rules: readonly SpendRule[],
+  before: SpendRule,
+  edited: SpendRule,
+): readonly SpendRule[] {
+  const asDrafted = (rule: SpendRule) => fromRuleDraft(toRuleDraft(rule));
+  const now = rules.find(({ id }) => id === before.id);
+  const merged = mergeEdit(
+    asDrafted(before),
+    edited,
+    now === undefined ? undefined : asDrafted(now),
+    `limit ${before.id ?? ""}`,
+  );
+  return rules.map((rule) => (rule === now ? merged : rule));
 }
 
 function metadataPart(line: string): [string, NonNullable<SpendRule["metadata"]>[string]] {

@@ -6,6 +6,7 @@ import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { Table } from "../../components/table.tsx";
 import { amount } from "./amount.ts";
 import { windowTitle } from "./period.ts";
+import { withEditedRule } from "./rule-draft.ts";
 import { RuleDialog } from "./rule-dialog.tsx";
 
 interface RulesPanelProps {
@@ -22,9 +23,7 @@ export function RulesPanel({ rules, canEdit, onSave }: RulesPanelProps) {
   const [dialog, setDialog] = useState<Shown>(null);
   const close = () => setDialog(null);
   const save = (before: SpendRule | null, rule: SpendRule) =>
-    onSave((now) =>
-      before === null ? [...now, rule] : now.map((one) => (one.id === before.id ? rule : one)),
-    );
+    onSave((now) => (before === null ? [...now, rule] : withEditedRule(now, before, rule)));
   return (
     <section className="section" aria-labelledby="rules-title">
       <div className="row spread">

@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
-import { Field } from "../../components/field.tsx";
+import { ModelFields } from "../../components/model-fields.tsx";
 import { useAction } from "../../http/use-action.ts";
 import { useAccount } from "../../session/session.ts";
 import { partsOf } from "./price-rows.ts";
@@ -32,22 +32,7 @@ export function FindPrice() {
     <section className="panel" aria-labelledby="find-price-title">
       <h2 id="find-price-title">Find a price</h2>
       <form onSubmit={submit} className="filters">
-        <Field label="Provider">
-          <input
-            required
-            value={provider}
-            placeholder="openai"
-            onChange={({ target }) => setProvider(target.value)}
-          />
-        </Field>
-        <Field label="Model">
-          <input
-            required
-            value={model}
-            placeholder="gpt-5"
-            onChange={({ target }) => setModel(target.value)}
-          />
-        </Field>
+        <ModelFields provider={provider} model={model} onProvider={setProvider} onModel={setModel} />
         <Button type="submit" isBusy={find.isBusy}>
           Find price
         </Button>

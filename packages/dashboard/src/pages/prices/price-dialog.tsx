@@ -1,7 +1,8 @@
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
+import { ModelFields } from "../../components/model-fields.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
-import type { OwnPrice } from "./price-rows.ts";
+import { type OwnPrice, TIERS } from "./price-rows.ts";
 
 const PARTS = [
   { name: "in", title: "Input" },
@@ -17,6 +18,23 @@ const PARTS = [
   { name: "searches", title: "Thousand searches" },
 ] as const;
 
+const PART_NAMES = PARTS.map(({ name }) => name);
+
+/** The texts of fields by name. */
+type Texts = Readonly<Record<string, string>>;
+
+function textsOf(names: readonly string[], numbers: object = {}): Texts {
+  const given = new Map<string, unknown>(Object.entries(numbers));
+  return Object.fromEntries(names.map((name) => [name, JSON.stringify(given.get(name)) ?? ""]));
+}
+
+function numbersOf<Name extends string>(names: readonly Name[], texts: Texts): Partial<Record<Name, number>> {
+  const given = names.filter((name) => (texts[name] ?? "") !== "");
+  return Object.fromEntries(given.map((name) => [name, Number(texts[name])])) as Partial<
+    Record<Name, number>
+  >;
+}
+
 interface PriceDialogProps {
   /** Null for a new price. */
   readonly row: OwnPrice | null;
@@ -27,16 +45,12 @@ interface PriceDialogProps {
 export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
   const [provider, setProvider] = useState(row?.provider ?? "");
   const [model, setModel] = useState(row?.model ?? "");
-  const [parts, setParts] = useState<Readonly<Record<string, string>>>(() =>
-    Object.fromEntries(PARTS.map(({ name }) => [name, String(row?.price[name] ?? "")])),
-  );
+  const [parts, setParts] = useState<Texts>(() => textsOf(PART_NAMES, row?.price));
+  const [factors, setFactors] = useState<Texts>(() => textsOf(TIERS, row?.price.tiers));
   const save = () => {
-    const given = PARTS.map(({ name }) => [name, parts[name] ?? ""] as const).filter(
-      ([, text]) => text !== "",
-    );
-    const numbers = Object.fromEntries(given.map(([name, text]) => [name, Number(text)]));
-    const tiers = row?.price.tiers;
-    const price = { in: 0, out: 0, ...numbers, ...(tiers === undefined ? {} : { tiers }) };
+    const numbers = numbersOf(PART_NAMES, parts);
+    const tiers = numbersOf(TIERS, factors);
+    const price = { in: 0, out: 0, ...numbers, ...(Object.keys(tiers).length === 0 ? {} : { tiers }) };
     return onSave({ provider: provider.trim(), model: model.trim(), price });
   };
   return (
@@ -47,24 +61,14 @@ export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
       onClose={onClose}
     >
       <div className="form-grid">
-        <Field label="Provider">
-          <input
-            required
-            readOnly={row !== null}
-            value={provider}
-            placeholder="openai"
-            onChange={({ target }) => setProvider(target.value)}
-          />
-        </Field>
-        <Field label="Model" hint="* applies to all other models of the provider.">
-          <input
-            required
-            readOnly={row !== null}
-            value={model}
-            placeholder="gpt-5"
-            onChange={({ target }) => setModel(target.value)}
-          />
-        </Field>
+        <ModelFields
+          provider={provider}
+          model={model}
+          onProvider={setProvider}
+          onModel={setModel}
+          modelHint="* applies to all other models of the provider."
+          isReadOnly={row !== null}
+        />
       </div>
       <p className="muted small">US dollars per million tokens. Empty: the price of input or output.</p>
       <div className="filters">
@@ -77,6 +81,22 @@ export function PriceDialog({ row, onSave, onClose }: PriceDialogProps) {
               step="any"
               value={parts[name] ?? ""}
               onChange={({ target }) => setParts({ ...parts, [name]: target.value })}
+            />
+          </Field>
+        ))}
+      </div>
+      <p className="muted small">
+        Factors of service tiers: 0.5 halves the price of a token. Empty: the factor of the provider.
+      </p>
+      <div className="filters">
+        {TIERS.map((tier) => (
+          <Field key={tier} label={`Factor of ${tier}`}>
+            <input
+              type="number"
+              min={0}
+              step="any"
+              value={factors[tier] ?? ""}
+              onChange={({ target }) => setFactors({ ...factors, [tier]: target.value })}
             />
           </Field>
         ))}

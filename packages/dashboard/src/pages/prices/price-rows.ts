@@ -1,4 +1,5 @@
 /** The account's price table as rows, one for each model. */
+import { mergeEdit } from "../../format/merge-edit.ts";
 import type { ModelPrice, PriceTable } from "@signalbox/client";
 
 export interface OwnPrice {
@@ -13,8 +14,15 @@ export function pricesOf(table: PriceTable): OwnPrice[] {
   );
 }
 
-export function withPrice(table: PriceTable, { provider, model, price }: OwnPrice): PriceTable {
-  return { ...table, [provider]: { ...table[provider], [model]: price } };
+/** `before` is the row as it was when the edit began; null for a new one. */
+export function withEditedPrice(
+  table: PriceTable,
+  before: OwnPrice | null,
+  { provider, model, price }: OwnPrice,
+): PriceTable {
+  const now = table[provider]?.[model];
+  const merged = before === null ? price : mergeEdit(before.price, price, now, `price of ${model}`);
+  return { ...table, [provider]: { ...table[provider], [model]: merged } };
 }
 
 export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPrice, "price">): PriceTable {
@@ -24,10 +32,14 @@ export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPri
   return Object.keys(models).length === 0 ? others : { ...table, [provider]: models };
 }
 
-/** The prices of a model with their names; parts that are not plain numbers are shown as JSON. */
+export const TIERS = ["flex", "batch", "priority"] as const;
+
+/** The prices of a model with their names; factors of service tiers follow. Other parts that are no numbers are shown as JSON. */
 export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): [string, string][] {
-  return Object.entries(price).map(([name, value]) => [
-    name,
-    typeof value === "number" ? String(value) : JSON.stringify(value),
-  ]);
+  return Object.entries(price).flatMap(([name, value]): [string, string][] => {
+    if (name === "tiers" && typeof value === "object" && value !== null) {
+      return Object.entries(value).map(([tier, factor]) => [tier, `× ${JSON.stringify(factor)}`]);
+    }
+    return [[name, typeof value === "number" ? String(value) : JSON.stringify(value)]];
+  });
 }

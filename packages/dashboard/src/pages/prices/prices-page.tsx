@@ -11,7 +11,7 @@ import { useAccount, useHasPermission } from "../../session/session.ts";
 import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { FindPrice } from "./find-price.tsx";
 import { PriceDialog } from "./price-dialog.tsx";
-import { type OwnPrice, partsOf, pricesOf, withoutPrice, withPrice } from "./price-rows.ts";
+import { type OwnPrice, partsOf, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
 
 type Shown = { kind: "edit"; row: OwnPrice | null } | { kind: "remove"; row: OwnPrice } | null;
 
@@ -22,9 +22,8 @@ export function PricesPage() {
   const prices = useResource(`prices ${account.id}`, (signal) => account.budgets.prices({ signal }));
   const [dialog, setDialog] = useState<Shown>(null);
   const close = () => setDialog(null);
-  // The table is replaced as a whole, so the newest one is read first.
   const save = async (change: (table: PriceTable) => PriceTable) => {
-    await account.budgets.setPrices(change(await account.budgets.prices()));
+    await account.budgets.changePrices(change);
     prices.reload();
   };
   return (
@@ -81,7 +80,7 @@ export function PricesPage() {
       {dialog?.kind === "edit" && (
         <PriceDialog
           row={dialog.row}
-          onSave={(row) => save((table) => withPrice(table, row))}
+          onSave={(row) => save((table) => withEditedPrice(table, dialog.row, row))}
           onClose={close}
         />
       )}

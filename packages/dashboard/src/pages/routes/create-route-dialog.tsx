@@ -1,6 +1,7 @@
 import type { RoutesApi } from "@signalbox/client";
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
+import { ModelFields } from "../../components/model-fields.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { navigate } from "../../routing/location.ts";
 import { useAccountPaths } from "../../session/session.ts";
@@ -42,22 +43,7 @@ export function CreateRouteDialog({ api, gatewayId, onClose }: CreateRouteDialog
         The route begins with one model. Add conditions, shares and fallbacks next.
       </p>
       <div className="form-grid">
-        <Field label="Provider">
-          <input
-            required
-            value={provider}
-            placeholder="openai"
-            onChange={({ target }) => setProvider(target.value)}
-          />
-        </Field>
-        <Field label="Model">
-          <input
-            required
-            value={model}
-            placeholder="gpt-5"
-            onChange={({ target }) => setModel(target.value)}
-          />
-        </Field>
+        <ModelFields provider={provider} model={model} onProvider={setProvider} onModel={setModel} />
       </div>
     </FormDialog>
   );

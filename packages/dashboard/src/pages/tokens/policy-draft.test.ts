@@ -1,5 +1,5 @@
-import type { TokenPolicy } from "@signalbox/client";
-import { expect, it } from "vitest";
+import type { NewTokenPolicy, TokenBudget, TokenPolicy } from "@signalbox/client";
+import { describe, expect, it } from "vitest";
 import { changedPolicy, NO_POLICY, toPolicyDraft } from "./policy-draft.ts";
 
 const POLICY: TokenPolicy = {
@@ -42,5 +42,31 @@ it("a save names the changed members only, and removes those that were emptied",
     metadata: {},
     owner: null,
     tags: {},
+  });
+});
+
+describe("a token that changed while its form was open", () => {
+  const budget = (limit: number, window: "day" | "month" | null) => ({ limit, window });
+  const draftOf = (...budgets: TokenBudget[]) => toPolicyDraft({ ...POLICY, budgets });
+  const limits = (policy: NewTokenPolicy) =>
+    policy.budgets?.map(({ limit, window }) => `${limit} ${window ?? "in total"}`);
+
+  it("keeps credit that was added, and budgets that others added", () => {
+    const before = draftOf(budget(5, null), budget(1, "day"));
+    const draft = draftOf(budget(5, null), budget(2, "day"));
+    const now = draftOf(budget(25, null), budget(1, "day"), budget(9, "month"));
+    expect(limits(changedPolicy(before, draft, now))).toEqual(["25 in total", "2 day", "9 month"]);
+    expect(limits(changedPolicy(before, draftOf(budget(5, null)), now))).toEqual(["25 in total", "9 month"]);
+  });
+
+  it("refuses an edit of what others have changed", () => {
+    const before = draftOf(budget(5, null));
+    expect(() => changedPolicy(before, draftOf(budget(6, null)), draftOf(budget(25, null)))).toThrow(
+      /limit is now "25"/,
+    );
+    expect(() => changedPolicy(before, draftOf(budget(6, null)), draftOf())).toThrow(/removed/);
+    const renamed = (owner: string) => ({ ...before, owner });
+    expect(() => changedPolicy(before, renamed("eve"), renamed("bob"))).toThrow(/owner/);
+    expect(changedPolicy(before, renamed("eve"), { ...before, models: "x" })).toEqual({ owner: "eve" });
   });
 });

@@ -1,6 +1,7 @@
 /** The limits of a token, as a form edits them. */
 import type { NewTokenPolicy, TokenBudget, TokenPolicy, TokenRateLimit } from "@signalbox/client";
 import { formatPairs, parseLines, parsePairs } from "../../format/loose-value.ts";
+import { isSame, mergeEdit } from "../../format/merge-edit.ts";
 import { fromPeriod, MONTHLY, type Period, toPeriod } from "../limits/period.ts";
 
 export interface BudgetDraft {
@@ -63,13 +64,25 @@ export function toPolicyDraft(policy: TokenPolicy): PolicyDraft {
   };
 }
 
-/** Only members that differ from `before` are in the result, so that a save changes nothing else. */
-export function changedPolicy(before: PolicyDraft, draft: PolicyDraft): NewTokenPolicy {
-  const is = (name: keyof PolicyDraft) => JSON.stringify(before[name]) !== JSON.stringify(draft[name]);
+/**
+ * Only members that differ from `before` are in the result, so that a save changes nothing else. `now` is what the token has when it is
+ * saved: of the budgets those that were not edited keep their present limits, such as credit that was added meanwhile. Throws if an edited
+ * member was changed by somebody else.
+ */
+export function changedPolicy(
+  before: PolicyDraft,
+  draft: PolicyDraft,
+  now: PolicyDraft = before,
+): NewTokenPolicy {
+  const is = (name: keyof PolicyDraft) => !isSame(before[name], draft[name]);
+  const rest = (policy: PolicyDraft): PolicyDraft => ({ ...policy, budgets: [] });
+  mergeEdit(rest(before), rest(draft), rest(now), "token");
   const [soft] = draft.softBudget;
   return {
     ...(is("owner") ? { owner: draft.owner.trim() === "" ? null : draft.owner.trim() } : {}),
-    ...(is("budgets") ? { budgets: draft.budgets.map(fromBudgetDraft) } : {}),
+    ...(is("budgets")
+      ? { budgets: mergeBudgets(before.budgets, draft.budgets, now.budgets).map(fromBudgetDraft) }
+      : {}),
     ...(is("softBudget") ? { soft_budget: soft === undefined ? null : fromBudgetDraft(soft) } : {}),
     ...(is("rates") ? { rate_limits: draft.rates.map(fromRateDraft) } : {}),
     ...(is("models") ? { models: parseLines(draft.models) } : {}),
@@ -78,6 +91,26 @@ export function changedPolicy(before: PolicyDraft, draft: PolicyDraft): NewToken
     ...(is("metadata") ? { metadata: parsePairs(draft.metadata) } : {}),
     ...(is("tags") ? { tags: parseTags(draft.tags) } : {}),
   };
+}
+
+/** A token has one budget for each window. */
+function mergeBudgets(
+  before: readonly BudgetDraft[],
+  draft: readonly BudgetDraft[],
+  now: readonly BudgetDraft[],
+): BudgetDraft[] {
+  const windowOf = ({ period }: BudgetDraft) => String(fromPeriod(period).window);
+  const find = (budgets: readonly BudgetDraft[], window: string) =>
+    budgets.find((budget) => windowOf(budget) === window);
+  const edited = draft.map((budget) => {
+    const window = windowOf(budget);
+    const was = find(before, window);
+    return was === undefined ? budget : mergeEdit(was, budget, find(now, window), "budget");
+  });
+  const added = now.filter(
+    (budget) => ![...before, ...draft].some((one) => windowOf(one) === windowOf(budget)),
+  );
+  return [...edited, ...added];
 }
 
 function toBudgetDraft({ limit, window, reset, timezone }: TokenBudget): BudgetDraft {

@@ -1,5 +1,6 @@
 import { EditRows } from "../../components/edit-rows.tsx";
 import { Field } from "../../components/field.tsx";
+import { LinesField } from "../../components/lines-field.tsx";
 import { PeriodFields } from "../limits/period-fields.tsx";
 import {
   BLANK_BUDGET,
@@ -39,41 +40,34 @@ export function PolicyFields({ draft, onChange }: PolicyFieldsProps) {
         {(rate, edit) => <RateFields rate={rate} onChange={edit} />}
       </EditRows>
       <div className="form-grid">
-        <Field
+        <LinesField
           label="Models"
           hint="provider/model, one in each line. * matches any text, ! excludes. Empty: all."
-        >
-          <textarea
-            value={draft.models}
-            placeholder={"openai/gpt-5*\n!*pro*"}
-            spellCheck={false}
-            onChange={({ target }) => change({ models: target.value })}
-          />
-        </Field>
-        <Field label="Providers" hint="One in each line. Empty: all.">
-          <textarea
-            value={draft.providers}
-            placeholder="openai"
-            spellCheck={false}
-            onChange={({ target }) => change({ providers: target.value })}
-          />
-        </Field>
-        <Field label="Kinds of calls" hint="chat, embeddings, images …, one in each line. Empty: all.">
-          <textarea
-            value={draft.routes}
-            placeholder="chat"
-            spellCheck={false}
-            onChange={({ target }) => change({ routes: target.value })}
-          />
-        </Field>
-        <Field label="Metadata" hint="name=value in each line. Stamped on every call of the token.">
-          <textarea
-            value={draft.metadata}
-            placeholder="team=search"
-            spellCheck={false}
-            onChange={({ target }) => change({ metadata: target.value })}
-          />
-        </Field>
+          value={draft.models}
+          placeholder={"openai/gpt-5*\n!*pro*"}
+          onChange={(models) => change({ models })}
+        />
+        <LinesField
+          label="Providers"
+          hint="One in each line. Empty: all."
+          value={draft.providers}
+          placeholder="openai"
+          onChange={(providers) => change({ providers })}
+        />
+        <LinesField
+          label="Kinds of calls"
+          hint="chat, embeddings, images …, one in each line. Empty: all."
+          value={draft.routes}
+          placeholder="chat"
+          onChange={(routes) => change({ routes })}
+        />
+        <LinesField
+          label="Metadata"
+          hint="name=value in each line. Stamped on every call of the token."
+          value={draft.metadata}
+          placeholder="team=search"
+          onChange={(metadata) => change({ metadata })}
+        />
         <Field label="Owner" hint="A person or team. Calls have it as metadata token.owner.">
           <input
             maxLength={256}
@@ -82,14 +76,13 @@ export function PolicyFields({ draft, onChange }: PolicyFieldsProps) {
             onChange={({ target }) => change({ owner: target.value })}
           />
         </Field>
-        <Field label="Tags" hint="name=value in each line, for groups of tokens.">
-          <textarea
-            value={draft.tags}
-            placeholder="team=search"
-            spellCheck={false}
-            onChange={({ target }) => change({ tags: target.value })}
-          />
-        </Field>
+        <LinesField
+          label="Tags"
+          hint="name=value in each line, for groups of tokens."
+          value={draft.tags}
+          placeholder="team=search"
+          onChange={(tags) => change({ tags })}
+        />
       </div>
       <EditRows
         legend="Soft budget"

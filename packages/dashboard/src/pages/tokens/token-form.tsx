@@ -14,10 +14,12 @@ export function TokenForm({ token, onChange }: { readonly token: Token; readonly
   const [before] = useState(() => toPolicyDraft(token));
   const [draft, setDraft] = useState(before);
   const [name, setName] = useState(token.name);
-  const change = { ...(name === token.name ? {} : { name }), ...changedPolicy(before, draft) };
-  const isChanged = Object.keys(change).length > 0;
+  const isChanged = name !== token.name || Object.keys(changedPolicy(before, draft)).length > 0;
   const save = useAction(async () => {
-    await account.tokens.update(token.id, change);
+    await account.tokens.change(token.id, (now) => ({
+      ...(name === token.name ? {} : { name }),
+      ...changedPolicy(before, draft, toPolicyDraft(now)),
+    }));
     onChange();
   });
   const submit = (event: FormEvent) => {

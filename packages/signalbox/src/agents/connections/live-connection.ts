@@ -20,7 +20,9 @@ import type {
   ListenerOptions,
 } from "../api/connection.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
+import { isCloseCode } from "./close-code.ts";
 import { ConnectionListeners } from "./connection-listeners.ts";
+import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
 
@@ -30,20 +32,6 @@ const SLOW_READER_GRACE_MS = 2000;
 const ENDED_GRACE_MS = 500;
 /** Space for the reason in a close frame (RFC 6455, section 5.5). */
 export const MAX_REASON_BYTES = 123;
-
-export interface ConnectionLimits {
-  /** Bytes that may be buffered for one slow reader. */
-  readonly maxBufferedBytes: number;
-}
-
-/** Where the connections of one instance send through. */
-export interface ConnectionOutlet {
-  readonly limits: ConnectionLimits;
-  /** Calls back when the output may leave; never if the running turn is rolled back. */
-  output(release: () => void): void;
-  /** Keeps the instance in memory until the returned function is called. */
-  hold(): () => void;
-}
 
 export class LiveConnection implements Connection {
   readonly id: string;
@@ -295,12 +283,6 @@ function toBytes(message: ConnectionMessage): string | Uint8Array {
   if (ArrayBuffer.isView(message))
     return new Uint8Array(message.buffer, message.byteOffset, message.byteLength);
   return new Uint8Array(message);
-}
-
-/** The codes that a close frame may carry (RFC 6455, section 7.4). */
-function isCloseCode(code: number): boolean {
-  if (!Number.isInteger(code)) return false;
-  return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
 }
 
 /*

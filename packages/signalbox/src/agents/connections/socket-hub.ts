@@ -1,5 +1,6 @@
 /** All WebSocket connections of the process, grouped by instance. Pings them and terminates those that do not answer. */
-import { ConnectionGroup, type ConnectionLimits, type LiveConnection } from "./live-connection.ts";
+import type { ConnectionLimits } from "./connection-outlet.ts";
+import { ConnectionGroup, type LiveConnection } from "./live-connection.ts";
 
 export interface SocketHubOptions extends ConnectionLimits {
   /** Interval between pings; a connection that has not answered by the next ping is terminated. */

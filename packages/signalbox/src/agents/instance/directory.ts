@@ -16,7 +16,8 @@ import { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
 import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
-import { type AnyInstance, Instance, type InstanceEvents } from "./instance.ts";
+import { type AnyInstance, Instance } from "./instance.ts";
+import type { InstanceEvents } from "./instance-events.ts";
 import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
@@ -49,7 +50,7 @@ export class Directory {
   readonly #byUse = new RecencyList<AnyInstance>();
   readonly #files: FileHolds;
   readonly #arrivals = new Arrivals();
-  readonly #events: InstanceEvents;
+  readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isStopping = false;

@@ -17,3 +17,9 @@ export function throwInternal(cause: unknown): never {
   if (cause instanceof SignalboxError) throw cause;
   throw new SignalboxError("internal", { cause });
 }
+
+/** Why an instance ends whose storage failed: the caller may try again. */
+export function createStorageError(cause: unknown): SignalboxError {
+  if (cause instanceof SignalboxError) return cause;
+  return new SignalboxError("overloaded", { message: "The instance's storage failed", cause });
+}

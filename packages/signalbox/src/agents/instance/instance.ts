@@ -28,9 +28,14 @@ import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
-import { createOverloadError, createTimeoutError, throwInternal } from "./instance-failures.ts";
+import {
+  createOverloadError,
+  createStorageError,
+  createTimeoutError,
+  throwInternal,
+} from "./instance-failures.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
-import type { Leaving } from "./leaving.ts";
+import type { InstanceEvents } from "./instance-events.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
@@ -45,15 +50,6 @@ type Phase<R extends Resident> =
   | { readonly kind: "gone" };
 
 export type AnyInstance = Instance<Resident, unknown>;
-
-export interface InstanceEvents {
-  /** Nothing runs or waits any more. */
-  onIdle(instance: AnyInstance): void;
-  /** The instance takes no more events. */
-  onLeave(instance: AnyInstance, leaving: Leaving): void;
-  /** The instance's code called `destroy`. */
-  onDestroyRequest(instance: AnyInstance): Promise<void>;
-}
 
 /** `Definition` is what the code that created the instance knows of its class; the instance itself uses `ResidentDefinition` only. */
 export class Instance<R extends Resident = LiveAgent, Definition = AgentDefinition>
@@ -71,7 +67,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   readonly deliveries: SerialByKey | null;
   readonly #residents: ResidentDefinition<R>;
   readonly #environment: InstanceEnvironment;
-  readonly #events: InstanceEvents;
+  readonly #events: InstanceEvents<AnyInstance>;
   readonly #runtime: TurnRuntime<R>;
   readonly #presence: CatalogPresence;
   readonly #reports: InstanceReports;
@@ -91,7 +87,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   constructor(
     environment: InstanceEnvironment,
-    events: InstanceEvents,
+    events: InstanceEvents<AnyInstance>,
     definition: Definition,
     residents: ResidentDefinition<R>,
     ref: InstanceRef,
@@ -348,13 +344,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    */
   #startAgain(error: unknown): void {
     this.#reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
-    const reason =
-      error instanceof SignalboxError
-        ? error
-        : new SignalboxError("overloaded", { message: "The instance's storage failed", cause: error });
     this.#hasFailed = true;
     // It never rejects.
-    setImmediate(() => void this.#endFailed(reason));
+    setImmediate(() => void this.#endFailed(createStorageError(error)));
   }
 
   async #endFailed(reason: unknown): Promise<void> {
@@ -366,7 +358,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   #checkIdle(): void {
-    if (this.isIdle) this.#events.onIdle(this);
+    if (!this.isIdle) return;
+    if (this.#phase.kind === "active") this.#phase.live.idle?.();
+    this.#events.onIdle(this);
   }
 
   /** The database is closed at once, or when `quiet` has resolved. */

@@ -26,6 +26,8 @@ export interface Resident {
   start(): void | Promise<void>;
   /** The first turn has succeeded: the resident may begin work of its own. */
   ready(): void;
+  /** Nothing runs or waits any more. */
+  idle?(): void;
   /** The instance leaves memory: no more work of its own begins. */
   stop(): void;
   /** Null when the class has no hook for errors of its turns; else calls it, in a turn. `origin` is that of the turn that failed. */

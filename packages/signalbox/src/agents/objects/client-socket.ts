@@ -33,16 +33,33 @@ export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, so
   });
 
   let unanswered = 0;
+  let isPaused = false;
+  /** A socket that is not read still delivers what it has read: thousands of small messages. */
+  const waiting: SocketFrame[] = [];
   const answered = () => {
     unanswered -= 1;
-    if (unanswered === MAX_UNANSWERED / 2) connection.resume();
+    if (unanswered > MAX_UNANSWERED / 2) return;
+    while (unanswered < MAX_UNANSWERED) {
+      const frame = waiting.shift();
+      if (frame === undefined) break;
+      deliver(frame);
+    }
+    if (!isPaused || waiting.length > 0 || unanswered > MAX_UNANSWERED / 2) return;
+    isPaused = false;
+    connection.resume();
   };
-  const pass = (frame: SocketFrame) => {
+  const deliver = (frame: SocketFrame) => {
     const handled = ours.transmit(frame);
     if (handled === undefined) return;
     unanswered += 1;
-    if (unanswered === MAX_UNANSWERED) connection.pause();
     handled.then(answered, answered);
+  };
+  const pass = (frame: SocketFrame) => {
+    if (waiting.length > 0 || unanswered >= MAX_UNANSWERED) waiting.push(frame);
+    else deliver(frame);
+    if (isPaused || unanswered < MAX_UNANSWERED) return;
+    isPaused = true;
+    connection.pause();
   };
   webSocket.on("message", (data: RawData, isBinary: boolean) => {
     connection.isAlive = true;

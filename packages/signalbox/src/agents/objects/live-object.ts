@@ -10,7 +10,7 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { type InstanceReader, readerOf } from "../instance/inspection.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { Resident, ResidentParts } from "../instance/resident.ts";
-import { sql } from "../../core/sql.ts";
+import { rawSql, sql } from "../../core/sql.ts";
 import { nameWork, type ObjectWork } from "./current-work.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { ObjectContext } from "./object-context.ts";
@@ -18,9 +18,12 @@ import { type FacetHost, ObjectFacets } from "./object-facets.ts";
 import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
-import { reach, transfer } from "./rpc-values.ts";
+import { reach, transferResult } from "./rpc-values.ts";
 import { endOf, type SocketEnd, type SocketFrame, WorkerWebSocket } from "./web-socket.ts";
 import { isStreaming } from "./worker-globals.ts";
+
+/** Frees the page cache, except for changed pages. */
+const SHRINK = rawSql("PRAGMA shrink_memory");
 
 /** Methods of the user's class that the runtime calls. */
 interface Handlers {
@@ -64,6 +67,7 @@ export class LiveObject implements Resident {
   #facets: ObjectFacets | null = null;
   #object: Handlers | null = null;
   #hasAlarmHandler = false;
+  #hasShrunk = false;
   #isFacet = false;
 
   constructor(
@@ -116,6 +120,13 @@ export class LiveObject implements Resident {
     this.alarm.start(this.database.isNew);
   }
 
+  /** Frees the pages that only the start of the program needed: a program that creates its tables has read and written all of them. */
+  idle(): void {
+    if (this.#hasShrunk) return;
+    this.#hasShrunk = true;
+    this.database.run(SHRINK);
+  }
+
   /** True after `deleteAll`, unless something was stored since, or a client is connected. */
   get isDisposable(): boolean {
     return (
@@ -141,7 +152,7 @@ export class LiveObject implements Resident {
 
   /** Calls a method or reads a property; the result is a copy for the caller. */
   async invoke(path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
-    return transfer(await reach(this.#handlers, path, args), this.work);
+    return transferResult(await reach(this.#handlers, path, args), this.work);
   }
 
   /** Handles a frame of a hibernating WebSocket. */
@@ -175,6 +186,7 @@ export class LiveObject implements Resident {
       hasAlarmHandler: this.#hasAlarmHandler,
       isFacet: spec.isFacet,
       block: () => runtime.block(),
+      reset: (reason) => this.reset(reason),
     });
     this.#storage = storage;
     const id = spec.id(this.#rememberName(spec.name));

@@ -1,7 +1,7 @@
 /** `ctx`: what an object can do with itself. */
-import { SignalboxError } from "@signalbox/protocol";
 import { afterMicrotasks, type TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { Holder } from "../instance/resident.ts";
+import { limitBlock } from "./block-limit.ts";
 import type { ObjectFacets } from "./object-facets.ts";
 import type { ObjectStorage } from "./object-storage.ts";
 import type { SocketSet } from "./object-sockets.ts";
@@ -9,8 +9,6 @@ import type { ObjectId } from "./object-types.ts";
 import { endOf, type SocketEnd, WebSocketRequestResponsePair, type WorkerWebSocket } from "./web-socket.ts";
 import { workerBinding } from "./worker-binding.ts";
 
-/** How long `blockConcurrencyWhile` may take. */
-const BLOCK_LIMIT_MS = 30_000;
 /** Of the message and of its automatic response; as in the originals. */
 const MAX_AUTO_RESPONSE_BYTES = 2048;
 /** The longest time that a program may set for its WebSocket handlers; as in the originals. */
@@ -67,14 +65,14 @@ export class ObjectContext {
     const unblock = runtime.block();
     const release = holder.hold();
     const timeLimit = Promise.withResolvers<never>();
-    const timer = setTimeout(() => timeLimit.reject(blockedTooLong()), BLOCK_LIMIT_MS);
+    const endLimit = limitBlock("blockConcurrencyWhile", timeLimit.reject);
     try {
       return await Promise.race([Promise.resolve().then(work), timeLimit.promise]);
     } catch (error) {
       reset(toError(error));
       throw error;
     } finally {
-      clearTimeout(timer);
+      endLimit();
       release();
       // The code that awaits the result goes on before other events start.
       afterMicrotasks(unblock);
@@ -147,13 +145,6 @@ function checkAutoResponse({ request, response }: WebSocketRequestResponsePair):
         `${name} cannot be larger than ${MAX_AUTO_RESPONSE_BYTES} bytes. A ${name.toLowerCase()} of size ${size} was provided.`,
       );
   }
-}
-
-function blockedTooLong(): Error {
-  return new SignalboxError("agent_turn_timeout", {
-    message:
-      "A call to blockConcurrencyWhile() in a Durable Object waited for too long. The call was canceled and the Durable Object was reset.",
-  });
 }
 
 /** The text of a reason: that of an error of another class has the name of the class. */

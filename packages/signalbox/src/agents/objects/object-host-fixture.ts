@@ -24,6 +24,8 @@ export interface HostOptions extends Partial<DirectoryLimits> {
   readonly clock?: Clock;
   /** Called before each sync of a database, which waits for it. */
   readonly beforeSync?: () => Promise<void>;
+  /** Called with each trusted statement without rows. */
+  readonly onRun?: (text: string) => void;
   /** Variables and bindings beside the namespaces. */
   readonly env?: Readonly<Record<string, unknown>>;
 }
@@ -63,9 +65,9 @@ export async function openHost(
     sockets: () => 0,
     waitingTurns: () => 0,
   });
-  const { beforeSync } = options;
+  const { beforeSync, onRun } = options;
   const environment = {
-    store: beforeSync === undefined ? store : withDelayedSync(store, beforeSync),
+    store: beforeSync === undefined && onRun === undefined ? store : watched(store, options),
     catalog,
     hub,
     activity: new ActivityHub(),
@@ -82,7 +84,14 @@ export async function openHost(
   };
   const lookup = { keys: () => host.definitions.keys(), get: (agent: string) => host.definitions.get(agent) };
   const directory = new Directory(environment, { maxActiveInstances, idleTimeoutMs }, lookup, async () => {});
-  const host = new ObjectHost({ directory, clock, logger, account: "default", isTaken: () => false });
+  const host = new ObjectHost({
+    directory,
+    clock,
+    logger,
+    account: "default",
+    isTaken: () => false,
+    builtInNames: new Set(["built-in"]),
+  });
   installWorkerGlobals();
   const env: Record<string, ObjectNamespace> = {};
   for (const [name, objectClass] of Object.entries(classes)) {
@@ -106,8 +115,8 @@ export async function openHost(
   };
 }
 
-/** The store, with databases whose syncs wait. */
-function withDelayedSync(store: InstanceStore, beforeSync: () => Promise<void>): InstanceStore {
+/** The store, with databases whose syncs wait, and whose statements are reported. */
+function watched(store: InstanceStore, { beforeSync, onRun }: HostOptions): InstanceStore {
   const delayed = Object.create(store) as InstanceStore;
   for (const name of ["openToRead", "destroy", "queryReadOnly", "requireRoom"] as const)
     Object.defineProperty(delayed, name, { value: (store[name] as () => unknown).bind(store) });
@@ -115,7 +124,12 @@ function withDelayedSync(store: InstanceStore, beforeSync: () => Promise<void>):
   delayed.open = async (...args) => {
     const database = await store.open(...args);
     const sync = database.sync.bind(database);
-    database.sync = () => beforeSync().then(sync);
+    if (beforeSync !== undefined) database.sync = () => beforeSync().then(sync);
+    const run = database.run.bind(database);
+    database.run = (query) => {
+      onRun?.(query.parts.join("?"));
+      return run(query);
+    };
     return database;
   };
   return delayed;

@@ -37,8 +37,10 @@ export interface ObjectHostParts {
   readonly logger: Logger;
   /** The account that owns the objects. */
   readonly account: string;
-  /** True for the name of a native agent, which no object class can have. */
+  /** True for the name of a native agent of the operator, which no object class can have. */
   readonly isTaken: (agentName: string) => boolean;
+  /** Names of the agents that are part of the service. A program that does not know the service may have a class of such a name. */
+  readonly builtInNames: ReadonlySet<string>;
 }
 
 interface Registered {
@@ -104,6 +106,14 @@ export class ObjectHost {
       .map(([exportName, { definition }]) => ({ agent: definition.kebab, exportName }));
   }
 
+  /** True for the name of a built-in agent that a class of the program has in URLs instead. */
+  replaces(agentName: string): boolean {
+    const replaced = this.#parts.builtInNames.has(agentName)
+      ? this.#byAgent.get(`${agentName}:object`)
+      : null;
+    return replaced !== undefined && replaced !== null && replaced.objectClass !== null;
+  }
+
   /** The object that has this name in the program, whether or not it exists. */
   named(agent: string, name: string): InstanceRef | null {
     const registered = this.#byAgent.get(agent);
@@ -135,7 +145,9 @@ export class ObjectHost {
   }
 
   #create(exportName: string): Registered {
-    const agent = agentNameOf(exportName);
+    const plain = agentNameOf(exportName);
+    // The instances of a built-in agent are in the catalog, too: another name keeps the two apart.
+    const agent = this.#parts.builtInNames.has(plain) ? `${plain}:object` : plain;
     if (this.#byAgent.has(agent) || this.#parts.isTaken(agent))
       throw new Error(`the object class ${exportName} and another class both have the name "${agent}"`);
     const ids = new ObjectIds(`${this.#parts.account}/${exportName}`);

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { waitUntil } from "../../../../../test/support/wait-until.ts";
 import type { ObjectContext } from "./object-context.ts";
 import { openHost, type TestHost } from "./object-host-fixture.ts";
@@ -20,6 +20,8 @@ const gate = (name: string) => {
 let constructed = 0;
 let failingStarts = 0;
 let rings = 0;
+/** Trusted statements of all objects. */
+const statements: string[] = [];
 let leftOver: (() => unknown) | null = null;
 
 class Life extends DurableObject {
@@ -99,6 +101,17 @@ class Life extends DurableObject {
     return this.ctx.storage.kv.get(key);
   }
 
+  /** Calls itself where no event of its own can start. */
+  async waitForItself(kind: string): Promise<unknown> {
+    const self = test.env["Life"]?.get(this.ctx.id) as unknown as Calls;
+    const wait = async () => {
+      this.ctx.storage.kv.put("stuck", kind);
+      gate(kind);
+      return self["add"]?.();
+    };
+    return kind === "transaction" ? this.ctx.storage.transaction(wait) : this.ctx.blockConcurrencyWhile(wait);
+  }
+
   birth(): number {
     return this.born;
   }
@@ -109,7 +122,7 @@ let test: TestHost;
 let objects = 0;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-life-"));
-  test = await openHost(folder, { Life });
+  test = await openHost(folder, { Life }, { onRun: (text) => statements.push(text) });
 });
 beforeEach(() => {
   objects += 1;
@@ -253,6 +266,25 @@ describe("a blocked object", () => {
   });
 });
 
+describe("a block that waits for its own object", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it.each(["transaction", "blockConcurrencyWhile"])("%s is ended, and the object is reset", async (kind) => {
+    await call("add");
+    const stuck = call("waitForItself", kind).catch((error: unknown) => error);
+    await until(() => gates.has(kind));
+    // In a transaction the call waits for its writes, otherwise for the end of the block.
+    if (kind !== "transaction") await until(() => inMemory()[0]?.waitingTurns === 1);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await stuck).toMatchObject({
+      message: expect.stringContaining(`${kind}() in a Durable Object waited for too long`) as string,
+    });
+    expect(await call("read", "stuck")).toBe(kind === "transaction" ? undefined : kind);
+    expect(await call("add")).toBe(2);
+  });
+});
+
 describe("events", () => {
   it("interleave at awaits", async () => {
     const first = call("waitAndWrite", "first");
@@ -275,6 +307,22 @@ describe("events", () => {
 });
 
 describe("memory", () => {
+  it("of the pages that only the start needed is freed once, when the object is first idle", async () => {
+    const shrinks = () => statements.filter((text) => text === "PRAGMA shrink_memory").length;
+    await test.close();
+    test = await openHost(folder, { Life }, { onRun: (text) => statements.push(text) });
+    statements.length = 0;
+    const waiting = call("wait", "held");
+    await until(() => gates.has("held"));
+    expect(shrinks()).toBe(0);
+    gate("held").resolve();
+    await waiting;
+    await until(() => shrinks() === 1);
+    await call("add");
+    await until(() => inMemory().every(({ isIdle }) => isIdle));
+    expect(shrinks()).toBe(1);
+  });
+
   it.each([
     ["an event runs", () => call("wait", "held")],
     ["background work runs", () => call("background", "held")],

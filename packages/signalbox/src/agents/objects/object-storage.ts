@@ -2,6 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { rawSql, sql } from "../../core/sql.ts";
 import { afterMicrotasks, type OutputGate } from "../../engines/turn-runtime/index.ts";
+import { limitBlock } from "./block-limit.ts";
 import { KvStorage, type ListOptions } from "./kv-storage.ts";
 import type { ObjectAlarm } from "./object-alarm.ts";
 import { SqlStorage } from "./sql-storage.ts";
@@ -21,6 +22,8 @@ export interface ObjectStorageParts extends StorageParts {
   readonly isFacet: boolean;
   /** Lets no other event start until the returned function is called. */
   readonly block: () => () => void;
+  /** Ends the object at once. */
+  readonly reset: (reason: Error) => void;
 }
 
 /** Options of operations with promises. Those about caches have nothing to change here. */
@@ -160,20 +163,22 @@ export class ObjectStorage extends Operations {
 
   /** Runs the function in a transaction, which is rolled back if the function throws. Events that arrive in the meantime wait. */
   async transaction<T>(work: (transaction: ObjectTransaction) => Promise<T> | T): Promise<T> {
-    const { block, database, transactions } = this.parts;
+    const { block, database, reset, transactions } = this.parts;
     const release = transactions.hold();
     const unblock = block();
+    const endLimit = limitBlock("transaction", reset);
     database.run(SAVEPOINT);
     const transaction = new ObjectTransaction(this.parts);
     try {
       const result = await work(transaction);
+      transactions.requirePresent();
       database.run(RELEASE);
       return result;
     } catch (error) {
-      database.run(ROLLBACK_TO);
-      database.run(RELEASE);
+      this.#undo();
       throw error;
     } finally {
+      endLimit();
       transaction.finish();
       release();
       afterMicrotasks(unblock);
@@ -189,12 +194,20 @@ export class ObjectStorage extends Operations {
     try {
       result = work();
     } catch (error) {
-      database.run(ROLLBACK_TO);
-      database.run(RELEASE);
+      this.#undo();
       throw error;
     }
+    transactions.requirePresent();
     database.run(RELEASE);
     return result;
+  }
+
+  /** Rolls back to the savepoint. An object that was aborted in the meantime has been rolled back already. */
+  #undo(): void {
+    const { database, transactions } = this.parts;
+    if (!transactions.isOpen) return;
+    database.run(ROLLBACK_TO);
+    database.run(RELEASE);
   }
 
   /** Removes everything that the object stored, and its alarm. */

@@ -41,50 +41,74 @@ const RESERVED: ReadonlySet<string> = new Set([
   "webSocketError",
 ]);
 
-/** Copies a value for the other side. Throws `DataCloneError` for what cannot be copied. */
-export function transfer(value: unknown, from: Side): unknown {
-  if (value === null || (typeof value !== "object" && typeof value !== "function")) {
-    if (typeof value === "symbol") throw refused(String(value));
-    return value;
-  }
-  return copy(value, from, new Map());
+/** One copy of a value. */
+interface Copying {
+  readonly from: Side;
+  readonly seen: Map<object, unknown>;
+  /** The stubs that the copy contains. */
+  readonly stubs: object[];
 }
 
-function copy(value: unknown, from: Side, seen: Map<object, unknown>): unknown {
-  if (value === null || typeof value === "undefined") return value;
+/** Copies an argument for the other side. Throws `DataCloneError` for what cannot be copied. */
+export function transfer(value: unknown, from: Side): unknown {
+  return copy(value, { from, seen: new Map(), stubs: [] });
+}
+
+/** Copies the result of a call: `transfer`, and a copy that is an object can be disposed, with the stubs that it contains. */
+export function transferResult(value: unknown, from: Side): unknown {
+  const stubs: object[] = [];
+  const result = copy(value, { from, seen: new Map(), stubs });
+  if (typeof result === "object" && result !== null && result !== value && targetOf(result) === undefined)
+    Object.defineProperty(result, Symbol.dispose, {
+      value: () => {
+        for (const stub of stubs) (stub as Disposable)[Symbol.dispose]();
+      },
+      configurable: true,
+      writable: true,
+    });
+  return result;
+}
+
+function copy(value: unknown, copying: Copying): unknown {
   if (typeof value === "symbol") throw refused(String(value));
-  if (typeof value !== "object" && typeof value !== "function") return value;
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) return value;
+  const { seen } = copying;
   const known = seen.get(value);
   if (known !== undefined) return known;
   if (targetOf(value) !== undefined) return value;
-  if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) return stubOf(value, from);
+  if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) {
+    const stub = stubOf(value, copying.from);
+    copying.stubs.push(stub);
+    return stub;
+  }
   if (Array.isArray(value)) {
     const items: unknown[] = [];
     seen.set(value, items);
-    for (const item of value) items.push(copy(item, from, seen));
+    for (const item of value) items.push(copy(item, copying));
     return items;
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) {
     const result: Record<string, unknown> = {};
     seen.set(value, result);
-    for (const [name, property] of Object.entries(value)) result[name] = copy(property, from, seen);
+    for (const [name, property] of Object.entries(value)) result[name] = copy(property, copying);
     return result;
   }
-  return copySpecial(value, from, seen);
+  return copySpecial(value, copying);
 }
 
-function copySpecial(value: object, from: Side, seen: Map<object, unknown>): unknown {
+function copySpecial(value: object, copying: Copying): unknown {
+  const { seen } = copying;
   if (value instanceof Map) {
     const entries = new Map<unknown, unknown>();
     seen.set(value, entries);
-    for (const [key, item] of value) entries.set(copy(key, from, seen), copy(item, from, seen));
+    for (const [key, item] of value) entries.set(copy(key, copying), copy(item, copying));
     return entries;
   }
   if (value instanceof Set) {
     const items = new Set<unknown>();
     seen.set(value, items);
-    for (const item of value) items.add(copy(item, from, seen));
+    for (const item of value) items.add(copy(item, copying));
     return items;
   }
   if (referenceClasses().some((type) => value instanceof type)) return value;
@@ -132,7 +156,7 @@ function stubOf(value: object, from: Side): object {
       const work = () => reach(value, path, args);
       try {
         const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
-        return transfer(result, from);
+        return transferResult(result, from);
       } catch (error) {
         throw toRemoteError(error);
       }

@@ -76,6 +76,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
     hasAlarmHandler: true,
     isFacet: false,
     block: () => runtime.block(),
+    reset: fail,
   });
   return {
     storage,

@@ -18,7 +18,7 @@ export class ImmutableDatabase implements InstanceDatabase {
   constructor(path: string) {
     const url = pathToFileURL(path);
     url.searchParams.set("immutable", "1");
-    this.#connection = SqliteConnection.open(url, { readOnly: true });
+    this.#connection = SqliteConnection.open(url, { readOnly: true, takesQuotedText: true });
   }
 
   all<Row>(query: SqlQuery): Row[] {

@@ -173,6 +173,23 @@ export function testInstanceStore(engine: InstanceStoreEngine): void {
   describe("statements of foreign code", () => {
     const parts = (text: string) => [text];
 
+    it("may have text in double quotes, also in a view that is read elsewhere", async () => {
+      const store = await start();
+      const database = await store.open(NAME, SCHEMA);
+      database.begin();
+      const run = (text: string) => database.guardedStatement(parts(text)).allRaw([]).rows;
+      expect(run('CREATE VIEW v AS SELECT "some text" AS x; SELECT x FROM v WHERE x <> "other"')).toEqual([
+        ["some text"],
+      ]);
+      database.commit();
+      const found = await store.queryReadOnly(database.snapshot(), "SELECT x FROM v", QUERY_LIMITS);
+      expect(found.rows).toEqual([{ x: "some text" }]);
+      await database.close();
+      const stored = await store.openToRead(NAME);
+      expect(stored.get(sql`SELECT x FROM v`)).toEqual({ x: "some text" });
+      await stored.close();
+    });
+
     it("run, report what they do, and cannot use reserved names", async () => {
       const store = await start();
       const database = await store.open(NAME, SCHEMA);

@@ -30,7 +30,10 @@ async function run(request: QueryRequest): Promise<QueryAnswer> {
 }
 
 function answer({ snapshot, text, limits }: QueryRequest): QueryAnswer {
-  const connection = SqliteConnection.open(":memory:", { maxValueBytes: limits.maxBytes });
+  const connection = SqliteConnection.open(":memory:", {
+    maxValueBytes: limits.maxBytes,
+    takesQuotedText: true,
+  });
   try {
     connection.deserialize(withoutWal(snapshot));
     // Otherwise sorting would use temporary files, which are not limited.

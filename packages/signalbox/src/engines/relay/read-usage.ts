@@ -139,18 +139,21 @@ function fromChatCompletions(usage: Fields): Usage {
   const reasoning = count(output, "reasoning_tokens");
   const isReasoningSeparate =
     reasoning > 0 && count(usage, "total_tokens") === tokensIn + tokensOut + reasoning;
+  // Every member by name: beginning with a copy of `NO_USAGE` costs 2 % of a JSON call.
   return {
-    ...NO_USAGE,
     tokensIn,
     tokensOut: isReasoningSeparate ? tokensOut + reasoning : tokensOut,
     tokensInCached: count(input, "cached_tokens") || count(usage, "prompt_cache_hit_tokens"),
     tokensInCacheWrite: count(input, "cache_write_tokens"),
+    tokensInCacheWrite1h: 0,
     tokensOutReasoning: reasoning,
     tokensInAudio: count(input, "audio_tokens"),
     tokensInImage: count(input, "image_tokens"),
     tokensOutAudio: count(output, "audio_tokens"),
     tokensOutImage: count(output, "image_tokens"),
     searches: count(usage, "num_search_queries") || count(usage, "num_sources_used"),
+    tier: "",
+    reportedCost: null,
   };
 }
 
@@ -162,9 +165,7 @@ function fromInputOutput(usage: Fields): Usage {
   const cacheWrite = count(usage, "cache_creation_input_tokens");
   const writes = fieldsOf(usage, "cache_creation") ?? EMPTY;
   const tools = fieldsOf(usage, "server_tool_use") ?? EMPTY;
-  const tier = tierOf(usage);
   return {
-    ...NO_USAGE,
     tokensIn: count(usage, "input_tokens") + cacheRead + cacheWrite,
     tokensOut: count(usage, "output_tokens"),
     tokensInCached: cacheRead || count(input, "cached_tokens"),
@@ -176,7 +177,8 @@ function fromInputOutput(usage: Fields): Usage {
     tokensOutAudio: count(output, "audio_tokens"),
     tokensOutImage: count(output, "image_tokens"),
     searches: count(tools, "web_search_requests"),
-    tier,
+    tier: tierOf(usage),
+    reportedCost: null,
   };
 }
 

@@ -285,8 +285,8 @@ const SAMPLES: readonly Sample[] = [
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-function tap(contentType: string, chunks: readonly Buffer[]): TappedResponse {
-  const usageTap = createUsageTap(contentType);
+function tap(contentType: string, chunks: readonly Buffer[], wantsModel = true): TappedResponse {
+  const usageTap = createUsageTap(contentType, wantsModel);
   for (const chunk of chunks) usageTap.push(chunk);
   return usageTap.end();
 }
@@ -316,6 +316,7 @@ describe("the usage tap", () => {
           const points = [0, ...cuts.sort((a, b) => a - b), bytes.length];
           const chunks = points.slice(1).map((end, i) => bytes.subarray(points[i], end));
           expect(tap(sample.contentType, chunks)).toEqual(expected);
+          expect(tap(sample.contentType, chunks, false).usage).toEqual(usage);
         }),
         { numRuns: 60 },
       );

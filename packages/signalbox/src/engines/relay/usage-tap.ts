@@ -40,11 +40,11 @@ const LINE_TYPES: ReadonlySet<string> = new Set([
 
 const NO_TAP: UsageTap = { push: () => undefined, end: () => ({ usage: null, model: null }) };
 
-/** A tap for one response body. Without `wantsModel` most JSON bodies are not parsed whole. */
+/** A tap for one response body. Without `wantsModel` most JSON bodies are not parsed whole, and of most streams only the event with the usage. */
 export function createUsageTap(contentType: string, wantsModel = true): UsageTap {
   const end = contentType.indexOf(";");
   const type = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
-  if (type === "text/event-stream" || LINE_TYPES.has(type)) return new StreamTap();
+  if (type === "text/event-stream" || LINE_TYPES.has(type)) return new StreamTap(wantsModel);
   return type === "" || type.endsWith("json") ? new JsonTap(wantsModel) : NO_TAP;
 }
 
@@ -109,6 +109,8 @@ const NEWLINE = 0x0a;
 /** The last event of OpenAI Responses repeats the whole response in one line; of a longer line the tail contains the usage. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_TAIL_BYTES = 64 * 1024;
+/** The object that names the model is the one that states the input, if the stream has such an object. */
+const MODEL_MARKER = '"model';
 /** A stream that has not named its model by then does not name it; further lines are not copied to look for it. */
 const MAX_LINES_BEFORE_FIRST = 64;
 
@@ -118,12 +120,17 @@ const MAX_LINES_BEFORE_FIRST = 64;
  * searched once, natively, for the key. Kept are the unfinished line (beyond a bound, its tail) and those two lines.
  */
 class StreamTap implements UsageTap {
+  readonly #wantsModel: boolean;
   #unfinished: Buffer[] = [];
   #unfinishedBytes = 0;
   /** Null until the first line with a model or usage. */
   #first: FoundUsage | null = null;
   #linesBeforeFirst = 0;
   #lastLine: Buffer | null = null;
+
+  constructor(wantsModel: boolean) {
+    this.#wantsModel = wantsModel;
+  }
 
   push(chunk: Buffer): void {
     const rest = this.#unfinishedBytes > 0 || this.#first === null ? this.#readLines(chunk) : chunk;
@@ -172,13 +179,16 @@ class StreamTap implements UsageTap {
   }
 
   #readLine(line: Buffer): void {
+    const isUsage = hasUsage(line);
     if (this.#first === null) {
-      const found = line.includes(OPEN_BRACE) ? parseLine(line) : NOTHING_FOUND;
+      const isParsed = line.includes(OPEN_BRACE) && (this.#wantsModel || isUsage);
+      const found = isParsed ? parseLine(line) : NOTHING_FOUND;
+      const isFirst = !isParsed && !this.#wantsModel && line.includes(MODEL_MARKER, 0, "latin1");
       // A ping, or a comment that contains a brace, is not the first object.
-      if (found.usage !== null || found.model !== null) this.#first = found;
+      if (found.usage !== null || found.model !== null || isFirst) this.#first = found;
       else if (++this.#linesBeforeFirst === MAX_LINES_BEFORE_FIRST) this.#first = NOTHING_FOUND;
     }
-    if (hasUsage(line)) this.#lastLine = line;
+    if (isUsage) this.#lastLine = line;
   }
 
   #keep(part: Buffer): void {

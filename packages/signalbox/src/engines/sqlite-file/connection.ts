@@ -14,6 +14,8 @@ export interface SqliteConnectionOptions {
   readonly readOnly?: boolean;
   /** How long a statement waits for the lock of another connection, blocking its thread. Default 5000. */
   readonly busyTimeoutMs?: number;
+  /** Takes an unknown name in double quotes for text, as SQLite does by default: for statements of programs that rely on it. Default false. */
+  readonly takesQuotedText?: boolean;
   /** Maximum size of a text, a blob or a row. */
   readonly maxValueBytes?: number;
 }
@@ -38,6 +40,7 @@ export class SqliteConnection {
       readOnly: options.readOnly ?? false,
       timeout: options.busyTimeoutMs ?? 5000,
       enableForeignKeyConstraints: true,
+      enableDoubleQuotedStringLiterals: options.takesQuotedText ?? false,
       ...(options.maxValueBytes === undefined ? {} : { limits: { length: options.maxValueBytes } }),
     });
     return new SqliteConnection(database);

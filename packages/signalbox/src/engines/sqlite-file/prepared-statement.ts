@@ -91,8 +91,9 @@ function narrow(row: Row): Row {
  * Compiled statements of one connection, by the parts of their text. Parts that are constants of the code (the frozen array of a template) are found
  * by identity, all others by their text. The oldest statement is evicted.
  *
- * A thousand connections may be open, each with its own cache: the texts of constants are cached once per process, and the map by text is created
- * lazily. (Weak maps per connection would be scanned by every garbage collection, although constants are never collected.)
+ * A thousand connections may be open, each with its own cache. So a statement is kept from its second use on: a program runs many statements only
+ * when it starts, and each would hold some kilobytes. The texts of constants are cached once per process, and the maps are created lazily. (Weak
+ * maps per connection would be scanned by every garbage collection, although constants are never collected.)
  */
 
 /** Texts of constants, for all connections. */
@@ -109,9 +110,12 @@ export function textOf(parts: readonly string[]): string {
   return text;
 }
 
+type Key = readonly string[] | string;
+
 export class StatementCache<T> {
-  readonly #byParts = new Map<readonly string[], T>();
-  #byText: Map<string, T> | null = null;
+  readonly #statements = new Map<Key, T>();
+  /** Statements that were used once. */
+  #seen: Set<Key> | null = null;
   readonly #maxSize: number;
 
   constructor(maxSize: number) {
@@ -119,28 +123,34 @@ export class StatementCache<T> {
   }
 
   get(parts: readonly string[]): T | undefined {
-    const known = this.#byParts.get(parts);
-    if (known !== undefined || this.#byText === null || Object.isFrozen(parts)) return known;
-    return this.#byText.get(textOf(parts));
+    return this.#statements.get(keyOf(parts));
   }
 
+  /** Keeps the statement, unless this is the first use of its text. */
   set(parts: readonly string[], statement: T): void {
-    if (Object.isFrozen(parts)) add(this.#byParts, parts, statement, this.#maxSize);
-    else {
-      this.#byText ??= new Map();
-      add(this.#byText, textOf(parts), statement, this.#maxSize);
+    const key = keyOf(parts);
+    const seen = (this.#seen ??= new Set());
+    if (!seen.delete(key)) {
+      // A program that never repeats itself must not fill the memory with texts.
+      if (seen.size >= this.#maxSize * SEEN_FACTOR) seen.clear();
+      seen.add(key);
+      return;
     }
+    this.#statements.set(key, statement);
+    if (this.#statements.size <= this.#maxSize) return;
+    const oldest = this.#statements.keys().next();
+    if (!oldest.done) this.#statements.delete(oldest.value);
   }
 
   clear(): void {
-    this.#byParts.clear();
-    this.#byText = null;
+    this.#statements.clear();
+    this.#seen = null;
   }
 }
 
-function add<K, T>(cache: Map<K, T>, key: K, statement: T, maxSize: number): void {
-  cache.set(key, statement);
-  if (cache.size <= maxSize) return;
-  const oldest = cache.keys().next();
-  if (!oldest.done) cache.delete(oldest.value);
+/** Texts that are remembered, for each statement that can be kept. */
+const SEEN_FACTOR = 4;
+
+function keyOf(parts: readonly string[]): Key {
+  return Object.isFrozen(parts) ? parts : textOf(parts);
 }

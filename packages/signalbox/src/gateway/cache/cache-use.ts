@@ -1,6 +1,7 @@
 /** Decides whether a call uses the cache, and under which key. */
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "../call/call-start.ts";
+import { readNamedModels } from "../keys/named-models.ts";
 import { isNeutral } from "../plan/forwarded-request.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { cacheKey, type ResponseCache } from "./response-cache.ts";
@@ -33,7 +34,8 @@ export function planCacheUse(
 /**
  * The key contains everything that goes upstream except neutral headers. Calls that differ in a credential, an organisation, a project or
  * a version, in whichever header, query or path a provider expects it, therefore never share a response. A key that the caller names
- * replaces the body and nothing else.
+ * replaces the body except for the models that it names: the token's rules were checked for these models, and a response of another
+ * model must not be returned, neither from the cache nor from a call with the same key that is upstream.
  */
 function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, step: Step): string {
   const { method, origin, target, headers } = step.upstream;
@@ -48,8 +50,16 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     significant(headers),
     step.keyScope,
     `${step.door?.clientDialect ?? ""}${step.door?.isEnveloped === true ? " in an envelope" : ""}`,
-    ...(options.cacheKey === undefined ? ["body", bodyOf(step)] : ["custom", options.cacheKey]),
+    ...(options.cacheKey === undefined
+      ? ["body", bodyOf(step)]
+      : ["custom", options.cacheKey, modelsOf(step)]),
   ]);
+}
+
+/** Requests whose models cannot be determined share no key with those that name theirs. */
+function modelsOf(step: Step): string {
+  const { names, isCertain } = readNamedModels(step);
+  return JSON.stringify([isCertain, step.model, [...new Set(names)].sort()]);
 }
 
 /** Of a translated call the client's body: it decides the request and the form of the response. */

@@ -122,6 +122,15 @@ export function settleCall(parts: CallParts, start: CallStart, call: AnsweredCal
   return figures;
 }
 
+/** Whether the model that the response names is needed: for the row, or for the price. */
+export function wantsModel({ prices }: CallParts, { account, gateway }: CallStart, step: Step): boolean {
+  return (
+    step.model === "" ||
+    account?.wantsModel(step) === true ||
+    prices.needsOtherName(step.provider.slug, step.model, prices.ofAccount(gateway.accountId))
+  );
+}
+
 function figuresOf(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
   const { step, head } = call;
   const named = call.tapped?.model ?? null;

@@ -20,7 +20,7 @@ import type { Step } from "../plan/plan-step.ts";
 import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
-import { figureHeaders, toClientHeaders } from "./response-headers.ts";
+import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
 
 export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail" | "account">;
 
@@ -237,15 +237,13 @@ export class CallRunner {
       errorOrigin: null,
       door: step.door,
     });
-    headers.push(
-      ...figureHeaders({
-        provider: step.provider.slug,
-        model: step.model,
-        overheadMs: firstByteMs,
-        figures,
-        remaining: start.account?.remaining(step) ?? null,
-      }),
-    );
+    addFigureHeaders(headers, {
+      provider: step.provider.slug,
+      model: step.model,
+      overheadMs: firstByteMs,
+      figures,
+      remaining: start.account?.remaining(step) ?? null,
+    });
     response.writeHead(head.status, headers);
     response.end(body);
   }

@@ -41,7 +41,7 @@ import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import { sendCallError } from "./call-error.ts";
-import { recordCall, settleCall } from "./call-record.ts";
+import { recordCall, settleCall, wantsModel } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 import { ClientResponse } from "./response-headers.ts";
 
@@ -73,7 +73,6 @@ export class Call implements AttemptOwner, Placed {
   #firstByteMs: number | null = null;
   #responseBytes = 0;
   #lastChunk: Buffer | null = null;
-  #waitsForDrain = false;
   #overheadMs = 0;
   #figures: CallFigures | null = null;
   #answer: ClientResponse | null = null;
@@ -312,8 +311,9 @@ export class Call implements AttemptOwner, Placed {
       if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     if (step.requestType !== "models") {
-      const wantsModel = step.model === "" || this.#start.account?.wantsModel(step) === true;
-      this.#tap = attempt.converted?.tap ?? createUsageTap(head.contentType, wantsModel);
+      this.#tap =
+        attempt.converted?.tap ??
+        createUsageTap(head.contentType, wantsModel(this.#parts, this.#start, step));
     }
     this.#filter = step.filter?.(head) ?? null;
     this.#head = head;
@@ -354,17 +354,8 @@ export class Call implements AttemptOwner, Placed {
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#head?.status ?? 0, true);
-      if (this.#figures !== null) client.addTrailers(this.#figures);
-      if (chunk.length > 0) this.response.end(chunk);
-      else this.response.end();
-    } else if (chunk.length > 0 && !this.response.write(chunk) && !this.#waitsForDrain) {
-      this.#waitsForDrain = true;
-      this.#current?.pause();
-      this.response.once("drain", () => {
-        this.#waitsForDrain = false;
-        this.#current?.resume();
-      });
-    }
+      client.end(chunk, this.#figures);
+    } else if (chunk.length > 0) client.write(chunk, this.#current);
   }
 
   onHeadAlone(): void {

@@ -121,9 +121,11 @@ const TRAILER_NAMES =
 /** Callers choose the name of the model; one that is no header value is left out. */
 const HEADER_TEXT = /^[\x21-\x7e]{1,256}$/;
 
-/** Who answered, what it used and cost, and what is left: name, value, name, value, … */
-export function figureHeaders({ provider, model, overheadMs, figures, remaining }: FigureMarks): string[] {
-  const headers: string[] = [];
+/** Adds to `headers` who answered, what it used and cost, and what is left: name, value, name, value, … */
+export function addFigureHeaders(
+  headers: string[],
+  { provider, model, overheadMs, figures, remaining }: FigureMarks,
+): void {
   if (provider !== null) headers.push("gw-aig-provider", provider);
   if (model !== null && HEADER_TEXT.test(model)) headers.push("gw-aig-model", model);
   if (overheadMs !== null) headers.push("gw-aig-overhead-ms", String(Math.round(overheadMs * 100) / 100));
@@ -137,16 +139,27 @@ export function figureHeaders({ provider, model, overheadMs, figures, remaining 
   if (remaining !== null) {
     headers.push("gw-aig-budget-remaining", toDollars(remaining.amount));
     if (remaining.resetAt !== null) {
-      headers.push("gw-aig-budget-reset", new Date(remaining.resetAt).toISOString());
+      headers.push("gw-aig-budget-reset", toIsoTime(remaining.resetAt));
     }
   }
-  return headers;
 }
 
-/** Without an exponent, which not every client parses. */
+/** To the billionth, without an exponent, which not every client parses. */
 function toDollars(amount: number): string {
-  const text = amount.toFixed(9);
-  return text.endsWith("0") ? text.replace(/\.?0+$/, "") : text;
+  const text = String(Math.round(amount * 1e9) / 1e9);
+  return text.includes("e") ? amount.toFixed(9).replace(/\.?0+$/, "") : text;
+}
+
+let lastTime = Number.NaN;
+let lastIsoTime = "";
+
+/** Budgets end at the same time for many calls. */
+function toIsoTime(time: number): string {
+  if (time !== lastTime) {
+    lastIsoTime = new Date(time).toISOString();
+    lastTime = time;
+  }
+  return lastIsoTime;
 }
 
 function judge(raw: string): Verdict {
@@ -204,6 +217,8 @@ export class ClientResponse {
   /** What is held of the body; null when the head has been written. */
   #held: Buffer[] | null = null;
   #heldBytes = 0;
+  #hasTrailers = false;
+  #waitsForDrain = false;
 
   /** `place` is the index of the step that answers. */
   constructor(start: CallStart, head: ResponseHead, step: Step, place: number, overheadMs: number) {
@@ -242,18 +257,35 @@ export class ClientResponse {
     return error;
   }
 
-  /** Adds the cost to a response whose head did not state it; before the end of the response. */
-  addTrailers(figures: CallFigures): void {
+  /** While the client's socket is full, `source` is paused. */
+  write(chunk: Buffer, source: { pause(): void; resume(): void } | null): void {
+    const { response } = this.#start;
+    if (response.write(chunk) || this.#waitsForDrain) return;
+    this.#waitsForDrain = true;
+    source?.pause();
+    response.once("drain", () => {
+      this.#waitsForDrain = false;
+      source?.resume();
+    });
+  }
+
+  /** Ends the response, possibly with an empty chunk. `figures` become trailers, if the head announced any. */
+  end(chunk: Buffer, figures: CallFigures | null): void {
+    const { response } = this.#start;
+    if (this.#hasTrailers && figures !== null) this.#addTrailers(figures);
+    if (chunk.length > 0) response.end(chunk);
+    else response.end();
+  }
+
+  #addTrailers(figures: CallFigures): void {
     const { response, account } = this.#start;
-    if (!this.#hasTrailers) return;
     const remaining = account?.remaining(this.#step) ?? null;
-    const headers = figureHeaders({ provider: null, model: null, overheadMs: null, figures, remaining });
+    const headers: string[] = [];
+    addFigureHeaders(headers, { provider: null, model: null, overheadMs: null, figures, remaining });
     const trailers: [string, string][] = [];
     for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
     response.addTrailers(trailers);
   }
-
-  #hasTrailers = false;
 
   #writeHead(figures: CallFigures | null): SignalboxError | null {
     const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;
@@ -267,15 +299,13 @@ export class ClientResponse {
       door: step.door,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
-    headers.push(
-      ...figureHeaders({
-        provider: step.provider.slug,
-        model: figures?.model ?? step.model,
-        overheadMs: this.#overheadMs,
-        figures,
-        remaining: account?.remaining(step) ?? null,
-      }),
-    );
+    addFigureHeaders(headers, {
+      provider: step.provider.slug,
+      model: figures?.model ?? step.model,
+      overheadMs: this.#overheadMs,
+      figures,
+      remaining: account?.remaining(step) ?? null,
+    });
     this.#hasTrailers = figures === null && acceptsTrailers(request, head);
     if (this.#hasTrailers) headers.push("trailer", TRAILER_NAMES);
     try {

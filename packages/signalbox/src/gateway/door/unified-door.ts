@@ -21,7 +21,11 @@ import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "../models/model-list.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import { type DoorRequest, parseFields } from "../plan/door-request.ts";
-import { readForwardedHeaders, refuseOwnTokenInTarget } from "../plan/forwarded-request.ts";
+import {
+  type ForwardedHeaders,
+  readForwardedHeaders,
+  refuseOwnTokenInTarget,
+} from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, type Step, type StepParts } from "../plan/plan-step.ts";
 import { planRunStep } from "../plan/plan-run-step.ts";
@@ -120,11 +124,17 @@ export class UnifiedDoor {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, HEAD" } });
     }
     const isAnthropic = request.headers["anthropic-version"] !== undefined;
+    const { credential, options } = this.#readHeaders(request, caller);
     const answer = this.#parts.modelList.answer(gateway, {
       model: path.model,
       isAnthropic,
       query: new URLSearchParams(context.query),
-      policy: caller.token?.policy ?? null,
+      caller: {
+        policy: caller.token?.policy ?? null,
+        isAuthenticated: caller.isAuthenticated,
+        hasOwnKey: credential.length > 0,
+        keyAlias: options.keyAlias,
+      },
     });
     sendJson(response, answer);
   }
@@ -147,14 +157,8 @@ export class UnifiedDoor {
     body: RequestBody,
     isStream: boolean,
   ): DoorRequest {
-    const { clock, authenticator, bodyLimits } = this.#parts;
-    const forwarded = readForwardedHeaders(
-      request.rawHeaders,
-      request.headers.connection,
-      KEY_HEADERS,
-      authenticator,
-      caller.text,
-    );
+    const { clock, bodyLimits } = this.#parts;
+    const forwarded = this.#readHeaders(request, caller);
     const [header, value = ""] = forwarded.credential;
     let fields: Record<string, unknown> | undefined;
     return {
@@ -179,6 +183,10 @@ export class UnifiedDoor {
         return (fields = parseFields(body.bytes));
       },
     };
+  }
+
+  #readHeaders({ rawHeaders, headers }: HttpRequest, { text }: Caller): ForwardedHeaders {
+    return readForwardedHeaders(rawHeaders, headers.connection, KEY_HEADERS, this.#parts.authenticator, text);
   }
 
   /** Runs the call with the model that the name means, or with the models of a route. */

@@ -1,6 +1,6 @@
 /**
  * Stores a setting of the gateway that belongs to an account: its own prices, its limits. The database is the source of truth and is
- * written first; calls read `values`, the copy in memory.
+ * written first; calls read `values`, the copy in memory. A change reads the present value in its own transaction, so that none undoes another one.
  */
 import type { Clock } from "../../core/clock.ts";
 import { sql, sqlList } from "../../core/sql.ts";
@@ -50,24 +50,26 @@ export class AccountSettings<Value> implements SettingsStore {
     return this.values.get(accountId);
   }
 
-  async set(accountId: string, value: Value): Promise<void> {
+  /** Changes the present value, which is undefined if there is none; undefined removes it. `toValue` may refuse by throwing. */
+  change<Next extends Value | undefined>(
+    accountId: string,
+    toValue: (present: Value | undefined) => Next,
+  ): Promise<Next> {
     const { settings, clock } = this.#parts;
-    await settings.write(this.#name, async (tx, changed) => {
+    return settings.write(this.#name, async (tx, changed) => {
+      const row = await tx.get<{ readonly value: string }>(
+        sql`SELECT value FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`,
+      );
+      const next = toValue(row === undefined ? undefined : this.#parse(JSON.parse(row.value)));
       await tx.run(
-        sql`INSERT INTO gateway_account_setting (account_id, name, value, modified_at)
-            VALUES (${accountId}, ${this.#name}, ${JSON.stringify(value)}, ${clock.now()})
-            ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value, modified_at = excluded.modified_at`,
+        next === undefined
+          ? sql`DELETE FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`
+          : sql`INSERT INTO gateway_account_setting (account_id, name, value, modified_at)
+                VALUES (${accountId}, ${this.#name}, ${JSON.stringify(next)}, ${clock.now()})
+                ON CONFLICT (account_id, name) DO UPDATE SET value = excluded.value, modified_at = excluded.modified_at`,
       );
       changed(accountId);
-    });
-  }
-
-  async delete(accountId: string): Promise<void> {
-    await this.#parts.settings.write(this.#name, async (tx, changed) => {
-      await tx.run(
-        sql`DELETE FROM gateway_account_setting WHERE account_id = ${accountId} AND name = ${this.#name}`,
-      );
-      changed(accountId);
+      return next;
     });
   }
 }

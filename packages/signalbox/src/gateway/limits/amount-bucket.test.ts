@@ -66,3 +66,25 @@ it.each(["fixed", "sliding"] as const)(
     expect(bucket.used(now + 62_000)).toBe(0);
   },
 );
+
+it("gives the same sum however often it was asked before", () => {
+  const step = fc.tuple(fc.integer({ min: -500, max: 700 }), fc.nat({ max: 100 }), fc.boolean());
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 60 }),
+      fc.constantFrom("fixed", "sliding"),
+      (steps, technique) => {
+        const window = createWindow(1, technique);
+        const asked = new AmountBucket(window);
+        let now = 50_000;
+        for (const [ms, amount, isAdded] of steps) {
+          now += ms;
+          const fresh = new AmountBucket(window);
+          for (const [slot, used] of asked.slots) fresh.add(slot, used);
+          expect(asked.used(now)).toBe(fresh.used(now));
+          if (isAdded) asked.add(window.slotOf(now), amount);
+        }
+      },
+    ),
+  );
+});

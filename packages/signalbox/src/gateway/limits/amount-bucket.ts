@@ -14,14 +14,27 @@ export interface ReservedAmount {
 }
 
 export class AmountBucket {
-  window: Window;
+  #window: Window;
   readonly #slots = new Map<number, number>();
+  /** What counts in the slot `#sumSlot` until the time `#sumUntil`, when an earlier slot ends. A call asks several times. */
+  #sum = 0;
+  #sumSlot = Number.NaN;
+  #sumUntil = 0;
   #reserved = 0;
   /** Running calls, including those that reserved nothing. */
   #holders = 0;
 
   constructor(window: Window) {
-    this.window = window;
+    this.#window = window;
+  }
+
+  get window(): Window {
+    return this.#window;
+  }
+
+  set window(window: Window) {
+    this.#window = window;
+    this.#sumSlot = Number.NaN;
   }
 
   get reserved(): number {
@@ -35,17 +48,25 @@ export class AmountBucket {
 
   used(now: number): number {
     const current = this.window.slotOf(now);
+    if (current === this.#sumSlot && now < this.#sumUntil) return this.#sum;
     let sum = 0;
     let ahead = 0;
+    let until = Number.POSITIVE_INFINITY;
     for (const [slot, amount] of this.#slots) {
-      if (slot <= current && now < this.window.endOf(slot)) sum += amount;
-      else {
+      const end = this.window.endOf(slot);
+      if (slot <= current && now < end) {
+        sum += amount;
+        until = Math.min(until, end);
+      } else {
         this.#slots.delete(slot);
         if (slot > current) ahead += amount;
       }
     }
     if (ahead > 0) this.#slots.set(current, (this.#slots.get(current) ?? 0) + ahead);
-    return sum + ahead;
+    this.#sum = sum + ahead;
+    this.#sumSlot = current;
+    this.#sumUntil = until;
+    return this.#sum;
   }
 
   reserve(amount: number): void {
@@ -60,12 +81,15 @@ export class AmountBucket {
 
   add(slot: number, amount: number): void {
     this.#slots.set(slot, (this.#slots.get(slot) ?? 0) + amount);
+    if (slot === this.#sumSlot) this.#sum += amount;
+    else this.#sumSlot = Number.NaN;
   }
 
   /** Replaces the amounts, which were counted elsewhere. */
   setSlots(slots: Iterable<readonly [slot: number, amount: number]>): void {
     this.#slots.clear();
     for (const [slot, amount] of slots) this.#slots.set(slot, amount);
+    this.#sumSlot = Number.NaN;
   }
 
   get slots(): Iterable<readonly [slot: number, amount: number]> {

@@ -131,7 +131,8 @@ export class CallAccount {
     if (figures.state === "none" && !figures.isCustomCost) return this.#chargeOf(step, 0, 0);
     const price = this.#priceOf(step);
     // A call of which nothing is known counts with what it could use.
-    if (figures.state === "unknown") return this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage));
+    if (figures.state === "unknown" || (price.isDeferred && figures.state !== "reported"))
+      return this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage));
     const { usage } = figures;
     const cost = costOfStep(this.#parts.pricing, step, price.models, figures.named, usage) ?? price.cost ?? 0;
     return this.#chargeOf(step, cost, tokensOf(usage));

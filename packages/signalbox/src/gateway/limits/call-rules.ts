@@ -181,17 +181,19 @@ export class CallRules {
   /** What is left of the tightest budget that applies; null when none does. */
   remaining(step: Pick<StepDemand, "provider" | "model">): Remaining | null {
     const now = this.#parts.clock.now();
-    let least: Remaining | null = null;
+    let least = Number.POSITIVE_INFINITY;
+    let tightest: NamedBucket | null = null;
     for (const { rule, buckets } of this.#rules) {
       if (rule.kind !== "cost" || rule.isSoft) continue;
       const partition = this.#partitionOf(rule, step);
       if (partition === undefined) continue;
       const bucket = buckets.find(partition, now);
       const left = rule.limit - bucket.used(now) - bucket.reserved + this.#unexpectedIn(bucket);
-      const amount = Math.max(0, left) / MICRO;
-      if (least === null || amount < least.amount) least = { amount, resetAt: bucket.resetAt(now) };
+      if (tightest !== null && left >= least) continue;
+      least = left;
+      tightest = bucket;
     }
-    return least;
+    return tightest === null ? null : { amount: Math.max(0, least) / MICRO, resetAt: tightest.resetAt(now) };
   }
 
   /** What this call has reserved beyond the amount that it is expected to use. */

@@ -141,6 +141,6 @@ function openBooks({
 export const creditBody = z.strictObject({
   /** The rule; not needed when there is only one without a window. */
   rule: z.string().optional(),
-  /** US dollars to add. */
-  amount: z.number().positive().max(1_000_000_000),
+  /** US dollars to add. Amounts are counted in millionths. */
+  amount: z.number().min(0.000_001).max(1_000_000_000),
 });

@@ -8,6 +8,13 @@ const NOW = Date.parse("2026-11-01T12:00:00Z");
 const clock = { now: () => NOW };
 
 describe("the price table", () => {
+  it("has a price of 0 for echo, which the account can replace", () => {
+    const prices = new PriceTable({}, clock);
+    const usage = { ...NO_USAGE, tokensIn: 1_000_000, tokensOut: 1_000_000 };
+    expect(prices.costOf("echo", "any", usage)).toBe(0);
+    expect(prices.costOf("echo", "any", usage, { echo: { "*": { in: 1, out: 2 } } })).toBe(3);
+  });
+
   it("computes the same prices as the package", () => {
     const prices = new PriceTable({}, clock);
     const models = fc.constantFrom(
@@ -87,6 +94,19 @@ describe("the price table", () => {
     expect(prices.costOf("openai", "gpt-5", usage)).toBeCloseTo(2 + 0.5 + 2 + 4, 9);
     expect(prices.costOf("custom-mine", "whatever", usage)).toBeCloseTo(30 + 40, 9);
     expect(prices.costOf("openai", "constructor", usage)).toBeNull();
+  });
+
+  it("knows which models may have a price under another name", () => {
+    const prices = new PriceTable({ "custom-mine": { known: { in: 1, out: 2 } } }, clock);
+    const own = { "custom-other": { "*": { in: 1, out: 2 } } };
+    // Loads the package.
+    expect(prices.costOf("openai", "gpt-4o", NO_USAGE)).toBe(0);
+    expect(prices.needsOtherName("azure-openai", "my-deployment")).toBe(true);
+    expect(prices.needsOtherName("azure-openai", "gpt-4o")).toBe(false);
+    expect(prices.needsOtherName("custom-mine", "known")).toBe(false);
+    expect(prices.needsOtherName("custom-mine", "alias")).toBe(true);
+    expect(prices.needsOtherName("custom-other", "any", own)).toBe(false);
+    expect(prices.needsOtherName("custom-unpriced", "any", own)).toBe(false);
   });
 
   it("follows prices that depend on the time of day", () => {

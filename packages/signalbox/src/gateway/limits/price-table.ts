@@ -1,6 +1,7 @@
 /**
  * Computes the cost of a call in US dollars, by the first that applies: the prices of the account, the prices of the configuration, the
- * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time).
+ * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time). The built-in
+ * provider `echo` costs nothing.
  *
  * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
  * 50 ms and happens with the first call that has usage.
@@ -69,6 +70,7 @@ const MAX_CACHED_MODELS = 2000;
 /** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */
 const CONDITIONAL_PRICE_TTL_MS = 60_000;
 const PER_MILLION = 1e-6;
+const NO_OVERRIDES: PriceOverrides = {};
 
 interface PricesPackage {
   readonly calcPrice: typeof calcPrice;
@@ -86,6 +88,9 @@ interface KnownPrices {
   readonly contextWindow: number | null;
 }
 
+/** The process answers by itself, so that a budget can be tried without a provider. */
+const ECHO: KnownPrices = { rates: { input_mtok: 0, output_mtok: 0 }, contextWindow: null };
+
 interface Prices {
   /** Null when the package does not know the model. */
   readonly found: KnownPrices | null;
@@ -96,14 +101,15 @@ interface Prices {
 export class PriceTable {
   /** By account; kept up to date by the management of prices. */
   readonly accountPrices = new Map<string, PriceOverrides>();
-  readonly #overrides: PriceOverrides;
+  /** Null when the configuration has none. */
+  readonly #overrides: PriceOverrides | null;
   readonly #clock: Clock;
   readonly #cached = new LRUCache<string, Prices>({ max: MAX_CACHED_MODELS });
 
   #last: (Prices & { readonly packageId: string; readonly model: string }) | null = null;
 
   constructor(overrides: PriceOverrides = {}, clock: Clock = systemClock) {
-    this.#overrides = overrides;
+    this.#overrides = Object.keys(overrides).length === 0 ? null : overrides;
     this.#clock = clock;
   }
 
@@ -117,6 +123,22 @@ export class PriceTable {
     return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
   }
 
+  /** True when the model has no price, and the name that a response gives it may have one: the name of an Azure deployment has none. */
+  needsOtherName(provider: string, model: string, own?: PriceOverrides): boolean {
+    if (this.overrideOf(provider, model, own) !== undefined) return false;
+    if (!this.#hasPrices(provider, own)) return false;
+    // Asked while the client waits for the head of the response, which must not wait until the package is loaded.
+    return pricesPackage === undefined || this.#find(provider, model) === null;
+  }
+
+  #hasPrices(provider: string, own: PriceOverrides | undefined): boolean {
+    return (
+      packageIdOf(provider) !== undefined ||
+      ownValue(this.#overrides ?? NO_OVERRIDES, provider) !== undefined ||
+      ownValue(own ?? NO_OVERRIDES, provider) !== undefined
+    );
+  }
+
   /** The prices of an account; undefined when it has none. */
   ofAccount(accountId: string): PriceOverrides | undefined {
     return this.accountPrices.size === 0 ? undefined : this.accountPrices.get(accountId);
@@ -125,7 +147,7 @@ export class PriceTable {
   overrideOf(provider: string, model: string, own?: PriceOverrides): PriceOverride | undefined {
     return (
       (own === undefined ? undefined : findOverride(own, provider, model)) ??
-      findOverride(this.#overrides, provider, model)
+      (this.#overrides === null ? undefined : findOverride(this.#overrides, provider, model))
     );
   }
 
@@ -140,6 +162,7 @@ export class PriceTable {
   }
 
   #find(provider: string, model: string): KnownPrices | null {
+    if (provider === "echo") return ECHO;
     const packageId = ownValue(PACKAGE_IDS, provider);
     return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
   }

@@ -1,13 +1,15 @@
 /** Management of prices, of an account's limits, of prepaid credit, and of what is left of budgets. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { budgetId, type Tokens, type TokenBudget } from "../../accounts/index.ts";
+import { budgetId, MAX_BUDGET, type Tokens, type TokenBudget } from "../../accounts/index.ts";
 import { priceTable } from "../../config/index.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { entityTag, requireMatch } from "../../core/entity-tag.ts";
+import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import { gatewayMissing, type Gateways } from "../settings/gateways.ts";
 import { type SpendRule, spendRules } from "../settings/gateway-settings.ts";
 import { budgetState } from "./budget-state.ts";
 import { creditBody, type GatewayLimits } from "./create-limits.ts";
+import { MICRO } from "./limit-rule.ts";
 import { accountOwner, gatewayOwner, tokenOwner } from "./limits.ts";
 
 export interface LimitRoutesParts {
@@ -71,7 +73,7 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       handler: ({ params, query: { provider, model } }) => {
         const accountId = params.account_id;
         const own = { prices: accountPrices.of(accountId) ?? {} };
-        if (provider === undefined && model === undefined) return { result: own };
+        if (provider === undefined && model === undefined) return tagged(own);
         if (provider === undefined || model === undefined)
           throw invalid("provider and model belong together");
         return { result: { ...own, found: find(accountId, provider, model) } };
@@ -82,12 +84,17 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       path: PRICES,
       access: "gateway.edit",
       summary:
-        "Replaces the account's own prices, in US dollars per million tokens, by provider and model (`*`: all other models).",
+        "Replaces the account's own prices, in US dollars per million tokens, by provider and model (`*`: all other models). `If-Match` takes the `etag` of a read.",
       body: pricesBody,
+      // A public list has thousands of models.
+      maxBodyBytes: 4 * 1024 * 1024,
       result: pricesResult,
-      handler: async ({ params, body }) => {
-        await accountPrices.set(params.account_id, body.prices);
-        return { result: { prices: body.prices } };
+      handler: async ({ params, body, headers }) => {
+        await accountPrices.change(params.account_id, (present) => {
+          requireMatch(headers, { prices: present ?? {} });
+          return body.prices;
+        });
+        return tagged({ prices: body.prices });
       },
     }),
     defineRoute({
@@ -96,9 +103,12 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       access: "gateway.edit",
       summary: "Removes the account's own prices.",
       result: pricesResult,
-      handler: async ({ params }) => {
-        await accountPrices.delete(params.account_id);
-        return { result: { prices: {} } };
+      handler: async ({ params, headers }) => {
+        await accountPrices.change(params.account_id, (present) => {
+          requireMatch(headers, { prices: present ?? {} });
+          return undefined;
+        });
+        return tagged({ prices: {} });
       },
     }),
   ];
@@ -114,18 +124,22 @@ function accountLimitRoutes({ gatewayLimits: { accountRules } }: LimitRoutesPart
       access: "gateway.read",
       summary: "The limits of the account, over all of its gateways.",
       result: limitsBody,
-      handler: ({ params }) => ({ result: { rules: accountRules.of(params.account_id) ?? [] } }),
+      handler: ({ params }) => tagged({ rules: accountRules.of(params.account_id) ?? [] }),
     }),
     defineRoute({
       method: "PUT",
       path: LIMITS,
       access: "gateway.edit",
-      summary: "Replaces the limits of the account; rules have the form of a gateway's `spend_limits.rules`.",
+      summary:
+        "Replaces the limits of the account; rules have the form of a gateway's `spend_limits.rules`. `If-Match` takes the `etag` of a read.",
       body: limitsBody,
       result: limitsBody,
-      handler: async ({ params, body }) => {
-        await accountRules.set(params.account_id, body.rules);
-        return { result: body };
+      handler: async ({ params, body, headers }) => {
+        await accountRules.change(params.account_id, (present) => {
+          requireMatch(headers, { rules: present ?? [] });
+          return body.rules;
+        });
+        return tagged(body);
       },
     }),
     defineRoute({
@@ -134,9 +148,12 @@ function accountLimitRoutes({ gatewayLimits: { accountRules } }: LimitRoutesPart
       access: "gateway.edit",
       summary: "Removes the limits of the account.",
       result: limitsBody,
-      handler: async ({ params }) => {
-        await accountRules.delete(params.account_id);
-        return { result: { rules: [] } };
+      handler: async ({ params, headers }) => {
+        await accountRules.change(params.account_id, (present) => {
+          requireMatch(headers, { rules: present ?? [] });
+          return undefined;
+        });
+        return tagged({ rules: [] });
       },
     }),
   ];
@@ -209,8 +226,10 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
       body: creditBody,
       result,
       handler: async ({ params: { account_id: accountId }, body }) => {
-        const { rules, rule } = withCredit(accountRules.of(accountId) ?? [], body.rule, body.amount);
-        await accountRules.set(accountId, rules);
+        const rules = await accountRules.change(accountId, (present) =>
+          withCredit(present ?? [], body.rule, body.amount),
+        );
+        const rule = findCredit(rules, body.rule);
         return { result: { rule: rule.id, limit: rule.limit } };
       },
     }),
@@ -227,8 +246,7 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
           params.gateway_id,
           ({ spend_limits: limits }) => {
             if (limits === null) throw noCredit();
-            const { rules } = withCredit(limits.rules, body.rule, body.amount);
-            return { spend_limits: { ...limits, rules: [...rules] } };
+            return { spend_limits: { ...limits, rules: withCredit(limits.rules, body.rule, body.amount) } };
           },
         );
         const rule = findCredit(changed.settings.spend_limits?.rules ?? [], body.rule);
@@ -246,16 +264,20 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
         const changed = await tokens.update(principal, accountId, id, ({ policy }) => {
           if (policy === null || !policy.budgets.some(isPrepaid)) throw noCredit();
           const budgets = policy.budgets.map((budget) =>
-            isPrepaid(budget) ? { ...budget, limit: budget.limit + body.amount } : budget,
+            isPrepaid(budget) ? { ...budget, limit: raised(budget.limit, body.amount, MAX_BUDGET) } : budget,
           );
           return { policy: { ...policy, budgets } };
         });
-        const raised = changed.policy?.budgets.find(isPrepaid);
-        if (raised === undefined) throw noCredit();
-        return { result: { rule: `budget-${budgetId(raised)}`, limit: raised.limit } };
+        const budget = changed.policy?.budgets.find(isPrepaid);
+        if (budget === undefined) throw noCredit();
+        return { result: { rule: `budget-${budgetId(budget)}`, limit: budget.limit } };
       },
     }),
   ];
+}
+
+function tagged(result: object): Reply {
+  return { result, headers: { etag: entityTag(result) } };
 }
 
 function isPrepaid({ window }: TokenBudget): boolean {
@@ -269,14 +291,19 @@ function findCredit(rules: readonly SpendRule[], id: string | undefined): SpendR
   return rule;
 }
 
-function withCredit(
-  rules: readonly SpendRule[],
-  id: string | undefined,
-  amount: number,
-): { readonly rules: readonly SpendRule[]; readonly rule: SpendRule } {
+function withCredit(rules: readonly SpendRule[], id: string | undefined, amount: number): SpendRule[] {
   const before = findCredit(rules, id);
-  const rule = { ...before, limit: before.limit + amount };
-  return { rules: rules.map((one) => (one === before ? rule : one)), rule };
+  const limit = raised(before.limit, amount, MAX_CREDIT);
+  return rules.map((one) => (one === before ? { ...before, limit } : one));
+}
+
+/** Amounts are counted in millionths of a dollar; a sum that is not exact would not be what was paid. */
+const MAX_CREDIT = Math.floor(Number.MAX_SAFE_INTEGER / MICRO);
+
+function raised(limit: number, amount: number, max: number): number {
+  const sum = Math.round((limit + amount) * MICRO) / MICRO;
+  if (sum > max) throw invalid(`amount: the limit would be more than ${max} US dollars`);
+  return sum;
 }
 
 function noCredit(): SignalboxError {

@@ -10,6 +10,7 @@ import { readNamedModels } from "../keys/named-models.ts";
 import type { CustomCost } from "../plan/call-options.ts";
 import { inspectBody, type Step } from "../plan/plan-step.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
+import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
 
@@ -30,15 +31,19 @@ export interface StepPrice {
   /** Dollars that the step costs if its model writes as much as it can; as `cost` for a request that limits its output. */
   readonly most: number;
   readonly isBounded: boolean;
+  /** The answer does not contain the work: without usage in it, the step counts with `cost`. */
+  readonly isDeferred: boolean;
   /** Every model that the request may mean, without repetition. */
   readonly models: readonly string[];
 }
 
 /** These methods start no model in any known API. */
 const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
-/** Paths that cost nothing: uploads, counting tokens, cancelling. */
-const FREE_PATH =
-  /(?:^|\/)(?:files|uploads)(?:\/|$)|(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
+/** Paths that cost nothing: counting tokens, cancelling. */
+const FREE_PATH = /(?:^|\/)messages\/count_tokens$|:countTokens$|\/(?:cancel|input_tokens)$/i;
+/** Uploads. Behind some segments is the name of a model, which may be `files`. */
+const UPLOAD = /(?:^|\/)(?:files|uploads)(?:\/|$)/i;
+const NAMES_MODEL = /(?:^|\/)(?:models|run|predictions)(?:\/|$)/i;
 /** Their answers have no tokens. */
 const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"]);
 const MAX_OUTPUT_TOKENS = 131_072;
@@ -46,11 +51,20 @@ const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
 export function isFree({ upstream, requestType, path }: Step): boolean {
   return (
-    READING.has(upstream.method) || requestType === "models" || (requestType === "" && FREE_PATH.test(path))
+    READING.has(upstream.method) ||
+    requestType === "models" ||
+    (requestType === "" && (FREE_PATH.test(path) || (UPLOAD.test(path) && !NAMES_MODEL.test(path))))
   );
 }
 
-const FREE: StepPrice = { usage: NO_USAGE, cost: 0, most: 0, isBounded: true, models: [] };
+const FREE: StepPrice = {
+  usage: NO_USAGE,
+  cost: 0,
+  most: 0,
+  isBounded: true,
+  isDeferred: false,
+  models: [],
+};
 
 export function priceStep(parts: PricingParts, step: Step): StepPrice {
   if (isFree(step)) return FREE;
@@ -61,10 +75,26 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const isBounded = isOutputBounded(readable) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
     custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
+  if (isJob(step)) {
+    const cost = custom !== undefined || parts.unknownPrice === "allow" ? (costFor(usage) ?? 0) : null;
+    return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred: true, models };
+  }
   const cost = costFor(usage);
-  if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, models };
+  const isDeferred = isBackground(readable);
+  if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, isDeferred, models };
   const tokensOut = largestOutput(parts, readable, models) * readable.choices;
-  return { usage, cost, most: costFor({ ...usage, tokensOut }) ?? 0, isBounded, models };
+  const most = costFor({ ...usage, tokensOut });
+  if (isDeferred) {
+    return {
+      usage: { ...usage, tokensOut },
+      cost: most,
+      most: most ?? 0,
+      isBounded: true,
+      isDeferred,
+      models,
+    };
+  }
+  return { usage, cost, most: most ?? 0, isBounded, isDeferred, models };
 }
 
 /** No model is known to write more in one answer, nor more than its context window. */
@@ -167,8 +197,11 @@ function isMultipart({ upstream }: Step): boolean {
 }
 
 function headerOf(headers: readonly string[], wanted: string): string | undefined {
-  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
-  return at === -1 ? undefined : headers[at + 1];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    if (name.length === wanted.length && name.toLowerCase() === wanted) return headers[i + 1];
+  }
+  return undefined;
 }
 
 /** The step with its body as the provider reads it: a compressed body is decompressed, within limits. */

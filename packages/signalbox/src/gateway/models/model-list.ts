@@ -1,23 +1,25 @@
 /**
- * The listing of models at the unified doors, in OpenAI's and in Anthropic's format: the names of the configuration, and the models of
- * the price list whose provider has a stored key of the gateway. Context size and price are shown where they are known.
+ * The listing of models at the unified doors, in OpenAI's and in Anthropic's format: of the names of the configuration, the routes of the
+ * gateway and the models of the price list those that the caller can call (`model-access.ts`). Context size and price are shown where they
+ * are known.
  */
 import { createRequire } from "node:module";
 import type { calcPrice, findProvider, ModelInfo, ModelPrice } from "@pydantic/genai-prices";
 import { SignalboxError } from "@signalbox/protocol";
-import type { TokenPolicy } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { allowsModel } from "../keys/policy-use.ts";
 import { packageIdOf, type PriceOverrides } from "../limits/price-table.ts";
-import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
+import type { Provider, ProviderDirectory } from "../providers/provider.ts";
+import type { DynamicRoutes } from "../routes/dynamic-routes.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { ProviderKeys } from "../settings/provider-keys.ts";
-import type { ModelNames } from "./model-names.ts";
+import { type ListingCaller, ModelAccess } from "./model-access.ts";
+import { type ModelNames, ROUTE_PREFIX } from "./model-names.ts";
 
 export interface ModelListParts {
   readonly names: ModelNames;
   readonly providers: ProviderDirectory;
   readonly keys: ProviderKeys;
+  readonly routes: DynamicRoutes;
   readonly prices: PriceOverrides;
   readonly clock: Clock;
 }
@@ -27,8 +29,7 @@ export interface ModelListRequest {
   readonly model: string | null;
   readonly isAnthropic: boolean;
   readonly query: URLSearchParams;
-  /** What the caller's token may use; null without limits. */
-  readonly policy: TokenPolicy | null;
+  readonly caller: Omit<ListingCaller, "endpoint">;
 }
 
 interface ListedModel {
@@ -51,8 +52,6 @@ interface TokenPrice {
 
 /** Stands for the provider of a route. */
 const ROUTES = "dynamic";
-/** They serve models without a key. */
-const KEYLESS: ReadonlySet<string> = new Set(["echo", "ollama", "vllm", "lmstudio"]);
 /** Prices with conditions may change; the list need not be more exact than this. */
 const CACHE_MS = 10 * 60_000;
 const PER_MILLION = 1e-6;
@@ -83,14 +82,13 @@ export class ModelList {
   }
 
   /** The body of the response; throws `not_found` for a model that is not listed. */
-  answer(gateway: Gateway, { model, isAnthropic, query, policy }: ModelListRequest): object {
-    const list = (prefersBare: boolean) =>
-      this.#list(gateway, prefersBare).filter(
-        (one) => policy === null || one.provider === ROUTES || allowsModel(policy, one.provider, one.model),
-      );
-    const models = list(isAnthropic);
+  answer(gateway: Gateway, { model, isAnthropic, query, caller }: ModelListRequest): object {
+    const endpoint = isAnthropic ? "messages" : "chat";
+    const access = new ModelAccess(this.#parts.keys, gateway, { ...caller, endpoint });
+    const models = this.#list(gateway, access, isAnthropic);
     if (model === null) return isAnthropic ? anthropicPage(models, query) : openAiList(models);
-    const found = models.find(({ id }) => id === model) ?? list(!isAnthropic).find(({ id }) => id === model);
+    const byId = (listed: readonly ListedModel[]) => listed.find(({ id }) => id === model);
+    const found = byId(models) ?? byId(this.#list(gateway, access, !isAnthropic));
     if (found === undefined) {
       throw new SignalboxError("not_found", {
         message: `Model ${model.slice(0, 128)} not found`,
@@ -100,16 +98,17 @@ export class ModelList {
     return isAnthropic ? toAnthropic(found) : toOpenAi(found);
   }
 
-  /** With bare names where they suffice, as Anthropic's clients expect them, or with `provider/model` throughout. */
-  #list(gateway: Gateway, prefersBare: boolean): ListedModel[] {
-    const listed = this.#usableProviders(gateway).flatMap((provider) =>
-      this.#modelsOf(provider.slug).filter(({ model }) => this.#isUsable(gateway, provider, model)),
-    );
+  /** With bare names where they suffice, as Anthropic's clients expect them, or with `provider/model` where it can be called. */
+  #list(gateway: Gateway, access: ModelAccess, prefersBare: boolean): ListedModel[] {
+    const { names, routes } = this.#parts;
+    const listed = this.#providersOf(gateway, access).flatMap(({ slug }) => this.#modelsOf(slug));
     const all = new Map<string, ListedModel>();
-    for (const alias of this.#parts.names.aliases) {
-      const target = this.#parts.names.find(gateway.accountId, alias);
-      if (target?.kind === "route") all.set(alias, toListed(alias, ROUTES, alias, undefined));
-      if (target?.kind !== "model" || !this.#isUsable(gateway, target.provider, target.model)) continue;
+    for (const alias of names.aliases) {
+      const target = names.find(gateway.accountId, alias);
+      if (target?.kind === "route" && this.#mayCallRoute(gateway, access, target.name)) {
+        all.set(alias, toListed(alias, ROUTES, alias, undefined));
+      }
+      if (target?.kind !== "model" || !access.mayCall(target)) continue;
       const known = listed.find(
         ({ provider, model }) => provider === target.provider.slug && model === target.model,
       );
@@ -118,31 +117,53 @@ export class ModelList {
         id: alias,
       });
     }
+    for (const { name } of routes.list(gateway)) {
+      const id = ROUTE_PREFIX + name;
+      if (!all.has(id) && this.#mayCallRoute(gateway, access, name)) {
+        all.set(id, toListed(id, ROUTES, id, undefined));
+      }
+    }
     for (const model of listed) {
-      const id = prefersBare && this.#isReachedAs(gateway, model.model, model) ? model.model : model.id;
-      if (!all.has(id) && this.#isReachedAs(gateway, id, model)) all.set(id, { ...model, id });
+      const ids = prefersBare ? [model.model, model.id] : [model.id, model.model];
+      const id = ids.find((one) => this.#isReachedAs(gateway, access, one, model));
+      if (id !== undefined && !all.has(id)) all.set(id, { ...model, id });
     }
     return [...all.values()];
   }
 
-  #isReachedAs(gateway: Gateway, name: string, { provider, model }: ListedModel): boolean {
+  #isReachedAs(
+    gateway: Gateway,
+    access: ModelAccess,
+    name: string,
+    { provider, model }: ListedModel,
+  ): boolean {
     const found = this.#parts.names.find(gateway.accountId, name);
-    return found?.kind === "model" && found.provider.slug === provider && found.model === model;
+    return (
+      found?.kind === "model" &&
+      found.provider.slug === provider &&
+      found.model === model &&
+      access.mayCall(found)
+    );
   }
 
-  /** Providers of which the gateway may use a model. */
-  #usableProviders(gateway: Gateway): Provider[] {
-    const { providers, keys } = this.#parts;
-    return providers.sharedSlugs.flatMap((slug) => {
-      const provider = providers.find(gateway.accountId, slug);
-      if (provider === undefined) return [];
-      return KEYLESS.has(slug) || keys.poolFor(gateway, provider, undefined) !== null ? [provider] : [];
+  /** Whether the route has a model that the caller may use. */
+  #mayCallRoute(gateway: Gateway, access: ModelAccess, name: string): boolean {
+    const { routes, providers } = this.#parts;
+    const route = routes.findByName(gateway, name);
+    if (route === undefined || !routes.isValid(gateway.accountId, route.version)) return false;
+    return [...routes.graphOf(gateway.accountId, route.version).elements.values()].some((element) => {
+      if (element.type !== "model") return false;
+      const provider = providers.find(gateway.accountId, element.provider);
+      return provider !== undefined && access.mayCallInRoute(provider, element.model);
     });
   }
 
-  #isUsable(gateway: Gateway, provider: Provider, model: string): boolean {
-    if (KEYLESS.has(provider.slug) || provider.slug.startsWith(CUSTOM_PREFIX)) return true;
-    return this.#parts.keys.poolFor(gateway, provider, undefined)?.hasKey(model, undefined, null) ?? false;
+  #providersOf(gateway: Gateway, access: ModelAccess): Provider[] {
+    const { providers } = this.#parts;
+    return providers.sharedSlugs
+      .map((slug) => providers.find(gateway.accountId, slug))
+      .filter((provider) => provider !== undefined)
+      .filter((provider) => access.mayHaveKey(provider));
   }
 
   #modelsOf(slug: string): readonly ListedModel[] {

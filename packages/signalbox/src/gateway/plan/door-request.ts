@@ -45,6 +45,10 @@ const HOME: Readonly<Record<DoorRequest["endpoint"], string>> = {
   embeddings: "openai",
 };
 
+export function homeOf(endpoint: DoorRequest["endpoint"]): string {
+  return HOME[endpoint];
+}
+
 const ANTHROPIC_VERSION = "2023-06-01";
 /** They describe the client's SDK or the body as the client wrote it. */
 const REPLACED = /^(?:accept|content-(?!language)[\w-]+|digest|x-stainless-.*|x-app)$/i;
@@ -121,7 +125,7 @@ function isVersion(name: string): boolean {
  */
 function credentialFor({ credential, endpoint }: DoorRequest, target: ModelTarget): readonly string[] {
   const { provider, isExplicit } = target;
-  const isHome = provider.slug === HOME[endpoint];
+  const isHome = provider.slug === homeOf(endpoint);
   if (credential === null || !(isExplicit || isHome)) return NO_CREDENTIAL;
   // Anthropic takes keys in `x-api-key` and tokens of subscriptions in `authorization`; its SDK knows which.
   if (isHome && provider.credentialHeaders.includes(credential.header)) {

@@ -59,6 +59,10 @@ const DROPPED: ReadonlySet<string> = new Set([
   "x-goog-iap-jwt-assertion",
   "x-real-ip",
   "x-remote-user",
+  // The method: what a call costs is decided by the one that was sent.
+  "x-http-method",
+  "x-http-method-override",
+  "x-method-override",
   // The page, as described by a browser.
   "dnt",
   "origin",

@@ -200,7 +200,7 @@ function storedKeys(
   }
   const pool = keys.poolFor(gateway, provider, options.keyAlias);
   // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
-  if (pool !== null && !isAuthenticated && !gateway.settings.allow_anonymous_keys) {
+  if (pool !== null && !mayUseStoredKeys(gateway, isAuthenticated)) {
     throw new SignalboxError("gateway_unauthorized", {
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
     });
@@ -212,6 +212,10 @@ function storedKeys(
     );
   }
   return pool;
+}
+
+export function mayUseStoredKeys({ settings }: Gateway, isAuthenticated: boolean): boolean {
+  return isAuthenticated || settings.allow_anonymous_keys;
 }
 
 /** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
@@ -283,28 +287,34 @@ const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null, choices: 1, ti
 
 /** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
 const PARSE_LIMIT_BYTES = 256 * 1024;
-/** Output limits of all APIs. Of several the largest counts: a provider may ignore the others. */
-const OUTPUT_LIMITS = [
-  "max_completion_tokens",
-  "max_output_tokens",
-  "max_tokens",
-  "maxOutputTokens",
-  "maxTokens",
-  "max_tokens_to_sample",
-  "num_predict",
-] as const;
-/** How many answers a request asks for. `best_of` are written and billed, though one is returned. */
-const CHOICES = ["n", "best_of", "candidateCount", "num_generations"] as const;
-/** Objects that contain such members: Gemini's, Bedrock's, Ollama's. */
-const NESTED = ["generationConfig", "generation_config", "inferenceConfig", "options"] as const;
+/**
+ * Members of all APIs that say how much a request may use. `output`: a limit of each answer; of several the largest counts, because a provider may
+ * ignore the others. `choices`: how many answers; `best_of` are written and billed, though one is returned. `nested`: an object that contains
+ * such members (Gemini's, Bedrock's, Ollama's).
+ */
+const COUNTS: ReadonlyMap<string, "output" | "choices" | "nested"> = new Map([
+  ["max_completion_tokens", "output"],
+  ["max_output_tokens", "output"],
+  ["max_tokens", "output"],
+  ["maxOutputTokens", "output"],
+  ["maxTokens", "output"],
+  ["max_tokens_to_sample", "output"],
+  ["num_predict", "output"],
+  ["n", "choices"],
+  ["best_of", "choices"],
+  ["candidateCount", "choices"],
+  ["num_generations", "choices"],
+  ["generationConfig", "nested"],
+  ["generation_config", "nested"],
+  ["inferenceConfig", "nested"],
+  ["options", "nested"],
+]);
 const WANTED: ReadonlySet<string> = new Set([
   "model",
   "stream",
   "stream_options",
   "service_tier",
-  ...OUTPUT_LIMITS,
-  ...CHOICES,
-  ...NESTED,
+  ...COUNTS.keys(),
 ]);
 
 /** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
@@ -335,19 +345,12 @@ export function malformed(message: string): SignalboxError {
 
 export function toFacts(fields: Fields): BodyFacts {
   const { model, stream, stream_options: streamOptions, service_tier: tier } = fields;
-  let maxOutputTokens = largest(fields, OUTPUT_LIMITS);
-  let choices = largest(fields, CHOICES);
-  for (const name of NESTED) {
-    const inner = fields[name];
-    if (!isFields(inner)) continue;
-    maxOutputTokens = Math.max(maxOutputTokens, largest(inner, OUTPUT_LIMITS));
-    choices = Math.max(choices, largest(inner, CHOICES));
-  }
+  const { maxOutputTokens, choices } = readCounts(fields);
   const asksForUsage = isFields(streamOptions) && streamOptions["include_usage"] === true;
   return {
     model: typeof model === "string" ? model : null,
-    maxOutputTokens: maxOutputTokens === -1 ? null : maxOutputTokens,
-    choices: Math.max(1, choices),
+    maxOutputTokens,
+    choices,
     tier: tier === "priority" || tier === "flex" ? tier : "",
     stream: stream !== true ? "none" : asksForUsage ? "with_usage" : "without_usage",
   };
@@ -355,14 +358,34 @@ export function toFacts(fields: Fields): BodyFacts {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The largest of the named counts; -1 when there is none. A negative one means "no limit" at some providers. */
-function largest(fields: Fields, names: readonly string[]): number {
-  let found = -1;
-  for (const name of names) {
+interface Counts {
+  readonly maxOutputTokens: number | null;
+  readonly choices: number;
+}
+
+/** A body has few members, and counts have many names: the members are looked up among the names, not the names in the body. */
+function readCounts(fields: Fields, isNested = false): Counts {
+  let maxOutputTokens: number | null = null;
+  let choices = 1;
+  for (const name in fields) {
+    const kind = COUNTS.get(name);
+    if (kind === undefined) continue;
     const value = fields[name];
-    if (typeof value === "number" && value >= 0 && value > found) found = Math.ceil(value);
+    if (kind === "nested") {
+      const inner = !isNested && isFields(value) ? readCounts(value, true) : null;
+      maxOutputTokens = larger(maxOutputTokens, inner?.maxOutputTokens ?? null);
+      choices = Math.max(choices, inner?.choices ?? 1);
+    } else if (typeof value === "number" && value >= 0) {
+      // A negative count means "no limit" at some providers.
+      if (kind === "output") maxOutputTokens = larger(maxOutputTokens, Math.ceil(value));
+      else choices = Math.max(choices, Math.ceil(value));
+    }
   }
-  return found;
+  return { maxOutputTokens, choices };
+}
+
+function larger(a: number | null, b: number | null): number | null {
+  return a === null || (b !== null && b > a) ? b : a;
 }
 
 function isFields(value: unknown): value is Fields {

@@ -64,7 +64,8 @@ function isObject(value: unknown): value is object {
 
 const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
-const USAGE_MEMBER = Buffer.from('"prompt_tokens"');
+/** The end of `"prompt_tokens"`. The native search looks for the first byte, and a `k` is rarer in events than a quotation mark. */
+const USAGE_MEMBER = Buffer.from('kens"');
 /** Longer lines are not the event with the usage. */
 const MAX_LINE_BYTES = 8 * 1024;
 const NO_BYTES = Buffer.from("");
@@ -80,7 +81,7 @@ export class UsageEventRemover {
   /** The last line was removed: a blank line that follows belongs to it. */
   #isAfterRemoved = false;
 
-  /** The bytes for the client, possibly none. Called with every read, in order; `isLast` exactly once. */
+  /** The bytes for the client, possibly none. Called with every read, in order; `isLast` exactly once. Changes the memory of `chunk`. */
   push(chunk: Buffer, isLast: boolean): Buffer {
     const bytes = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk]);
     const end = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
@@ -104,22 +105,22 @@ export class UsageEventRemover {
     if (bytes.length === 0) return bytes;
     const isEndOfLong = this.#isInLongLine;
     this.#isInLongLine = false;
-    let from = this.#isAfterRemoved ? blankLength(bytes, 0) : 0;
+    let kept = this.#isAfterRemoved ? bytes.subarray(blankLength(bytes, 0)) : bytes;
     this.#isAfterRemoved = false;
-    const kept: Buffer[] = [];
-    for (let at = bytes.indexOf(USAGE_MEMBER, from); at !== -1;) {
-      const start = bytes.lastIndexOf(LINE_FEED, at) + 1;
-      const newline = bytes.indexOf(LINE_FEED, at);
-      const end = newline === -1 ? bytes.length : newline + 1;
-      if (!(isEndOfLong && start === 0) && isUsageEvent(bytes.subarray(start, end))) {
-        if (start > from) kept.push(bytes.subarray(from, start));
-        this.#isAfterRemoved = end === bytes.length;
-        from = end + blankLength(bytes, end);
+    for (let at = kept.indexOf(USAGE_MEMBER); at !== -1;) {
+      const start = kept.lastIndexOf(LINE_FEED, at) + 1;
+      const newline = kept.indexOf(LINE_FEED, at);
+      const end = newline === -1 ? kept.length : newline + 1;
+      const isRemoved = !(isEndOfLong && start === 0) && isUsageEvent(kept.subarray(start, end));
+      if (isRemoved) {
+        this.#isAfterRemoved = end === kept.length;
+        // What follows is moved, not copied: usually only the end of the stream follows, and a copy would be as large as the stream.
+        const next = end + blankLength(kept, end);
+        kept = kept.copyWithin(start, next).subarray(0, kept.length - (next - start));
       }
-      at = bytes.indexOf(USAGE_MEMBER, end);
+      at = kept.indexOf(USAGE_MEMBER, isRemoved ? start : end);
     }
-    if (from < bytes.length) kept.push(from === 0 ? bytes : bytes.subarray(from));
-    return kept.length === 1 ? (kept[0] ?? NO_BYTES) : Buffer.concat(kept);
+    return kept;
   }
 }
 

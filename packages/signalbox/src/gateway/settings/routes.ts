@@ -1,7 +1,8 @@
 /** Management routes of gateways, compatible with the `aiGateway` resource of the public `cloudflare` SDK. */
 import { z } from "zod";
 import { boundGateway, newTokenFields, showToken, toNewToken, type Tokens } from "../../accounts/index.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { entityTag, requireMatch } from "../../core/entity-tag.ts";
+import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import { SignalboxError } from "@signalbox/protocol";
@@ -71,23 +72,26 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       access: "gateway.read",
       summary: "Read one gateway.",
       result: gatewayResult,
-      handler: ({ params }) => ({ result: showGateway(requireGateway(gateways, params)) }),
+      handler: ({ params }) => tagged(requireGateway(gateways, params)),
     }),
     defineRoute({
       method: "PUT",
       path: ONE,
       access: "gateway.edit",
-      summary: "Change a gateway's settings; omitted settings keep their values.",
+      summary:
+        "Change a gateway's settings; omitted settings keep their values. `If-Match` takes the `etag` of a read.",
       body: gatewayUpdate,
       result: gatewayResult,
-      handler: async ({ params, body }) => {
+      handler: async ({ params, body, headers }) => {
         const id = params["gateway_id"] ?? "";
         if (body.id !== undefined && body.id !== id) {
           throw new SignalboxError("invalid_request", { message: "id: a gateway cannot be renamed" });
         }
-        return {
-          result: showGateway(await gateways.update(params["account_id"] ?? "", id, pickSettings(body))),
-        };
+        const changed = await gateways.change(params["account_id"] ?? "", id, (present) => {
+          requireMatch(headers, present);
+          return pickSettings(body);
+        });
+        return tagged(changed);
       },
     }),
     defineRoute({
@@ -145,6 +149,11 @@ export function requireGateway(gateways: Gateways, params: Readonly<Record<strin
   const gateway = gateways.find(params["account_id"] ?? "", params["gateway_id"] ?? "");
   if (gateway === undefined) throw gatewayMissing();
   return gateway;
+}
+
+/** The tag is that of the settings: the rest does not change. */
+function tagged(gateway: Gateway): Reply {
+  return { result: showGateway(gateway), headers: { etag: entityTag(gateway.settings) } };
 }
 
 function showGateway(gateway: Gateway): z.input<typeof gatewayResult> {

@@ -1,5 +1,5 @@
 /** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, and of the default export. */
-import { createStub, reach, transfer } from "../../agents/index.ts";
+import { createStub, reach, transfer, transferResult } from "../../agents/index.ts";
 import type { ExecutionContext } from "./execution-context.ts";
 
 /** Makes the target of one call. `props` is what the stub was made with. */
@@ -11,7 +11,7 @@ export type OpenTarget = (props: unknown) => object;
 export function createEntrypointStub(open: OpenTarget, props: unknown = {}): object {
   const call = async (path: readonly string[], args: readonly unknown[] | null) => {
     const copies = args?.map((argument) => transfer(argument, null)) ?? null;
-    return transfer(await reach(open(props), path, copies), null);
+    return transferResult(await reach(open(props), path, copies), null);
   };
   const stub = createStub(
     { send: call },

@@ -85,7 +85,7 @@ export class Document extends Agent<Env, { text: string }> {
 }
 
 /** Work that outlives the request, with everything that happened in one table. */
-export class Jobs extends Agent<Env> {
+export class Jobs extends Agent<Env, { begun: string }> {
   static options = { keepAliveIntervalMs: 500, retry: { maxAttempts: 2, baseDelayMs: 10, maxDelayMs: 20 } };
 
   onStart() {
@@ -107,7 +107,10 @@ export class Jobs extends Agent<Env> {
   }
 
   async work(item: string) {
-    if (item.startsWith("slow")) await pause(1500);
+    if (item.startsWith("slow")) {
+      this.setState({ begun: item });
+      await pause(1500);
+    }
     if (item === "bad") {
       this.note("bad tried");
       throw new Error("bad");

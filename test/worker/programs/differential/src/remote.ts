@@ -118,6 +118,10 @@ export class Remote extends DurableObject {
     return [request.method, request.url, request.headers.get("x-sent"), await request.text()];
   }
 
+  disposable(value: object) {
+    return typeof value[Symbol.dispose];
+  }
+
   identity() {
     return [this.ctx.id.name, this.ctx.id.toString().length];
   }
@@ -227,6 +231,33 @@ export async function remoteCases(env): Promise<unknown> {
     const { list, plain, double } = await stub.nested();
     return [await list[0].add(1), plain, await double(4)];
   });
+  await notes.note("results that can be disposed", async () => {
+    const kinds: Record<string, unknown> = {
+      object: {},
+      list: [],
+      text: "x",
+      date: new Date(1),
+      map: new Map(),
+    };
+    const found: unknown[] = [];
+    for (const [kind, value] of Object.entries(kinds)) {
+      const result = await stub.echo(value);
+      found.push([kind, typeof result[Symbol.dispose], Object.keys(result).length]);
+    }
+    return found;
+  });
+  await notes.note("stubs of a result after its dispose", async () => {
+    const result = await stub.nested();
+    result[Symbol.dispose]();
+    return [result.plain, await result.double(1)];
+  });
+  await notes.note("a duplicate after the dispose of a result", async () => {
+    const result = await stub.nested();
+    const kept = result.list[0].dup();
+    result[Symbol.dispose]();
+    return kept.add(1);
+  });
+  await notes.note("an argument that can be disposed", () => stub.disposable({ a: 1 }));
   await notes.note("a callback", () => stub.use((value) => value + 1));
   await notes.note("a callback that throws", () =>
     stub.use(() => {

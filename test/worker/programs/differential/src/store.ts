@@ -194,6 +194,13 @@ export class Store extends DurableObject {
       "foreign keys are on":
         "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO c VALUES (5)",
       "double-quoted text": 'SELECT "not a column" AS v',
+      "double-quoted text in a table":
+        'CREATE TABLE q (a TEXT DEFAULT "x", b TEXT CHECK (b <> "zz")); INSERT INTO q (b) VALUES ("y"); SELECT * FROM q WHERE b = "y"',
+      "double-quoted text in a change": 'UPDATE q SET b = "it" WHERE a = "x" RETURNING a, b',
+      "double-quoted text that a check refuses": 'INSERT INTO q (b) VALUES ("zz")',
+      "double-quoted text in an index": 'CREATE INDEX q_nothing ON q ("no column")',
+      "double-quoted text in a view": 'CREATE VIEW qv AS SELECT "text" AS t; SELECT t FROM qv',
+      "a column in double quotes": 'SELECT "a" FROM q',
       explain: "EXPLAIN QUERY PLAN SELECT * FROM s",
       load_extension: "SELECT load_extension('x')",
     };

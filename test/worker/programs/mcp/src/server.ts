@@ -1,9 +1,13 @@
-/** Servers of the Model Context Protocol, with and without a session, and an agent that is their client. */
+/** Servers of the Model Context Protocol, with and without a session, and agents that are their clients. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { Agent, callable, routeAgentRequest } from "agents";
-// The class with sessions, of the last version that needs no other package than the SDK.
-import { createMcpHandler, McpAgent } from "agents-14/mcp";
+import { acceptedContent, inputRequired, McpServer as StatelessServer } from "@modelcontextprotocol/server";
+import { Agent, callable, getAgentByName, routeAgentRequest } from "agents";
+import { createLegacyMcpHandler, McpAgent } from "agents/mcp";
+import { createMcpHandler } from "agents/mcp/server";
+import { McpAgent as OlderMcpAgent } from "agents-14/mcp";
+import { env } from "cloudflare:workers";
 import { z } from "zod";
+import { addTools } from "./tally";
 
 /** A session has a total. */
 export class Tally extends McpAgent<Env, { total: number }, { by: string }> {
@@ -11,39 +15,31 @@ export class Tally extends McpAgent<Env, { total: number }, { by: string }> {
   server = new McpServer({ name: "tally", version: "1.0.0" });
 
   async init() {
-    this.server.registerTool(
-      "add",
-      { description: "Adds to the total of the session", inputSchema: { amount: z.number() } },
-      async ({ amount }) => {
-        this.setState({ total: this.state.total + amount });
-        return { content: [{ type: "text", text: String(this.state.total) }] };
-      },
-    );
-    this.server.registerTool("who", { inputSchema: {} }, async () => ({
-      content: [{ type: "text", text: this.props?.by ?? "nobody" }],
-    }));
-    this.server.registerTool("slow", { inputSchema: {} }, async (_, { sendNotification, _meta }) => {
-      for (let step = 1; step <= 3; step += 1) {
-        await sendNotification({
-          method: "notifications/progress",
-          params: { progressToken: _meta.progressToken, progress: step, total: 3 },
-        });
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      return { content: [{ type: "text", text: "slowly" }] };
-    });
-    this.server.registerTool("fail", { inputSchema: {} }, async () => {
-      throw new Error("as asked");
-    });
-    this.server.registerResource("total", "tally://total", {}, (uri) => ({
-      contents: [{ uri: uri.href, text: String(this.state.total) }],
-    }));
+    addTools(this.server, this);
   }
 }
 
-/** Calls tools of the server whose address it was given. */
+/** The same on an earlier version of the package. */
+export class OlderTally extends OlderMcpAgent<Env, { total: number }, { by: string }> {
+  initialState = { total: 0 };
+  server = new McpServer({ name: "tally", version: "1.0.0" });
+
+  async init() {
+    addTools(this.server, this);
+  }
+}
+
+/** Calls tools of the servers whose addresses it was given. */
 export class Caller extends Agent<Env, { results: string[] }> {
   initialState = { results: [] as string[] };
+
+  /** Not in `onStart`, which runs after the class has begun to connect again: it would replace the client that is connecting. */
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.mcp.configureElicitationHandlers({
+      form: async () => ({ action: "accept" as const, content: { name: this.name } }),
+    });
+  }
 
   @callable()
   async join(url: string) {
@@ -65,6 +61,12 @@ export class Caller extends Agent<Env, { results: string[] }> {
     await this.removeMcpServer(id);
     return Object.keys(this.getMcpServers().servers);
   }
+
+  /** For the server without sessions, whose tools keep their data in an agent. */
+  note(text: string) {
+    this.setState({ results: [...this.state.results, text] });
+    return this.state.results;
+  }
 }
 
 function createEcho() {
@@ -75,14 +77,40 @@ function createEcho() {
   return server;
 }
 
+const NAME = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+
+/** A server of the SDK's later version: a new one for each request. */
+const notes = createMcpHandler(
+  () => {
+    const server = new StatelessServer({ name: "notes", version: "1.0.0" });
+    server.registerTool("note", { inputSchema: z.object({ text: z.string() }) }, async ({ text }) => {
+      const agent = await getAgentByName<Env, Caller>(env.Caller, "notes");
+      return { content: [{ type: "text", text: JSON.stringify(await agent.note(text)) }] };
+    });
+    server.registerTool("greet", { inputSchema: z.object({}) }, async (_args, context) => {
+      const answer = acceptedContent(context.mcpReq.inputResponses, "name", z.object({ name: z.string() }));
+      if (answer) return { content: [{ type: "text", text: `Hello ${answer.name}` }] };
+      return inputRequired({
+        inputRequests: { name: inputRequired.elicit({ message: "Who are you?", requestedSchema: NAME }) },
+      });
+    });
+    return server;
+  },
+  { route: "/notes" },
+);
+
 export default {
   async fetch(request: Request, env: Env, ctx: ExecutionContext) {
     const { pathname } = new URL(request.url);
-    if (pathname === "/echo") return createMcpHandler(createEcho(), { route: "/echo" })(request, env, ctx);
+    if (pathname === "/echo")
+      return createLegacyMcpHandler(createEcho(), { route: "/echo" })(request, env, ctx);
+    if (pathname === "/notes") return notes(request, env, ctx);
     ctx.props = { by: request.headers.get("x-by") ?? "a guest" };
     if (pathname.startsWith("/sse"))
       return Tally.serveSSE("/sse", { binding: "TALLY" }).fetch(request, env, ctx);
     if (pathname === "/mcp") return Tally.serve("/mcp", { binding: "TALLY" }).fetch(request, env, ctx);
+    if (pathname === "/older")
+      return OlderTally.serve("/older", { binding: "OLDER" }).fetch(request, env, ctx);
     return (await routeAgentRequest(request, env)) ?? new Response("nothing here", { status: 404 });
   },
 };

@@ -12,7 +12,7 @@ interface GatewaySettingsFormProps {
   readonly onChange: () => void;
 }
 
-/** Logs, cache, rate limit and retries. An empty number field means the default, which is shown as the placeholder. */
+/** Logs, cache, rate limit, costs of callers and retries. An empty number field means the default, which is shown as the placeholder. */
 export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormProps) {
   const { api } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
@@ -87,6 +87,18 @@ export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormPr
               >
                 <option value="fixed">Fixed</option>
                 <option value="sliding">Sliding</option>
+              </select>
+            </Field>
+            <Field
+              label="Cost that callers state"
+              hint="The header gw-aig-custom-cost. A token with the permission gateway.price is always trusted."
+            >
+              <select
+                value={shown.trust_custom_cost ? "limits" : "rows"}
+                onChange={({ target }) => change({ trust_custom_cost: target.value === "limits" })}
+              >
+                <option value="rows">Shown in logs only</option>
+                <option value="limits">Counts in limits</option>
               </select>
             </Field>
             <NumberField

@@ -101,7 +101,7 @@ export class JournalDatabase extends GuardedDatabase {
     const wal = spareWal.attach(path, isNew);
     let connection: SqliteConnection | undefined;
     try {
-      connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+      connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
       if (isNew) fill(path, template);
       connection.exec(SETTINGS);
       if (!isNew) requireVersion(connection, baseSchema);

@@ -106,7 +106,7 @@ export class PlainDatabase extends GuardedDatabase {
 /** Null if the file does not exist, or holds no commit. */
 function openExisting(path: string, schema: BaseSchema): SqliteConnection | null {
   if (!existsSync(path)) return null;
-  const connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+  const connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
   try {
     connection.exec(SETTINGS);
     if (readVersion(connection) === 0) {
@@ -127,7 +127,7 @@ function create(path: string, schema: string): SqliteConnection {
   try {
     // SQLite gives the WAL the permissions of the database.
     closeSync(openSync(path, "w", 0o600));
-    connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+    connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
     connection.exec(`${SETTINGS}; BEGIN IMMEDIATE; ${schema}; COMMIT`);
     return connection;
   } catch (error) {

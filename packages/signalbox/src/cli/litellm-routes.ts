@@ -1,0 +1,72 @@
+/** The dynamic route of a model with several deployments or with fallbacks. */
+import type { RouteElement } from "@signalbox/client";
+
+export interface RoutedModel {
+  readonly provider: string;
+  readonly model: string;
+  readonly timeoutMs: number | null;
+  readonly retries: number | null;
+  readonly weight: number;
+}
+
+export interface ImportedRoute {
+  readonly name: string;
+  readonly elements: readonly RouteElement[];
+}
+
+/** A route has at most 200 elements; each deployment needs a chain of its own. */
+const MAX_DEPLOYMENTS = 10;
+const MAX_CHAIN = 15;
+const END = "end";
+
+/** A call goes to one deployment by weight; if it fails, to the other deployments in their order, and then to the fallbacks. */
+export function toRoute(
+  name: string,
+  deployments: readonly RoutedModel[],
+  fallbacks: readonly RoutedModel[],
+): ImportedRoute {
+  const chosen = deployments.slice(0, MAX_DEPLOYMENTS);
+  const chains = chosen.map((first, i) => {
+    const others = chosen.filter((other) => other !== first);
+    return toChain(`m${i + 1}`, [first, ...others, ...fallbacks].slice(0, MAX_CHAIN));
+  });
+  const first = chains.length === 1 ? "m1-1" : "share";
+  return {
+    name,
+    elements: [
+      { id: "start", type: "start", outputs: { next: { elementId: first } } },
+      ...(chains.length === 1 ? [] : [{ id: "share", type: "percentage", outputs: toShares(chosen) }]),
+      ...chains.flat(),
+      { id: END, type: "end", outputs: {} },
+    ],
+  };
+}
+
+function toChain(id: string, models: readonly RoutedModel[]): RouteElement[] {
+  return models.map(({ provider, model, timeoutMs, retries }, i) => ({
+    id: `${id}-${i + 1}`,
+    type: "model",
+    properties: {
+      provider,
+      model,
+      ...(timeoutMs === null ? {} : { timeout: timeoutMs }),
+      ...(retries === null ? {} : { retries }),
+    },
+    outputs: {
+      success: { elementId: END },
+      ...(i + 1 < models.length ? { fallback: { elementId: `${id}-${i + 2}` } } : {}),
+    },
+  }));
+}
+
+/** Percentages by weight; the last one is what is left. */
+function toShares(deployments: readonly RoutedModel[]): NonNullable<RouteElement["outputs"]> {
+  const total = deployments.reduce((sum, { weight }) => sum + weight, 0);
+  const shares = deployments.map(({ weight }, i) => {
+    const percent = total === 0 ? 100 / deployments.length : (100 * weight) / total;
+    // Rounded down, so that the sum does not exceed 100; the text behind it tells equal percentages apart.
+    const label = `${(Math.floor(percent * 100) / 100).toFixed(2)}% m${i + 1}`;
+    return [i + 1 === deployments.length ? "else" : label, { elementId: `m${i + 1}-1` }] as const;
+  });
+  return Object.fromEntries(shares);
+}

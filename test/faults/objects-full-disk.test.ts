@@ -1,0 +1,82 @@
+/** Objects of a worker on a full disk: calls that write fail, what was answered stays, alarms ring when there is space. */
+import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { openSmallDisk, type SmallDisk } from "../support/small-disk.ts";
+
+const PROGRAM = join(import.meta.dirname, "../worker/programs/hostile/src/server.ts");
+/** The smallest allowed size, so that the disk fills up at the writes of objects. */
+const CONFIG = { agents: { access: "worker", journalFileBytes: 64 * 1024, idleTimeoutMs: 200 } };
+
+let disk: SmallDisk;
+let server: ServerProcess;
+
+beforeEach(async () => {
+  disk = await openSmallDisk(24);
+  await disk.write("config.json", JSON.stringify(CONFIG));
+  server = await start();
+});
+afterEach(async () => {
+  await server.kill();
+  await disk.drop();
+});
+
+function start(): Promise<ServerProcess> {
+  return startServerProcess(
+    ["--data-dir", `${disk.folder}/data`, "--config", `${disk.folder}/config.json`, "--worker", PROGRAM],
+    { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN }, cwd: tmpdir(), through: disk.through },
+  );
+}
+
+interface Answer {
+  readonly value?: unknown;
+  readonly error?: string;
+}
+
+async function ask(name: string, method: string, ...args: unknown[]): Promise<Answer> {
+  const query = new URLSearchParams({ args: JSON.stringify(args) });
+  return (await fetch(`${server.url}/${name}/${method}?${String(query)}`)).json() as Promise<Answer>;
+}
+
+it("keeps what was answered, refuses the rest, and goes on by itself, also after kill -9", async () => {
+  const kept = new Map<string, number>();
+  let count = 0;
+  /** Writes to one of three objects; true if the call was answered. */
+  const write = async (): Promise<boolean> => {
+    count += 1;
+    const name = `o${count % 3}`;
+    const version = count;
+    const { error } = await ask(name, "put", "last", { version, pad: "x".repeat(2000) });
+    if (error === undefined) kept.set(name, version);
+    return error === undefined;
+  };
+  const expectKept = async () => {
+    for (const [name, version] of kept) {
+      const { value } = await ask(name, "read", "last");
+      expect((value as { version: number }).version).toBeGreaterThanOrEqual(version);
+    }
+  };
+  for (let i = 0; i < 9; i += 1) expect(await write()).toBe(true);
+  await ask("ringing", "arm", 1500);
+
+  await disk.fill();
+  await expect.poll(write, { interval: 1 }).toBe(false);
+  for (let i = 0; i < 20; i += 1) await write();
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+
+  await disk.makeRoom();
+  await expect.poll(write).toBe(true);
+  await expectKept();
+  await expect.poll(() => ask("ringing", "read", "rang")).toEqual({ value: true });
+
+  await disk.fill();
+  await expect.poll(write, { interval: 1 }).toBe(false);
+  await server.end("SIGKILL");
+  await disk.makeRoom();
+  server = await start();
+  await expectKept();
+  expect(await write()).toBe(true);
+});
