@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { AmountBucket } from "./amount-bucket.ts";
-import { createRateWindow, createWindow, isTimeZone, NEVER } from "./window.ts";
+import { createRateWindow, createWindow, isTimeZone, NEVER, parseWindow } from "./window.ts";
 
 const time = (text: string) => Date.parse(text);
 
@@ -91,3 +91,30 @@ it("credit has one slot that never ends", () => {
 it("knows the names of time zones", () => {
   expect(["UTC", "Europe/Berlin", "Mars/Olympus", ""].map(isTimeZone)).toEqual([true, true, false, false]);
 });
+
+it.each([
+  createWindow(60),
+  createWindow(7, "sliding"),
+  createWindow(3600, "sliding"),
+  createRateWindow(5, 60, "sliding"),
+  createWindow("day", "fixed", "Europe/Berlin"),
+  createWindow("month"),
+  createWindow(null),
+])(
+  "the oldest slot that counts is the first whose end is later ($key), and the key describes the window",
+  (window) => {
+    const start = Date.UTC(2030, 2, 31);
+    for (let time = start; time < start + 7_200_000; time += 9_973) {
+      const oldest = window.oldestAt(time);
+      expect(window.endOf(oldest)).toBeGreaterThan(time);
+      expect(window.slotOf(oldest)).toBe(oldest);
+      if (oldest > 0) expect(window.endOf(window.slotOf(oldest - 1))).toBeLessThanOrEqual(time);
+    }
+    const parsed = parseWindow(window.key);
+    expect([parsed.key, parsed.slotOf(start), parsed.endOf(parsed.slotOf(start))]).toEqual([
+      window.key,
+      window.slotOf(start),
+      window.endOf(window.slotOf(start)),
+    ]);
+  },
+);
