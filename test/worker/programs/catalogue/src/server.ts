@@ -22,7 +22,9 @@ export class Document extends Agent<Env, { text: string }> {
   role = "none";
 
   onStart(props?: { role: string }) {
-    this.role = props?.role ?? this.role;
+    // Only the first request has them, and the object may leave memory before the next one.
+    if (props !== undefined) this.ctx.storage.kv.put("role", props.role);
+    this.role = this.ctx.storage.kv.get("role") ?? this.role;
   }
 
   shouldConnectionBeReadonly(connection: Connection, ctx: ConnectionContext) {
