@@ -1,7 +1,7 @@
 /** Which processes may share a database, and what a refused one is told. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Client } from "pg";
-import { startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { CLUSTER_ENVIRONMENT, startTestCluster, type TestCluster } from "../support/cluster.ts";
 
 let cluster: TestCluster;
 beforeAll(async () => {
@@ -38,6 +38,17 @@ it.each([
   const { code, stderr } = await cluster.refused({ env: { [variable]: value } });
   expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
   expect(stderr.trim().split("\n")).toHaveLength(1);
+});
+
+it("the database has no secret of a node", async () => {
+  const client = new Client({ connectionString: cluster.postgres.url });
+  await client.connect();
+  const { rows: nodes } = await client.query("SELECT * FROM signalbox_node");
+  const { rows: clusters } = await client.query("SELECT * FROM signalbox_cluster");
+  await client.end();
+  const text = JSON.stringify([nodes, clusters]);
+  expect(text).toContain("SIGNALBOX_MASTER_KEY");
+  for (const secret of Object.values(CLUSTER_ENVIRONMENT)) expect(text).not.toContain(secret);
 });
 
 it("a key may be replaced node by node: a node that accepts the current key joins", async () => {

@@ -50,7 +50,7 @@ it("a stopped node is not ready, serves for listener.lameDuckMs, finishes what r
   }
   expect(new Set(results)).toEqual(new Set([200]));
   expect(await exit).toBe(0);
-  expect(await namesAndStates()).toEqual([["node-1", "up"]]);
+  await expect.poll(namesAndStates).toEqual([["node-1", "up"]]);
 });
 
 it("signalbox cluster nodes prints the nodes as a table and as JSON", async () => {

@@ -1,5 +1,8 @@
+import { CLUSTER_FAILURES } from "./cluster-failures.ts";
+
 /** Each event of docs/failure-modes.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
+  ...CLUSTER_FAILURES,
   "The process is killed": [
     "test/faults/agents-kill.test.ts › a hundred kills under load lose no reported change and leave no change partial",
     "test/faults/agents-plain-store.test.ts › kills under load lose no acknowledged change with %s",
@@ -257,80 +260,13 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The connection breaks while a write commits": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke",
   ],
-  "PostgreSQL stays away longer than `cluster.maxStaleMs`": [
-    "test/faults/postgres-failover.test.ts › a server that runs alone refuses calls when PostgreSQL has hung for cluster.maxStaleMs, and serves again afterwards",
-    "test/cluster/database-gone.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
-  ],
-  "A standby replaces PostgreSQL": [
-    "packages/signalbox/src/database/postgres/failover.test.ts › a synchronous standby that replaces the primary has every acknowledged write, and nothing is reported as lost",
-  ],
-  "A standby that lacks acknowledged commits replaces PostgreSQL": [
-    "test/faults/postgres-failover.test.ts › lost commits are logged, counted and shown; the server goes on with what the new primary has",
-    "packages/signalbox/src/database/postgres/failover.test.ts › a standby that lacks acknowledged writes is noticed, and the node reads everything anew instead of exiting",
-    "packages/signalbox/src/database/postgres/failover.test.ts › a server that does not know the node any more has lost its commits, too",
-  ],
-  "The wait for a synchronous standby is cancelled": [
-    "packages/signalbox/src/database/postgres/failover.test.ts › a commit that did not wait for its standby is not acknowledged until the standby has it",
-    "packages/signalbox/src/database/postgres/failover.test.ts › a commit whose standby stays away is answered as unknown, and what is in memory is read anew when it turns out committed",
-  ],
-  "PostgreSQL has unsafe settings": [
-    "test/faults/postgres-failover.test.ts › unsafe settings of PostgreSQL are reported at the start and to operators",
-    "test/browser/dashboard-cluster.test.ts › shows nodes, unsafe settings, a draining node and a database that is gone, in the %s theme",
-  ],
-  "A process that uses PostgreSQL alone is killed and started again at once": [
-    "packages/signalbox/src/database/postgres/node-session.test.ts › a process that replaces a killed one waits until the killed one is dead",
-  ],
-  "A node is killed or loses its machine": [
-    "packages/signalbox/src/database/postgres/node-session.test.ts › a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation",
-  ],
-  "A node loses PostgreSQL, and others do not": [
-    "test/cluster/database-gone.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
-    "test/cluster/database-gone.test.ts › writes that need a database in a black hole fail within a bound, and store nothing or say that the outcome is unknown",
+  "Two nodes change the same setting at once": [
+    "test/cluster/paused-node.test.ts › two nodes that write the same rows at once end with the same settings, and lose no change",
   ],
   "A node is paused": [
     "test/cluster/paused-node.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
     "test/cluster/paused-node.test.ts › messages of a revoked token that arrived during the pause are not handled",
-  ],
-  "PostgreSQL restarts under several nodes": [
-    "test/cluster/database-gone.test.ts › calls go on at both nodes while PostgreSQL is killed and restarted",
-    "packages/signalbox/src/database/postgres/node-session.test.ts › after a long stop of the server all nodes come back as they were",
-  ],
-  "A node is stopped": [
-    "test/cluster/stopping.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
-  ],
-  "Nodes are restarted one after the other behind a load balancer": [
-    "test/chaos/rolling-restarts.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
-  ],
-  "Nodes cannot reach each other, and all reach PostgreSQL": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
-  ],
-  "Nodes, networks and PostgreSQL fail in any order": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
-    "packages/signalbox/src/tags/store/tag-store-two-nodes.test.ts › a node reads what another node has written, whatever it read before",
-    "packages/signalbox/src/cluster/cluster-settings.test.ts › a node that reads everything at the moment acknowledges a later change only when it has it",
-  ],
-  "A stranger reaches the port between nodes": [
-    "test/hostile/cluster-port.test.ts › strangers that hold connections open do not keep a node out (TLS: %s)",
-    "test/hostile/cluster-port.test.ts › a recorded handshake cannot be replayed, and a proof cannot be reflected",
-    "test/hostile/cluster-port.test.ts › a node of another cluster is refused, with the same secret or another one",
-  ],
-  "A node's clock is wrong": [
-    "packages/signalbox/src/database/postgres/heartbeats.test.ts › a clock that is more than five seconds off is a problem, whatever its direction",
-    "packages/signalbox/src/database/postgres/heartbeats.test.ts › a slow round trip never looks like a wrong clock",
-  ],
-  "A node has another cluster secret, other shared secrets, or no common link version": [
-    "test/cluster/joining.test.ts › %s=%j is refused with one line",
-    "packages/signalbox/src/database/postgres/node-session.test.ts › refuses a node that cannot talk to a running one, and accepts one that speaks both versions",
-  ],
-  "Several nodes start at once on a new or earlier database": [
-    "test/cluster/upgrading.test.ts › of several nodes that start at once, one migrates the database, and all serve",
-    "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › several nodes at once apply each file once",
-  ],
-  "A newer version has migrated the database": [
-    "test/cluster/upgrading.test.ts › a compatible migration of a newer version does not disturb running nodes, and others still join",
-    "test/cluster/upgrading.test.ts › a node refuses a database that only newer versions can use, with one line",
-    "test/cluster/upgrading.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
-    "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
+    "test/cluster/paused-node.test.ts › a pause that is too short for a declaration changes nothing",
   ],
   "PostgreSQL stays unavailable after such a failure": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",

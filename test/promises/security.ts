@@ -33,6 +33,18 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/ended-credentials.test.ts › sockets and streams of an expired token end within a second, also if the clock is set ahead",
     "test/hostile/ended-credentials.test.ts › a logout ends the session's sockets and streams; other sessions keep theirs",
   ],
+  "A revocation is true at every node when it is answered": [
+    "test/cluster/revocation.test.ts › is refused at every other node, every time",
+    "test/cluster/settings.test.ts › %s is true at the other",
+    "test/cluster/live-connections.test.ts › a token that is %s",
+    "test/cluster/live-connections.test.ts › a session that is logged out",
+    "test/cluster/paused-node.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
+    "test/cluster/paused-node.test.ts › messages of a revoked token that arrived during the pause are not handled",
+  ],
+  "Nodes of a cluster prove that they have its secret": [
+    "test/cluster/joining.test.ts › %s=%j is refused with one line",
+    "test/cluster/joining.test.ts › the database has no secret of a node",
+  ],
   "A token cannot grant more than it has": [
     "test/hostile/token-bounds.test.ts › a created token expires no later than its creator; no expiry is the latest",
     "test/hostile/token-bounds.test.ts › a created token has no permission that its creator lacks, also by the gateway's own path",

@@ -22,11 +22,8 @@ export interface TokenRow {
 
 const KNOWN: ReadonlySet<string> = new Set(PERMISSIONS);
 
-/** The policy is parsed when it is first used: most of 100,000 virtual keys are idle, and the start must not wait for them. */
 export function fromRow(row: TokenRow): Token {
-  const { policy: text } = row;
-  let policy: TokenPolicy | null = null;
-  return {
+  const token = {
     id: row.id,
     accountId: row.account_id,
     name: row.name,
@@ -39,11 +36,19 @@ export function fromRow(row: TokenRow): Token {
     isDisabled: row.disabled === 1,
     previous:
       row.previous_hash === null ? null : { hash: row.previous_hash, endsAt: row.previous_ends_at ?? 0 },
-    get policy() {
-      if (text !== null) policy ??= policyFromText(text);
-      return policy;
-    },
+    policy: null,
   };
+  return row.policy === null ? token : withPolicy(token, row.policy);
+}
+
+/** The policy is parsed when it is first used: most of 100,000 virtual keys are idle, and the start must not wait for them. */
+function withPolicy(token: Token, text: string): Token {
+  let policy: TokenPolicy | null = null;
+  return Object.defineProperty(token, "policy", {
+    enumerable: true,
+    configurable: true,
+    get: () => (policy ??= policyFromText(text)),
+  });
 }
 
 export function insertToken(token: Token): SqlQuery {

@@ -118,8 +118,8 @@ it("a standby that lacks acknowledged writes is noticed, and the node reads ever
 it("a server that does not know the node any more has lost its commits, too", async () => {
   const { primary, standby, url } = await openPair();
   await standby.disconnect();
-  // The node joins after the standby stopped receiving.
-  const node = await openNode(url);
+  // The node joins after the standby stopped receiving, and has not even had a heartbeat.
+  const node = await openNode(url, { heartbeatMs: 3_600_000 });
   await primary.stop("kill");
   await standby.promote();
   await expect.poll(() => node.lost.length).toBe(1);

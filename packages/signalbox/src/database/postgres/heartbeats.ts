@@ -72,8 +72,9 @@ export class Heartbeats {
     this.#neededSchema = needed;
   }
 
-  /** The next heartbeat belongs to another incarnation. */
-  restart(): void {
+  /** The node has joined with a new incarnation, whose row is its first sign of life. */
+  recordJoin(sentAt: number): void {
+    this.#lastAt = sentAt;
     this.#count = 0;
   }
 

@@ -198,10 +198,11 @@ export class NodeSession {
       this.#heartbeats.recordSchema(neededSchema);
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const address = await this.#options.openAddress(identity);
+      const sentAt = performance.now();
       await joinAs(client, identity.inc, this.#options.node, address, MARK_COUNT);
       this.#serverStart = serverStart;
       this.#identity = identity;
-      this.#heartbeats.restart();
+      this.#heartbeats.recordJoin(sentAt);
       this.#isLossReported = false;
       return client;
     } catch (error) {
@@ -268,7 +269,7 @@ export class NodeSession {
         this.#heartbeats.recordRead(sentAt);
         this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
       })
-      // A missed heartbeat: the timer counts it.
+      // Without an answer, the timer decides.
       .catch(() => undefined);
   }
 
