@@ -12,6 +12,9 @@ import { runRolls } from "../test/chaos/rolling/run-rolls.ts";
 const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>]
        npm run chaos -- --rolls <n> [--balancer haproxy|nginx]`;
 
+/** Shorter than the longest partitions of a plan, so that nodes also refuse calls; longer than the restarts of PostgreSQL. */
+const MAX_STALE_MS = 10_000;
+
 process.exitCode = await main();
 
 async function main(): Promise<number> {
@@ -39,7 +42,7 @@ async function main(): Promise<number> {
 async function runFaults(seed: number, minutes: number): Promise<number> {
   const plan = planFaults({ seed, nodes: NODES, durationMs: minutes * 60_000 });
   console.log(`seed ${seed}, ${minutes} min, ${plan.flat().length} faults`);
-  const history = await runChaos({ seed, plan, onProgress: printTime() });
+  const history = await runChaos({ seed, plan, maxStaleMs: MAX_STALE_MS, onProgress: printTime() });
   return report(
     history,
     `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed}`,

@@ -17,27 +17,27 @@ import { allReady, watchReadiness } from "./readiness.ts";
 export interface ChaosOptions {
   readonly seed: number;
   readonly plan: readonly Step[];
+  /** `cluster.maxStaleMs` of the nodes: how long they answer without PostgreSQL. */
+  readonly maxStaleMs: number;
   readonly onProgress?: (text: string) => void;
 }
 
 /** What nodes log that explains a violation. */
 const TOLD = ["declared dead", '"level":"fatal"', "lost acknowledged"];
 export const NODES = 3;
-/** Longer than the restarts of PostgreSQL in a plan: calls must not fail because of them. */
-const MAX_STALE_MS = 10_000;
 /** After a fault; a node that is not ready again by then is a violation. */
-const RECOVERY_MS = 60_000;
+const RECOVERY_MS = 120_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
 
-export async function runChaos({ seed, plan, onProgress }: ChaosOptions): Promise<History> {
+export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOptions): Promise<History> {
   const history = new History();
   const provider = await startCountingProvider();
   const cluster = await ChaosCluster.start({
     nodes: NODES,
     file: {
       ...providerConfig(provider.peer.url),
-      cluster: { maxStaleMs: MAX_STALE_MS },
+      cluster: { maxStaleMs },
       listener: { lameDuckMs: 0 },
     },
     onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
@@ -48,7 +48,7 @@ export async function runChaos({ seed, plan, onProgress }: ChaosOptions): Promis
       nodes: cluster.nodes,
       history,
       random: createRandom(seed + 1),
-      maxStaleMs: MAX_STALE_MS,
+      maxStaleMs,
       signal: stop.signal,
     };
     const workloads = createWorkloads(context, provider);

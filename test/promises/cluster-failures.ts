@@ -37,6 +37,22 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "A node is stopped": [
     "test/cluster/stopping.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
   ],
+  "Nodes are restarted one after the other behind a load balancer": [
+    "test/chaos/rolling-restarts.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
+  ],
+  "Nodes cannot reach each other, and all reach PostgreSQL": [
+    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
+  ],
+  "Nodes, networks and PostgreSQL fail in any order": [
+    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
+    "packages/signalbox/src/tags/store/tag-store-two-nodes.test.ts › a node reads what another node has written, whatever it read before",
+    "packages/signalbox/src/cluster/cluster-settings.test.ts › a node that reads everything at the moment acknowledges a later change only when it has it",
+  ],
+  "A stranger reaches the port between nodes": [
+    "test/hostile/cluster-port.test.ts › strangers that hold connections open do not keep a node out (TLS: %s)",
+    "test/hostile/cluster-port.test.ts › a recorded handshake cannot be replayed, and a proof cannot be reflected",
+    "test/hostile/cluster-port.test.ts › a node of another cluster is refused, with the same secret or another one",
+  ],
   "A node's clock is wrong": [
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a clock that is more than five seconds off is a problem, whatever its direction",
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a slow round trip never looks like a wrong clock",
