@@ -31,10 +31,16 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "gateway: authentication and refusals": ["gateway-authentication"],
   "virtual keys: members, changes, rotation, usage": ["virtual-keys", "keys-command-line"],
   "provider keys: stored keys, pools": ["stored-provider-keys"],
+  "gateway: imports of prices and of other gateways' files": ["import-command-line"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
   "gateway: retries, time-outs and fallback": ["gateway-retries", "gateway-failover", "gateway-cut-streams"],
   "gateway: dynamic routes": ["gateway-dynamic-routes", "cli-routes"],
-  "gateway: cache, rate and spend limits": ["gateway-cache-and-limits", "gateway-books", "gateway-figures"],
+  "gateway: cache, rate and spend limits": [
+    "gateway-cache-and-limits",
+    "gateway-books",
+    "gateway-figures",
+    "gateway-credit",
+  ],
   "gateway: errors of the data plane": ["gateway-bad-input"],
   "gateway: management and stored calls": [
     "gateway-management",

@@ -99,21 +99,26 @@ function tierFactor(entry: Entry, suffix: string): number | null {
     const [usual, ofTier] = [toPrice(entry[member]), toPrice(entry[member + suffix])];
     return usual === null || usual === 0 || ofTier === null ? [] : [ofTier / usual];
   });
-  return factors.length === 0 ? null : Number(Math.max(...factors).toFixed(6));
+  return factors.length === 0 ? null : finite(Number(Math.max(...factors).toFixed(6)));
 }
 
 /** US dollars for a thousand searches: the dearest size of the context. */
 function searchPrice(sizes: unknown): number | null {
   if (!isObject(sizes)) return null;
   const prices = Object.values(sizes).filter((price) => typeof price === "number" && price >= 0);
-  return prices.length === 0 ? null : Number((Math.max(...(prices as number[])) * 1000).toFixed(6));
+  return prices.length === 0 ? null : finite(Number((Math.max(...(prices as number[])) * 1000).toFixed(6)));
 }
 
 /** US dollars per million tokens, rounded to what the sum of a call can show; a price may be written as text. */
 function toPrice(value: unknown): number | null {
   const price = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   if (typeof price !== "number" || !Number.isFinite(price) || price < 0) return null;
-  return Number((price * PER_MILLION).toPrecision(12));
+  return finite(Number((price * PER_MILLION).toPrecision(12)));
+}
+
+/** Null for a price beyond all numbers. */
+function finite(price: number): number | null {
+  return Number.isFinite(price) ? price : null;
 }
 
 function isPublicMap(value: Entry): boolean {

@@ -10,6 +10,8 @@ import { LateDeliveries } from "./late-deliveries.ts";
 import { type LateDelivery, LateDeliveryTable } from "./late-delivery-table.ts";
 
 const logger = pino({ level: "silent" });
+/** Much longer than anything takes that the tests wait for. */
+const RESCUE_MS = 10_000;
 const PROCESSED: DeliveryOutcome = { kind: "processed" };
 
 function delivery(changes: Partial<LateDelivery> = {}): LateDelivery {
@@ -48,10 +50,15 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   const leave = async (...deliveries: LateDelivery[]) => table.insert(deliveries, now);
   const rows = async () => (await table.list("default", undefined, 100)).toReversed();
   const until = async (isSo: () => boolean | Promise<boolean>) => {
+    let rescueAt = performance.now() + RESCUE_MS;
     while (!(await isSo())) {
       // A timer whose time has passed is due at once.
       vi.advanceTimersByTime(0);
       await new Promise((resolve) => setImmediate(resolve));
+      if (performance.now() < rescueAt) continue;
+      // The driver's timers follow the test's clock, too: a connection that was being opened has failed, and the next scan waits.
+      pass(1000);
+      rescueAt = performance.now() + RESCUE_MS;
     }
   };
   const pass = (ms: number) => {
