@@ -71,20 +71,4 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/upgrading.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
   ],
-  "Nodes are restarted one after the other behind a load balancer": [
-    "test/chaos/rolling-restarts.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
-  ],
-  "Nodes cannot reach each other, and all reach PostgreSQL": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
-  ],
-  "Nodes, networks and PostgreSQL fail in any order": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
-    "packages/signalbox/src/tags/store/tag-store-two-nodes.test.ts › a node reads what another node has written, whatever it read before",
-    "packages/signalbox/src/cluster/cluster-settings.test.ts › a node that reads everything at the moment acknowledges a later change only when it has it",
-  ],
-  "A stranger reaches the port between nodes": [
-    "test/hostile/cluster-port.test.ts › strangers that hold connections open do not keep a node out (TLS: %s)",
-    "test/hostile/cluster-port.test.ts › a recorded handshake cannot be replayed, and a proof cannot be reflected",
-    "test/hostile/cluster-port.test.ts › a node of another cluster is refused, with the same secret or another one",
-  ],
 };
