@@ -77,8 +77,8 @@ export interface InstancePlacement {
 export interface Ownership {
   /** The owner as far as this process knows it, without a query; undefined if it knows nothing. May be out of date. */
   peek(name: string): InstancePlacement | undefined;
-  /** The same, with a query if this process knows nothing. */
-  find(name: string): Promise<InstancePlacement>;
+  /** The same for several names, with a query for those that this process does not know. */
+  find(names: readonly string[]): Promise<readonly InstancePlacement[]>;
   /** Another node has reported the owner, or that it is not the owner (`null`: ask PostgreSQL again). Ignored for an instance of this node. */
   learn(name: string, node: NodeInc | null): void;
 
