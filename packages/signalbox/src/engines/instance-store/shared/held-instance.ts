@@ -3,7 +3,7 @@
  *
  *   held ──a record was refused, or its outcome stayed unknown──► fenced (final; the next claim makes another object)
  */
-import { type FenceReason, InstanceFencedError } from "./ownership.ts";
+import { type FenceReason, InstanceFencedError, type NodeInc } from "./ownership.ts";
 import type { History } from "./history.ts";
 
 export interface HeldOptions {
@@ -12,6 +12,8 @@ export interface HeldOptions {
   readonly key: string;
   readonly id: number;
   readonly epoch: number;
+  /** The incarnation that has claimed the instance. */
+  readonly node: NodeInc;
   readonly claimSeq: number;
   readonly snapSeq: number;
   readonly partBytes: number;
@@ -29,6 +31,7 @@ export class HeldInstance {
   readonly key: string;
   readonly id: number;
   readonly epoch: number;
+  readonly node: NodeInc;
   /** The position of the claim of this epoch. */
   readonly claimSeq: number;
   readonly history: History;
@@ -48,11 +51,12 @@ export class HeldInstance {
   open: OpenInstance | null = null;
   #fenced: InstanceFencedError | null = null;
 
-  constructor({ name, key, id, epoch, claimSeq, snapSeq, partBytes, history }: HeldOptions) {
+  constructor({ name, key, id, epoch, node, claimSeq, snapSeq, partBytes, history }: HeldOptions) {
     this.name = name;
     this.key = key;
     this.id = id;
     this.epoch = epoch;
+    this.node = node;
     this.claimSeq = claimSeq;
     this.head = claimSeq;
     this.snapSeq = snapSeq;

@@ -36,6 +36,8 @@ export interface NewRecord {
   readonly id: number;
   readonly seq: number;
   readonly epoch: number;
+  /** The writer. */
+  readonly node: string;
   readonly kind: string;
   readonly data: Buffer;
 }
@@ -169,6 +171,7 @@ export class History {
         `{${offsets.join(",")}}`,
         listOf(records, ({ data }) => data.length),
         listOf(records, ({ kind }) => kind),
+        listOf(records, ({ node }) => node),
       ],
     });
     if (connection.takeWarning()) await this.#confirm(connection);

@@ -162,8 +162,8 @@ export class Lane {
     const stored = await this.#options.compressor.compress(raws);
     const rows = records.map(({ instance }, i): NewRecord => {
       const data = stored[i] ?? Buffer.alloc(0);
-      const { template, id, epoch, head } = instance;
-      const common = { id, epoch, seq: head + 1 };
+      const { template, id, epoch, node, head } = instance;
+      const common = { id, epoch, node, seq: head + 1 };
       return template === null
         ? { ...common, kind: KINDS.pages, data }
         : { ...common, kind: KINDS.first, data: Buffer.concat([template, data]) };

@@ -299,7 +299,7 @@ export class OwnedInstances implements Ownership {
     const { nodes, format, figures } = this.#options;
     if (row.isMade) {
       figures.claims += 1;
-      this.#hold(claim, store, { ...row, seq: 1 });
+      this.#hold(claim, store, { ...row, seq: 1, node: row.owner ?? nodes.self });
       return true;
     }
     if (row.format > format)
@@ -330,17 +330,21 @@ export class OwnedInstances implements Ownership {
       if (one === undefined) continue;
       figures.claims += 1;
       if (row.owner !== null && row.owner !== self) figures.takeOvers += 1;
-      this.#hold(claim, { history, number }, one);
+      this.#hold(claim, { history, number }, { ...one, node: self });
     }
     return true;
   }
 
-  #hold({ name, key, done }: WaitingClaim, { history }: Store, claimed: Claimed): void {
-    const { id, epoch, seq, snapSeq, partBytes } = claimed;
+  #hold(
+    { name, key, done }: WaitingClaim,
+    { history }: Store,
+    claimed: Claimed & { readonly node: NodeInc },
+  ): void {
+    const { id, epoch, node, seq, snapSeq, partBytes } = claimed;
     const place = { name, key: key.toString("hex") };
     this.#held.set(
       name,
-      new HeldInstance({ ...place, id, epoch, claimSeq: seq, snapSeq, partBytes, history }),
+      new HeldInstance({ ...place, id, epoch, node, claimSeq: seq, snapSeq, partBytes, history }),
     );
     this.#known.delete(name);
     done.resolve({ kind: "held", epoch });

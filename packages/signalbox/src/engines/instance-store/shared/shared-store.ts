@@ -62,6 +62,7 @@ export class SharedStore implements SharedInstanceStore {
   readonly #figures: Figures = createFigures();
   /** Ids of databases that are open, or being opened. */
   readonly #open = new Set<string>();
+  #whenClosed: Promise<void> | null = null;
 
   static async open(options: SharedStoreOptions): Promise<SharedStore> {
     const histories = options.stores.map((urls) => new History(urls, options.statements));
@@ -151,7 +152,12 @@ export class SharedStore implements SharedInstanceStore {
     this.#room.require();
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#whenClosed ??= this.#close();
+    return this.#whenClosed;
+  }
+
+  async #close(): Promise<void> {
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
     await this.#snapshots.close();
     await this.#compressor.close();

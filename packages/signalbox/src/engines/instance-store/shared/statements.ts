@@ -6,7 +6,7 @@
  */
 
 export interface Statements {
-  /** $1 bytes of all records, $2 ids, $3 positions, $4 epochs, $5 offsets, $6 lengths, $7 kinds. Returns the ids whose record was written. */
+  /** $1 bytes of all records, $2 ids, $3 positions, $4 epochs, $5 offsets, $6 lengths, $7 kinds, $8 nodes. Returns the ids whose record was written. */
   readonly append: string;
   /** $1 ids. */
   readonly states: string;
@@ -42,14 +42,17 @@ export interface SeenEpoch {
 export const KINDS = { claim: "c", pages: "f", first: "t" } as const;
 
 export interface AppendConditions {
-  /** Is the writer the owner? */
+  /**
+   * Is the writer the owner? The epoch alone would do as long as PostgreSQL loses nothing. If a server replaces the primary without its last
+   * commits, an epoch may be given out a second time, to another node.
+   */
   readonly epoch: string;
   /** Does the record before this one exist? */
   readonly predecessor: string;
 }
 
 export const CONDITIONS: AppendConditions = {
-  epoch: "g.epoch = v.e",
+  epoch: "g.epoch = v.e AND g.owner = v.n",
   predecessor:
     "(v.s = g.snap_seq + 1 OR EXISTS (SELECT 1 FROM agent_log p WHERE p.agent = v.a AND p.seq = v.s - 1))",
 };
@@ -58,7 +61,8 @@ export const CONDITIONS: AppendConditions = {
 export function appendStatement({ epoch, predecessor }: AppendConditions): string {
   return `INSERT INTO agent_log (agent, seq, epoch, kind, data)
     SELECT v.a, v.s, v.e, v.k::"char", substring($1::bytea FROM v.o FOR v.l)
-    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[], $7::text[]) AS v(a, s, e, o, l, k)
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[], $7::text[], $8::bigint[])
+      AS v(a, s, e, o, l, k, n)
     JOIN agent_owner g ON g.id = v.a AND ${epoch}
     WHERE ${predecessor}
     ON CONFLICT DO NOTHING RETURNING agent`;
@@ -68,7 +72,7 @@ const ROW = `o.id, o.key, o.store, o.owner::text AS owner, o.epoch, o.format, o.
 
 export const STATEMENTS: Statements = {
   append: appendStatement(CONDITIONS),
-  states: `SELECT o.id, o.epoch, COALESCE((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) AS head
+  states: `SELECT o.id, o.epoch, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) AS head
     FROM agent_owner o WHERE o.id = ANY ($1::bigint[])`,
   // An instance of another store has only the number of the store here: the unique key decides where an instance is, whoever creates it.
   locate: `WITH made AS (
@@ -111,7 +115,7 @@ export const STATEMENTS: Statements = {
       UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${Number(format)}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;
       INSERT INTO agent_log (agent, seq, epoch, kind, data)
-        SELECT o.id, COALESCE((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) + 1, o.epoch, '${KINDS.claim}', ''
+        SELECT o.id, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) + 1, o.epoch, '${KINDS.claim}', ''
         FROM (VALUES ${values}) AS v(i, e) JOIN agent_owner o ON o.id = v.i AND o.epoch = v.e + 1 AND o.owner = ${BigInt(node)}
         ON CONFLICT DO NOTHING RETURNING agent AS id, seq, epoch;
       SELECT o.id, o.snap_seq AS "snapSeq", o.part_bytes AS "partBytes" FROM agent_owner o WHERE o.id IN (${ids})`;

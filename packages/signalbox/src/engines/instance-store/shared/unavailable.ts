@@ -4,6 +4,7 @@ import { SignalboxError } from "@signalbox/protocol";
 /** Error classes: connection, resources, intervention by an operator, conflicts of transactions. */
 const CLASSES = ["08", "53", "57", "40"];
 const READ_ONLY = "25006";
+const NETWORK = /^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_)/;
 /** The driver's messages for failed connections have no code. */
 const TEXTS = /^(Connection terminated|Client has encountered a connection error|Client was closed)|timeout/;
 
@@ -12,7 +13,7 @@ export function toClientError(error: unknown): unknown {
   const { code } = error as { readonly code?: unknown };
   const isUnavailable =
     typeof code === "string"
-      ? code.startsWith("E") || code === READ_ONLY || CLASSES.some((prefix) => code.startsWith(prefix))
+      ? NETWORK.test(code) || code === READ_ONLY || CLASSES.some((prefix) => code.startsWith(prefix))
       : TEXTS.test(error.message);
   if (!isUnavailable) return error;
   return new SignalboxError("storage_unavailable", {
