@@ -260,7 +260,7 @@ export class Lane {
   #reasonOf(instance: HeldInstance, state: InstanceState | undefined): FenceReason {
     if (state?.epoch !== instance.epoch) return "taken";
     if (state.head >= instance.head) return "unknown";
-    this.#options.figures.lostRecords += instance.head - state.head;
+    if (instance.fenced === null) this.#options.figures.lostRecords += instance.head - state.head;
     return "lost";
   }
 

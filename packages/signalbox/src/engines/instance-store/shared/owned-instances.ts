@@ -244,7 +244,11 @@ export class OwnedInstances implements Ownership {
     const result = located.filter(({ row }) => row.store === 0);
     const elsewhere = located.filter(({ row }) => row.store !== 0);
     for (const [number, ofStore] of Map.groupBy(elsewhere, ({ row }) => row.store)) {
-      const store = this.#storeOf(number);
+      const store = this.#findStore(number);
+      if (store === undefined) {
+        for (const { claim } of ofStore) claim.done.reject(unknownStore(number));
+        continue;
+      }
       result.push(
         ...(await this.#locateIn(
           store,
@@ -280,11 +284,8 @@ export class OwnedInstances implements Ownership {
     return store;
   }
 
-  #storeOf(number: number): Store {
-    const store = this.#options.stores.find((one) => one.number === number);
-    if (store === undefined)
-      throw new Error(`an instance is in store ${number}, which is not among the configured stores`);
-    return store;
+  #findStore(number: number): Store | undefined {
+    return this.#options.stores.find((one) => one.number === number);
   }
 
   /** Only if an instance has an owner that may be alive. */
@@ -302,10 +303,11 @@ export class OwnedInstances implements Ownership {
       this.#hold(claim, store, { ...row, seq: 1, node: row.owner ?? nodes.self });
       return true;
     }
-    if (row.format > format)
-      throw new Error(
-        `the instance's database has schema ${row.format}, but this release supports versions up to ${format}`,
-      );
+    if (row.format > format) {
+      const text = `the instance's database has schema ${row.format}, but this release supports versions up to ${format}`;
+      claim.done.reject(new Error(text));
+      return true;
+    }
     const { owner } = row;
     if (owner === null || owner === nodes.self || claim.isForced || !living.has(owner)) return false;
     this.learn(claim.name, owner);
@@ -363,11 +365,18 @@ export class OwnedInstances implements Ownership {
       const rows = await first.history.find(names.map((name) => paths.find(name).key));
       const there = rows.filter(({ store }) => store === 0);
       const pointers = rows.filter(({ store }) => store !== 0);
-      for (const [number, ofStore] of Map.groupBy(pointers, ({ store }) => store))
-        there.push(...(await this.#storeOf(number).history.find(ofStore.map(({ key }) => key))));
+      for (const [number, ofStore] of Map.groupBy(pointers, ({ store }) => store)) {
+        const store = this.#findStore(number);
+        if (store === undefined) throw unknownStore(number);
+        there.push(...(await store.history.find(ofStore.map(({ key }) => key))));
+      }
       return there.map(({ key, owner }) => ({ name: byKey.get(key.toString("hex")) ?? "", owner }));
     } catch (error) {
       throw toClientError(error);
     }
   }
+}
+
+function unknownStore(number: number): Error {
+  return new Error(`an instance is in store ${number}, which is not among the configured stores`);
 }

@@ -46,6 +46,8 @@ export function useSharedTables(): SharedTables {
     client = new Client({ connectionString: postgres.url });
     client.on("error", () => undefined);
     await client.connect();
+    // One test has a standby that never answers.
+    await client.query("SET synchronous_commit = local");
   };
   beforeAll(async () => {
     postgres = await openTestPostgres();
