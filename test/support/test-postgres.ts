@@ -39,7 +39,8 @@ const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
-export async function openTestPostgres(): Promise<TestPostgres> {
+/** `settings` of the server, for example `fsync=on`. */
+export async function openTestPostgres(settings: readonly string[] = []): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-postgres-"));
   if (isRoot) await chown(folder, NOBODY, NOBODY);
   const binaries = await reachableBinaries(folder);
@@ -58,7 +59,7 @@ export async function openTestPostgres(): Promise<TestPostgres> {
   ]);
   const [code] = (await once(initdb.child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
-  return openCluster({ folder, cluster, binaries, settings: [] });
+  return openCluster({ folder, cluster, binaries, settings });
 }
 
 interface ClusterFiles {
