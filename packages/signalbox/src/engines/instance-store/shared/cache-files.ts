@@ -37,6 +37,8 @@ export interface CacheEntry {
   readonly store: string;
   /** The file has all records up to this position. */
   readonly seq: number;
+  /** Identifies the record there: PostgreSQL may have lost it, and have another one. */
+  readonly mark: number;
   readonly bytes: number;
 }
 
@@ -121,11 +123,11 @@ export class CacheFiles {
     const keys = new Set<string>();
     // The last line may be incomplete.
     for (const line of lines.slice(0, -1)) {
-      const [key = "", id, store = "", seq, bytes] = line.split(" ");
+      const [key = "", id, store = "", seq, mark, bytes] = line.split(" ");
       keys.add(key);
       this.#remove(key);
       if (isValid && bytes !== undefined)
-        this.#add(key, { id: Number(id), store, seq: Number(seq), bytes: Number(bytes) });
+        this.#add(key, { id: Number(id), store, seq: Number(seq), mark: Number(mark), bytes: Number(bytes) });
     }
     for (const key of keys) if (!this.#entries.has(key)) removeFiles(this.#paths.of(key));
     // Files that were created by a process that was killed before their first close have no line.
@@ -151,8 +153,8 @@ export class CacheFiles {
   }
 }
 
-function lineOf(key: string, { id, store, seq, bytes }: CacheEntry): string {
-  return `${key} ${id} ${store} ${seq} ${bytes}\n`;
+function lineOf(key: string, { id, store, seq, mark, bytes }: CacheEntry): string {
+  return `${key} ${id} ${store} ${seq} ${mark} ${bytes}\n`;
 }
 
 /** Empty if the system has no mark of its start. */

@@ -4,7 +4,7 @@
  *   held ──a record was refused, or its outcome stayed unknown──► fenced (final; the next claim makes another object)
  */
 import { type FenceReason, InstanceFencedError, type NodeInc } from "./ownership.ts";
-import type { History } from "./history.ts";
+import type { History, InstanceState } from "./history.ts";
 
 export interface HeldOptions {
   readonly name: string;
@@ -15,6 +15,8 @@ export interface HeldOptions {
   /** The incarnation that has claimed the instance. */
   readonly node: NodeInc;
   readonly claimSeq: number;
+  /** Identifies the claim. */
+  readonly mark: number;
   readonly snapSeq: number;
   readonly partBytes: number;
   readonly history: History;
@@ -37,6 +39,8 @@ export class HeldInstance {
   readonly history: History;
   /** The last acknowledged position. */
   head: number;
+  /** Identifies the record there. */
+  mark: number;
   snapSeq: number;
   /** Stored bytes of the parts, and of the records after the snapshot. */
   partBytes: number;
@@ -51,7 +55,7 @@ export class HeldInstance {
   open: OpenInstance | null = null;
   #fenced: InstanceFencedError | null = null;
 
-  constructor({ name, key, id, epoch, node, claimSeq, snapSeq, partBytes, history }: HeldOptions) {
+  constructor({ name, key, id, epoch, node, claimSeq, mark, snapSeq, partBytes, history }: HeldOptions) {
     this.name = name;
     this.key = key;
     this.id = id;
@@ -59,6 +63,7 @@ export class HeldInstance {
     this.node = node;
     this.claimSeq = claimSeq;
     this.head = claimSeq;
+    this.mark = mark;
     this.snapSeq = snapSeq;
     this.partBytes = partBytes;
     this.history = history;
@@ -72,6 +77,11 @@ export class HeldInstance {
   fence(reason: FenceReason, cause?: unknown): InstanceFencedError {
     this.#fenced ??= new InstanceFencedError(reason, cause);
     return this.#fenced;
+  }
+
+  /** True if PostgreSQL knows this claim as the current one. */
+  isOwnedIn(state: InstanceState | undefined): state is InstanceState {
+    return state?.epoch === this.epoch && state.owner === this.node;
   }
 
   requireHeld(): void {

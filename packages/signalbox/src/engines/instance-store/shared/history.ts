@@ -4,10 +4,16 @@
  * A method that writes resolves only if the commit is durable, on a synchronous standby too if there is one. Its rejection says nothing about the
  * outcome, unless `isStatementError` holds.
  */
-import type { QueryResult } from "pg";
+import { randomBytes } from "node:crypto";
+import type { QueryConfig, QueryResult } from "pg";
 import { type SeenEpoch, type Statements, STATEMENTS } from "./statements.ts";
 import { type StoreClient, StoreConnections } from "./store-connections.ts";
 import { numberStores, openTables } from "./tables.ts";
+
+/** Claims have random data, so that a record is identified by its content. */
+export const CLAIM_BYTES = 8;
+/** An instance may have many records. */
+const MAX_DESTROY_MS = 300_000;
 
 export interface InstanceRow {
   readonly id: number;
@@ -44,6 +50,7 @@ export interface NewRecord {
 
 export interface InstanceState {
   readonly id: number;
+  readonly owner: string | null;
   readonly epoch: number;
   /** The last position. */
   readonly head: number;
@@ -116,12 +123,13 @@ export class History {
     stores: readonly number[],
     node: string,
     format: number,
+    data: Buffer = randomBytes(CLAIM_BYTES),
   ): Promise<InstanceRow[]> {
     return this.#write(async ({ client }) => {
       const { rows } = await client.query<InstanceRow>({
         name: "locate",
         text: this.#statements.locate,
-        values: [keys, stores, node, format],
+        values: [keys, stores, node, format, data],
       });
       // A row that this statement has created is not visible to its second part.
       return rows;
@@ -136,9 +144,14 @@ export class History {
   }
 
   /** Null if another node was faster for one of them: nothing was written then. */
-  takeOver(node: string, format: number, claims: readonly SeenEpoch[]): Promise<Claimed[] | null> {
+  takeOver(
+    node: string,
+    format: number,
+    claims: readonly SeenEpoch[],
+    data: Buffer = randomBytes(CLAIM_BYTES),
+  ): Promise<Claimed[] | null> {
     return this.#write(async ({ client }) => {
-      const text = this.#statements.takeOver(node, format, claims);
+      const text = this.#statements.takeOver(node, format, claims, data);
       const results = (await client.query(text)) as unknown as QueryResult[];
       const claimed = (results.at(-2)?.rows ?? []) as { id: number; seq: number; epoch: number }[];
       const rows = (results.at(-1)?.rows ?? []) as { id: number; snapSeq: number; partBytes: number }[];
@@ -238,7 +251,11 @@ export class History {
   }
 
   async destroy(id: number, epoch: number): Promise<void> {
-    await this.#write(({ client }) => client.query(this.#statements.destroy(id, epoch)));
+    const statement: QueryConfig & { query_timeout: number } = {
+      text: this.#statements.destroy(id, epoch),
+      query_timeout: MAX_DESTROY_MS,
+    };
+    await this.#write(({ client }) => client.query(statement));
   }
 
   /** Null if this node is not the owner any more. */

@@ -18,7 +18,7 @@ import type { Compressor } from "./compressor.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import type { History, InstanceState, NewRecord } from "./history.ts";
 import type { FenceReason } from "./ownership.ts";
-import { databasePagesOf, eachPart, emptyRecord, pagesOf, toRawRecord } from "./record.ts";
+import { databasePagesOf, eachPart, emptyRecord, markOf, pagesOf, toRawRecord } from "./record.ts";
 import { KINDS } from "./statements.ts";
 import { isStatementError, type StoreClient } from "./store-connections.ts";
 
@@ -52,6 +52,7 @@ export class PendingRecord {
   readonly pageBytes: number;
   frames: Buffer;
   readonly done = Promise.withResolvers<void>();
+  readonly createdAt = performance.now();
   isDurable = false;
 
   constructor(instance: HeldInstance, pageBytes: number, frames: Buffer) {
@@ -146,7 +147,8 @@ export class Lane {
     });
     if (records.length === 0) return;
     const group = await this.#encode(records);
-    const deadline = performance.now() + MAX_WAIT_MS;
+    // Callers of the next groups have waited for this one.
+    const deadline = (records[0]?.createdAt ?? 0) + MAX_WAIT_MS;
     for (let attempt = 1; ; attempt++) {
       const outcome = await this.#send(group, deadline);
       if (outcome === "settled") return;
@@ -202,10 +204,14 @@ export class Lane {
   #acknowledge(record: PendingRecord, { rows, raws }: Group, i: number): void {
     const { instance } = record;
     const raw = raws[i];
-    instance.head = rows[i]?.seq ?? instance.head;
+    const row = rows[i];
+    if (row !== undefined) {
+      instance.head = row.seq;
+      instance.mark = markOf(row.kind, row.data);
+    }
     instance.template = null;
     instance.logRecords += 1;
-    instance.logBytes += rows[i]?.data.length ?? 0;
+    instance.logBytes += row?.data.length ?? 0;
     if (raw !== undefined) {
       const size = { from: instance.databasePages, to: databasePagesOf(raw) };
       const { dirtyParts } = instance;
@@ -223,8 +229,7 @@ export class Lane {
     group.records.forEach((record, i) => {
       const state = states?.get(record.instance.id);
       const seq = group.rows[i]?.seq ?? 0;
-      if (state !== undefined && state.epoch === record.instance.epoch && state.head === seq)
-        this.#acknowledge(record, group, i);
+      if (record.instance.isOwnedIn(state) && state.head === seq) this.#acknowledge(record, group, i);
       else this.#fence(record, states === null ? "unknown" : this.#reasonOf(record.instance, state), cause);
     });
   }
@@ -258,7 +263,7 @@ export class Lane {
   }
 
   #reasonOf(instance: HeldInstance, state: InstanceState | undefined): FenceReason {
-    if (state?.epoch !== instance.epoch) return "taken";
+    if (!instance.isOwnedIn(state)) return "taken";
     if (state.head >= instance.head) return "unknown";
     if (instance.fenced === null) this.#options.figures.lostRecords += instance.head - state.head;
     return "lost";
@@ -288,7 +293,7 @@ export class Lane {
     const states = await history.readStates(open.map(({ id }) => id));
     for (const instance of open) {
       const state = states.get(instance.id);
-      if (state?.epoch === instance.epoch && state.head >= instance.head) continue;
+      if (instance.isOwnedIn(state) && state.head >= instance.head) continue;
       const reason = this.#reasonOf(instance, state);
       instance.fence(reason);
       onFenced(instance, reason);

@@ -5,11 +5,12 @@
  * anew, and the winner may be a living node.
  */
 import { LRUCache } from "lru-cache";
+import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fullJitterDelay } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
 import { HeldInstance } from "./held-instance.ts";
-import type { Claimed, History, InstanceRow } from "./history.ts";
+import { CLAIM_BYTES, type Claimed, type History, type InstanceRow } from "./history.ts";
 import type {
   ClaimOutcome,
   Fence,
@@ -20,6 +21,8 @@ import type {
   Ownership,
 } from "./ownership.ts";
 import type { Figures } from "./figures.ts";
+import { markOf } from "./record.ts";
+import { KINDS } from "./statements.ts";
 import { toClientError } from "./unavailable.ts";
 
 /** Instances in one transaction. */
@@ -56,6 +59,8 @@ interface Located {
   readonly claim: WaitingClaim;
   readonly row: InstanceRow;
   readonly store: Store;
+  /** Identifies the claim, if the row was created. */
+  readonly mark: number;
 }
 
 export class OwnedInstances implements Ownership {
@@ -175,14 +180,11 @@ export class OwnedInstances implements Ownership {
   }
 
   async #confirm(instance: HeldInstance): Promise<void> {
-    const { history, id, epoch } = instance;
-    let current: number | undefined;
-    try {
-      current = (await history.readStates([id])).get(id)?.epoch;
-    } catch (error) {
+    const { history, id } = instance;
+    const states = await history.readStates([id]).catch((error: unknown) => {
       throw toClientError(error);
-    }
-    if (current !== epoch) this.fence(instance, "taken");
+    });
+    if (!instance.isOwnedIn(states.get(id))) this.fence(instance, "taken");
     instance.requireHeld();
   }
 
@@ -267,12 +269,13 @@ export class OwnedInstances implements Ownership {
   ): Promise<Located[]> {
     const { nodes, format } = this.#options;
     const keys = claims.map(({ key }) => key);
-    const rows = await store.history.locate(keys, keys.map(numberFor), nodes.self, format);
+    const data = randomBytes(CLAIM_BYTES);
+    const rows = await store.history.locate(keys, keys.map(numberFor), nodes.self, format, data);
     const byKey = new Map(rows.map((row) => [row.key.toString("hex"), row]));
     return claims.map((claim) => {
       const row = byKey.get(claim.key.toString("hex"));
       if (row === undefined) throw new Error("PostgreSQL returned no row of an instance");
-      return { claim, row, store };
+      return { claim, row, store, mark: markOf(KINDS.claim, data) };
     });
   }
 
@@ -296,11 +299,11 @@ export class OwnedInstances implements Ownership {
   }
 
   /** True if no claim is needed, or allowed. */
-  #settle({ claim, row, store }: Located, living: ReadonlySet<NodeInc>): boolean {
+  #settle({ claim, row, store, mark }: Located, living: ReadonlySet<NodeInc>): boolean {
     const { nodes, format, figures } = this.#options;
     if (row.isMade) {
       figures.claims += 1;
-      this.#hold(claim, store, { ...row, seq: 1, node: row.owner ?? nodes.self });
+      this.#hold(claim, store, { ...row, seq: 1, node: nodes.self, mark });
       return true;
     }
     if (row.format > format) {
@@ -318,10 +321,12 @@ export class OwnedInstances implements Ownership {
   async #takeOver({ history, number }: Store, located: readonly Located[]): Promise<boolean> {
     const { nodes, format, figures } = this.#options;
     const { self } = nodes;
+    const data = randomBytes(CLAIM_BYTES);
     const claimed = await history.takeOver(
       self,
       format,
       located.map(({ row }) => row),
+      data,
     );
     if (claimed === null) return false;
     // Declared dead meanwhile: the claims belong to the earlier incarnation.
@@ -332,7 +337,7 @@ export class OwnedInstances implements Ownership {
       if (one === undefined) continue;
       figures.claims += 1;
       if (row.owner !== null && row.owner !== self) figures.takeOvers += 1;
-      this.#hold(claim, { history, number }, { ...one, node: self });
+      this.#hold(claim, { history, number }, { ...one, node: self, mark: markOf(KINDS.claim, data) });
     }
     return true;
   }
@@ -340,13 +345,13 @@ export class OwnedInstances implements Ownership {
   #hold(
     { name, key, done }: WaitingClaim,
     { history }: Store,
-    claimed: Claimed & { readonly node: NodeInc },
+    claimed: Claimed & { node: NodeInc; mark: number },
   ): void {
-    const { id, epoch, node, seq, snapSeq, partBytes } = claimed;
+    const { id, epoch, node, seq, mark, snapSeq, partBytes } = claimed;
     const place = { name, key: key.toString("hex") };
     this.#held.set(
       name,
-      new HeldInstance({ ...place, id, epoch, node, claimSeq: seq, snapSeq, partBytes, history }),
+      new HeldInstance({ ...place, id, epoch, node, claimSeq: seq, mark, snapSeq, partBytes, history }),
     );
     this.#known.delete(name);
     done.resolve({ kind: "held", epoch });

@@ -10,6 +10,7 @@
  */
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { eachPage } from "../journal/wal-reader.ts";
+import { KINDS } from "./statements.ts";
 
 export const STORED_HEAD_BYTES = 9;
 const RECORD_HEAD_BYTES = 12;
@@ -48,6 +49,12 @@ function writeRecord(pages: ReadonlyMap<number, Buffer>, pageBytes: number, data
     i += 1;
   }
   return raw;
+}
+
+/** Identifies a record by its content. Two records of one position differ, if PostgreSQL has lost the first of them. */
+export function markOf(kind: string, data: Buffer): number {
+  if (kind === KINDS.claim) return crc32(data);
+  return data.readUInt32BE(kind === KINDS.first ? HASH_BYTES + 1 : 1);
 }
 
 /** The first record of a database that has no commit yet. */

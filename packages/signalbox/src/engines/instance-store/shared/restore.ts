@@ -14,6 +14,7 @@ import {
   COMPRESSION,
   eachPart,
   HASH_BYTES,
+  markOf,
   PART_BYTES,
   readRecord,
   readStored,
@@ -30,33 +31,46 @@ const compress = promisify(zstdCompress);
 export interface Restored {
   /** True if the history has no commit: the database is new. */
   readonly isNew: boolean;
+  /** True if the existing file was used. */
+  readonly usesFile: boolean;
 }
 
-/** `from`: the position of the existing file; null without one. Updates what is known of the instance. */
+/** A file that has all records up to a position. */
+export interface BaseFile {
+  readonly seq: number;
+  /** Identifies the record at the position. */
+  readonly mark: number;
+}
+
+/** Updates what is known of the instance. */
 export async function restoreFile(
   instance: HeldInstance,
   path: string,
-  from: number | null,
+  existing: BaseFile | null,
 ): Promise<Restored> {
-  const file = await open(path, from === null ? "w" : "r+", 0o600);
+  const file = await open(path, existing === null ? "w" : "r+", 0o600);
   try {
-    return await restoreInto(file, instance, from);
+    return await restoreInto(file, instance, existing);
   } finally {
     await file.close();
   }
 }
 
-async function restoreInto(file: FileHandle, instance: HeldInstance, from: number | null): Promise<Restored> {
+async function restoreInto(
+  file: FileHandle,
+  instance: HeldInstance,
+  existing: BaseFile | null,
+): Promise<Restored> {
   const { history, id, epoch } = instance;
   const snapshot = await history.readSnapshot(id, epoch);
   if (snapshot === null) throw instance.fence("taken");
   instance.snapSeq = snapshot.snapSeq;
-  const usesFile = from !== null && from >= snapshot.snapSeq;
+  const usesFile = existing !== null && (await isInHistory(instance, existing));
   if (!usesFile) {
     await file.truncate(0);
     await writeParts(file, instance, snapshot);
   }
-  const base = usesFile ? from : snapshot.snapSeq;
+  const base = usesFile ? existing.seq : snapshot.snapSeq;
   const records = await applyRecords(file, instance, { seq: base, pages: usesFile ? 0 : snapshot.pages });
   // Another owner may have deleted what was read.
   const again = await history.readSnapshot(id, epoch);
@@ -67,7 +81,14 @@ async function restoreInto(file: FileHandle, instance: HeldInstance, from: numbe
   instance.dirtyParts = usesFile || snapshot.snapSeq === 0 ? null : records.dirtyParts;
   instance.logBytes = records.bytes;
   instance.logRecords = records.count;
-  return { isNew: !usesFile && snapshot.snapSeq === 0 && records.databasePages === null };
+  return { usesFile, isNew: !usesFile && snapshot.snapSeq === 0 && records.databasePages === null };
+}
+
+/** False if PostgreSQL has no record, or another one, at the position of the file: the file may have what PostgreSQL has lost. */
+async function isInHistory({ history, id, head, snapSeq }: HeldInstance, file: BaseFile): Promise<boolean> {
+  if (file.seq < snapSeq || file.seq > head) return false;
+  const [record] = await history.readRecords(id, file.seq - 1, file.seq, 1);
+  return record !== undefined && markOf(record.kind, record.data) === file.mark;
 }
 
 async function writeParts(

@@ -158,7 +158,23 @@ describe("the files of a node", () => {
     second.store.ownership.drop("x");
     database = await second.store.open("x");
     expect(readRows(database)).toEqual([1, 2]);
-    expect(second.store.ownership.figures).toMatchObject({ cacheHits: 1, restores: 1 });
+    expect(second.store.ownership.figures).toMatchObject({ cacheHits: 2, restores: 0 });
+    await database.close();
+  });
+
+  it("are not used if they have what PostgreSQL has lost", async () => {
+    const [one, two] = [await start("one"), await start("two")];
+    let database = await one.store.open("x");
+    for (const value of [1, 2]) await writeRow(database, value);
+    await database.close();
+    await tables.query("DELETE FROM agent_log WHERE seq = 3");
+    database = await two.store.open("x");
+    for (const value of [3, 4]) await writeRow(database, value);
+    await database.close();
+    one.store.ownership.rejoined();
+    database = await one.store.open("x");
+    expect(readRows(database)).toEqual([1, 3, 4]);
+    expect(one.store.ownership.figures).toMatchObject({ cacheHits: 0, restores: 1 });
     await database.close();
   });
 

@@ -197,17 +197,18 @@ export class SharedStore implements SharedInstanceStore {
     const { id, head, claimSeq } = instance;
     const entry = this.#cache.find(key);
     const isUsable = entry !== undefined && entry.id === id && entry.store === this.#nameOf(instance);
-    // The claim itself changes nothing.
-    const isCurrent = isUsable && (entry.seq === head || (head === claimSeq && entry.seq === head - 1));
+    const isCurrent = isUsable && entry.seq === head && entry.mark === instance.mark;
     this.#cache.open(key);
     if (isCurrent && existsSync(path)) {
       this.#figures.cacheHits += 1;
       return false;
     }
     if (claimSeq === 1 && head === 1) return true;
-    this.#figures.restores += 1;
-    const from = isUsable && entry.seq < head && existsSync(path) ? entry.seq : null;
-    return (await restoreFile(instance, path, from)).isNew;
+    const base = isUsable && existsSync(path) ? entry : null;
+    const { isNew, usesFile } = await restoreFile(instance, path, base);
+    if (usesFile) this.#figures.cacheHits += 1;
+    else this.#figures.restores += 1;
+    return isNew;
   }
 
   async #useTemplate(instance: HeldInstance, schema: string): Promise<Uint8Array> {
@@ -220,10 +221,10 @@ export class SharedStore implements SharedInstanceStore {
   }
 
   #closed(instance: HeldInstance, isComplete: boolean): void {
-    const { key, id, head } = instance;
+    const { key, id, head, mark } = instance;
     this.#open.delete(key);
     if (isComplete && instance.fenced === null)
-      this.#cache.closed(key, { id, seq: head, store: this.#nameOf(instance) });
+      this.#cache.closed(key, { id, seq: head, mark, store: this.#nameOf(instance) });
     else this.#cache.discard(key);
   }
 

@@ -10,7 +10,7 @@ export interface Statements {
   readonly append: string;
   /** $1 ids. */
   readonly states: string;
-  /** $1 keys, $2 store numbers, $3 node, $4 format. Creates what does not exist, with a claim; returns all rows. */
+  /** $1 keys, $2 store numbers, $3 node, $4 format, $5 data of the claims. Creates what does not exist, with a claim; returns all rows. */
   readonly locate: string;
   readonly find: string;
   /** $1 id, $2 epoch, $3 position. Locks the row; no row if another node is the owner. */
@@ -28,7 +28,8 @@ export interface Statements {
   readonly parts: string;
   /** $1 id, $2 position before the first, $3 last position, $4 number of records. */
   readonly records: string;
-  takeOver(node: string, format: number, claims: readonly SeenEpoch[]): string;
+  /** `data` is that of the claims. */
+  takeOver(node: string, format: number, claims: readonly SeenEpoch[], data: Buffer): string;
   destroy(id: number, epoch: number): string;
 }
 
@@ -72,7 +73,7 @@ const ROW = `o.id, o.key, o.store, o.owner::text AS owner, o.epoch, o.format, o.
 
 export const STATEMENTS: Statements = {
   append: appendStatement(CONDITIONS),
-  states: `SELECT o.id, o.epoch, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) AS head
+  states: `SELECT o.id, o.owner::text AS owner, o.epoch, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) AS head
     FROM agent_owner o WHERE o.id = ANY ($1::bigint[])`,
   // An instance of another store has only the number of the store here: the unique key decides where an instance is, whoever creates it.
   locate: `WITH made AS (
@@ -81,7 +82,7 @@ export const STATEMENTS: Statements = {
       FROM unnest($1::bytea[], $2::integer[]) AS v(k, s)
       ON CONFLICT (key) DO NOTHING RETURNING id, key, store, owner, epoch, format, snap_seq, part_bytes),
     claimed AS (
-      INSERT INTO agent_log (agent, seq, epoch, kind, data) SELECT id, 1, 1, '${KINDS.claim}', '' FROM made WHERE store = 0)
+      INSERT INTO agent_log (agent, seq, epoch, kind, data) SELECT id, 1, 1, '${KINDS.claim}', $5::bytea FROM made WHERE store = 0)
     SELECT ${ROW}, true AS "isMade" FROM made o
     UNION ALL SELECT ${ROW}, false FROM agent_owner o WHERE o.key = ANY ($1::bytea[])`,
   find: `SELECT ${ROW}, false AS "isMade" FROM agent_owner o WHERE o.key = ANY ($1::bytea[])`,
@@ -105,7 +106,7 @@ export const STATEMENTS: Statements = {
    * Begins a transaction. The rows are locked in one order, so that two nodes do not wait for each other. The last position is read by a
    * statement of its own, after the epoch was increased. The last result has the instances whose claim was written.
    */
-  takeOver(node, format, claims) {
+  takeOver(node, format, claims, data) {
     const ids = claims.map(({ id }) => Number(id)).join(",");
     const values = claims
       .map(({ id, epoch }) => `(${Number(id)}::bigint, ${Number(epoch)}::bigint)`)
@@ -115,14 +116,14 @@ export const STATEMENTS: Statements = {
       UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${Number(format)}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;
       INSERT INTO agent_log (agent, seq, epoch, kind, data)
-        SELECT o.id, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) + 1, o.epoch, '${KINDS.claim}', ''
+        SELECT o.id, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) + 1, o.epoch, '${KINDS.claim}', '\\x${data.toString("hex")}'
         FROM (VALUES ${values}) AS v(i, e) JOIN agent_owner o ON o.id = v.i AND o.epoch = v.e + 1 AND o.owner = ${BigInt(node)}
         ON CONFLICT DO NOTHING RETURNING agent AS id, seq, epoch;
       SELECT o.id, o.snap_seq AS "snapSeq", o.part_bytes AS "partBytes" FROM agent_owner o WHERE o.id IN (${ids})`;
   },
   /** In one transaction. A late writer finds no row of the instance; a new instance of the name has another id. */
   destroy(id, epoch) {
-    return `BEGIN;
+    return `BEGIN; SET LOCAL statement_timeout = 0;
       DELETE FROM agent_owner WHERE id = ${Number(id)} AND epoch = ${Number(epoch)};
       DELETE FROM agent_log WHERE agent = ${Number(id)} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${Number(id)});
       DELETE FROM agent_part WHERE agent = ${Number(id)} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${Number(id)});
