@@ -12,7 +12,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { BASE_SCHEMA, RESERVED_NAME } from "../../packages/signalbox/src/agents/index.ts";
-import { rawSql, sql } from "../../packages/signalbox/src/core/sql.ts";
+import { sql } from "../../packages/signalbox/src/core/sql.ts";
 import {
   type InstanceDatabase,
   type InstanceStore,
@@ -175,7 +175,6 @@ async function wake(count: number): Promise<object> {
     database = await store.open("wake");
     times.push(performance.now() - at);
   }
-  await database.run(rawSql("SELECT 1"));
   await database.close();
   await store.destroy("wake");
   return {

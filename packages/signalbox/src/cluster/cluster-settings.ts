@@ -78,7 +78,10 @@ export class ClusterSettings implements SharedSettings {
     const { result, version } = await this.#opened().transaction(
       async (tx) => {
         const done = await work(tx, (key) => keys.add(key));
-        return { result: done, version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)) };
+        return {
+          result: done,
+          version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)),
+        };
       },
       { scope: SCOPE },
     );

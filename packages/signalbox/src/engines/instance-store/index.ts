@@ -8,16 +8,4 @@ export {
 } from "./instance-store.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
 export { openSharedStore } from "./open-shared-store.ts";
-export {
-  type ClaimOutcome,
-  type Fence,
-  type FenceReason,
-  InstanceElsewhereError,
-  InstanceFencedError,
-  type InstancePlacement,
-  type NodeInc,
-  type Nodes,
-  type Ownership,
-  type OwnershipFigures,
-  type SharedInstanceStore,
-} from "./shared/ownership.ts";
+export { type Fence, InstanceElsewhereError, InstanceFencedError, type Nodes } from "./shared/ownership.ts";

@@ -179,7 +179,7 @@ class Writer {
       return;
     }
     counts.snapshots += 1;
-    if (options.hasGrace) await Promise.allSettled([...running]);
+    if (options.hasGrace) await Promise.allSettled(running);
     await history.sweep([{ id, epoch, upTo: head, claimSeq }]);
   }
 }

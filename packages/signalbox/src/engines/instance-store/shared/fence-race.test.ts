@@ -92,13 +92,14 @@ describe("a server that has lost the last record", () => {
 
 describe("claims", () => {
   it("have one winner", async () => {
-    const histories = ["1", "2", "3"].map(() => new History([tables.postgres.url]));
+    const first = new History([tables.postgres.url]);
+    const histories = [first, ...["2", "3"].map(() => new History([tables.postgres.url]))];
     const key = Buffer.from("contested");
-    await histories[0]?.locate([key], [0], "1", 1);
+    await first.locate([key], [0], "1", 1);
     for (let round = 1; round <= 20; round++) {
-      const [row] = await histories[0]!.find([key]);
+      const rows = await first.find([key]);
       const claims = await Promise.all(
-        histories.map((history, i) => history.takeOver(String(i + 1), 1, [row!])),
+        histories.map((history, i) => history.takeOver(String(i + 1), 1, rows)),
       );
       expect(claims.filter((claimed) => claimed !== null)).toMatchObject([[{ epoch: round + 1 }]]);
     }

@@ -69,7 +69,7 @@ export class OwnedInstances implements Ownership {
   readonly #known = new LRUCache<string, { readonly node: NodeInc | null }>({ max: MAX_KNOWN });
   readonly #listeners: ((fence: Fence) => void)[] = [];
   #waiting = new Map<string, WaitingClaim>();
-  #claiming: Promise<void> | null = null;
+  #isClaiming = false;
 
   constructor(options: OwnedInstancesOptions) {
     this.#options = options;
@@ -153,7 +153,7 @@ export class OwnedInstances implements Ownership {
 
   rejoined(): void {
     this.#known.clear();
-    for (const instance of [...this.#held.values()]) this.fence(instance, "rejoined");
+    for (const instance of this.#held.values()) this.fence(instance, "rejoined");
   }
 
   /** The instance is not this node's any more. */
@@ -197,7 +197,11 @@ export class OwnedInstances implements Ownership {
       waiting = { name, key, isForced, done: Promise.withResolvers() };
       this.#waiting.set(name, waiting);
     } else waiting.isForced ||= isForced;
-    this.#claiming ??= new Promise((resolve) => setImmediate(() => resolve(this.#claimWaiting())));
+    if (!this.#isClaiming) {
+      this.#isClaiming = true;
+      // Claims of this iteration of the event loop share a transaction.
+      setImmediate(() => void this.#claimWaiting());
+    }
     return waiting.done.promise;
   }
 
@@ -211,7 +215,7 @@ export class OwnedInstances implements Ownership {
         for (const { done } of group) done.reject(toClientError(error));
       }
     }
-    this.#claiming = null;
+    this.#isClaiming = false;
   }
 
   async #claimGroup(group: readonly WaitingClaim[]): Promise<void> {

@@ -4,7 +4,7 @@ import { Client } from "pg";
 import { openTestPostgres, type TestPostgres } from "../../../../../../test/support/test-postgres.ts";
 import type { InstanceStoreOptions } from "../instance-store.ts";
 import { History } from "./history.ts";
-import type { Nodes } from "./ownership.ts";
+import type { Nodes } from "../index.ts";
 import { SharedStore, type SharedStoreOptions } from "./shared-store.ts";
 
 /** A node of a test. It is dead for the others unless it is added to the living ones. */
@@ -61,6 +61,7 @@ export function useSharedTables(): SharedTables {
     await client.query("TRUNCATE agent_owner, agent_log, agent_part, agent_template").catch(connect);
   });
   afterAll(async () => {
+    // One test ends the sessions of the server.
     await client.end().catch(() => undefined);
     await postgres.drop();
   });

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { commitRow, readRows, TEST_SCHEMA, writeRow } from "../instance-disks-fixture.ts";
 import { History } from "./history.ts";
-import { type Fence, InstanceElsewhereError, InstanceFencedError } from "./ownership.ts";
+import { type Fence, InstanceElsewhereError, InstanceFencedError } from "../index.ts";
 import type { SharedStore, SharedStoreOptions } from "./shared-store.ts";
 import { type TestNode, useSharedTables } from "./shared-store-fixture.ts";
 

@@ -107,13 +107,11 @@ export const STATEMENTS: Statements = {
    * statement of its own, after the epoch was increased. The last result has the instances whose claim was written.
    */
   takeOver(node, format, claims, data) {
-    const ids = claims.map(({ id }) => Number(id)).join(",");
-    const values = claims
-      .map(({ id, epoch }) => `(${Number(id)}::bigint, ${Number(epoch)}::bigint)`)
-      .join(",");
+    const ids = claims.map(({ id }) => id).join(",");
+    const values = claims.map(({ id, epoch }) => `(${id}::bigint, ${epoch}::bigint)`).join(",");
     return `BEGIN;
       SELECT id FROM agent_owner WHERE id IN (${ids}) ORDER BY id FOR UPDATE;
-      UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${Number(format)}
+      UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${format}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;
       INSERT INTO agent_log (agent, seq, epoch, kind, data)
         SELECT o.id, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) + 1, o.epoch, '${KINDS.claim}', '\\x${data.toString("hex")}'
@@ -124,9 +122,9 @@ export const STATEMENTS: Statements = {
   /** In one transaction. A late writer finds no row of the instance; a new instance of the name has another id. */
   destroy(id, epoch) {
     return `BEGIN; SET LOCAL statement_timeout = 0;
-      DELETE FROM agent_owner WHERE id = ${Number(id)} AND epoch = ${Number(epoch)};
-      DELETE FROM agent_log WHERE agent = ${Number(id)} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${Number(id)});
-      DELETE FROM agent_part WHERE agent = ${Number(id)} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${Number(id)});
+      DELETE FROM agent_owner WHERE id = ${id} AND epoch = ${epoch};
+      DELETE FROM agent_log WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
+      DELETE FROM agent_part WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
       COMMIT`;
   },
 };

@@ -80,6 +80,7 @@ export class StoreConnections {
       await requirePrimary(client);
     } catch (error) {
       this.#index += 1;
+      // The caller gets the first error.
       void client.end().catch(() => undefined);
       throw error;
     }
@@ -105,6 +106,7 @@ export class StoreConnections {
   async end(connection: StoreClient): Promise<void> {
     this.#open.delete(connection);
     const timeout = new Promise((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
+    // The connection was already broken; the server ends the session.
     await Promise.race([connection.client.end().catch(() => undefined), timeout]);
   }
 
