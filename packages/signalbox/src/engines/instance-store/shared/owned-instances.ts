@@ -305,7 +305,8 @@ export class OwnedInstances implements Ownership {
   /** True if no claim is needed, or allowed. */
   #settle({ claim, row, store, mark }: Located, living: ReadonlySet<NodeInc>): boolean {
     const { nodes, format, figures } = this.#options;
-    if (row.isMade) {
+    // Otherwise this node was declared dead meanwhile, and the claim belongs to its earlier incarnation.
+    if (row.isMade && row.owner === nodes.self) {
       figures.claims += 1;
       this.#hold(claim, store, { ...row, seq: 1, node: nodes.self, mark });
       return true;
