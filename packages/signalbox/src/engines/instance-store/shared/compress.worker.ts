@@ -1,28 +1,32 @@
 /** Compresses the records of a group commit. `compressor.ts` is the other side. */
 import { parentPort } from "node:worker_threads";
-import { MIN_COMPRESSED_BYTES, toStored } from "./record.ts";
+import { writeStored } from "./record.ts";
 
 export interface CompressRequest {
-  readonly raw: ArrayBuffer;
+  /** Only if they are not those of the last request. */
+  readonly memory?: { readonly raw: SharedArrayBuffer; readonly stored: SharedArrayBuffer };
+  /** Lengths of the raw records, one after the other. */
   readonly lengths: readonly number[];
 }
 
-export interface CompressAnswer {
-  readonly stored: ArrayBuffer;
-  readonly lengths: readonly number[];
-}
+/** Lengths of the stored records, one after the other. */
+export type CompressAnswer = readonly number[];
 
-parentPort?.on("message", ({ raw, lengths }: CompressRequest) => {
-  const records: Buffer[] = [];
-  let offset = 0;
-  for (const length of lengths) {
-    records.push(toStored(new Uint8Array(raw, offset, length), length >= MIN_COMPRESSED_BYTES));
-    offset += length;
+let raw: Buffer = Buffer.alloc(0);
+let stored: Buffer = Buffer.alloc(0);
+
+parentPort?.on("message", ({ memory, lengths }: CompressRequest) => {
+  if (memory !== undefined) {
+    raw = Buffer.from(memory.raw);
+    stored = Buffer.from(memory.stored);
   }
-  const total = records.reduce((sum, record) => sum + record.length, 0);
-  const stored = Buffer.from(new ArrayBuffer(total));
-  let at = 0;
-  for (const record of records) at += record.copy(stored, at);
-  const answer: CompressAnswer = { stored: stored.buffer, lengths: records.map(({ length }) => length) };
-  parentPort?.postMessage(answer, [answer.stored]);
+  let from = 0;
+  let to = 0;
+  const answer: CompressAnswer = lengths.map((length) => {
+    const written = writeStored(raw.subarray(from, from + length), stored, to, true);
+    from += length;
+    to += written;
+    return written;
+  });
+  parentPort?.postMessage(answer);
 });

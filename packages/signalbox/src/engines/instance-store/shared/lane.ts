@@ -18,7 +18,16 @@ import type { Compressor } from "./compressor.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import type { History, InstanceState, NewRecord } from "./history.ts";
 import type { FenceReason } from "./ownership.ts";
-import { databasePagesOf, eachPart, emptyRecord, markOf, pagesOf, toRawRecord } from "./record.ts";
+import {
+  databasePagesOf,
+  eachPart,
+  markOf,
+  maxRawBytes,
+  pagesOf,
+  writeEmptyRecord,
+  writeRawRecord,
+} from "./record.ts";
+import { FrameMemory } from "./frame-memory.ts";
 import { KINDS } from "./statements.ts";
 import { isStatementError, type StoreClient } from "./store-connections.ts";
 
@@ -30,6 +39,7 @@ const RETRY = { baseDelayMs: 20, maxDelayMs: 500 };
 
 export interface LaneOptions {
   readonly history: History;
+  /** Of this lane alone. */
   readonly compressor: Compressor;
   readonly onFenced: (instance: HeldInstance, reason: FenceReason, cause?: unknown) => void;
   /** The open instances of the store. */
@@ -46,19 +56,20 @@ export interface LaneFigures {
   lostRecords: number;
 }
 
-/** Frames of an instance that wait for, or are in, a group. */
+/** Commits of an instance that wait for, or are in, a group. */
 export class PendingRecord {
   readonly instance: HeldInstance;
   readonly pageBytes: number;
-  frames: Buffer;
+  /** Where the frames of each commit are in the lane's memory. */
+  readonly commits: { readonly start: number; readonly end: number }[] = [];
+  bytes = 0;
   readonly done = Promise.withResolvers<void>();
   readonly createdAt = performance.now();
   isDurable = false;
 
-  constructor(instance: HeldInstance, pageBytes: number, frames: Buffer) {
+  constructor(instance: HeldInstance, pageBytes: number) {
     this.instance = instance;
     this.pageBytes = pageBytes;
-    this.frames = frames;
     // The caller may ignore the promise; the fence is reported in any case.
     this.done.promise.catch(() => undefined);
   }
@@ -66,7 +77,6 @@ export class PendingRecord {
 
 interface Group {
   readonly records: readonly PendingRecord[];
-  readonly raws: readonly Buffer[];
   readonly rows: readonly NewRecord[];
   readonly bytes: Buffer;
 }
@@ -77,6 +87,7 @@ export class Lane {
   readonly #options: LaneOptions;
   /** By instance. */
   #pending = new Map<HeldInstance, PendingRecord>();
+  readonly #frames = new FrameMemory();
   #flushing: Promise<void> | null = null;
   #connection: StoreClient | null = null;
   #hasConnected = false;
@@ -85,17 +96,21 @@ export class Lane {
     this.#options = options;
   }
 
-  /** Copies the frames before it returns. */
+  /** Copies the frames of one read of the WAL before it returns; no frames for a database without a commit. */
   append(instance: HeldInstance, pageBytes: number, frames: Buffer): PendingRecord {
     let record = this.#pending.get(instance);
     if (record === undefined) {
-      record = new PendingRecord(instance, pageBytes, Buffer.from(frames));
+      record = new PendingRecord(instance, pageBytes);
       if (instance.fenced !== null) {
         record.done.reject(instance.fenced);
         return record;
       }
       this.#pending.set(instance, record);
-    } else record.frames = Buffer.concat([record.frames, frames]);
+    }
+    if (frames.length > 0) {
+      record.commits.push(this.#frames.add(frames));
+      record.bytes += frames.length;
+    }
     // Instances whose turns end in this iteration of the event loop share the group.
     this.#flushing ??= new Promise((resolve) => setImmediate(() => resolve(this.#flush())));
     return record;
@@ -131,8 +146,8 @@ export class Lane {
     const records: PendingRecord[] = [];
     let bytes = 0;
     for (const [instance, record] of this.#pending) {
-      if (bytes > 0 && bytes + record.frames.length > MAX_GROUP_BYTES) break;
-      bytes += record.frames.length;
+      if (bytes > 0 && bytes + record.bytes > MAX_GROUP_BYTES) break;
+      bytes += record.bytes;
       records.push(record);
       this.#pending.delete(instance);
     }
@@ -158,19 +173,31 @@ export class Lane {
   }
 
   async #encode(records: readonly PendingRecord[]): Promise<Group> {
-    const raws = records.map(({ frames, pageBytes, instance }) =>
-      frames.length === 0 ? emptyRecord(pageBytes, instance.databasePages) : toRawRecord(frames, pageBytes),
-    );
-    const stored = await this.#options.compressor.compress(raws);
+    const { compressor } = this.#options;
+    compressor.begin();
+    for (const record of records) {
+      const { pageBytes, instance, commits, bytes } = record;
+      const room = compressor.room(maxRawBytes(bytes));
+      compressor.add(
+        bytes === 0
+          ? writeEmptyRecord(pageBytes, instance.databasePages, room)
+          : writeRawRecord(this.#frames.read(commits), pageBytes, room),
+      );
+    }
+    if (this.#pending.size === 0) this.#frames.clear();
+    const { stored, lengths } = await compressor.finish();
+    let at = 0;
     const rows = records.map(({ instance }, i): NewRecord => {
-      const data = stored[i] ?? Buffer.alloc(0);
+      const data = stored.subarray(at, at + (lengths[i] ?? 0));
+      at += data.length;
       const { template, id, epoch, node, head } = instance;
       const common = { id, epoch, node, seq: head + 1 };
       return template === null
         ? { ...common, kind: KINDS.pages, data }
         : { ...common, kind: KINDS.first, data: Buffer.concat([template, data]) };
     });
-    return { records, raws, rows, bytes: Buffer.concat(rows.map(({ data }) => data)) };
+    const hasFirst = records.some(({ instance }) => instance.template !== null);
+    return { records, rows, bytes: hasFirst ? Buffer.concat(rows.map(({ data }) => data)) : stored };
   }
 
   /** Returns the error if the server has rolled the group back, and it may be sent again. */
@@ -201,9 +228,8 @@ export class Lane {
     return "settled";
   }
 
-  #acknowledge(record: PendingRecord, { rows, raws }: Group, i: number): void {
+  #acknowledge(record: PendingRecord, { rows }: Group, i: number): void {
     const { instance } = record;
-    const raw = raws[i];
     const row = rows[i];
     if (row !== undefined) {
       instance.head = row.seq;
@@ -212,12 +238,11 @@ export class Lane {
     instance.template = null;
     instance.logRecords += 1;
     instance.logBytes += row?.data.length ?? 0;
-    if (raw !== undefined) {
-      const size = { from: instance.databasePages, to: databasePagesOf(raw) };
-      const { dirtyParts } = instance;
-      if (dirtyParts !== null) eachPart(pagesOf(raw), size, record.pageBytes, (part) => dirtyParts.add(part));
-      instance.databasePages = size.to;
-    }
+    const raw = this.#options.compressor.rawOf(i);
+    const size = { from: instance.databasePages, to: databasePagesOf(raw) };
+    const { dirtyParts } = instance;
+    if (dirtyParts !== null) eachPart(pagesOf(raw), size, record.pageBytes, (part) => dirtyParts.add(part));
+    instance.databasePages = size.to;
     record.isDurable = true;
     record.done.resolve();
     instance.open?.acknowledged();

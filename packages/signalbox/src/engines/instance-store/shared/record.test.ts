@@ -2,12 +2,13 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   eachPart,
-  emptyRecord,
+  maxRawBytes,
   PART_BYTES,
   readRecord,
   readStored,
-  toRawRecord,
-  toStored,
+  writeEmptyRecord,
+  writeRawRecord,
+  writeStored,
 } from "./record.ts";
 
 const PAGE_BYTES = 512;
@@ -24,6 +25,11 @@ function framesOf(pages: readonly { page: number; fill: number }[], databasePage
   );
 }
 
+function toRawRecord(frames: Buffer): Buffer {
+  const target = Buffer.alloc(maxRawBytes(frames.length));
+  return target.subarray(0, writeRawRecord(frames, PAGE_BYTES, target));
+}
+
 const page = fc.record({ page: fc.integer({ min: 1, max: 20 }), fill: fc.integer({ min: 0, max: 255 }) });
 
 it("a record has the last version of each page, and the size of the database", () => {
@@ -32,7 +38,7 @@ it("a record has the last version of each page, and the size of the database", (
       fc.array(page, { minLength: 1, maxLength: 40 }),
       fc.integer({ min: 1, max: 20 }),
       (pages, size) => {
-        const record = readRecord(toRawRecord(framesOf(pages, size), PAGE_BYTES));
+        const record = readRecord(toRawRecord(framesOf(pages, size)));
         const last = new Map(pages.map((one) => [one.page, one.fill]));
         expect(record.pages.map((one) => [one.page, one.content[0]])).toEqual([...last]);
         expect([record.databasePages, record.pageBytes]).toEqual([size, PAGE_BYTES]);
@@ -49,7 +55,8 @@ it("stored bytes are read back, and any changed bit is noticed", () => {
       fc.nat(),
       fc.integer({ min: 0, max: 7 }),
       (bytes, isCompressed, at, bit) => {
-        const stored = toStored(bytes, isCompressed);
+        const target = Buffer.alloc(bytes.length + 20);
+        const stored = target.subarray(7, 7 + writeStored(Buffer.from(bytes), target, 7, isCompressed));
         expect(readStored(stored).equals(bytes)).toBe(true);
         const damaged = Buffer.from(stored);
         const position = at % damaged.length;
@@ -79,7 +86,9 @@ it("bytes that are no record are refused", () => {
       }
     }),
   );
-  expect(readRecord(emptyRecord(1024, 7))).toEqual({ pageBytes: 1024, databasePages: 7, pages: [] });
+  const empty = Buffer.alloc(maxRawBytes(0));
+  expect(writeEmptyRecord(1024, 7, empty)).toBe(empty.length);
+  expect(readRecord(empty)).toEqual({ pageBytes: 1024, databasePages: 7, pages: [] });
 });
 
 it("the changed parts are those of the pages, and those that the database grows by", () => {

@@ -14,6 +14,7 @@ import { KINDS } from "./statements.ts";
 
 export const STORED_HEAD_BYTES = 9;
 const RECORD_HEAD_BYTES = 12;
+const FRAME_HEAD_BYTES = 24;
 /** Below, compression saves less than it costs. */
 export const MIN_COMPRESSED_BYTES = 2048;
 export const HASH_BYTES = 20;
@@ -28,38 +29,81 @@ export const COMPRESSION = {
   chunkSize: 16 * 1024,
 };
 
-/** The frames of one or more commits as a raw record. */
-export function toRawRecord(frames: Buffer, pageBytes: number): Buffer {
-  const pages = new Map<number, Buffer>();
-  const databasePages = eachPage(frames, pageBytes, (page, content) => pages.set(page, content));
-  return writeRecord(pages, pageBytes, databasePages);
+/** The largest raw record of so many bytes of frames. */
+export function maxRawBytes(frames: number): number {
+  return RECORD_HEAD_BYTES + frames;
 }
 
-function writeRecord(pages: ReadonlyMap<number, Buffer>, pageBytes: number, databasePages: number): Buffer {
-  const numbersAt = RECORD_HEAD_BYTES;
-  const pagesAt = numbersAt + pages.size * 4;
-  const raw = Buffer.allocUnsafe(pagesAt + pages.size * pageBytes);
-  raw.writeUInt32BE(pageBytes, 0);
-  raw.writeUInt32BE(databasePages, 4);
-  raw.writeUInt32BE(pages.size, 8);
+/** Writes the frames of one or more commits as a raw record; returns its length. Of each page the last version is written. */
+export function writeRawRecord(frames: Buffer, pageBytes: number, target: Buffer): number {
+  return isOneCommit(frames, pageBytes)
+    ? writeCommit(frames, pageBytes, target)
+    : writeCommits(frames, pageBytes, target);
+}
+
+/** True if only the last frame has the size of the database. SQLite writes a page of a commit once, unless its cache was full. */
+function isOneCommit(frames: Buffer, pageBytes: number): boolean {
+  const frameBytes = FRAME_HEAD_BYTES + pageBytes;
+  let last = 0;
+  for (let at = 0; at < frames.length; at += frameBytes) {
+    const page = frames.readUInt32BE(at);
+    // Pages of a commit are sorted; otherwise one may be there twice.
+    if (page <= last) return false;
+    last = page;
+    if (frames.readUInt32BE(at + 4) !== 0 && at + frameBytes < frames.length) return false;
+  }
+  return true;
+}
+
+function writeCommit(frames: Buffer, pageBytes: number, target: Buffer): number {
+  const frameBytes = FRAME_HEAD_BYTES + pageBytes;
+  const count = frames.length / frameBytes;
+  const pagesAt = RECORD_HEAD_BYTES + count * 4;
+  for (let i = 0; i < count; i++) {
+    const frame = i * frameBytes;
+    frames.copy(target, RECORD_HEAD_BYTES + i * 4, frame, frame + 4);
+    frames.copy(target, pagesAt + i * pageBytes, frame + FRAME_HEAD_BYTES, frame + frameBytes);
+  }
+  const databasePages = frames.readUInt32BE((count - 1) * frameBytes + 4);
+  return writeHead(target, { pageBytes, databasePages, count });
+}
+
+function writeCommits(frames: Buffer, pageBytes: number, target: Buffer): number {
+  const pages = new Map<number, Buffer>();
+  const databasePages = eachPage(frames, pageBytes, (page, content) => pages.set(page, content));
+  const pagesAt = RECORD_HEAD_BYTES + pages.size * 4;
   let i = 0;
   for (const [page, content] of pages) {
-    raw.writeUInt32BE(page, numbersAt + i * 4);
-    content.copy(raw, pagesAt + i * pageBytes);
+    target.writeUInt32BE(page, RECORD_HEAD_BYTES + i * 4);
+    content.copy(target, pagesAt + i * pageBytes);
     i += 1;
   }
-  return raw;
+  return writeHead(target, { pageBytes, databasePages, count: pages.size });
+}
+
+/** The first record of a database that has no commit yet. */
+export function writeEmptyRecord(pageBytes: number, databasePages: number, target: Buffer): number {
+  return writeHead(target, { pageBytes, databasePages, count: 0 });
+}
+
+interface RecordHead {
+  readonly pageBytes: number;
+  readonly databasePages: number;
+  readonly count: number;
+}
+
+/** Returns the length of the record. */
+function writeHead(target: Buffer, { pageBytes, databasePages, count }: RecordHead): number {
+  target.writeUInt32BE(pageBytes, 0);
+  target.writeUInt32BE(databasePages, 4);
+  target.writeUInt32BE(count, 8);
+  return RECORD_HEAD_BYTES + count * (4 + pageBytes);
 }
 
 /** Identifies a record by its content. Two records of one position differ, if PostgreSQL has lost the first of them. */
 export function markOf(kind: string, data: Buffer): number {
   if (kind === KINDS.claim) return crc32(data);
   return data.readUInt32BE(kind === KINDS.first ? HASH_BYTES + 1 : 1);
-}
-
-/** The first record of a database that has no commit yet. */
-export function emptyRecord(pageBytes: number, databasePages: number): Buffer {
-  return writeRecord(new Map(), pageBytes, databasePages);
 }
 
 export interface RecordPages {
@@ -110,26 +154,36 @@ export function eachPart(
   for (let part = Math.floor((size.from * pageBytes) / PART_BYTES); part <= last; part++) visit(part);
 }
 
-/** The stored bytes of a raw value: compressed here if `isCompressed`, on this thread. */
-export function toStored(raw: Uint8Array, isCompressed: boolean): Buffer {
-  if (isCompressed) {
+/** Writes the stored bytes of a raw record; returns their length. A large record is compressed, on this thread, if `mayCompress`. */
+export function writeStored(raw: Buffer, target: Buffer, at: number, mayCompress: boolean): number {
+  if (mayCompress && raw.length >= MIN_COMPRESSED_BYTES) {
     const body = zstdCompressSync(raw, COMPRESSION);
-    if (body.length < raw.length) return Buffer.concat([storedHead(CODECS.zstd, raw), body]);
+    if (body.length < raw.length) return writeBody(target, at, { codec: CODECS.zstd, raw, body });
   }
-  return Buffer.concat([storedHead(CODECS.raw, raw), raw]);
+  return writeBody(target, at, { codec: CODECS.raw, raw, body: raw });
 }
 
-/** The stored bytes of a raw value that was compressed elsewhere. */
-export function withStoredHead(raw: Uint8Array, compressed: Uint8Array): Buffer {
-  return Buffer.concat([storedHead(CODECS.zstd, raw), compressed]);
+/** The stored bytes of a raw value; of its compressed form, unless that is longer. */
+export function toStored(raw: Buffer, compressed: Buffer): Buffer {
+  const isShorter = compressed.length < raw.length;
+  const body = isShorter ? compressed : raw;
+  const stored = Buffer.allocUnsafe(STORED_HEAD_BYTES + body.length);
+  writeBody(stored, 0, { codec: isShorter ? CODECS.zstd : CODECS.raw, raw, body });
+  return stored;
 }
 
-function storedHead(codec: number, raw: Uint8Array): Buffer {
-  const head = Buffer.allocUnsafe(STORED_HEAD_BYTES);
-  head.writeUInt8(codec, 0);
-  head.writeUInt32BE(crc32(raw), 1);
-  head.writeUInt32BE(raw.length, 5);
-  return head;
+interface StoredValue {
+  readonly codec: number;
+  readonly raw: Buffer;
+  readonly body: Buffer;
+}
+
+function writeBody(target: Buffer, at: number, { codec, raw, body }: StoredValue): number {
+  target.writeUInt8(codec, at);
+  target.writeUInt32BE(crc32(raw), at + 1);
+  target.writeUInt32BE(raw.length, at + 5);
+  body.copy(target, at + STORED_HEAD_BYTES);
+  return STORED_HEAD_BYTES + body.length;
 }
 
 /** Throws if the bytes are damaged. */

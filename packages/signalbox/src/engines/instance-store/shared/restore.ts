@@ -19,7 +19,6 @@ import {
   readRecord,
   readStored,
   toStored,
-  withStoredHead,
 } from "./record.ts";
 import { KINDS } from "./statements.ts";
 
@@ -165,8 +164,7 @@ async function applyRecords(
 
 /** The stored bytes of a part, compressed in the thread pool. */
 export async function toPart(raw: Buffer): Promise<Buffer> {
-  const compressed = await compress(raw, COMPRESSION);
-  return compressed.length < raw.length ? withStoredHead(raw, compressed) : toStored(raw, false);
+  return toStored(raw, await compress(raw, COMPRESSION));
 }
 
 function damaged(id: number, what: string): Error {

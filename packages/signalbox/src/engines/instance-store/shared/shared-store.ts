@@ -54,7 +54,7 @@ export class SharedStore implements SharedInstanceStore {
   readonly #spareWal: SpareWal;
   readonly #cache: CacheFiles;
   readonly #templates: Templates;
-  readonly #compressor = new Compressor();
+  readonly #compressors: Compressor[] = [];
   readonly #snapshots: Snapshots;
   readonly #lanes: ReadonlyMap<History, Lane>;
   readonly #stores: readonly Store[];
@@ -160,7 +160,7 @@ export class SharedStore implements SharedInstanceStore {
   async #close(): Promise<void> {
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
     await this.#snapshots.close();
-    await this.#compressor.close();
+    await Promise.all(this.#compressors.map((compressor) => compressor.close()));
     await Promise.all(this.#stores.map(({ history }) => history.close()));
     await this.#room.close();
     await this.#spareWal.close();
@@ -233,9 +233,11 @@ export class SharedStore implements SharedInstanceStore {
   }
 
   #createLane(history: History): Lane {
+    const compressor = new Compressor();
+    this.#compressors.push(compressor);
     return new Lane({
       history,
-      compressor: this.#compressor,
+      compressor,
       onFenced: (instance, reason, cause) => this.ownership.fence(instance, reason, cause),
       openInstances: () => this.ownership.openInstances(history),
       figures: this.#figures,
