@@ -250,12 +250,14 @@ export class History {
     );
   }
 
-  async destroy(id: number, epoch: number): Promise<void> {
+  /** False if this node is not the owner any more. */
+  async destroy(id: number, epoch: number): Promise<boolean> {
     const statement: QueryConfig & { query_timeout: number } = {
       text: this.#statements.destroy(id, epoch),
       query_timeout: MAX_DESTROY_MS,
     };
-    await this.#write(({ client }) => client.query(statement));
+    const results = (await this.#write(({ client }) => client.query(statement))) as unknown as QueryResult[];
+    return results.some(({ command, rows }) => command === "SELECT" && rows.length === 1);
   }
 
   /** Null if this node is not the owner any more. */

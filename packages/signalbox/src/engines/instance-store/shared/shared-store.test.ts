@@ -83,6 +83,18 @@ describe("an instance of a dead node", () => {
   });
 });
 
+it("a former owner that has not noticed the take-over destroys the instance all the same", async () => {
+  const [one, two] = [await start(), await start()];
+  for (const { store } of [one, two]) {
+    const database = await store.open("x");
+    await writeRow(database, 1);
+    await database.close();
+  }
+  await one.store.destroy("x");
+  expect(await tables.query("SELECT 1 FROM agent_owner")).toEqual([]);
+  expect(await tables.query("SELECT 1 FROM agent_log")).toEqual([]);
+});
+
 describe("an instance of a living node", () => {
   it("is left to it, unless the claim is forced", async () => {
     const [one, two] = [await start(), await start()];

@@ -126,18 +126,23 @@ export class SharedStore implements SharedInstanceStore {
   async destroy(name: string): Promise<void> {
     const { id } = this.#paths.find(name);
     if (this.#open.has(id)) throw new Error("the instance's database is open");
-    if (await this.ownership.exists(name)) {
+    // Again if another node has taken the instance, which this node did not notice.
+    while (await this.ownership.exists(name)) {
       const instance = await this.#hold(name);
-      try {
-        await instance.history.destroy(instance.id, instance.epoch);
-      } catch (error) {
-        throw toClientError(error);
-      } finally {
-        // Whatever became of it: the next call asks PostgreSQL.
-        this.ownership.destroyed(name);
-      }
+      if (await this.#destroyHeld(instance)) break;
     }
     this.#cache.discard(id);
+  }
+
+  async #destroyHeld(instance: HeldInstance): Promise<boolean> {
+    try {
+      return await instance.history.destroy(instance.id, instance.epoch);
+    } catch (error) {
+      throw toClientError(error);
+    } finally {
+      // Whatever became of it: the next call asks PostgreSQL.
+      this.ownership.destroyed(instance.name);
+    }
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {

@@ -122,7 +122,7 @@ export const STATEMENTS: Statements = {
   /** In one transaction. A late writer finds no row of the instance; a new instance of the name has another id. */
   destroy(id, epoch) {
     return `BEGIN; SET LOCAL statement_timeout = 0;
-      DELETE FROM agent_owner WHERE id = ${id} AND epoch = ${epoch};
+      WITH gone AS (DELETE FROM agent_owner WHERE id = ${id} AND epoch = ${epoch} RETURNING id) SELECT id FROM gone;
       DELETE FROM agent_log WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
       DELETE FROM agent_part WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
       COMMIT`;
