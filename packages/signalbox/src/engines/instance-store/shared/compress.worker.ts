@@ -1,6 +1,7 @@
 /** Compresses the records of a group commit. `compressor.ts` is the other side. */
 import { parentPort } from "node:worker_threads";
 import { writeStored } from "./record.ts";
+import { ZstdFrames } from "./zstd-frames.ts";
 
 export interface CompressRequest {
   /** Only if they are not those of the last request. */
@@ -12,6 +13,8 @@ export interface CompressRequest {
 /** Lengths of the stored records, one after the other. */
 export type CompressAnswer = readonly number[];
 
+const frames = new ZstdFrames();
+const compress = (record: Buffer) => frames.compress(record);
 let raw: Buffer = Buffer.alloc(0);
 let stored: Buffer = Buffer.alloc(0);
 
@@ -23,7 +26,7 @@ parentPort?.on("message", ({ memory, lengths }: CompressRequest) => {
   let from = 0;
   let to = 0;
   const answer: CompressAnswer = lengths.map((length) => {
-    const written = writeStored(raw.subarray(from, from + length), stored, to, true);
+    const written = writeStored(raw.subarray(from, from + length), stored, to, compress);
     from += length;
     to += written;
     return written;

@@ -101,7 +101,7 @@ export class Compressor {
     let to = 0;
     return this.#lengths.map((length) => {
       const raw = this.#memory.raw.subarray(from, from + length);
-      const written = writeStored(raw, this.#memory.stored, to, false);
+      const written = writeStored(raw, this.#memory.stored, to, null);
       from += length;
       to += written;
       return written;

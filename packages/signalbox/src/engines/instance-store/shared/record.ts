@@ -8,7 +8,7 @@
  *
  * The first record of an instance is preceded by the hash of the template that its pages are written over. Integers are big-endian.
  */
-import { constants, crc32, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { constants, crc32, zstdDecompressSync } from "node:zlib";
 import { eachPage } from "../journal/wal-reader.ts";
 import { KINDS } from "./statements.ts";
 
@@ -154,10 +154,15 @@ export function eachPart(
   for (let part = Math.floor((size.from * pageBytes) / PART_BYTES); part <= last; part++) visit(part);
 }
 
-/** Writes the stored bytes of a raw record; returns their length. A large record is compressed, on this thread, if `mayCompress`. */
-export function writeStored(raw: Buffer, target: Buffer, at: number, mayCompress: boolean): number {
-  if (mayCompress && raw.length >= MIN_COMPRESSED_BYTES) {
-    const body = zstdCompressSync(raw, COMPRESSION);
+/** Writes the stored bytes of a raw record; returns their length. A large record is compressed, if there is a `compress`. */
+export function writeStored(
+  raw: Buffer,
+  target: Buffer,
+  at: number,
+  compress: ((raw: Buffer) => Buffer) | null,
+): number {
+  if (compress !== null && raw.length >= MIN_COMPRESSED_BYTES) {
+    const body = compress(raw);
     if (body.length < raw.length) return writeBody(target, at, { codec: CODECS.zstd, raw, body });
   }
   return writeBody(target, at, { codec: CODECS.raw, raw, body: raw });
