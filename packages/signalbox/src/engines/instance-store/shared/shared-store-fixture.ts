@@ -58,7 +58,9 @@ export function useSharedTables(): SharedTables {
   });
   beforeEach(async () => {
     living.clear();
-    await client.query("TRUNCATE agent_owner, agent_log, agent_part, agent_template").catch(connect);
+    // One test stops the server.
+    await client.query("SELECT 1").catch(connect);
+    await client.query("TRUNCATE agent_owner, agent_log, agent_part, agent_template");
   });
   afterAll(async () => {
     // One test ends the sessions of the server.

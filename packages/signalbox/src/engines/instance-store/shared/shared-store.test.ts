@@ -264,6 +264,26 @@ describe("PostgreSQL", () => {
     await again.close();
   });
 
+  it("that is stopped delays a write, and lets no instance wake without a lease", async () => {
+    const { store, node, fences } = await start();
+    const database = await store.open("x");
+    await writeRow(database, 1);
+    const asleep = await store.open("y");
+    await writeRow(asleep, 1);
+    await asleep.close();
+    await tables.postgres.stop("fast");
+    commitRow(database, 2);
+    const synced = database.sync();
+    node.isLeaseFresh = false;
+    await expect(store.open("y")).rejects.toMatchObject({ id: "storage_unavailable", status: 503 });
+    await tables.postgres.start();
+    await synced;
+    const woken = await store.open("y");
+    expect([readRows(woken), readRows(database), fences]).toEqual([[1], [1, 2], []]);
+    await woken.close();
+    await database.close();
+  });
+
   it("may be several: new instances are spread, and an added one moves nothing", async () => {
     await tables.query("CREATE DATABASE second");
     const url = tables.postgres.url;

@@ -22,7 +22,12 @@ import type { HeldInstance } from "./held-instance.ts";
 import { History } from "./history.ts";
 import { Lane } from "./lane.ts";
 import { OwnedInstances, type Store } from "./owned-instances.ts";
-import { InstanceElsewhereError, type Nodes, type SharedInstanceStore } from "./ownership.ts";
+import {
+  InstanceElsewhereError,
+  InstanceFencedError,
+  type Nodes,
+  type SharedInstanceStore,
+} from "./ownership.ts";
 import { HASH_BYTES } from "./record.ts";
 import { restoreFile } from "./restore.ts";
 import { SharedDatabase, type SharedDatabaseParts } from "./shared-database.ts";
@@ -176,9 +181,13 @@ export class SharedStore implements SharedInstanceStore {
   async #hold(name: string): Promise<HeldInstance> {
     const held = this.ownership.get(name);
     if (held !== undefined) {
-      // While the lease is fresh, a node wakes its own instances without a query.
-      if (this.ownership.confirm(name) === null) return held;
-      await Promise.allSettled([this.ownership.confirm(name)]);
+      try {
+        // While the lease is fresh, a node wakes its own instances without a query.
+        await this.ownership.confirm(name);
+        return held;
+      } catch (error) {
+        if (!(error instanceof InstanceFencedError)) throw error;
+      }
     }
     const [outcome] = await this.ownership.claim([name]);
     if (outcome?.kind === "elsewhere") throw new InstanceElsewhereError(outcome.node);
