@@ -12,7 +12,7 @@ function startPump(commitNow: () => Promise<void> | null) {
     fail: () => false,
   };
   const pump = new WorkPump({
-    run: (turn) => Promise.resolve().then(() => turn.body(undefined)),
+    run: (turn: { body(subject: undefined): unknown }) => Promise.resolve().then(() => turn.body(undefined)),
     transactions: { join: () => undefined, commitNow },
     queue: {
       nextAt: () => (isDue ? 0 : null),

@@ -28,6 +28,8 @@ interface StreamParts {
     ): void;
   };
   readonly _writeState: Uint32Array;
+  /** Missing from the types of this class. */
+  reset(): void;
 }
 
 const FIRST_OUTPUT_BYTES = 64 * 1024;
@@ -66,10 +68,11 @@ export class ZstdFrames {
     const needed = raw.length + (raw.length >> 7) + 1024;
     if (needed > this.#output.length) this.#output = Buffer.allocUnsafeSlow(needed);
     const output = this.#output;
-    const { _handle: handle, _writeState: state } = stream as unknown as StreamParts;
+    const parts = stream as unknown as StreamParts;
+    const { _handle: handle, _writeState: state } = parts;
     handle.writeSync(constants.ZSTD_e_end, raw, 0, raw.length, output, 0, output.length);
     const [free = 0, unread = 0] = state;
-    stream.reset();
+    parts.reset();
     return unread === 0 && free > 0 ? output.subarray(0, output.length - free) : null;
   }
 }
