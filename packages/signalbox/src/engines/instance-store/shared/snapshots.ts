@@ -75,8 +75,9 @@ export class Snapshots {
       // Whether the snapshot was written or not, these parts are written by the next one.
       const { dirtyParts: since } = instance;
       instance.dirtyParts = changed === null || since === null ? null : new Set([...changed, ...since]);
-      // Not at the next record: the server may be unavailable.
+      // Not again at the next record: the server may be unavailable.
       instance.logRecords = 0;
+      instance.logBytes = 0;
       this.#options.onError(error);
     }
   }
