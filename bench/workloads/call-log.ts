@@ -123,7 +123,7 @@ const onSqlite: Contender = {
 const onPostgres: Contender = {
   name: "signalbox on PostgreSQL",
   async start() {
-    const server = await openTestPostgres({ isDurable: true });
+    const server = await openTestPostgres(["fsync=on"]);
     const database = await PostgresDatabase.open(server.url, rethrow);
     const log = await PostgresCallLog.open({ ...LOG_OPTIONS, database, urls: [server.url] });
     return {

@@ -116,7 +116,7 @@ export const workload: Workload = {
     {
       name: ON_POSTGRES,
       async start() {
-        const server = await openTestPostgres({ isDurable: true });
+        const server = await openTestPostgres(["fsync=on"]);
         return run(await PostgresDatabase.open(server.url, rethrow), () => server.drop());
       },
     },

@@ -41,14 +41,8 @@ const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
 const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT", kill: "SIGKILL" } as const;
 
-export interface TestPostgresOptions {
-  /** Waits for the disk, for measurements. Default false. */
-  readonly isDurable?: boolean;
-}
-
-export async function openTestPostgres({
-  isDurable = false,
-}: TestPostgresOptions = {}): Promise<TestPostgres> {
+/** `settings` of the server, for example `fsync=on`. */
+export async function openTestPostgres(settings: readonly string[] = []): Promise<TestPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-postgres-"));
   if (isRoot) await chown(folder, NOBODY, NOBODY);
   const binaries = await reachableBinaries(folder);
@@ -67,7 +61,7 @@ export async function openTestPostgres({
   ]);
   const [code] = (await once(initdb.child, "exit")) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
-  return openCluster({ folder, cluster, binaries, settings: isDurable ? ["fsync=on"] : [] });
+  return openCluster({ folder, cluster, binaries, settings });
 }
 
 interface ClusterFiles {

@@ -150,10 +150,10 @@ export class WorkPump implements Participant {
       body: () => {
         const begun = this.#begin(kind);
         // The number of attempts must survive an attempt that ends the process.
-        this.#options.transactions.commitNow();
+        const isSafe = this.#options.transactions.commitNow();
         if (begun === null) return undefined;
         attempt = begun;
-        return this.#perform(begun);
+        return isSafe === null ? this.#perform(begun) : isSafe.then(() => this.#perform(begun));
       },
       afterFailure: (error) => {
         if (attempt === null) this.#pause(error);

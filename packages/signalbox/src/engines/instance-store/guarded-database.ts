@@ -41,7 +41,7 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     connection.setAuthorizer(this.#guard.authorize);
   }
 
-  abstract flush(): void;
+  abstract flush(): Promise<void> | null;
   abstract sync(): Promise<void>;
   abstract close(): Promise<void>;
 

@@ -47,7 +47,9 @@ export class ImmutableDatabase implements InstanceDatabase {
 
   rollback(): void {}
 
-  flush(): void {}
+  flush(): null {
+    return null;
+  }
 
   sync(): Promise<void> {
     return Promise.resolve();

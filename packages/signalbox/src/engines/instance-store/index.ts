@@ -7,3 +7,5 @@ export {
   SqlError,
 } from "./instance-store.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
+export { openSharedStore } from "./open-shared-store.ts";
+export { type Fence, InstanceElsewhereError, InstanceFencedError, type Nodes } from "./shared/ownership.ts";

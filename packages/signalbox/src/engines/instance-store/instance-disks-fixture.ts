@@ -21,11 +21,7 @@ export interface InstanceDisks {
   /** Contains all disks of the running test. */
   readonly folder: string;
   /** Starts a process with the given engine on the disk. The store is closed at the end of the test. */
-  start(
-    engine: InstanceStoreEngine,
-    disk: string,
-    options?: Partial<InstanceStoreOptions>,
-  ): Promise<InstanceStore>;
+  start(engine: TestedEngine, disk: string, options?: Partial<InstanceStoreOptions>): Promise<InstanceStore>;
   /** The same for the journal engine. */
   open(disk: string, segmentBytes?: number, onStall?: (error: Error) => void): JournalStore;
   /** Copies what a process that is killed now leaves on the disk. */
@@ -35,8 +31,18 @@ export interface InstanceDisks {
   filesOf(disk: string, pattern: "*.db" | "*.db-wal"): string[];
 }
 
+/** Opens a store of an engine; the shared engine needs a PostgreSQL besides. */
+export type OpenStore = (engine: TestedEngine, options: InstanceStoreOptions) => Promise<InstanceStore>;
+
+export type TestedEngine = InstanceStoreEngine | "shared";
+
+const openLocalStore: OpenStore = (engine, options) => {
+  if (engine === "shared") throw new Error("the shared engine needs a PostgreSQL");
+  return openInstanceStore(engine, options);
+};
+
 /** Fresh disks for each test of the file. */
-export function useInstanceDisks(): InstanceDisks {
+export function useInstanceDisks(openStore: OpenStore = openLocalStore): InstanceDisks {
   let folder = "";
   let opened: InstanceStore[] = [];
   beforeEach(() => {
@@ -61,7 +67,7 @@ export function useInstanceDisks(): InstanceDisks {
       return folder;
     },
     async start(engine, disk, options) {
-      const store = await openInstanceStore(engine, optionsFor(disk, options));
+      const store = await openStore(engine, optionsFor(disk, options));
       opened.push(store);
       return store;
     },

@@ -6,9 +6,16 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
-import { commitRow, readRows, rowsOf, useInstanceDisks, writeRow } from "./instance-disks-fixture.ts";
+import {
+  commitRow,
+  type OpenStore,
+  readRows,
+  rowsOf,
+  type TestedEngine,
+  useInstanceDisks,
+  writeRow,
+} from "./instance-disks-fixture.ts";
 import type { InstanceDatabase } from "./instance-store.ts";
-import type { InstanceStoreEngine } from "./open-instance-store.ts";
 
 const NAME = "x";
 const SCHEMA = "CREATE TABLE own (x INTEGER);";
@@ -24,8 +31,8 @@ const tablesOf = (database: InstanceDatabase) =>
     .all<{ name: string }>(sql`SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`)
     .map(({ name }) => name);
 
-export function testInstanceStore(engine: InstanceStoreEngine): void {
-  const disks = useInstanceDisks();
+export function testInstanceStore(engine: TestedEngine, openStore?: OpenStore): void {
+  const disks = useInstanceDisks(openStore);
   const start = (disk = "one") => disks.start(engine, disk);
   /** Starts a process on a copy of the disk, as after a kill of the process that uses the disk. */
   let crashes = 0;
@@ -127,7 +134,7 @@ export function testInstanceStore(engine: InstanceStoreEngine): void {
         expect(readRows(database)).toHaveLength(2 * round);
         await writeRow(database, 1);
         commitRow(database, 2);
-        database.flush();
+        await database.flush();
         const next = await restart(round === 0 ? "one" : `crash-${crashes}`);
         await database.close();
         store = next;
@@ -252,7 +259,9 @@ export function testInstanceStore(engine: InstanceStoreEngine): void {
     await writeRowTo(await store.open(NAME));
     await store.close();
     expect(
-      readdirSync(join(disks.folder, "one/agents")).filter((name) => !/^([0-9a-f]{2}|journal)$/.test(name)),
+      readdirSync(join(disks.folder, "one/agents")).filter(
+        (name) => !/^([0-9a-f]{2}|journal|cache)$/.test(name),
+      ),
     ).toEqual([]);
     expect(disks.filesOf("one", "*.db-wal")).toEqual([]);
   });

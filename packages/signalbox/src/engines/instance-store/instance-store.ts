@@ -100,8 +100,11 @@ export interface InstanceDatabase {
   /** Does nothing if no transaction is open. */
   rollback(): void;
 
-  /** Hands all commits to the operating system: they survive the end of the process, but not a power failure. */
-  flush(): void;
+  /**
+   * Makes all commits survive the end of the process, though not necessarily a power failure. Null if they do when the call returns; otherwise they
+   * do when the promise resolves.
+   */
+  flush(): Promise<void> | null;
   /** Resolves when all commits are durable. */
   sync(): Promise<void>;
   /** The current content as the bytes of a database file. */

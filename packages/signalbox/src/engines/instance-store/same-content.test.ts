@@ -122,7 +122,7 @@ async function perform(subject: Subject, { operation, instance }: Step, value: n
       await subject.sync(instance);
       break;
     case "flush":
-      (await subject.database(instance)).flush();
+      await (await subject.database(instance)).flush();
       break;
     case "close":
       await subject.close(instance);

@@ -58,7 +58,9 @@ export class TestDatabase implements TurnDatabase {
     if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
   }
 
-  flush(): void {}
+  flush(): null {
+    return null;
+  }
 
   readonly sync = async (): Promise<void> => {
     const covered = this.#committed;

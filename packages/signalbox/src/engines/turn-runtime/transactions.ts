@@ -122,12 +122,12 @@ export class Transactions {
     if (this.#segment !== null && this.#segment.turn === currentTurn()) this.#rollbackSegment();
   }
 
-  /** Commits what the running code has open, so that it survives the end of the process. */
-  commitNow(): void {
-    if (this.#segment === null || this.#segment.turn !== currentTurn()) return;
+  /** Commits what the running code has open, so that it survives the end of the process: at once (null), or when the promise resolves. */
+  commitNow(): Promise<void> | null {
+    if (this.#segment === null || this.#segment.turn !== currentTurn()) return null;
     this.#endSegment();
     this.commitBatch();
-    this.#database.flush();
+    return this.#database.flush();
   }
 
   /** Throws when the runtime has ended: the database is, or will be, closed. */

@@ -9,8 +9,8 @@ export interface TurnDatabase {
   commit(): void;
   /** No error when no transaction is open. */
   rollback(): void;
-  /** Makes all commits survive the end of the process, though not a loss of power. */
-  flush(): void;
+  /** Makes all commits survive the end of the process. Null if they do when the call returns; otherwise they do when the promise resolves. */
+  flush(): Promise<void> | null;
   /** Increases whenever a statement may have added or removed a table or a constraint. */
   readonly tableChanges: number;
 }

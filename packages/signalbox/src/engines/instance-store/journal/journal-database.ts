@@ -126,9 +126,10 @@ export class JournalDatabase extends GuardedDatabase {
     this.#transactionEnded();
   }
 
-  flush(): void {
+  flush(): null {
     this.#appendToJournal();
     this.#parts.journal.writeNow();
+    return null;
   }
 
   sync(): Promise<void> {

@@ -16,7 +16,7 @@ it("a record that is written while the next segment is being created goes into t
     created += 1;
     queueMicrotask(() => {
       commitRow(y, created);
-      y.flush();
+      void y.flush();
     });
     return create(options);
   });

@@ -71,7 +71,9 @@ export class PlainDatabase extends GuardedDatabase {
     this.#synced = null;
   }
 
-  flush(): void {}
+  flush(): null {
+    return null;
+  }
 
   sync(): Promise<void> {
     this.#synced ??= this.#walSync.sync();

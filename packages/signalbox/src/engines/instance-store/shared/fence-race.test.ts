@@ -1,0 +1,108 @@
+/** The fence on a real PostgreSQL. `fence-model.test.ts` has every order of the steps; this has the server's own locks and snapshots. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { race, type RaceOptions } from "./fence-race-fixture.ts";
+import { History } from "./history.ts";
+import { useSharedTables } from "./shared-store-fixture.ts";
+import { appendStatement, CONDITIONS, KINDS, STATEMENTS, type Statements } from "./statements.ts";
+
+const tables = useSharedTables();
+const WITHOUT_EPOCH = { ...STATEMENTS, append: appendStatement({ ...CONDITIONS, epoch: "true" }) };
+const WITHOUT_PREDECESSOR = {
+  ...STATEMENTS,
+  append: appendStatement({ ...CONDITIONS, predecessor: "true" }),
+};
+const WITHOUT_BOTH = { ...STATEMENTS, append: appendStatement({ epoch: "true", predecessor: "true" }) };
+
+/** Mulberry32: the same choices in each run; the order of the statements is the server's. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const options = (more: Partial<RaceOptions> = {}): RaceOptions => ({
+  url: tables.postgres.url,
+  statements: STATEMENTS,
+  writers: 6,
+  instances: 4,
+  steps: 150,
+  random: seeded(15),
+  hasGrace: true,
+  ...more,
+});
+
+describe("writers that race", () => {
+  it("lose, double and mix nothing", async () => {
+    const result = await race(options());
+    expect(result.violations).toEqual([]);
+    // Otherwise nothing was tested.
+    for (const count of [result.acknowledged, result.refused, result.claims, result.snapshots])
+      expect(count).toBeGreaterThan(10);
+  });
+
+  it("lose records with the primary key alone", async () => {
+    const result = await race(options({ statements: WITHOUT_BOTH, hasGrace: false }));
+    expect(result.violations.length).toBeGreaterThan(0);
+  });
+});
+
+describe("a server that has lost the last record", () => {
+  let history: History;
+  beforeEach(() => void (history = new History([tables.postgres.url])));
+
+  /** The first owner has written record 2, which the server loses. Returns whether its record 3 is accepted. */
+  async function appendAfterLoss(statements: Statements, isTakenOver: boolean): Promise<boolean> {
+    history = new History([tables.postgres.url], statements);
+    const key = Buffer.from("lost");
+    await history.locate([key], [0], "1", 1);
+    const [row] = await history.find([key]);
+    const id = row?.id ?? 0;
+    const connection = await history.connections.open();
+    const append = async (seq: number) => {
+      const data = Buffer.from("x");
+      const record = { id, seq, epoch: 1, node: "1", kind: KINDS.pages, data };
+      return (await history.append(connection, [record], data)).has(id);
+    };
+    expect(await append(2)).toBe(true);
+    await tables.query("DELETE FROM agent_log WHERE agent = $1 AND seq = 2", [id]);
+    if (isTakenOver) expect(await history.takeOver("2", 1, [{ id, epoch: 1 }])).toMatchObject([{ seq: 2 }]);
+    const isAccepted = await append(3);
+    await history.close();
+    return isAccepted;
+  }
+
+  it("refuses a record whose predecessor is gone, or is the claim of another node", async () => {
+    expect(await appendAfterLoss(STATEMENTS, false)).toBe(false);
+    await tables.query("TRUNCATE agent_owner, agent_log");
+    expect(await appendAfterLoss(STATEMENTS, true)).toBe(false);
+  });
+
+  it("accepts it if the predecessor is not checked", async () => {
+    expect(await appendAfterLoss(WITHOUT_PREDECESSOR, false)).toBe(true);
+  });
+
+  it("accepts it if the epoch is not checked", async () => {
+    expect(await appendAfterLoss(WITHOUT_EPOCH, true)).toBe(true);
+  });
+});
+
+describe("claims", () => {
+  it("have one winner", async () => {
+    const first = new History([tables.postgres.url]);
+    const histories = [first, ...["2", "3"].map(() => new History([tables.postgres.url]))];
+    const key = Buffer.from("contested");
+    await first.locate([key], [0], "1", 1);
+    for (let round = 1; round <= 20; round++) {
+      const rows = await first.find([key]);
+      const claims = await Promise.all(
+        histories.map((history, i) => history.takeOver(String(i + 1), 1, rows)),
+      );
+      expect(claims.filter((claimed) => claimed !== null)).toMatchObject([[{ epoch: round + 1 }]]);
+    }
+    await Promise.all(histories.map((history) => history.close()));
+  });
+});
