@@ -90,7 +90,9 @@ async function expectControlPlane(target: Target, model: MixedModel, when: strin
     if (fate === "deleting") continue;
     const holder = { url: target.url, credential: secret };
     const { status } = await sendRequest(holder, "GET", "/accounts/default/tags/keys");
-    expect([id, status], when).toEqual([id, fate === "alive" ? 200 : 401]);
+    // An address that has sent hundreds of wrong tokens is answered 429; right ones are accepted.
+    const outcome = status === 401 || status === 429 ? "refused" : status;
+    expect([id, outcome], when).toEqual([id, fate === "alive" ? 200 : "refused"]);
   }
   for (const [id, fate] of model.gateways) {
     if (fate === "deleting") continue;
