@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { SecondTryReporter } from "./scripts/support/second-try-reporter.ts";
 
 export default defineConfig({
   test: {
@@ -15,6 +16,8 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // Files wait for servers and browsers more than they compute, so two at once pay off even on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    reporters: ["default"],
+    // A test of real processes can meet a pause of the machine. The second try is reported with the error of the first.
+    retry: 1,
+    reporters: [new SecondTryReporter(), "default"],
   },
 });

@@ -181,3 +181,22 @@ it("a token of another account is refused at every door, and pays for nothing", 
   }
   expect(provider.requests).toEqual([]);
 });
+
+describe("input that the request only refers to", () => {
+  it.each([
+    ["an earlier response", { previous_response_id: "resp_1" }],
+    ["a file", { input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }] }],
+    ["a tool of the provider", { tools: [{ type: "web_search" }] }],
+  ])("%s: parallel calls do not exceed the budget by more than one of them", async (_, fields) => {
+    const usage = { input_tokens: 900, output_tokens: 100, total_tokens: 1000 };
+    provider.answer = (_request, response) =>
+      sendJson(response, 200, { id: "r", object: "response", model: "gpt", usage });
+    const { token, spent } = await newToken(1500);
+    const body = JSON.stringify({ model: "gpt", input: "hi", max_output_tokens: 100, ...fields });
+    await Promise.all(Array.from({ length: 12 }, () => call(token, "openai/responses", body)));
+    // One runs at a time, so a second one may follow the first.
+    if (provider.requests.length === 1) await call(token, "openai/responses", body);
+    expect([provider.requests.length, await spent()]).toEqual([2, 2000]);
+    expect((await call(token, "openai/responses", body)).status).toBe(429);
+  });
+});

@@ -13,6 +13,7 @@ import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
+import { refersToOtherInput } from "./referred-input.ts";
 
 export interface PricingParts {
   readonly prices: PriceTable;
@@ -28,7 +29,7 @@ export interface StepPrice {
   readonly usage: Usage;
   /** Dollars; null when the price is unknown and calls without a price are refused. */
   readonly cost: number | null;
-  /** Dollars that the step costs if its model writes as much as it can; as `cost` for a request that limits its output. */
+  /** Dollars that the step costs if its model reads and writes as much as it can; as `cost` for a request that bounds both. */
   readonly most: number;
   readonly isBounded: boolean;
   /** The answer does not contain the work: without usage in it, the step counts with `cost`. */
@@ -47,6 +48,8 @@ const NAMES_MODEL = /(?:^|\/)(?:models|run|predictions)(?:\/|$)/i;
 /** Their answers have no tokens. */
 const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"]);
 const MAX_OUTPUT_TOKENS = 131_072;
+/** The largest context window in common use. */
+const MAX_INPUT_TOKENS = 1_048_576;
 const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
 export function isFree({ upstream, requestType, path }: Step): boolean {
@@ -72,7 +75,9 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const models = modelsOf(readable);
   const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
-  const isBounded = isOutputBounded(readable) || (custom !== undefined && "total" in custom);
+  const isInputKnown = !refersToOtherInput(readable.upstream.body);
+  const isOutputKnown = isOutputBounded(readable);
+  const isBounded = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
     custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
   if (isJob(step)) {
@@ -82,11 +87,14 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const cost = costFor(usage);
   const isDeferred = isBackground(readable);
   if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, isDeferred, models };
-  const tokensOut = largestOutput(parts, readable, models) * readable.choices;
-  const most = costFor({ ...usage, tokensOut });
+  const tokensOut = isOutputKnown
+    ? usage.tokensOut
+    : largestOutput(parts, readable, models) * readable.choices;
+  const tokensIn = isInputKnown ? usage.tokensIn : largestInput(parts, readable, models);
+  const most = costFor({ ...usage, tokensIn, tokensOut });
   if (isDeferred) {
     return {
-      usage: { ...usage, tokensOut },
+      usage: { ...usage, tokensIn, tokensOut },
       cost: most,
       most: most ?? 0,
       isBounded: true,
@@ -98,12 +106,26 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
 }
 
 /** No model is known to write more in one answer, nor more than its context window. */
-function largestOutput({ prices }: PricingParts, { provider }: Step, models: readonly string[]): number {
+function largestOutput(parts: PricingParts, step: Step, models: readonly string[]): number {
+  return Math.min(largestContext(parts, step, models, MAX_OUTPUT_TOKENS), MAX_OUTPUT_TOKENS);
+}
+
+/** A request is never longer than its model's context window, whatever it refers to. */
+function largestInput(parts: PricingParts, step: Step, models: readonly string[]): number {
+  return largestContext(parts, step, models, MAX_INPUT_TOKENS);
+}
+
+function largestContext(
+  { prices }: PricingParts,
+  { provider }: Step,
+  models: readonly string[],
+  unknown: number,
+): number {
   let most = 0;
   for (const model of models) {
-    most = Math.max(most, prices.contextWindowOf(provider.slug, model) ?? MAX_OUTPUT_TOKENS);
+    most = Math.max(most, prices.contextWindowOf(provider.slug, model) ?? unknown);
   }
-  return most === 0 ? MAX_OUTPUT_TOKENS : Math.min(most, MAX_OUTPUT_TOKENS);
+  return most === 0 ? unknown : most;
 }
 
 /** What a step has cost; null when no price is known. `named` is the model that the response names, null when it names none. */
