@@ -5,13 +5,14 @@ import type { Registry } from "prom-client";
 import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
-import { type Config, ConfigError } from "../config/index.ts";
+import { type Config, ConfigError, storeVariables } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../database/database.ts";
-import type { InstanceStore } from "../engines/instance-store/index.ts";
-import { checkInstanceName, type InstanceRef, keyOf } from "./instance/instance-ref.ts";
+import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
+import { checkInstanceName, databaseName, type InstanceRef, keyOf } from "./instance/instance-ref.ts";
+import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -35,13 +36,16 @@ import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { type Definitions, Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
-import { InstanceCatalog } from "./instance/instance-catalog.ts";
+import { type CatalogNode, InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
+import { ClusterInstances } from "./placement/cluster-instances.ts";
+import { ClusterPlacement } from "./placement/cluster-placement.ts";
+import type { Placement } from "./placement/placement.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -50,8 +54,12 @@ export interface AgentsParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly steadyClock: Clock;
   readonly database: Database;
   readonly instanceStore: InstanceStore;
+  /** Null for a process that is alone; then there is no ownership either. */
+  readonly network: NodeNetwork | null;
+  readonly ownership: Ownership | null;
   readonly authenticator: Authenticator;
   readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
@@ -65,6 +73,8 @@ export interface AgentsParts {
 
 export interface AgentsArea extends AreaModule {
   readonly door: AgentsDoor;
+  /** Which node runs an instance; null for a process that is alone. */
+  readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
   /** Joins a WebSocket of an object's response to the client's socket. */
@@ -74,19 +84,22 @@ export interface AgentsArea extends AreaModule {
 }
 
 /** Variables of the service that agents must not see. */
-const HIDDEN_VARIABLES: ReadonlySet<string> = new Set([
+const HIDDEN_VARIABLES: readonly string[] = [
   "SIGNALBOX_ROOT_TOKEN",
+  "SIGNALBOX_CLUSTER_SECRET",
   "SIGNALBOX_ENCRYPTION_KEY",
   "SIGNALBOX_MASTER_KEY",
   "DATABASE_URL",
-]);
+];
 
 export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
   const definitions = new Map<string, AgentDefinition>();
   const hub = new SocketHub(settings);
-  const catalog = new InstanceCatalog(parts.database, (err) =>
-    parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
+  const catalog = new InstanceCatalog(
+    parts.database,
+    (err) => parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
+    catalogNode(parts),
   );
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
@@ -95,15 +108,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   });
   const activity = new ActivityHub();
   const streams = new ActivityStreams(activity);
+  const hidden = new Set([...HIDDEN_VARIABLES, ...storeVariables(settings.stores)]);
   const variables = Object.fromEntries(
-    Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
+    Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
   );
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
     callAgent(definitions, directory, target, call);
+  const placement =
+    parts.network === null || parts.ownership === null
+      ? null
+      : new ClusterPlacement({ network: parts.network, ownership: parts.ownership });
   const environments = new AccountEnvironments(variables, definitions, callOther);
   const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {
     store: parts.instanceStore,
+    ownership: parts.ownership,
     catalog,
     hub,
     activity,
@@ -141,6 +160,18 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     isTaken: (agent) => definitions.has(agent),
     builtInNames: new Set(parts.builtInAgents.map(({ name }) => kebabCase(name))),
   });
+  const cluster =
+    placement === null || parts.network === null || parts.ownership === null
+      ? null
+      : new ClusterInstances({
+          ...parts,
+          network: parts.network,
+          ownership: parts.ownership,
+          placement,
+          catalog,
+          directory,
+          agents: () => allDefinitions.keys(),
+        });
   const doorOptions: DoorOptions = {
     environment,
     cors,
@@ -188,8 +219,10 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       store: parts.instanceStore,
       tags: parts.tags,
       objects,
+      nodes: cluster?.nodes ?? null,
     }),
     door,
+    placement,
     objects,
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
@@ -201,6 +234,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
       hub.start();
       directory.start();
+      cluster?.start();
       tagSubscriptions.start();
     },
     firstCommands: (url, tokenExpression) => [
@@ -209,6 +243,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
       },
     ],
+    retire: (signal) => cluster?.retire(signal) ?? Promise.resolve(),
     async drain() {
       directory.drain();
       hub.closeAll(1012, "the server is restarting");
@@ -218,9 +253,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     async stop() {
       await tagSubscriptions.stop();
       departures.stop();
+      cluster?.stop();
       await directory.stop();
       await catalog.close();
     },
+  };
+}
+
+/** Null for a process that is alone. */
+function catalogNode({ network, ownership }: AgentsParts): CatalogNode | null {
+  if (network === null || ownership === null) return null;
+  return {
+    get self() {
+      return network.self;
+    },
+    epochOf: (ref) => ownership.epochOf(databaseName(ref)),
   };
 }
 

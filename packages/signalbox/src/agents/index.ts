@@ -2,7 +2,9 @@
  * The door of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
+ *   remote                       work for instances that run on other nodes; beside the doors
  *   objects                      classes that extend `DurableObject`, on the same instances as agents
+ *   placement                    which node of a cluster runs an instance
  *   instance                     one instance in memory, and the directory of all of them
  *   connections                  WebSockets and what is sent through them
  *   api                          what users import: `Agent` and its types
@@ -33,6 +35,7 @@ export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
 export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
+export { databaseName, type InstanceRef } from "./instance/instance-ref.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
 export type { QueuedWebhookOptions } from "./work/queued-webhook.ts";

@@ -1,5 +1,6 @@
 /** `signalbox agents …`: agents, their instances and calls of their methods. */
 import type { InstanceDetail } from "@signalbox/client";
+import { agentsImport } from "./agents-import.ts";
 import { agentsTail } from "./agents-tail.ts";
 import { agentsWorkCommands } from "./agents-work.ts";
 import type { Command } from "./command.ts";
@@ -46,19 +47,22 @@ export const agentCommands: readonly Command[] = [
       const { agents } = await context.account();
       const query = { search: context.option("search"), tag: context.options("tag") };
       const instances = await agents.instances(context.positionals[0] ?? "", query).all();
-      context.print(instances, (rows) =>
-        table(
-          ["name", "last active", "created", "in memory", "connections"],
+      context.print(instances, (rows) => {
+        // Only a cluster has nodes.
+        const hasNodes = rows.some(({ node }) => node !== null);
+        return table(
+          ["name", "last active", "created", "in memory", "connections", ...(hasNodes ? ["node"] : [])],
           rows.map((row) => [
             row.name,
             row.last_active_at,
             row.created_at,
             row.in_memory ? "yes" : "no",
             String(row.connection_count),
+            ...(hasNodes ? [row.node ?? "-"] : []),
           ]),
           "no instances",
-        ),
-      );
+        );
+      });
     },
   },
   {
@@ -105,6 +109,20 @@ export const agentCommands: readonly Command[] = [
     },
   },
   agentsTail,
+  agentsImport,
+  {
+    words: ["agents", "move"],
+    positionals: INSTANCE_POSITIONALS,
+    summary: "Move an instance to another node of the cluster.",
+    options: [
+      { name: "to", value: "NODE", summary: "name or id of the node (default: the server selects one)" },
+      ...INSTANCE_OPTIONS,
+    ],
+    async run(context) {
+      const result = await (await instanceOf(context)).move(context.option("to"));
+      context.print(result, ({ agent, name, node }) => `moved ${agent}/${name} to ${node}\n`);
+    },
+  },
   {
     words: ["agents", "destroy"],
     positionals: INSTANCE_POSITIONALS,
@@ -123,6 +141,7 @@ function showDetail(detail: InstanceDetail): string {
     `created      ${detail.created_at}`,
     `last active  ${detail.last_active_at}`,
     `in memory    ${detail.in_memory ? "yes" : "no"}`,
+    ...(detail.node === null ? [] : [`node         ${detail.node}`]),
     `connections  ${detail.connection_count}`,
     `queue        ${detail.queue_count}`,
     `dead letters ${detail.dead_letter_count}`,

@@ -11,12 +11,14 @@ import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallLog } from "../engines/call-log/index.ts";
-import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
+import { type InstanceStore, openInstanceStore, type Ownership } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
+import type { SharedAgentsOptions } from "./shared-agents.ts";
+import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -38,6 +40,10 @@ export interface Storage {
   readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
+  /** Which node runs an instance; null for a process that is alone. */
+  readonly ownership: Ownership | null;
+  /** Null for a process that is alone. */
+  readonly agentsReport: SharedAgentsReport | null;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -58,19 +64,34 @@ export async function openStorage(
   const cluster = membership?.cluster ?? null;
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
-  const instanceStore = await openAgentStore(options, dataFolder);
+  const lease = membership?.lease ?? null;
+  const { instanceStore, ownership, agentsReport } =
+    cluster === null || lease === null || incarnation === null
+      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, agentsReport: null }
+      : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
+  closers.push({ close: () => agentsReport?.close() });
   return {
     dataFolder,
     database,
     settings,
     cluster,
-    lease: membership?.lease ?? null,
+    lease,
     node,
     incarnation,
     callLog,
     instanceStore,
+    ownership,
+    agentsReport,
   };
+}
+
+async function openShared(
+  options: SharedAgentsOptions,
+): Promise<{ instanceStore: InstanceStore; ownership: Ownership; agentsReport: SharedAgentsReport }> {
+  const { openSharedAgents } = await import("./shared-agents.ts");
+  const { store, report } = await openSharedAgents(options);
+  return { instanceStore: store, ownership: store.ownership, agentsReport: report };
 }
 
 async function openDatabase(
@@ -101,7 +122,7 @@ async function openDatabase(
   return { ...opened, incarnation: () => opened.database.session.identity.inc };
 }
 
-function openAgentStore(
+function openLocalAgents(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
 ): Promise<InstanceStore> {

@@ -5,12 +5,14 @@
  * 1. At most one instance per key takes events; a successor opens the database only after the predecessor has closed it.
  * 2. The number of open databases is bounded: beyond the limit the instance that was used least recently hibernates first. If none is idle, new
  *    instances are refused with `overloaded`.
- * 3. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
+ * 3. In a cluster, an instance that another node has taken leaves memory at once (`Instance.fence`); `handOver` gives one to another node.
+ * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import { RecencyList } from "../../core/recency-list.ts";
-import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
+import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef, keyOf, refOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -18,6 +20,7 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
+import type { DueEntry } from "./instance-catalog.ts";
 import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
@@ -82,6 +85,9 @@ export class Directory {
       onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroyLater(instance),
     };
+    environment.ownership?.onFenced(({ name, reason }) =>
+      this.#instances.get(keyOf(refOf(name)))?.fence(new InstanceFencedError(reason)),
+    );
   }
 
   get size(): number {
@@ -152,6 +158,11 @@ export class Directory {
     return this.#load(definition, ref, key, false);
   }
 
+  /** True while an instance that has left memory, a reader or a removal uses the file. */
+  isClosing(key: string): boolean {
+    return this.#files.find(key) !== undefined;
+  }
+
   /** True when the instance of this key is in memory. */
   has(key: string): boolean {
     return this.#instances.has(key);
@@ -161,6 +172,11 @@ export class Directory {
   async endAll(agent: string, reason: unknown): Promise<void> {
     const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
     await Promise.all(ended.map((instance) => instance.end(reason)));
+  }
+
+  /** Wakes an instance with due work that was left by another node. Resolves when there is room for it. */
+  wakeOrphan(entry: DueEntry): Promise<void> {
+    return this.#waker.wake(entry);
   }
 
   /** The instance if it is in memory. */
@@ -209,6 +225,35 @@ export class Directory {
     return this.get(definition, account, name).run<T>({ kind: "manage", label, body: work });
   }
 
+  /**
+   * Gives an instance of this node to another one, or up (`null`). Its running turns end here; events that wait are held meanwhile, and then fail with
+   * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
+   */
+  async handOver(ref: InstanceRef, to: string | null): Promise<void> {
+    const { catalog, ownership } = this.#environment;
+    const key = keyOf(ref);
+    const name = databaseName(ref);
+    const release = async () => {
+      await catalog.disown([ref]);
+      await ownership?.release([name], to);
+      return new InstanceElsewhereError(to);
+    };
+    while (ownership?.isHeld(name) === true) {
+      const instance = this.#instances.get(key);
+      if (instance !== undefined) {
+        if (await instance.handOver(release)) return;
+        continue;
+      }
+      const held = this.#files.find(key);
+      if (held === undefined) {
+        const released = release();
+        // An event in the meantime waits until the file is free, and then finds the new owner.
+        this.#files.hold(key, released);
+        await released;
+      } else await held;
+    }
+  }
+
   /** Removes the instance and everything it stored; events that wait for it fail. */
   async destroy(ref: InstanceRef): Promise<void> {
     const key = keyOf(ref);
@@ -221,10 +266,12 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { store, catalog } = this.#environment;
+    const { store, catalog, ownership } = this.#environment;
+    // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
+    const entry = ownership === null ? undefined : await catalog.find(ref);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
-    await catalog.remove(ref);
+    await catalog.remove(ref, entry?.createdAt);
     await this.#onDestroy(ref);
   }
 

@@ -26,12 +26,22 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceStore } from "../instance-store.ts";
+import type { HistorySize } from "./history-size.ts";
 
 /** The incarnation of a node, as text: a number that each start of a process receives once. */
 export type NodeInc = string;
 
 export interface SharedInstanceStore extends InstanceStore {
   readonly ownership: Ownership;
+  /** How long the oldest record has waited that PostgreSQL has not acknowledged; 0 if none waits. */
+  readonly lagMs: number;
+  /**
+   * Makes a database file that no process has open, without a WAL, the first content of the instance. False, and nothing is changed, if the instance
+   * has a content already.
+   */
+  importFile(name: string, path: string): Promise<boolean>;
+  /** Of each store, as configured. */
+  readSizes(): Promise<readonly HistorySize[]>;
 }
 
 /** What the engine asks about the nodes. */
@@ -93,6 +103,8 @@ export interface Ownership {
   /** The names that this node owns, open or not. */
   readonly held: Iterable<string>;
   isHeld(name: string): boolean;
+  /** The epoch of an instance that this node owns; undefined for others. */
+  epochOf(name: string): number | undefined;
 
   /**
    * Gives the instances up, or hands them to a node. Their databases must be closed: then every record is acknowledged, and no turn runs. Names
@@ -135,16 +147,17 @@ export interface OwnershipFigures {
 /** Seconds: a take-over or a move takes less. */
 const RETRY_AFTER = { "retry-after": "1" };
 
-/** A living node owns the instance: the request belongs there. */
+/** Another node owns the instance, and nothing was run here: the request belongs there. */
 export class InstanceElsewhereError extends SignalboxError {
   /** The inherited test accepts every `SignalboxError`. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return super[Symbol.hasInstance](value) && (value as { node?: unknown }).node !== undefined;
   }
 
-  readonly node: NodeInc;
+  /** Null if this node does not know which one: ask PostgreSQL. */
+  readonly node: NodeInc | null;
 
-  constructor(node: NodeInc) {
+  constructor(node: NodeInc | null) {
     super("overloaded", { message: "The instance runs on another node", headers: RETRY_AFTER });
     this.node = node;
   }
