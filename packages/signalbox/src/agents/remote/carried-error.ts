@@ -39,7 +39,7 @@ export function encodeFailure(error: unknown): Buffer {
 
 /** Throws the failure that the packet carries, if it carries one. */
 export function throwCarried({ kind, texts: [text] }: Packet): void {
-  if (kind === ELSEWHERE) throw new InstanceElsewhereError(text ?? "");
+  if (kind === ELSEWHERE) throw new InstanceElsewhereError(text ?? null);
   if (kind === FAILURE) throw fromCarried(JSON.parse(text ?? "{}") as Partial<CarriedError>);
 }
 
