@@ -18,6 +18,7 @@ import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
 import type { SharedAgentsOptions } from "./shared-agents.ts";
+import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -43,7 +44,12 @@ export interface Storage {
   readonly ownership: Ownership | null;
   /** Null for a process that is alone. */
   readonly openRemote: OpenRemote | null;
+  /** Null for a process that is alone. */
+  readonly agentsReport: SharedAgentsReport | null;
 }
+
+/** What a process without other nodes has not. */
+const ALONE = { ownership: null, openRemote: null, agentsReport: null };
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
 export async function openStorage(
@@ -64,11 +70,12 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership, openRemote } =
+  const { instanceStore, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, openRemote: null }
+      ? { ...ALONE, instanceStore: await openLocalAgents(options, dataFolder) }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
+  closers.push({ close: () => agentsReport?.close() });
   return {
     dataFolder,
     database,
@@ -81,15 +88,16 @@ export async function openStorage(
     instanceStore,
     ownership,
     openRemote,
+    agentsReport,
   };
 }
 
 async function openShared(
   options: SharedAgentsOptions,
-): Promise<{ instanceStore: InstanceStore; ownership: Ownership; openRemote: OpenRemote }> {
+): Promise<Pick<Storage, "instanceStore" | "ownership" | "openRemote" | "agentsReport">> {
   const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
-  const store = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership, openRemote };
+  const { store, report } = await openSharedAgents(options);
+  return { instanceStore: store, ownership: store.ownership, openRemote, agentsReport: report };
 }
 
 async function openDatabase(

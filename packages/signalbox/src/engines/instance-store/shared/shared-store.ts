@@ -20,6 +20,8 @@ import { Compressor } from "./compressor.ts";
 import { createFigures, type Figures } from "./figures.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import { History } from "./history.ts";
+import { importFile } from "./import-file.ts";
+import { type HistorySize, readHistorySize } from "./history-size.ts";
 import { Lane } from "./lane.ts";
 import { OwnedInstances, type Store } from "./owned-instances.ts";
 import {
@@ -150,8 +152,36 @@ export class SharedStore implements SharedInstanceStore {
     }
   }
 
+  async importFile(name: string, path: string): Promise<boolean> {
+    const place = this.#paths.find(name);
+    if (this.#open.has(place.id)) throw new Error("the instance's database is open");
+    this.#open.add(place.id);
+    try {
+      const instance = await this.#hold(name);
+      this.#paths.createFolder(place.path);
+      const isImported = await importFile(instance, { source: path, target: place.path });
+      await this.ownership.release([name]);
+      return isImported;
+    } catch (error) {
+      throw toClientError(error);
+    } finally {
+      this.#open.delete(place.id);
+      this.#cache.discard(place.id);
+    }
+  }
+
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
     return queryInProcess(snapshot, text, limits);
+  }
+
+  get lagMs(): number {
+    return Math.max(...[...this.#lanes.values()].map(({ lagMs }) => lagMs));
+  }
+
+  readSizes(): Promise<readonly HistorySize[]> {
+    return Promise.all(
+      this.#stores.map(({ history }) => history.connections.use(({ client }) => readHistorySize(client))),
+    );
   }
 
   get problem(): string | null {
