@@ -20,7 +20,7 @@ import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engi
 import type { AgentClass, AnyAgent } from "../api/agent.ts";
 import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
 import type { AgentOwner } from "../api/current-agent.ts";
-import type { ConnectionGroup } from "../connections/live-connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
 import { Activity } from "./activity.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
