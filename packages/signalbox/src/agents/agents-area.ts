@@ -45,6 +45,7 @@ import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
+import type { RemoteSockets } from "./remote/sockets/remote-sockets.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -80,6 +81,9 @@ export interface AgentsArea extends AreaModule {
   /** Variables of the process that agents may see. */
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
+
+/** How long the owners of instances may take to run `onClose` for the sockets of a node that stops. */
+const REMOTE_CLOSE_MS = 2000;
 
 /** Variables of the service that agents must not see. */
 const HIDDEN_VARIABLES: readonly string[] = [
@@ -174,6 +178,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
+  let remoteSockets: RemoteSockets | null = null;
   const agentsDoor = createWebhookDoor(definitions, directory);
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
@@ -215,6 +220,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
       if (unknown !== undefined)
         throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
+      if (parts.network !== null && placement !== null) {
+        // A process that is alone does not load them.
+        const { RemoteSockets: Sockets } = await import("./remote/sockets/remote-sockets.ts");
+        const { network, logger } = parts;
+        remoteSockets = new Sockets({ network, placement, definitions, directory, hub, departures, logger });
+        webSockets.router = remoteSockets;
+      }
       hub.start();
       directory.start();
       tagSubscriptions.start();
@@ -233,6 +245,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     waitsForInstances: true,
     async stop() {
       await tagSubscriptions.stop();
+      // Other nodes run `onClose` of the sockets that `drain` has closed.
+      await remoteSockets?.whenEmpty(REMOTE_CLOSE_MS);
+      remoteSockets?.stop();
       departures.stop();
       await directory.stop();
       await catalog.close();

@@ -257,6 +257,10 @@ export class LiveConnection implements Connection {
     this.#isGreeted = true;
   }
 
+  get isDetached(): boolean {
+    return this.#isDetached;
+  }
+
   /** The instance has moved away: the connection continues at another node, without `onClose`. */
   detach(): void {
     this.#isDetached = true;

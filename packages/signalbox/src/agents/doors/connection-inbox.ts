@@ -48,6 +48,7 @@ export class ConnectionInbox {
   readonly #onElsewhere: (() => void) | null;
   /** Until the connect turn has ended. Never rejects. */
   #joining: Promise<void> | null = null;
+  #isElsewhere = false;
   #isGone = false;
 
   constructor(
@@ -69,6 +70,7 @@ export class ConnectionInbox {
     const { connection } = this;
     const fail = (error: unknown) => {
       if (this.#onElsewhere !== null && isElsewhere(error)) {
+        this.#isElsewhere = true;
         this.#onElsewhere();
         return;
       }
@@ -94,7 +96,17 @@ export class ConnectionInbox {
     if (connection.isAdmitted) return receive(this.#find, connection, message);
     connection.messageRefused();
     // A connection that did not join here may join at another node.
-    return Promise.resolve(this.#onElsewhere === null);
+    return Promise.resolve(!this.#isElsewhere);
+  }
+
+  /** Calls back when what the connection was sent so far has left. */
+  afterOutputs(callback: () => void): void {
+    try {
+      this.#group.output(callback);
+    } catch {
+      // The instance has left memory, and its outputs with it.
+      callback();
+    }
   }
 
   loseCredential(): void {
@@ -103,7 +115,10 @@ export class ConnectionInbox {
 
   /** The socket has closed: runs `onClose`. Calls back when that has ended, with false if it certainly did not run. */
   leave(code: number, reason: string, onLeft?: (hasRun: boolean) => void): void {
-    if (this.#isGone) return;
+    if (this.#isGone) {
+      onLeft?.(true);
+      return;
+    }
     this.#isGone = true;
     const { connection } = this;
     const { definition, ref } = this.#accepted;

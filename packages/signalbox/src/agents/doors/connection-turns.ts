@@ -114,13 +114,14 @@ export function resume(instance: Instance, connections: () => Iterable<LiveConne
     label: "resumed connections",
     isConcurrent: true,
     body: ({ agent }) => {
-      const state: unknown = agent.state;
-      const frame = state === undefined ? null : toFrame(toJson({ type: "cf_agent_state", state }) ?? "null");
-      const resumed = [...connections()].filter(({ isClosed }) => !isClosed);
+      const resumed = [...connections()];
+      if (resumed.length === 0) return;
       for (const connection of resumed) instance.group.join(connection);
+      const state: unknown = agent.state;
+      if (state === undefined) return;
+      const frame = toFrame(toJson({ type: "cf_agent_state", state }) ?? "null");
       instance.group.output(() => {
-        for (const connection of resumed)
-          if (frame !== null && connection.hasProtocol) connection.write(frame);
+        for (const connection of resumed) if (connection.hasProtocol) connection.write(frame);
       });
     },
   });

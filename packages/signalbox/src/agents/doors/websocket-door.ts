@@ -39,22 +39,15 @@ export class WebSocketDoor {
   readonly #hub: SocketHub;
   readonly #parts: InboxParts;
   /** Null for a process that is alone. */
-  readonly #router: SocketRouter | null;
+  router: SocketRouter | null = null;
   readonly #logger: Logger;
   readonly #server: WebSocketServer;
   readonly #refused = new RefusedSockets();
 
-  constructor(
-    options: DoorOptions,
-    hub: SocketHub,
-    departures: Departures,
-    logger: Logger,
-    router: SocketRouter | null = null,
-  ) {
+  constructor(options: DoorOptions, hub: SocketHub, departures: Departures, logger: Logger) {
     this.#options = options;
     this.#hub = hub;
     this.#parts = { directory: options.directory, hub, departures };
-    this.#router = router;
     this.#logger = logger;
     this.#server = createDoorServer(options.maxMessageBytes, CLOSE_TIMEOUT_MS);
   }
@@ -133,12 +126,12 @@ export class WebSocketDoor {
     if (!isEarly) join();
     else {
       const early = new EarlyReader(local, definition, name);
-      arrived.wait(early, () => this.#router?.onArrival(ref, join) ?? directory.onArrival(keyOf(ref), join));
+      arrived.wait(early, () => this.router?.onArrival(ref, join) ?? directory.onArrival(keyOf(ref), join));
     }
   }
 
   #join(accepted: AcceptedSocket, local: LocalSocket, context: ConnectionContext): SocketTarget {
-    if (this.#router !== null) return this.#router.join(accepted, local, context);
+    if (this.router !== null) return this.router.join(accepted, local, context);
     const inbox = new ConnectionInbox(this.#parts, accepted, local);
     inbox.join(context);
     return inbox;

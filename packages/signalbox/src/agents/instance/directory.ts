@@ -84,9 +84,11 @@ export class Directory {
       onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroyLater(instance),
     };
-    environment.ownership?.onFenced(({ name, reason }) =>
-      this.#instances.get(keyOf(refOf(name)))?.fence(new InstanceFencedError(reason)),
-    );
+    environment.ownership?.onFenced(({ name, reason }) => {
+      const key = keyOf(refOf(name));
+      this.#instances.get(key)?.fence(new InstanceFencedError(reason));
+      environment.hub.onMoved?.(key);
+    });
   }
 
   get size(): number {
@@ -224,6 +226,7 @@ export class Directory {
     const name = databaseName(ref);
     const release = async () => {
       await ownership?.release([name], to);
+      this.#environment.hub.onMoved?.(key);
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
