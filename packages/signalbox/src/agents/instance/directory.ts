@@ -238,7 +238,7 @@ export class Directory {
     const release = async () => {
       await catalog.disown([ref]);
       await ownership?.release([name], to);
-      this.#environment.hub.onMoved?.(key);
+      this.movedAway(ref);
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
@@ -255,6 +255,11 @@ export class Directory {
         await released;
       } else await held;
     }
+  }
+
+  /** Another node has the instance, or nobody: its connections follow it. */
+  movedAway(ref: InstanceRef): void {
+    this.#environment.hub.onMoved?.(keyOf(ref));
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. */
