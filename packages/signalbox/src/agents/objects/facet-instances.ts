@@ -6,7 +6,7 @@ import type { ResidentDefinition } from "../instance/resident.ts";
 import type { LiveObject, ObjectSpec } from "./live-object.ts";
 import { type FacetHost, facetInstanceName, type FacetSpec } from "./object-facets.ts";
 import { createId } from "./object-id.ts";
-import { createObjectStub } from "./object-stub.ts";
+import { createObjectStub, localCalls } from "./object-stub.ts";
 import type { ObjectClass, ObjectId, ObjectStub } from "./object-types.ts";
 import { workerBinding } from "./worker-binding.ts";
 
@@ -39,9 +39,11 @@ export class FacetInstances implements FacetHost {
     const { account, define, directory } = this.#parts;
     const definition = define(async () => toSpec(await start()));
     const key = keyOf(this.#ref(instanceName));
-    return createObjectStub(undefined, (kind, label, body) =>
+    // A facet is where its parent is.
+    const calls = localCalls((kind, label, body) =>
       directory.get(definition, account, instanceName, key).run({ kind, label, body }),
     );
+    return createObjectStub(null, null, calls);
   }
 
   abort(instanceName: string, reason: Error): void {

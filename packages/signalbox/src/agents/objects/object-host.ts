@@ -26,7 +26,8 @@ import { readName } from "./object-name.ts";
 import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { ObjectSockets } from "./object-sockets.ts";
-import { createObjectStub } from "./object-stub.ts";
+import type { ObjectAddress, ObjectCalls, ObjectReach } from "./object-calls.ts";
+import { createObjectStub, localCalls } from "./object-stub.ts";
 import type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
 import type { SocketEnd, SocketFrame } from "./web-socket.ts";
 import { workerBinding } from "./worker-binding.ts";
@@ -58,6 +59,8 @@ export class ObjectHost {
   readonly #byAgent = new Map<string, Registered>();
   /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
   readonly #names = new Map<string, string>();
+  /** Null in a process that is alone. */
+  #reach: ObjectReach | null = null;
 
   constructor(parts: ObjectHostParts) {
     this.#parts = parts;
@@ -154,7 +157,7 @@ export class ObjectHost {
     const registered: Registered = {
       ids,
       objectClass: null,
-      namespace: new Namespace(exportName, ids, (id) => this.#stub(registered, id)),
+      namespace: new Namespace(exportName, ids, (id) => this.#stub(exportName, registered, id)),
       definition: this.#define(agent, (ref) => this.#specOf(exportName, registered, ref)),
     };
     this.#byAgent.set(agent, registered);
@@ -194,15 +197,35 @@ export class ObjectHost {
     };
   }
 
-  #stub(registered: Registered, id: ObjectId): ObjectStub {
-    const { definition } = registered;
-    const instanceName = String(id);
+  #stub(exportName: string, registered: Registered, id: ObjectId): ObjectStub {
+    const address = { exportName, id: String(id), name: id.name };
+    const here = this.#callsHere(registered, address);
+    const calls = this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
+    return createObjectStub(id, address, calls);
+  }
+
+  #callsHere({ definition }: Registered, { id, name }: ObjectAddress): ObjectCalls {
     const { account, directory } = this.#parts;
-    const key = keyOf({ account, agent: definition.kebab, name: instanceName });
-    return createObjectStub(id, (kind, label, body) => {
-      if (id.name !== undefined && !directory.has(key)) this.#names.set(key, id.name);
-      return directory.get(definition, account, instanceName, key).run({ kind, label, body });
+    const key = keyOf({ account, agent: definition.kebab, name: id });
+    return localCalls((kind, label, body) => {
+      if (name !== undefined && !directory.has(key)) this.#names.set(key, name);
+      return directory.get(definition, account, id, key).run({ kind, label, body });
     });
+  }
+
+  /** From now on stubs find objects on other nodes, too. */
+  connect(reach: ObjectReach): void {
+    this.#reach = reach;
+  }
+
+  /** The calls of an object of this node, for callers on other nodes. */
+  callsHere(address: ObjectAddress): ObjectCalls {
+    return this.#callsHere(this.#find(address.exportName), address);
+  }
+
+  /** A stub of an object that another node has named. */
+  stubOf({ exportName, id, name }: ObjectAddress): ObjectStub {
+    return this.#stub(exportName, this.#find(exportName), createId(id, name));
   }
 
   /** What the objects of one class use of the host; facets have the name of their parent's class in the catalog. */

@@ -18,8 +18,11 @@ export type SocketFrame =
   | { readonly kind: "message"; readonly data: string | ArrayBuffer }
   | { readonly kind: "close"; readonly code: number; readonly reason: string; readonly wasClean: boolean };
 
+/** What became of a frame: its event has ended, or its object has moved to another node before it could run. */
+export type FrameOutcome = "handled" | "not run";
+
 /** Takes the frames of an end; the promise, if any, resolves when the frame has been handled. It never rejects. */
-export type FrameReceiver = (frame: SocketFrame) => Promise<void> | undefined;
+export type FrameReceiver = (frame: SocketFrame) => Promise<FrameOutcome | void> | undefined;
 
 /** The size limit of an attachment. */
 const MAX_ATTACHMENT_BYTES = 16_384;
@@ -58,16 +61,16 @@ export class SocketEnd {
   }
 
   /** Delivers a frame to the other end. */
-  transmit(frame: SocketFrame): Promise<void> | undefined {
+  transmit(frame: SocketFrame): Promise<FrameOutcome | void> | undefined {
     if (this.hasSentClose) return undefined;
     if (frame.kind === "close") this.hasSentClose = true;
     return this.peer.#receive(frame);
   }
 
-  #receive(frame: SocketFrame): Promise<void> | undefined {
+  #receive(frame: SocketFrame): Promise<FrameOutcome | void> | undefined {
     if (this.hasReceivedClose) return undefined;
     if (frame.kind === "close") this.hasReceivedClose = true;
-    let handled: Promise<void> | undefined;
+    let handled: Promise<FrameOutcome | void> | undefined;
     if (this.#receiver === null) this.#early?.push(frame);
     else handled = this.#receiver(frame);
     // The answer to a close frame (RFC 6455, section 5.5.1), unless the handler of the event has answered.
