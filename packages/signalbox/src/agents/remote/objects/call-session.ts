@@ -121,7 +121,7 @@ export class CallSession implements Offers, Finds {
   }
 
   /** The object is on another node: nothing was run. */
-  refuse(node: string): void {
+  refuse(node: string | null): void {
     this.#stream?.reset({ code: "elsewhere", message: "the instance is on another node", details: { node } });
     this.#finish("not run");
   }
@@ -295,10 +295,10 @@ export class CallSession implements Offers, Finds {
   }
 
   #serveCall(id: number, payload: Buffer): void {
-    const { value, loading } = decodeValue(payload, this);
+    const decoded = decodeValue(payload, this);
     this.serve(id, async () => {
-      if (loading !== null) await loading;
-      const [reference, path, args] = value as [Reference, string[], unknown[] | null];
+      if (decoded.loading !== null) await decoded.loading;
+      const [reference, path, args] = decoded.value as [Reference, string[], unknown[] | null];
       const offered = this.#offered.get(reference);
       if (offered === undefined) throw new Error("RPC stub used after being disposed.");
       return offered.target.send(path, args);
@@ -396,7 +396,7 @@ export function connectionLost(reason: string): Error {
   return finalError(Object.assign(error, { retryable: true }));
 }
 
-function nodeOf(details: unknown): string {
+function nodeOf(details: unknown): string | null {
   const { node } = (details ?? {}) as { node?: unknown };
-  return typeof node === "string" ? node : "";
+  return typeof node === "string" ? node : null;
 }

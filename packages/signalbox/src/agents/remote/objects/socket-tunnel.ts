@@ -27,8 +27,10 @@ interface Unhandled {
   readonly resolve: (outcome: FrameOutcome) => void;
 }
 
-const CUT: SocketFrame = { kind: "close", code: 1006, reason: "", wasClean: false };
-const LOST: SocketFrame = {
+type CloseFrame = SocketFrame & { readonly kind: "close" };
+
+const CUT: CloseFrame = { kind: "close", code: 1006, reason: "", wasClean: false };
+const LOST: CloseFrame = {
   kind: "close",
   code: 1006,
   reason: "WebSocket disconnected without sending Close frame.",
@@ -148,7 +150,7 @@ function payloadOf(frame: SocketFrame): Uint8Array {
   return typeof frame.data === "string" ? Buffer.from(frame.data) : new Uint8Array(frame.data);
 }
 
-function closePayload(frame: SocketFrame & { readonly kind: "close" }): Buffer {
+function closePayload(frame: CloseFrame): Buffer {
   const head = Buffer.from([0, 0, frame.wasClean ? 1 : 0]);
   head.writeUInt16LE(frame.code);
   return Buffer.concat([head, Buffer.from(frame.reason)]);

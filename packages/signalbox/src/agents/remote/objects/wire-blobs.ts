@@ -17,7 +17,7 @@ export function describeBlob(blob: Blob, offer: (body: ReadableStream) => Refere
 }
 
 export async function blobOf({ type, body, file }: BlobParts, finds: Finds): Promise<Blob> {
-  const bytes = await new Response(readableOf(finds.target(body))).arrayBuffer();
+  const bytes = new Uint8Array(await new Response(readableOf(finds.target(body))).arrayBuffer());
   return file === null
     ? new Blob([bytes], { type })
     : new File([bytes], file.name, { type, lastModified: file.lastModified });

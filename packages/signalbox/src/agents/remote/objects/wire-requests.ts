@@ -7,7 +7,7 @@ export interface WireRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: [string, string][];
-  readonly redirect: RequestRedirect;
+  readonly redirect: Request["redirect"];
   readonly body: Reference | null;
   readonly signal: Reference;
   readonly isAborted: boolean;

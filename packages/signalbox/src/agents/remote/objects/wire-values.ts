@@ -58,6 +58,7 @@ export function encodeValue(value: unknown, offers: Offers): Buffer {
 }
 
 export interface Decoded {
+  /** Complete when `loading` has resolved. */
   readonly value: unknown;
   /** Null unless parts of the value have to be read first. */
   readonly loading: Promise<void> | null;
