@@ -75,6 +75,8 @@ export interface AgentsArea extends AreaModule {
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
+  /** In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded. */
+  connectObjects(): Promise<void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
   /** Variables of the process that agents may see. */
@@ -207,6 +209,20 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     door,
     placement,
     objects,
+    async connectObjects() {
+      if (parts.network === null || placement === null) return;
+      // Loaded on demand: a process that is alone has no other nodes.
+      const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
+      const remote = new RemoteObjects({
+        network: parts.network,
+        placement,
+        objects,
+        account: DEFAULT_ACCOUNT,
+        maxBufferedBytes: settings.maxBufferedBytes,
+      });
+      remote.serve();
+      objects.connect(remote);
+    },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
     async start() {
