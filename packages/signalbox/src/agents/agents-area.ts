@@ -210,18 +210,20 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     placement,
     objects,
     async connectObjects() {
-      if (parts.network === null || placement === null) return;
+      const { network, ownership } = parts;
+      if (network === null || ownership === null || placement === null) return;
       // Loaded on demand: a process that is alone has no other nodes.
       const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
       const remote = new RemoteObjects({
-        network: parts.network,
+        network,
         placement,
+        ownership,
+        directory,
         objects,
         account: DEFAULT_ACCOUNT,
         maxBufferedBytes: settings.maxBufferedBytes,
       });
-      remote.serve();
-      objects.connect(remote);
+      remote.connect();
     },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,

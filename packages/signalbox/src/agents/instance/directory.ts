@@ -54,6 +54,12 @@ export class Directory {
   readonly #arrivals = new Arrivals();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
+  /**
+   * Called before an instance is given to another node; the function that it returns, when that is done. `wasQuiet` is false for an instance that was
+   * interrupted.
+   */
+  beforeRelease: ((ref: InstanceRef, to: string | null, wasQuiet: boolean) => Promise<() => void>) | null =
+    null;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
@@ -222,8 +228,10 @@ export class Directory {
     const { ownership } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
-    const release = async () => {
+    const release = async (wasQuiet: boolean) => {
+      const settle = await this.beforeRelease?.(ref, to, wasQuiet);
       await ownership?.release([name], to);
+      settle?.();
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
@@ -234,7 +242,7 @@ export class Directory {
       }
       const held = this.#files.find(key);
       if (held === undefined) {
-        const released = release();
+        const released = release(true);
         // An event in the meantime waits until the file is free, and then finds the new owner.
         this.#files.hold(key, released);
         await released;

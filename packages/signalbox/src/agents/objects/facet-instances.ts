@@ -1,5 +1,6 @@
 /** The instances of facets. They are loaded only through their parent, which knows how to construct them. */
 import { sql } from "../../core/sql.ts";
+import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Directory } from "../instance/directory.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ResidentDefinition } from "../instance/resident.ts";
@@ -17,6 +18,8 @@ export interface FacetInstancesParts {
   readonly agent: string;
   readonly define: (spec: () => Promise<ObjectSpec>) => ResidentDefinition<LiveObject>;
   readonly classOf: (value: unknown) => ObjectClass;
+  /** Takes a facet from the node where its parent was before. */
+  readonly claim: (ref: InstanceRef) => Promise<void>;
 }
 
 /** Names of objects are hexadecimal; those of facets have a dot for each level. */
@@ -40,9 +43,16 @@ export class FacetInstances implements FacetHost {
     const definition = define(async () => toSpec(await start()));
     const key = keyOf(this.#ref(instanceName));
     // A facet is where its parent is.
-    const calls = localCalls((kind, label, body) =>
-      directory.get(definition, account, instanceName, key).run({ kind, label, body }),
-    );
+    const calls = localCalls(async (kind, label, body) => {
+      const run = () => directory.get(definition, account, instanceName, key).run({ kind, label, body });
+      try {
+        return await run();
+      } catch (error) {
+        if (!(error instanceof InstanceElsewhereError)) throw error;
+        await this.#parts.claim(this.#ref(instanceName));
+        return run();
+      }
+    });
     return createObjectStub(null, null, calls);
   }
 

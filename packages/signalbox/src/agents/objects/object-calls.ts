@@ -1,5 +1,7 @@
 /** What stubs do with objects, and where objects are: in this process, or on any node of a cluster. */
 
+import type { InstanceRef } from "../instance/instance-ref.ts";
+
 /** An object, as every node of a cluster can find it. */
 export interface ObjectAddress {
   readonly exportName: string;
@@ -20,4 +22,8 @@ export interface ObjectCalls {
 export interface ObjectReach {
   /** Calls that go to the node where the object is; `here` are those for an object in this process. */
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls;
+  /** The object of WebSockets that are here is on another node: they follow it. Frames that arrive from now on wait. */
+  followTo(ref: InstanceRef, node: string | null): void;
+  /** Takes a facet from the node where its parent was before. */
+  claimFacet(ref: InstanceRef): Promise<void>;
 }

@@ -13,6 +13,7 @@
  * calls it once, before it loads the worker's module. `AgentsArea.objects` is the host of the service.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Directory } from "../instance/directory.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
@@ -25,11 +26,11 @@ import { createId, ObjectIds } from "./object-id.ts";
 import { readName } from "./object-name.ts";
 import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
-import { ObjectSockets } from "./object-sockets.ts";
+import { type AdoptedSocket, ObjectSockets } from "./object-sockets.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "./object-calls.ts";
 import { createObjectStub, localCalls } from "./object-stub.ts";
 import type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
-import type { SocketEnd, SocketFrame } from "./web-socket.ts";
+import type { FrameOutcome, FrameReceiver, SocketEnd, SocketFrame } from "./web-socket.ts";
 import { workerBinding } from "./worker-binding.ts";
 
 export interface ObjectHostParts {
@@ -51,6 +52,8 @@ interface Registered {
   /** Null until the class is registered. */
   objectClass: ObjectClass | null;
 }
+
+const HANDLED = (): FrameOutcome => "handled";
 
 export class ObjectHost {
   readonly sockets = new ObjectSockets();
@@ -241,12 +244,21 @@ export class ObjectHost {
       account,
       agent,
       define: (spec) => this.#define(agent, spec),
+      claim: async (ref) => this.#reach?.claimFacet(ref),
       classOf: (value) => this.#classOf(value),
     });
   }
 
+  readonly isFacet = (ref: InstanceRef): boolean => isFacetName(ref.name);
+
+  /** A WebSocket that the object accepted on another node belongs to it here from now on; the receiver takes its frames. */
+  adoptSocket(ref: InstanceRef, end: SocketEnd, socket: AdoptedSocket): FrameReceiver {
+    this.sockets.adopt(keyOf(ref), end, socket);
+    return (frame) => this.#receive(ref, end, frame);
+  }
+
   /** Delivers a frame to the object, which is loaded if it is not in memory. */
-  #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<void> | undefined {
+  #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<FrameOutcome> | undefined {
     const { clock, logger } = this.#parts;
     const key = keyOf(ref);
     const set = this.sockets.find(key);
@@ -254,17 +266,23 @@ export class ObjectHost {
     if (set === undefined || !set.ends.has(end)) return undefined;
     if (frame.kind === "message" && set.answer(end, frame.data, clock.now())) return undefined;
     let isHandled = false;
-    return this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
+    const handled = this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
       isHandled = true;
       try {
         await live.receive(end, frame);
       } finally {
         if (frame.kind === "close") this.sockets.remove(key, end);
       }
-    }).catch((error: unknown) => {
+    });
+    return handled.then(HANDLED, (error: unknown) => {
+      if (error instanceof InstanceElsewhereError && this.#reach !== null) {
+        if (this.sockets.find(key)?.ends.has(end) === true) this.#reach.followTo(ref, error.node);
+        end.onReturn?.(frame);
+        return "not run";
+      }
       // A failure of the handler has been reported. Otherwise the object could not take the frame, and the client should connect again.
       if (frame.kind === "close") this.sockets.remove(key, end);
-      if (isHandled || frame.kind === "close") return;
+      if (isHandled || frame.kind === "close") return "handled";
       logger.warn(
         { err: error, agent: ref.agent, instance: ref.name },
         "a WebSocket message could not be delivered",
@@ -275,6 +293,7 @@ export class ObjectHost {
         reason: "the object could not take a message",
         wasClean: true,
       });
+      return "handled";
     });
   }
 

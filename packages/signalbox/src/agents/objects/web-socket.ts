@@ -41,6 +41,12 @@ export class SocketEnd {
   isClosing = false;
   hasSentClose = false;
   hasReceivedClose = false;
+  /** Tells the client's node, if it is another one, that the object moves; null: the client is here. Resolves when the socket has followed. */
+  relocate: ((move: Uint8Array) => Promise<void>) | null = null;
+  /** Set while the socket follows its object: resolves when it has arrived. */
+  moving: Promise<void> | null = null;
+  /** Takes a frame back that the object could not run, because it has moved. */
+  onReturn: ((frame: SocketFrame) => void) | null = null;
   #early: SocketFrame[] | null = [];
   #receiver: FrameReceiver | null = null;
 
@@ -75,7 +81,10 @@ export class SocketEnd {
     else handled = this.#receiver(frame);
     // The answer to a close frame (RFC 6455, section 5.5.1), unless the handler of the event has answered.
     if (frame.kind === "close" && !this.hasSentClose) {
-      const answer = () => void this.transmit(frame);
+      const answer = (outcome?: unknown) => {
+        // The new owner of an object that has moved answers.
+        if (outcome !== "not run") void this.transmit(frame);
+      };
       if (handled === undefined) answer();
       else handled.then(answer, answer);
     }
@@ -142,6 +151,7 @@ export class WorkerWebSocket extends EventTarget {
     if (this.#end.isConnected) return;
     const work = currentWork();
     const release = work?.hold();
+    if (work !== undefined) addAccepted(work, this.#end);
     const deliver: FrameReceiver = (frame) => {
       if (frame.kind === "close") release?.();
       if (work === undefined) {
@@ -263,6 +273,25 @@ export class WorkerWebSocket extends EventTarget {
     void this.#end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
     throw thrown.error;
   }
+}
+
+/** WebSockets that objects accepted without hibernation: they end with the object in memory. */
+const ACCEPTED = new WeakMap<ObjectWork, Set<SocketEnd>>();
+
+function addAccepted(work: ObjectWork, end: SocketEnd): void {
+  const ends = ACCEPTED.get(work);
+  if (ends === undefined) ACCEPTED.set(work, new Set([end]));
+  else {
+    for (const other of ends) if (other.isClosed) ends.delete(other);
+    ends.add(end);
+  }
+}
+
+/** The object leaves memory: its clients must not wait for it. */
+export function cutAccepted(work: ObjectWork): void {
+  for (const end of ACCEPTED.get(work) ?? [])
+    void end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+  ACCEPTED.delete(work);
 }
 
 /** Two connected WebSockets: `const [client, server] = Object.values(new WebSocketPair())`. */

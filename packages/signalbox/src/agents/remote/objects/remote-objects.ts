@@ -7,19 +7,22 @@
  * 2. A call runs at the owner as a call of that node does: it waits for its turn, and its outcome leaves when the object's writes are durable.
  */
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
-import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
-import { LinkError, type LinkStream } from "../../../engines/node-link/index.ts";
+import type { Ownership } from "../../../engines/instance-store/index.ts";
 import { runOutsideTurns } from "../../../engines/turn-runtime/index.ts";
-import type { InstanceRef } from "../../instance/instance-ref.ts";
+import type { Directory } from "../../instance/directory.ts";
+import { databaseName, type InstanceRef, keyOf, refOf } from "../../instance/instance-ref.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "../../objects/object-calls.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
-import { NotSentError, type NodeInc, type Placement } from "../../placement/placement.ts";
-import { CallSession, FIRST_CALL, type SessionHost } from "./call-session.ts";
-import { decodeValue } from "./wire-values.ts";
+import type { NodeInc, Placement } from "../../placement/placement.ts";
+import { CallSession } from "./call-session.ts";
+import { openOn } from "./open-stream.ts";
+import { SocketMoves } from "./socket-moves.ts";
 
 export interface RemoteObjectsParts {
   readonly network: NodeNetwork;
   readonly placement: Placement;
+  readonly ownership: Pick<Ownership, "claim" | "onFenced">;
+  readonly directory: Pick<Directory, "beforeRelease">;
   readonly objects: ObjectHost;
   readonly account: string;
   /** Bytes that may wait for one WebSocket of a client. */
@@ -36,21 +39,30 @@ type FirstCall =
 
 export class RemoteObjects implements ObjectReach {
   readonly #parts: RemoteObjectsParts;
-  readonly #host: SessionHost;
+  readonly #moves: SocketMoves;
 
   constructor(parts: RemoteObjectsParts) {
     this.#parts = parts;
-    this.#host = {
+    this.#moves = new SocketMoves(parts, {
       maxBufferedBytes: parts.maxBufferedBytes,
       objectStub: (address) => parts.objects.stubOf(address),
-    };
+    });
   }
 
-  /** Answers calls of other nodes. */
-  serve(): void {
-    this.#parts.network.serveStreams(CALL, (payload, stream) =>
-      runOutsideTurns(() => this.#serve(payload, stream)),
+  /** From now on this node answers calls of other nodes, and its stubs reach them. */
+  connect(): void {
+    const { network, objects, directory, ownership } = this.#parts;
+    network.serveStreams(CALL, (payload, stream) =>
+      runOutsideTurns(() => {
+        const session = new CallSession("owner", this.#moves.host);
+        session.serve(payload, stream, (call) => this.#run(call as [ObjectAddress, FirstCall]));
+      }),
     );
+    this.#moves.serve();
+    objects.connect(this);
+    directory.beforeRelease = (ref, to, wasQuiet) => this.#moves.leave(ref, to, wasQuiet);
+    // Another node runs the object, or may: what its clients wait for here never comes.
+    ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
   }
 
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls {
@@ -73,43 +85,26 @@ export class RemoteObjects implements ObjectReach {
     };
   }
 
+  /** Found out by a frame: the object left without its WebSockets. */
+  followTo(ref: InstanceRef, node: NodeInc | null): void {
+    this.#parts.placement.learn(ref, node);
+    void this.#moves.leave(ref, node, true).then((settle) => settle());
+  }
+
+  async claimFacet(ref: InstanceRef): Promise<void> {
+    await this.#parts.ownership.claim([databaseName(ref)], { isForced: true });
+  }
+
   async #call(node: NodeInc, address: ObjectAddress, call: FirstCall): Promise<unknown> {
-    const link = this.#parts.network.linkTo(node);
-    if (link === null) throw new NotSentError(`there is no link to node ${node}`);
-    // Its frames are events of the session, and no part of the caller's turn.
+    // Its messages are events of the session, and no part of the caller's turn.
     return runOutsideTurns(() => {
-      const session = new CallSession("caller", this.#host);
-      const payload = session.encode([address, call]);
-      let stream: LinkStream;
-      try {
-        stream = link.openStream(CALL, payload);
-      } catch (error) {
-        if (error instanceof LinkError && error.isUnsent) throw new NotSentError(error.message);
-        throw error;
-      }
-      const result = session.first();
-      session.start(stream);
-      return result;
+      const session = new CallSession("caller", this.#moves.host);
+      return session.open([address, call], openOn(this.#parts.network, node, CALL));
     });
   }
 
-  #serve(payload: Buffer, stream: LinkStream): void {
-    const session = new CallSession("owner", this.#host);
-    session.start(stream);
-    const decoded = decodeValue(payload, session);
-    const run = async () => {
-      if (decoded.loading !== null) await decoded.loading;
-      const [address, call] = decoded.value as [ObjectAddress, FirstCall];
-      const calls = this.#parts.objects.callsHere(address);
-      return call.kind === "fetch" ? calls.fetch(call.request) : calls.invoke(call.path, call.args);
-    };
-    session.serve(FIRST_CALL, async () => {
-      try {
-        return await run();
-      } catch (error) {
-        if (error instanceof InstanceElsewhereError) session.refuse(error.node);
-        throw error;
-      }
-    });
+  async #run([address, call]: [ObjectAddress, FirstCall]): Promise<unknown> {
+    const calls = this.#parts.objects.callsHere(address);
+    return call.kind === "fetch" ? calls.fetch(call.request) : calls.invoke(call.path, call.args);
   }
 }

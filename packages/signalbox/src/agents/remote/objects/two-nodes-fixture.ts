@@ -108,12 +108,13 @@ export async function openTwoNodes(
     const remote = new RemoteObjects({
       network,
       placement: placementOf(network.self, () => nodes.owner),
+      ownership: { claim: async () => [], onFenced: () => undefined },
+      directory: host.directory,
       objects: host.host,
       account: "default",
       maxBufferedBytes: 2 ** 20,
     });
-    remote.serve();
-    host.host.connect(remote);
+    remote.connect();
   }
   return nodes;
 }
