@@ -89,7 +89,7 @@ export class SocketMoves {
   async #move(end: SocketEnd, move: Move, tunnels: SocketTunnel[]): Promise<void> {
     if (end.relocate !== null) {
       // Frames that were on their way go back.
-      end.connect(async () => "not run");
+      end.connect(NOT_RUN);
       if (!(await withinTime(end.relocate(serialize(move))))) void end.transmit(CUT);
       return;
     }
@@ -133,6 +133,8 @@ function describe(end: SocketEnd, autoResponse: AdoptedSocket["autoResponse"]): 
   const { tags, attachment, autoResponseAt } = end;
   return { tags: [...tags], attachment, autoResponseAt, autoResponse };
 }
+
+const NOT_RUN: FrameReceiver = async () => "not run";
 
 /** False if the work takes too long. */
 async function withinTime(work: Promise<void>): Promise<boolean> {
