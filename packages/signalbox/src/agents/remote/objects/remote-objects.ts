@@ -22,7 +22,7 @@ export interface RemoteObjectsParts {
   readonly network: NodeNetwork;
   readonly placement: Placement;
   readonly ownership: Pick<Ownership, "claim" | "onFenced">;
-  readonly directory: Pick<Directory, "beforeRelease">;
+  readonly directory: Pick<Directory, "handOverHook">;
   readonly objects: ObjectHost;
   readonly account: string;
   /** Bytes that may wait for one WebSocket of a client. */
@@ -60,7 +60,7 @@ export class RemoteObjects implements ObjectReach {
     );
     this.#moves.serve();
     objects.connect(this);
-    directory.beforeRelease = (ref, to, wasQuiet) => this.#moves.leave(ref, to, wasQuiet);
+    directory.handOverHook = this.#moves;
     // Another node runs the object, or may: what its clients wait for here never comes.
     ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
   }

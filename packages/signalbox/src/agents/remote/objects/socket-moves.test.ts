@@ -126,7 +126,7 @@ async function move(room: string, to: "1" | "2"): Promise<void> {
   const ref = from.host.named("chat", room);
   if (ref === null) throw new Error("no such class");
   const release = async (wasQuiet: boolean) => {
-    const settle = await from.directory.beforeRelease?.(ref, node, wasQuiet);
+    const settle = await from.directory.handOverHook?.leave(ref, node, wasQuiet);
     nodes.owner = to;
     settle?.();
     return new InstanceElsewhereError(node);
@@ -192,7 +192,7 @@ test("a client in the middle of an interrupted handler is cut", async () => {
   GATES.set("slow", gate);
   ann.socket.send("slow");
   const ref = nodes.two.host.named("chat", room);
-  await nodes.two.directory.beforeRelease?.(ref ?? { account: "", agent: "", name: "" }, "1", false);
+  await nodes.two.directory.handOverHook?.leave(ref ?? { account: "", agent: "", name: "" }, "1", false);
   await expect.poll(() => ann.received.at(-1)).toMatch(/^closed 1006/);
   gate.resolve();
 });

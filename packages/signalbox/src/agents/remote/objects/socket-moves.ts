@@ -8,6 +8,7 @@
 import { deserialize, serialize } from "node:v8";
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
 import type { LinkStream } from "../../../engines/node-link/index.ts";
+import type { HandOverHook } from "../../instance/hand-over-hook.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
 import type { AdoptedSocket } from "../../objects/object-sockets.ts";
@@ -38,7 +39,7 @@ interface Move {
   readonly socket: AdoptedSocket;
 }
 
-export class SocketMoves {
+export class SocketMoves implements HandOverHook {
   readonly #parts: SocketMovesParts;
   readonly #host: SessionHost;
 
@@ -55,6 +56,10 @@ export class SocketMoves {
   /** Takes over WebSockets of objects that come to this node. */
   serve(): void {
     this.#parts.network.serveStreams(ADOPT, (payload, stream) => this.#adopt(payload, stream));
+  }
+
+  concerns(ref: InstanceRef): boolean {
+    return this.#parts.objects.connectionCount(ref) > 0;
   }
 
   /**
