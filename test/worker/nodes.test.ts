@@ -1,36 +1,16 @@
 /** A program of the worker mode on two nodes: the same answers at both, wherever its objects are. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { join } from "node:path";
-import { WebSocket } from "ws";
-import { startTestCluster, type TestCluster } from "../support/cluster.ts";
-import { PROGRAMS } from "./support/worker-server.ts";
+import { startWorkerCluster, type WorkerCluster } from "./support/worker-cluster.ts";
 
-let cluster: TestCluster;
-let pids: number[];
+let cluster: WorkerCluster;
+let pids: readonly number[];
 beforeAll(async () => {
-  cluster = await startTestCluster({
-    file: { agents: { access: "worker" } },
-    args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
-    env: { SIGNALBOX_NO_REEXEC: "1" },
-  });
-  pids = await Promise.all(
-    cluster.urls.map(async (url) => ((await (await fetch(`${url}/pid`)).json()) as { pid: number }).pid),
-  );
+  cluster = await startWorkerCluster(2);
+  ({ pids } = cluster);
 });
 afterAll(() => cluster.stop());
 
-async function call<T>(node: number, path: string, ...args: unknown[]): Promise<T> {
-  const response = await fetch(`${cluster.urls[node]}/${path}`, { method: "POST", body: JSON.stringify(args) });
-  return (await response.json()) as T;
-}
-
-/** A new room that runs on the node. */
-async function roomAt(node: number): Promise<string> {
-  for (let i = 0; ; i += 1) {
-    const name = `room-${node}-${i}-${Math.random().toString(36).slice(2)}`;
-    if ((await call<number>(i % 2, `room/${name}/where`)) === pids[node]) return name;
-  }
-}
+const call: WorkerCluster["call"] = (...args) => cluster.call(...args);
 
 test("an object runs on one node, and both nodes reach it", async () => {
   expect(new Set(pids).size).toBe(2);
@@ -48,16 +28,19 @@ test("an object runs on one node, and both nodes reach it", async () => {
 });
 
 test("an object calls another one on another node, which calls it back", async () => {
-  const room = await roomAt(0);
-  for (let i = 0; i < 4; i += 1) {
+  const room = await cluster.roomAt(0);
+  const callers = new Set<number>();
+  for (let i = 0; i < 6; i += 1) {
     const answer = await call<{ here: number; there: number }>(i % 2, `desk/desk-${i}/visit`, room, 3);
-    expect(answer).toEqual({ here: expect.any(Number), there: pids[0], seen: [1, 2, 3], last: 3 });
+    expect(answer).toEqual({ here: expect.any(Number) as number, there: pids[0], seen: [1, 2, 3], last: 3 });
+    callers.add(answer.here);
   }
-  expect(await call(1, `room/${room}/add`, 0)).toEqual({ pid: pids[0], count: 12 });
+  expect(callers).toContain(pids[1]);
+  expect(await call(1, `room/${room}/add`, 0)).toEqual({ pid: pids[0], count: 18 });
 });
 
 test("bodies are streamed in both directions", async () => {
-  const room = await roomAt(1);
+  const room = await cluster.roomAt(1);
   const lines = await fetch(`${cluster.urls[0]}/fetch/${room}/lines`);
   expect(lines.headers.get("x-pid")).toBe(String(pids[1]));
   expect(await lines.text()).toBe("line 0\nline 1\nline 2\nline 3\nline 4\n");
@@ -78,45 +61,10 @@ test("bodies are streamed in both directions", async () => {
   expect(await upload.json()).toEqual({ pid: pids[1], bytes: 8 * piece.length });
 });
 
-interface Client {
-  readonly socket: WebSocket;
-  readonly messages: string[];
-  readonly closed: Promise<{ code: number; reason: string }>;
-  next(): Promise<string>;
-}
-
-async function connect(node: number, room: string, user: string): Promise<Client> {
-  const url = `${cluster.urls[node]?.replace("http", "ws")}/fetch/${room}?user=${user}`;
-  const socket = new WebSocket(url);
-  const messages: string[] = [];
-  let read = 0;
-  socket.on("message", (data: Buffer, isBinary) =>
-    messages.push(isBinary ? `binary ${data.toString("hex")}` : data.toString()),
-  );
-  socket.on("error", () => undefined);
-  const closed = new Promise<{ code: number; reason: string }>((resolve) =>
-    socket.on("close", (code, reason) => resolve({ code, reason: reason.toString() })),
-  );
-  await new Promise((resolve, reject) => {
-    socket.once("open", resolve);
-    socket.once("error", reject);
-  });
-  return {
-    socket,
-    messages,
-    closed,
-    async next() {
-      await expect.poll(() => messages.length).toBeGreaterThan(read);
-      read += 1;
-      return messages[read - 1] ?? "";
-    },
-  };
-}
-
 test("a WebSocket works at the node that is not the owner: frames, tags, attachments, automatic answers, closes", async () => {
-  const room = await roomAt(1);
-  const ann = await connect(0, room, "ann");
-  const bob = await connect(1, room, "bob");
+  const room = await cluster.roomAt(1);
+  const ann = await cluster.connect(0, room, "ann");
+  const bob = await cluster.connect(1, room, "bob");
   expect(await ann.next()).toBe("welcome ann");
   expect(await bob.next()).toBe("welcome bob");
   for (const [i, message] of ["one", "two"].entries()) {
@@ -151,3 +99,19 @@ test("a WebSocket works at the node that is not the owner: frames, tags, attachm
       ]),
     );
 });
+
+test("a facet lives with its parent, and an alarm rings at the owner", async () => {
+  const room = await cluster.roomAt(1);
+  expect(await call(0, `room/${room}/inChild`, "kid")).toEqual({ parent: pids[1], child: pids[1], count: 1 });
+  expect(await call(1, `room/${room}/inChild`, "kid")).toMatchObject({ child: pids[1], count: 2 });
+  await call(0, `room/${room}/wakeIn`, 10);
+  await expect.poll(() => call(0, `room/${room}/rings`)).toEqual([pids[1]]);
+});
+
+test("a cron trigger runs once in the cluster", async () => {
+  const crons = async () => (await call<{ count: number }>(0, "room/crons/add", 0)).count;
+  // The trigger is each minute.
+  await expect.poll(crons, { timeout: 100_000 }).toBeGreaterThan(0);
+  const ticks = await call<number[]>(1, "room/crons/ticks");
+  expect(new Set(ticks).size).toBe(ticks.length);
+}, 120_000);

@@ -45,6 +45,15 @@ export class Room extends DurableObject<Env> {
     return this.ctx.storage.kv.get<number[]>("rings") ?? [];
   }
 
+  tick(time: number): void {
+    this.add(1);
+    this.ctx.storage.kv.put("ticks", [...this.ticks(), time]);
+  }
+
+  ticks(): number[] {
+    return this.ctx.storage.kv.get<number[]>("ticks") ?? [];
+  }
+
   closes(): unknown[] {
     return this.ctx.storage.kv.get<unknown[]>("closes") ?? [];
   }
@@ -155,6 +164,6 @@ export default {
     }
   },
   async scheduled(event: ScheduledController, env: Env): Promise<void> {
-    await env.Room.getByName("crons").add(1);
+    await env.Room.getByName("crons").tick(event.scheduledTime);
   },
 } satisfies ExportedHandler<Env>;

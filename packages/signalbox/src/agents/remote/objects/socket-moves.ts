@@ -12,7 +12,7 @@ import type { HandOverHook } from "../../instance/hand-over-hook.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
 import type { AdoptedSocket } from "../../objects/object-sockets.ts";
-import { endOf, type FrameReceiver, type SocketEnd } from "../../objects/web-socket.ts";
+import { endOf, type FrameOutcome, type FrameReceiver, type SocketEnd } from "../../objects/web-socket.ts";
 import type { NodeInc, Placement } from "../../placement/placement.ts";
 import { CallSession } from "./call-session.ts";
 import { openOn } from "./open-stream.ts";
@@ -139,7 +139,7 @@ function describe(end: SocketEnd, autoResponse: AdoptedSocket["autoResponse"]): 
   return { tags: [...tags], attachment, autoResponseAt, autoResponse };
 }
 
-const NOT_RUN: FrameReceiver = async () => "not run";
+const NOT_RUN: FrameReceiver = () => Promise.resolve<FrameOutcome>("not run");
 
 /** False if the work takes too long. */
 async function withinTime(work: Promise<void>): Promise<boolean> {
