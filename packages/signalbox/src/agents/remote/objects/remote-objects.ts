@@ -5,15 +5,16 @@
  * 1. A call is sent again only if nothing of it was run (`Placement.reach`). After that, a lost node is an error for the caller: the outcome of the
  *    call is unknown.
  * 2. A call runs at the owner as a call of that node does: it waits for its turn, and its outcome leaves when the object's writes are durable.
+ * 3. Calls of one stub begin in the order in which they were made, unless the object moves meanwhile.
  */
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
-import type { Ownership } from "../../../engines/instance-store/index.ts";
+import { InstanceElsewhereError, type Ownership } from "../../../engines/instance-store/index.ts";
 import { runOutsideTurns } from "../../../engines/turn-runtime/index.ts";
 import type { Directory } from "../../instance/directory.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "../../instance/instance-ref.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "../../objects/object-calls.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
-import type { NodeInc, Placement } from "../../placement/placement.ts";
+import { type Attempt, type NodeInc, NotSentError, type Placement } from "../../placement/placement.ts";
 import { CallSession } from "./call-session.ts";
 import { openOn } from "./open-stream.ts";
 import { SocketMoves } from "./socket-moves.ts";
@@ -40,6 +41,8 @@ type FirstCall =
 export class RemoteObjects implements ObjectReach {
   readonly #parts: RemoteObjectsParts;
   readonly #moves: SocketMoves;
+  /** Questions for the owners of objects, by the key of the object. */
+  readonly #finding = new Map<string, Promise<NodeInc | null>>();
 
   constructor(parts: RemoteObjectsParts) {
     this.#parts = parts;
@@ -68,21 +71,45 @@ export class RemoteObjects implements ObjectReach {
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls {
     const ref: InstanceRef = { account: this.#parts.account, agent, name: address.id };
     const there = (node: NodeInc, call: FirstCall) => this.#call(node, address, call);
-    const { placement } = this.#parts;
     return {
       invoke: (path, args) =>
-        placement.reach({
+        this.#reach({
           ref,
           here: () => here.invoke(path, args),
           there: (node) => there(node, { kind: "invoke", path, args }),
         }),
       fetch: (request) =>
-        placement.reach({
+        this.#reach({
           ref,
           here: () => here.fetch(request),
           there: async (node) => (await there(node, { kind: "fetch", request })) as Response,
         }),
     };
+  }
+
+  /** Calls of one stub begin in their order, also those that wait until the owner is known (invariant 3). */
+  #reach<T>(attempt: Attempt<T>): Promise<T> {
+    const { placement } = this.#parts;
+    const key = keyOf(attempt.ref);
+    let finding = this.#finding.get(key);
+    if (finding === undefined) {
+      const found = placement.find(attempt.ref);
+      if (!(found instanceof Promise)) return placement.reach(attempt);
+      finding = found.finally(() => this.#finding.delete(key));
+      this.#finding.set(key, finding);
+    }
+    return finding.then((node) => this.#tryAt(node, attempt));
+  }
+
+  /** Where one question has found the owner, all calls that waited for the answer are tried at once. */
+  async #tryAt<T>(node: NodeInc | null, attempt: Attempt<T>): Promise<T> {
+    try {
+      return await (node === null ? attempt.here() : attempt.there(node));
+    } catch (error) {
+      if (error instanceof InstanceElsewhereError) this.#parts.placement.learn(attempt.ref, error.node);
+      else if (!(error instanceof NotSentError)) throw error;
+      return this.#parts.placement.reach(attempt);
+    }
   }
 
   /** Found out by a frame: the object left without its WebSockets. */
