@@ -221,6 +221,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       store: parts.instanceStore,
       tags: parts.tags,
       objects,
+      nodes: cluster?.nodes ?? null,
     }),
     door,
     placement,

@@ -18,6 +18,7 @@ import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
 import type { SharedAgentsOptions } from "./shared-agents.ts";
+import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -41,6 +42,8 @@ export interface Storage {
   readonly instanceStore: InstanceStore;
   /** Which node runs an instance; null for a process that is alone. */
   readonly ownership: Ownership | null;
+  /** Null for a process that is alone. */
+  readonly agentsReport: SharedAgentsReport | null;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -62,11 +65,12 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership } =
+  const { instanceStore, ownership, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null }
+      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, agentsReport: null }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
+  closers.push({ close: () => agentsReport?.close() });
   return {
     dataFolder,
     database,
@@ -78,15 +82,16 @@ export async function openStorage(
     callLog,
     instanceStore,
     ownership,
+    agentsReport,
   };
 }
 
 async function openShared(
   options: SharedAgentsOptions,
-): Promise<{ instanceStore: InstanceStore; ownership: Ownership }> {
+): Promise<{ instanceStore: InstanceStore; ownership: Ownership; agentsReport: SharedAgentsReport }> {
   const { openSharedAgents } = await import("./shared-agents.ts");
-  const store = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership };
+  const { store, report } = await openSharedAgents(options);
+  return { instanceStore: store, ownership: store.ownership, agentsReport: report };
 }
 
 async function openDatabase(

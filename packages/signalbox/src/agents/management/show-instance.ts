@@ -33,6 +33,8 @@ export const instanceResult = z.object({
   last_active_at: z.iso.datetime(),
   in_memory: z.boolean(),
   connection_count: z.int(),
+  /** In a cluster, the name of the node that owns the instance; null if no living node does, and without a cluster. */
+  node: z.string().nullable(),
 });
 
 export const instanceDetailResult = instanceResult.extend({
@@ -143,6 +145,8 @@ export function instance(
 ): z.input<typeof instanceResult> {
   return {
     agent: entry.agent,
+    // `withNodes` knows it.
+    node: null,
     name: entry.name,
     object_name: null,
     created_at: isoTime(entry.createdAt),
