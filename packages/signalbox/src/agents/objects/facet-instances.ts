@@ -64,6 +64,8 @@ export class FacetInstances implements FacetHost {
     const { directory } = this.#parts;
     const ref = this.#ref(instanceName);
     if (!(await directory.exists(ref))) return;
+    // It may still belong to the node where its parent was before.
+    if (isFacetName(instanceName)) await this.#parts.claim(ref);
     const nested = await directory.read(ref, "facets", ({ database }) =>
       database.all<{ name: string }>(sql`SELECT name FROM _signalbox_facet`),
     );

@@ -139,8 +139,11 @@ function copySpecial(value: object, copying: Copying): unknown {
     return items;
   }
   if (referenceClasses().some((type) => value instanceof type)) return value;
-  if (value instanceof Error) return copyError(value);
-  if (isCloneable(value)) return structuredClone(value);
+  if (value instanceof Error || isCloneable(value)) {
+    const clone = value instanceof Error ? copyError(value) : structuredClone(value);
+    seen.set(value, clone);
+    return clone;
+  }
   const { name } = value.constructor ?? { name: "Object" };
   throw NEVER_CLONED.has(name) ? refused(`#<${name}>`) : notCloneable(name);
 }
