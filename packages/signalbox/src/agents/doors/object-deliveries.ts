@@ -45,8 +45,7 @@ export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
 function toDeliveryError(error: unknown): SignalboxError {
   const { cause, retryable } = (error ?? {}) as { readonly cause?: unknown; readonly retryable?: boolean };
   if (cause instanceof SignalboxError) return cause;
-  if (retryable === true)
-    return overloaded("The node of the object was lost", { "retry-after": "1" });
+  if (retryable === true) return overloaded("The node of the object was lost", { "retry-after": "1" });
   return new SignalboxError("agent_failed", { cause: error });
 }
 

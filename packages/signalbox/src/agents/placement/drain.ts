@@ -62,9 +62,7 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
   const { catalog, directory, ownership } = parts;
   const isStored = (name: string) => {
     const ref = refOf(name);
-    return (
-      directory.find(ref) === undefined && !directory.isClosing(keyOf(ref)) && !isConnected(parts, ref)
-    );
+    return directory.find(ref) === undefined && !directory.isClosing(keyOf(ref)) && !isConnected(parts, ref);
   };
   for (let i = 0; i < held.length && !signal.aborted; i += GROUP) {
     const names = held.slice(i, i + GROUP).filter(isStored);

@@ -159,7 +159,10 @@ export default {
       const result = await stub[method]?.(...args);
       return Response.json(result ?? null);
     } catch (error) {
-      const { message, retryable, overloaded } = error as Error & { retryable?: boolean; overloaded?: boolean };
+      const { message, retryable, overloaded } = error as Error & {
+        retryable?: boolean;
+        overloaded?: boolean;
+      };
       return Response.json({ error: message, retryable, overloaded }, { status: 500 });
     }
   },
