@@ -36,7 +36,10 @@ async function connect(node: number, name: string): Promise<TestClient<CounterSt
 
 /** The node that owns an agent, as the operators see it. */
 async function ownerOf(name: string): Promise<{ readonly id: string; readonly node: number }> {
-  const { body } = await cluster.nodes[0]!.api("GET", `/accounts/default/agents/counter/instances?search=${name}`);
+  const { body } = await cluster.nodes[0]!.api(
+    "GET",
+    `/accounts/default/agents/counter/instances?search=${name}`,
+  );
   const [entry] = (body as { result: { name: string; node: string }[] }).result;
   if (entry === undefined) throw new Error(`there is no agent ${name}`);
   return { id: entry.name, node: entry.node === "node-1" ? 0 : 1 };

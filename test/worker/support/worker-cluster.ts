@@ -23,7 +23,10 @@ export interface Client {
   next(): Promise<string>;
 }
 
-export async function startWorkerCluster(nodes: number, program = "nodes/src/server.ts"): Promise<WorkerCluster> {
+export async function startWorkerCluster(
+  nodes: number,
+  program = "nodes/src/server.ts",
+): Promise<WorkerCluster> {
   const cluster = await startTestCluster({
     nodes,
     file: { agents: { access: "worker" } },

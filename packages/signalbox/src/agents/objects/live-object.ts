@@ -19,7 +19,14 @@ import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
 import { reach, transferResult } from "./rpc-values.ts";
-import { cutAccepted, endOf, type FrameOutcome, type SocketEnd, type SocketFrame, WorkerWebSocket } from "./web-socket.ts";
+import {
+  cutAccepted,
+  endOf,
+  type FrameOutcome,
+  type SocketEnd,
+  type SocketFrame,
+  WorkerWebSocket,
+} from "./web-socket.ts";
 import { isStreaming } from "./worker-globals.ts";
 
 /** Frees the page cache, except for changed pages. */

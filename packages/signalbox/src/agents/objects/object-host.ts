@@ -203,7 +203,8 @@ export class ObjectHost {
   #stub(exportName: string, registered: Registered, id: ObjectId): ObjectStub {
     const address = { exportName, id: String(id), name: id.name };
     const here = this.#callsHere(registered, address);
-    const calls = this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
+    const calls =
+      this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
     return createObjectStub(id, address, calls);
   }
 

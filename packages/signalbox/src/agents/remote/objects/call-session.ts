@@ -127,7 +127,8 @@ export class CallSession {
   /** Runs a call of the other side when its value is complete, and sends the outcome. */
   #serve(id: number, decoded: Decoded, run: (value: unknown) => Promise<unknown>): void {
     this.#serving += 1;
-    const outcome = decoded.loading === null ? run(decoded.value) : decoded.loading.then(() => run(decoded.value));
+    const outcome =
+      decoded.loading === null ? run(decoded.value) : decoded.loading.then(() => run(decoded.value));
     outcome
       .then(
         (value) => this.#answer(id, value),

@@ -202,7 +202,11 @@ test("errors keep class, name, message and stack", async () => {
   expect(type).toBeInstanceOf(TypeError);
   expect(type).toMatchObject({ message: "refused", remote: true });
   expect(type.stack).toContain("Room.fail");
-  await expect(call("fail", "own")).rejects.toMatchObject({ name: "OwnError", message: "boom", remote: true });
+  await expect(call("fail", "own")).rejects.toMatchObject({
+    name: "OwnError",
+    message: "boom",
+    remote: true,
+  });
   await expect(call("fail", "plain")).rejects.toMatchObject({ code: 7 });
   await expect(call("missing")).rejects.toThrow('does not implement the method "missing"');
   await expect(call("alarm")).rejects.toThrow("reserved method");
@@ -322,7 +326,10 @@ test("a caller whose node loses the object's node gets an error that may be retr
     const stub = lost.env["Room"]?.getByName("a") as unknown as Calls;
     const ticker = await stub.ticker();
     const hanging = stub["hang"]?.();
-    const failed = expect(hanging).rejects.toMatchObject({ message: "Network connection lost.", retryable: true });
+    const failed = expect(hanging).rejects.toMatchObject({
+      message: "Network connection lost.",
+      retryable: true,
+    });
     await lost.cut();
     await failed;
     await expect(Promise.resolve(ticker.tick())).rejects.toThrow("Network connection lost.");

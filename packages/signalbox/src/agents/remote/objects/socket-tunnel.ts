@@ -121,7 +121,11 @@ export class SocketTunnel {
       for (const { frame, resolve } of waiting) {
         const handled = next(frame);
         if (handled === undefined) resolve("handled");
-        else handled.then((outcome) => resolve(outcome ?? "handled"), () => resolve("handled"));
+        else
+          handled.then(
+            (outcome) => resolve(outcome ?? "handled"),
+            () => resolve("handled"),
+          );
       }
     }
     old?.wire.over();

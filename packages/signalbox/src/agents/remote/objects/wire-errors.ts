@@ -36,8 +36,7 @@ function describeCause(cause: unknown, depth: number): WireError | { readonly te
 
 export function errorOf(wire: WireError): Error {
   const { name, message, stack, isException, flags, cause, errors } = wire;
-  const options =
-    cause === undefined ? undefined : { cause: "text" in cause ? cause.text : errorOf(cause) };
+  const options = cause === undefined ? undefined : { cause: "text" in cause ? cause.text : errorOf(cause) };
   let error: Error;
   if (isException) error = new DOMException(message, name);
   else if (errors !== undefined) error = new AggregateError(errors.map(errorOf), message, options);

@@ -43,7 +43,10 @@ const leaf = fc.oneof(
     .map(([type, message]) => new type(message)),
   fc.webUrl().map((url) => new URL(url)),
 );
-const key = fc.oneof(fc.string(), fc.constantFrom("__proto__", "then", "at", "kind", "constructor", "toJSON"));
+const key = fc.oneof(
+  fc.string(),
+  fc.constantFrom("__proto__", "then", "at", "kind", "constructor", "toJSON"),
+);
 const { value } = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, depthSize: "small" },
@@ -85,7 +88,12 @@ describe("a value", () => {
       list: [{}, (n: number) => 2 * n],
       map: new Map([[stub, stub]]),
       set: new Set([{}]),
-    }) as { empty: object; list: [object, (n: number) => Promise<number>]; map: Map<object, object>; set: Set<object> };
+    }) as {
+      empty: object;
+      list: [object, (n: number) => Promise<number>];
+      map: Map<object, object>;
+      set: Set<object>;
+    };
     expect(copy.empty).toEqual({});
     expect(copy.set).toEqual(new Set([{}]));
     expect(await copy.list[1](4)).toBe(8);
@@ -122,7 +130,7 @@ test("messages are put together again, wherever the stream cuts them", () => {
       const bytes = Buffer.concat(messages.map(([kind, id, payload]) => writeMessage(kind, id, payload)));
       const reader = new MessageReader();
       const read: [MessageKind, number, Uint8Array][] = [];
-      for (let at = 0; at < bytes.length; ) {
+      for (let at = 0; at < bytes.length;) {
         const length = cuts.next().value as number;
         reader.read(bytes.subarray(at, at + length), (kind, id, payload) =>
           read.push([kind as MessageKind, id, new Uint8Array(payload)]),

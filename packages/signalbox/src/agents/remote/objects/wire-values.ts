@@ -24,7 +24,11 @@ type Special =
   | { readonly kind: "error"; readonly error: WireError }
   | { readonly kind: "view"; readonly type: string; readonly buffer: ArrayBuffer }
   | { readonly kind: "readable" | "writable" | "socket"; readonly reference: Reference }
-  | { readonly kind: "signal"; readonly reference: Reference; readonly reason: { readonly value: unknown } | null }
+  | {
+      readonly kind: "signal";
+      readonly reference: Reference;
+      readonly reason: { readonly value: unknown } | null;
+    }
   | { readonly kind: "request"; readonly request: WireRequest }
   | { readonly kind: "response"; readonly response: WireResponse }
   | { readonly kind: "headers" | "params"; readonly entries: [string, string][] }
@@ -136,7 +140,11 @@ function describeWebValue(value: object, offers: Offers): Special | null {
   }
   if (value instanceof Headers) return { kind: "headers", entries: [...value] };
   if (value instanceof Request) {
-    const request = describeRequest(value, (body) => offerReadable(body, offers), offers.signal(value.signal));
+    const request = describeRequest(
+      value,
+      (body) => offerReadable(body, offers),
+      offers.signal(value.signal),
+    );
     return { kind: "request", request };
   }
   if (value instanceof Response) {
@@ -182,11 +190,7 @@ export function reasonOf(wire: unknown): unknown {
   return error !== undefined ? errorOf(error) : (text ?? plain);
 }
 
-function build(
-  entry: Exclude<Special, { kind: "blob" | "form" }>,
-  finds: Finds,
-  stubs: object[],
-): unknown {
+function build(entry: Exclude<Special, { kind: "blob" | "form" }>, finds: Finds, stubs: object[]): unknown {
   switch (entry.kind) {
     case "stub": {
       const stub = createStub(outputOf(finds.target(entry.reference)), { isCallable: entry.isCallable });
