@@ -1,7 +1,7 @@
 /** The published `agents` package with its own client on two nodes: clients of both see one agent, which moves, and is lost. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 import { connectAgent, type TestClient } from "./support/agent-client.ts";
 import { PROGRAMS } from "./support/worker-server.ts";
 
@@ -25,10 +25,14 @@ afterAll(() => {
   for (const client of clients) client.close();
 });
 
+function nodeAt(node: number): ClusterNodeProcess {
+  const found = cluster.nodes[node];
+  if (found === undefined) throw new Error("no such node");
+  return found;
+}
+
 async function connect(node: number, name: string): Promise<TestClient<CounterState>> {
-  const server = cluster.nodes[node];
-  if (server === undefined) throw new Error("no such node");
-  const client = connectAgent<CounterState>(server, "Counter", name);
+  const client = connectAgent<CounterState>(nodeAt(node), "Counter", name);
   clients.push(client);
   await client.ready;
   return client;
@@ -36,10 +40,7 @@ async function connect(node: number, name: string): Promise<TestClient<CounterSt
 
 /** The node that owns an agent, as the operators see it. */
 async function ownerOf(name: string): Promise<{ readonly id: string; readonly node: number }> {
-  const { body } = await cluster.nodes[0]!.api(
-    "GET",
-    `/accounts/default/agents/counter/instances?search=${name}`,
-  );
+  const { body } = await nodeAt(0).api("GET", `/accounts/default/agents/counter/instances?search=${name}`);
   const [entry] = (body as { result: { name: string; node: string }[] }).result;
   if (entry === undefined) throw new Error(`there is no agent ${name}`);
   return { id: entry.name, node: entry.node === "node-1" ? 0 : 1 };
@@ -66,7 +67,7 @@ test("an agent that is moved keeps its clients, without a new connection", async
   for (let round = 0; round < 3; round += 1) {
     const { id, node } = await ownerOf("moving");
     const path = `/accounts/default/agents/counter/instances/${id}/move`;
-    const moved = await cluster.nodes[node]!.api("POST", path, { to: `node-${2 - node}` });
+    const moved = await nodeAt(node).api("POST", path, { to: `node-${2 - node}` });
     expect(moved.status).toBe(200);
     expect((await ownerOf("moving")).node).toBe(1 - node);
     expect(await two.call("add", 1)).toBe(2 * round + 2);

@@ -21,7 +21,7 @@ test("an object runs on one node, and both nodes reach it", async () => {
       Array.from({ length: 6 }, (_, i) => call<{ pid: number; count: number }>(i % 2, `room/${name}/add`, 1)),
     );
     expect(new Set(answers.map(({ pid }) => pid)).size).toBe(1);
-    expect(answers.map(({ count }) => count).toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(answers.map(({ count }) => count).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6]);
     owners.add(answers[0]?.pid ?? 0);
   }
   expect(owners).toEqual(new Set(pids));
@@ -57,7 +57,7 @@ test("bodies are streamed in both directions", async () => {
     method: "POST",
     body,
     duplex: "half",
-  } as RequestInit);
+  });
   expect(await upload.json()).toEqual({ pid: pids[1], bytes: 8 * piece.length });
 });
 

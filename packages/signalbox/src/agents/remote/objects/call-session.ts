@@ -187,7 +187,7 @@ export class CallSession {
         return;
       case MESSAGES.result: {
         const pending = this.#take(id);
-        decodeResult(payload, references).then(pending?.resolve, pending?.reject);
+        if (pending !== undefined) decodeResult(payload, references).then(pending.resolve, pending.reject);
         break;
       }
       case MESSAGES.bytes:

@@ -29,7 +29,7 @@ class Chat extends DurableObject<Record<string, never>> {
   }
 
   async webSocketMessage(socket: WorkerWebSocket, message: string | ArrayBuffer): Promise<void> {
-    const text = String(message);
+    const text = typeof message === "string" ? message : "";
     const attachment = socket.deserializeAttachment() as { user: string; count: number };
     attachment.count += 1;
     socket.serializeAttachment(attachment);

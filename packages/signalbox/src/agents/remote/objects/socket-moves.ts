@@ -18,7 +18,7 @@ import { CallSession } from "./call-session.ts";
 import { openOn } from "./open-stream.ts";
 import type { Reference } from "./references.ts";
 import type { SessionHost } from "./session-references.ts";
-import { Route, SocketTunnel } from "./socket-tunnel.ts";
+import { type Route, SocketTunnel } from "./socket-tunnel.ts";
 import { CUT } from "./wire-frames.ts";
 
 export interface SocketMovesParts {
@@ -102,7 +102,7 @@ export class SocketMoves implements HandOverHook {
     tunnels.push(tunnel);
     tunnel.startMoving();
     await this.#follow(move, tunnel).then(
-      (next) => tunnel.goOn(next),
+      (place) => tunnel.goOn(place),
       () => tunnel.lost(null),
     );
   }

@@ -26,7 +26,7 @@ export async function blobOf({ type, body, file }: BlobParts, finds: Finds): Pro
 export async function formOf(entries: readonly FormEntry[], finds: Finds): Promise<FormData> {
   const form = new FormData();
   const values = await Promise.all(
-    entries.map(([, value]) => (typeof value === "string" ? value : blobOf(value, finds))),
+    entries.map(async ([, value]) => (typeof value === "string" ? value : blobOf(value, finds))),
   );
   for (const [i, [name]] of entries.entries()) {
     const value = values[i] ?? "";

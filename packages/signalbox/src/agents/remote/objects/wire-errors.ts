@@ -18,8 +18,8 @@ export function describeError(error: Error, depth = 0): WireError {
   const { name, message, stack, cause } = error;
   const isException = error instanceof DOMException;
   return {
-    name: String(name),
-    message: String(message),
+    name,
+    message,
     stack: typeof stack === "string" ? stack : undefined,
     isException,
     flags: flagsOf(error),

@@ -48,7 +48,7 @@ export function requestOf(wire: WireRequest, finds: Finds): Request {
     redirect,
     signal: isAborted ? AbortSignal.abort() : finds.signal(signal),
     ...(body === null ? {} : { body: readableOf(finds.target(body)), duplex: "half" }),
-  } as RequestInit);
+  });
   if (cf !== undefined) Object.defineProperty(request, "cf", { value: cf });
   return request;
 }

@@ -134,5 +134,7 @@ export function writableOf(target: CallTarget): WritableStream {
 /** A reason may be anything; what is no error and not plain is told as text. */
 function toPlain(reason: unknown): unknown {
   if (reason instanceof Error) return reason;
-  return typeof reason === "object" || typeof reason === "function" ? String(reason) : reason;
+  return typeof reason === "object" || typeof reason === "function" ? toText(reason) : reason;
 }
+
+const toText: (value: unknown) => string = String;

@@ -181,9 +181,11 @@ function offerReadable(stream: ReadableStream, offers: Offers): Reference {
 export function plainReason(reason: unknown): unknown {
   if (reason instanceof Error) return { error: describeError(reason) };
   return typeof reason === "object" || typeof reason === "function"
-    ? { text: String(reason) }
+    ? { text: toText(reason) }
     : { plain: reason };
 }
+
+const toText: (value: unknown) => string = String;
 
 export function reasonOf(wire: unknown): unknown {
   const { error, text, plain } = wire as { error?: WireError; text?: string; plain?: unknown };
