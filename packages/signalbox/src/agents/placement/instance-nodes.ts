@@ -47,8 +47,8 @@ export class InstanceNodes {
 
   get #targets(): NetworkMember[] {
     const { network } = this.#parts;
-    const isReached = (inc: string) => inc === network.self || network.linkTo(inc) !== null;
-    return network.members.filter(({ inc, state }) => state === "up" && isReached(inc));
+    const isHere = (inc: string) => inc === network.self || network.linkTo(inc) !== null;
+    return network.members.filter(({ inc, state }) => state === "up" && isHere(inc));
   }
 
   #select(name: string): NetworkMember {
