@@ -225,6 +225,7 @@ class Start {
   ): Promise<WorkerArea | null> {
     if (this.#config.file.agents.worker === undefined) return null;
     const { createWorkerArea } = await import("./worker/index.ts");
+    await agents.connectObjects();
     return createWorkerArea({
       objects: agents.objects,
       joinClient: agents.joinClient,

@@ -78,6 +78,8 @@ export interface AgentsArea extends AreaModule {
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
+  /** In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded. */
+  connectObjects(): Promise<void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
   /** Variables of the process that agents may see. */
@@ -248,6 +250,22 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     door,
     placement,
     objects,
+    async connectObjects() {
+      const { network, ownership } = parts;
+      if (network === null || ownership === null || placement === null) return;
+      // Loaded on demand: a process that is alone has no other nodes.
+      const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
+      const remote = new RemoteObjects({
+        network,
+        placement,
+        ownership,
+        directory,
+        objects,
+        account: DEFAULT_ACCOUNT,
+        maxBufferedBytes: settings.maxBufferedBytes,
+      });
+      remote.connect();
+    },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
     async start() {

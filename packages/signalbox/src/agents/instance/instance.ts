@@ -155,7 +155,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    * Leaves memory for another node. Running turns end; those that wait are held until `release` has given the instance up, and fail with the error
    * that it returns. False if the instance is not active.
    */
-  async handOver(release: () => Promise<Error>): Promise<boolean> {
+  async handOver(release: (wasQuiet: boolean) => Promise<Error>): Promise<boolean> {
     await this.#started;
     if (this.#phase.kind !== "active") return false;
     const { live } = this.#phase;
@@ -370,10 +370,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   /** Turns that wait learn where the instance is when it is there. */
-  async #release(closed: Promise<void>, handOver: () => Promise<Error>): Promise<void> {
+  async #release(closed: Promise<void>, handOver: (wasQuiet: boolean) => Promise<Error>): Promise<void> {
     try {
       await closed;
-      const moved = await handOver();
+      const moved = await handOver(!this.runtime.wasInterrupted);
       this.runtime.close(() => moved);
     } catch (error) {
       this.runtime.close(() => error);
