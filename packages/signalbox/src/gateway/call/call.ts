@@ -59,6 +59,8 @@ export class Call implements AttemptOwner, Placed {
   #stepIndex = 0;
   /** Of the present step; 0 before it is admitted. */
   #attempts = 0;
+  /** The present step is admitted, and the rate limit of its key decides later. */
+  #isKeyDelayed = false;
   #current: Attempt | null = null;
   /** The second attempt of a hedged call. */
   #hedge: Attempt | null = null;
@@ -144,10 +146,12 @@ export class Call implements AttemptOwner, Placed {
     const step = this.#step;
     const { account } = this.#start;
     // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
-    const refusal = (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ?? null;
+    const isAdmitted = this.#attempts > 0 || this.#isKeyDelayed;
+    const refusal = (isAdmitted ? null : account?.admit(step, this.#stepIndex)) ?? null;
     if (refusal !== null) return refusal;
     const key = step.keys?.pick(step.upstream) ?? null;
-    if (key !== null && key instanceof SignalboxError) return key;
+    this.#isKeyDelayed = key instanceof Delay;
+    if (key instanceof SignalboxError || key instanceof Delay) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
     const next = isSkipped && this.#takeNextStep();
     if (next instanceof Delay) return next;
@@ -200,6 +204,7 @@ export class Call implements AttemptOwner, Placed {
       } else {
         // A hedge that would have to wait for a limit comes too late.
         this.#start.account?.stopWaiting();
+        this.#isKeyDelayed = false;
         [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
       }
     }, ms);

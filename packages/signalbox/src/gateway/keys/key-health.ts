@@ -35,6 +35,8 @@ const MAX_REFUSED_MODELS = 100;
 
 export class KeyHealth {
   cooldownUntil = 0;
+  /** The rate limit of the key, which nodes share, is used up until then. */
+  fullUntil = 0;
   isInvalid: boolean;
   /** The provider has accepted the key since it was edited. */
   hasWorked: boolean;
@@ -96,14 +98,14 @@ export class KeyHealth {
 
   /** 0 if the key may be used now, else the time until it may. */
   waitMs(key: ProviderKey, now: number): number {
-    const cooling = Math.max(this.cooldownUntil - now, 0);
+    const cooling = Math.max(this.cooldownUntil - now, this.fullUntil - now, 0);
     if (key.rateLimit === null) return cooling;
     const periodMs = key.rateLimitPeriodS * 1000;
     const end = this.#periodStart + periodMs;
     return now < end && this.#callsInPeriod >= key.rateLimit ? Math.max(cooling, end - now) : cooling;
   }
 
-  /** Counts a call against the rate limit of the key. */
+  /** Counts a call against the rate limit of the key, if this process is alone. */
   count(key: ProviderKey, now: number): void {
     if (key.rateLimit === null) return;
     if (now >= this.#periodStart + key.rateLimitPeriodS * 1000 || now < this.#periodStart) {

@@ -98,6 +98,12 @@ export function markInvalid({ id, modifiedAt }: ProviderKey, now: number, mayHav
     WHERE id = ${id} AND modified_at = ${modifiedAt} AND invalid_since IS NULL ${condition}`;
 }
 
+/** The provider has accepted the key for the first time. Another node may have taken a 403, which concerned a model, for a refusal of the key. */
+export function markWorked({ id, modifiedAt }: ProviderKey, usedAt: number): SqlQuery {
+  return sql`UPDATE stored_provider_key SET last_used_at = ${usedAt}, invalid_since = NULL
+    WHERE id = ${id} AND modified_at = ${modifiedAt} AND last_used_at IS NULL`;
+}
+
 export function markUsed({ id, modifiedAt }: ProviderKey, usedAt: number): SqlQuery {
   return sql`UPDATE stored_provider_key SET last_used_at = ${usedAt}
     WHERE id = ${id} AND modified_at = ${modifiedAt} AND COALESCE(last_used_at, 0) < ${usedAt}`;

@@ -7,7 +7,7 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Database } from "../../database/database.ts";
 import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { HealthChange, KeyOutcome } from "./key-health.ts";
-import { markInvalid, markUsed } from "./provider-key.ts";
+import { markInvalid, markUsed, markWorked } from "./provider-key.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 
 const USE_FLUSH_MS = 60_000;
@@ -42,7 +42,7 @@ export class StoredHealth {
     if (change === "none" || change === "used" || key.secretId !== null) return;
     // A 403 for a model concerns only the model if the key has worked at another node.
     const mayHaveWorked = status !== 403 || model === "";
-    const statement = change === "invalid" ? markInvalid(key, now, mayHaveWorked) : markUsed(key, now);
+    const statement = change === "invalid" ? markInvalid(key, now, mayHaveWorked) : markWorked(key, now);
     this.#parts.settings
       .write("provider_key", async (tx, changed) => {
         await tx.run(statement);

@@ -19,6 +19,7 @@ import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
 import { ALL_KEYS, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
+import type { KeyRates } from "../keys/key-rates.ts";
 import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
 import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
 import { checkSecretId, envPrefix, grantName } from "../keys/key-source.ts";
@@ -74,6 +75,7 @@ export class ProviderKeys implements SettingsStore {
   readonly #byProvider = new Map<string, Keys>();
   readonly #healthById = new Map<string, KeyHealth>();
   readonly #storedHealth: StoredHealth;
+  #rates: KeyRates | null = null;
   #lastWrite: Promise<unknown> = Promise.resolve();
 
   constructor(parts: ProviderKeysParts) {
@@ -82,6 +84,11 @@ export class ProviderKeys implements SettingsStore {
     this.#material = new KeyMaterial(parts, this.#vault);
     this.#storedHealth = new StoredHealth(parts);
     parts.settings.register("provider_key", this);
+  }
+
+  /** Nodes share the rate limits of keys. Called before the first call. */
+  shareRates(rates: KeyRates): void {
+    this.#rates = rates;
   }
 
   load(): Promise<void> {
@@ -144,10 +151,10 @@ export class ProviderKeys implements SettingsStore {
       const all = [...(own?.all ?? []), ...(shared?.all ?? [])].filter(({ key }) => key.alias !== "");
       const found = all.find(({ key }) => key.alias === alias);
       if (found === undefined) throw unknownAlias(provider.slug, all);
-      return this.#toPool(provider, [found], found.key.id);
+      return this.#toPool(gateway, provider, [found], found.key.id);
     }
     const keys = own !== undefined && own.pool.length > 0 ? own.pool : (shared?.pool ?? []);
-    return keys.length === 0 ? null : this.#toPool(provider, keys, "pool");
+    return keys.length === 0 ? null : this.#toPool(gateway, provider, keys, "pool");
   }
 
   async create(scope: KeyScope, providerSlug: string, wanted: KeyChange): Promise<PoolKey> {
@@ -339,11 +346,13 @@ export class ProviderKeys implements SettingsStore {
     return this.#material.toPoolKey(key, health);
   }
 
-  #toPool(provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+  #toPool(gateway: Gateway, provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+    const rates = this.#rates;
     return new ProviderKeyPool({
       keys,
       scope,
       clock: this.#parts.clock,
+      takeRate: rates === null ? null : (key, pending) => rates.take(key, gateway, pending),
       toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
       onReport: (key, outcome) => this.#onReport(key, outcome),
     });
