@@ -164,28 +164,32 @@ it("a node with another secret is refused", async () => {
   expect(one.linked).toEqual([]);
 });
 
-it("a node that dials before it is a member is heard when it is one, and nothing is reported meanwhile", async () => {
-  const events: string[] = [];
-  const options: Partial<LinksOptions> = {
-    onUp: (node) => events.push(`up ${node}`),
-    onDown: (node) => events.push(`down ${node}`),
-    onProblem: (node) => events.push(`problem ${node}`),
-  };
-  const one = await openLinks("1", ECHO, options);
-  const newcomer = await openLinks("2", ECHO, options);
-  onTestFinished(async () => {
-    await Promise.all([one.close(), newcomer.close()]);
-  });
-  newcomer.setPeers([peerOf("1", one, true)]);
-  await expect.poll(() => newcomer.linked).toEqual(["1"]);
-  const call = codeOf(newcomer.call("1", "echo", Buffer.from("early")));
-  // Long enough for the proof and the call to arrive; not heard however long it takes.
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  expect([one.linked, one.to("2"), events]).toEqual([[], null, ["up 1"]]);
-  one.setPeers([peerOf("2", newcomer, false)]);
-  expect(await call).toBe("answered");
-  expect([one.linked, events]).toEqual([["2"], ["up 1", "up 2"]]);
-});
+it.each([false, true])(
+  "a node that dials before it is a member is heard when it is one, and nothing is reported meanwhile (TLS: %s)",
+  async (isEncrypted) => {
+    const events: string[] = [];
+    const options: Partial<LinksOptions> = {
+      security: { secret: "a secret of the cluster", isEncrypted },
+      onUp: (node) => events.push(`up ${node}`),
+      onDown: (node) => events.push(`down ${node}`),
+      onProblem: (node) => events.push(`problem ${node}`),
+    };
+    const one = await openLinks("1", ECHO, options);
+    const newcomer = await openLinks("2", ECHO, options);
+    onTestFinished(async () => {
+      await Promise.all([one.close(), newcomer.close()]);
+    });
+    newcomer.setPeers([peerOf("1", one, true)]);
+    await expect.poll(() => newcomer.linked).toEqual(["1"]);
+    const call = codeOf(newcomer.call("1", "echo", Buffer.from("early")));
+    // Long enough for the proof and the call to arrive; not heard however long it takes.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([one.linked, one.to("2"), events]).toEqual([[], null, ["up 1"]]);
+    one.setPeers([peerOf("2", newcomer, false)]);
+    expect(await call).toBe("answered");
+    expect([one.linked, events]).toEqual([["2"], ["up 1", "up 2"]]);
+  },
+);
 
 it("a node that does not become a member is refused", async () => {
   const problems: (string | null)[] = [];
