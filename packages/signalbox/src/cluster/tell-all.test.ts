@@ -25,8 +25,14 @@ async function openNodes(...services: (CallService | null)[]) {
   for (const [index, service] of services.entries()) nodes.push(await openNode(String(index + 2), service));
   const living = new Set(nodes.map(({ inc }) => inc));
   const members = nodes.map(({ inc, host, port }) => ({
-    ...{ inc, host, port, name: inc, version: "1", state: "up" as const },
-    ...{ joinedAt: 0, ageMs: 0 },
+    inc,
+    host,
+    port,
+    name: inc,
+    version: "1",
+    state: "up" as const,
+    joinedAt: 0,
+    ageMs: 0,
   }));
   for (const { node } of nodes) {
     node.useLivingNodes(() => Promise.resolve([...living]));

@@ -151,7 +151,7 @@ export class Call implements AttemptOwner, Placed {
     if (refusal !== null) return refusal;
     const key = step.keys?.pick(step.upstream) ?? null;
     this.#isKeyDelayed = key instanceof Delay;
-    if (key instanceof SignalboxError || key instanceof Delay) return key;
+    if (key !== null && (key instanceof Delay || key instanceof SignalboxError)) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
     const next = isSkipped && this.#takeNextStep();
     if (next instanceof Delay) return next;
