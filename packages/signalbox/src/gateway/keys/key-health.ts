@@ -42,6 +42,7 @@ export class KeyHealth {
   hasWorked: boolean;
   usedAt: number | null;
   readonly refusedModels = new Set<string>();
+  #textState: string | null = null;
   #strikes = 0;
   #periodStart = 0;
   #callsInPeriod = 0;
@@ -61,8 +62,13 @@ export class KeyHealth {
     this.usedAt = Math.max(this.usedAt ?? 0, lastUsedAt);
   }
 
-  /** The key has another text. */
-  reset(): void {
+  /** The text of a key in a variable or file was read; `state` identifies it. A changed file is a new key. */
+  followText(state: string): void {
+    if (this.#textState !== null && this.#textState !== state) this.#reset();
+    this.#textState = state;
+  }
+
+  #reset(): void {
     this.isInvalid = false;
     this.hasWorked = false;
     this.cooldownUntil = 0;
