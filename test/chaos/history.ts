@@ -42,6 +42,11 @@ export class History {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + by);
   }
 
+  /** Keeps the largest value. */
+  max(name: string, value: number): void {
+    this.#counts.set(name, Math.max(this.counted(name), Math.round(value)));
+  }
+
   counted(name: string): number {
     return this.#counts.get(name) ?? 0;
   }

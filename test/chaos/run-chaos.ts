@@ -2,6 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/ledger/random.ts";
 import { ChaosCluster } from "./cluster/chaos-cluster.ts";
+import { MemberWatch } from "./cluster/member-watch.ts";
+import { Disturbance } from "./disturbance.ts";
 import { describeFault, inject } from "./faults.ts";
 import { History } from "./history.ts";
 import { CallLoad } from "./load/call-load.ts";
@@ -23,10 +25,12 @@ export interface ChaosOptions {
 }
 
 /** What nodes log that explains a violation. */
-const TOLD = ["declared dead", '"level":"fatal"', "lost acknowledged"];
+const TOLD = ["declared dead"];
+/** What no node may log: the server of a run keeps every commit. */
+const ALARMS = ['"level":"fatal"', "lost acknowledged"];
 export const NODES = 3;
-/** After a fault; a node that is not ready again by then is a violation. */
-const RECOVERY_MS = 120_000;
+/** After a fault; a node that is not ready again by then is a violation. Nodes need some seconds, and a busy machine several times as many. */
+const RECOVERY_MS = 30_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
 
@@ -44,8 +48,12 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
   });
   const stop = new AbortController();
   try {
+    const members = new MemberWatch(cluster.postgres.url);
+    const disturbance = new Disturbance();
     const context: LoadContext = {
       nodes: cluster.nodes,
+      members,
+      disturbance,
       history,
       random: createRandom(seed + 1),
       maxStaleMs,
@@ -54,6 +62,7 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
     const workloads = createWorkloads(context, provider);
     for (const workload of workloads) await workload.prepare();
     const watching = cluster.nodes.map((node) => watchReadiness(node, stop.signal));
+    watching.push(members.run(stop.signal));
     const running = workloads.flatMap((workload) => workload.clients());
     await sleep(QUIET_MS);
     for (const step of plan) {
@@ -65,9 +74,12 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
         history.count("faults");
         onProgress?.(describeFault(fault));
       }
+      disturbance.begin();
       await Promise.all(step.map((fault) => inject(cluster, fault)));
-      if (!(await allReady(cluster.nodes, RECOVERY_MS)))
-        history.violation("a node did not become ready again");
+      const recoveryMs = await allReady(cluster.nodes, RECOVERY_MS);
+      disturbance.end();
+      if (recoveryMs === null) history.violation("a node did not become ready again");
+      else history.max("longest recovery, ms", recoveryMs);
     }
     await sleep(QUIET_MS);
     stop.abort();
@@ -78,6 +90,8 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
     }
     for (const node of cluster.nodes)
       for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
+    for (const node of cluster.nodes)
+      for (const line of node.logged(ALARMS)) history.violation(`${node.name} logged: ${line.slice(0, 300)}`);
     return history;
   } finally {
     stop.abort();
@@ -94,6 +108,6 @@ function createWorkloads(context: LoadContext, provider: CountingProvider): Work
     new TagLoad(context),
     new TokenLoad(context),
     // Last: it reads the log of the calls of all others.
-    new CallLoad(context, record),
+    new CallLoad(context, provider, record),
   ];
 }

@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
 import { Isolation } from "./isolation.ts";
+import { ReadinessRecord } from "./readiness-record.ts";
 
 export interface ChaosNodeOptions {
   readonly name: string;
@@ -25,6 +26,7 @@ const REDIRECT = pathToFileURL(join(import.meta.dirname, "../../support/redirect
 export class ChaosNode {
   readonly name: string;
   readonly isolation = new Isolation();
+  readonly readiness = new ReadinessRecord();
   readonly #options: ChaosNodeOptions;
   readonly #kills: number[] = [];
   readonly #servers: ServerProcess[] = [];
@@ -107,8 +109,11 @@ export class ChaosNode {
     this.#server?.child.kill("SIGCONT");
   }
 
-  /** Whether a connection that was open at `since` may have been broken by a kill, or has timed out in a pause. */
+  /**
+   * Whether a request that began at `since` may have been broken by a kill, or has timed out in a pause. No request begins between a kill and
+   * the next start, which has another port.
+   */
   mayHaveBrokenSince(since: number): boolean {
-    return this.#kills.some((at) => at >= since - 1000) || this.#resumedAt >= since;
+    return this.#kills.some((at) => at >= since) || this.#resumedAt >= since;
   }
 }

@@ -1,12 +1,12 @@
 /** The calls that clients saw finish, compared with the call log at the end. */
 import type { ChaosNode } from "../cluster/chaos-node.ts";
-import { describe, type Outcome, request } from "./chaos-client.ts";
+import { describe, logIdOf, type Outcome, request } from "./chaos-client.ts";
 import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
-/** What a killed node may not have written: the flush interval (200 ms), and what a machine with many processes adds to it. */
-const UNWRITTEN_MS = 3000;
+/** What a killed node may not have written: the flush interval (200 ms), and the time of one write on a machine with many processes. */
+const UNWRITTEN_MS = 1000;
 
 interface Finished {
   readonly node: ChaosNode;
@@ -24,9 +24,10 @@ export class CallRecord {
   }
 
   /** To be called for each answered call. Calls without a row (refused before they are logged) are ignored. */
-  add(gateway: string, { node, endedAt, headers }: Outcome): void {
+  add(gateway: string, outcome: Outcome): void {
+    const { node, endedAt } = outcome;
     this.#gateways.add(gateway);
-    const id = headers.get("gw-aig-log-id");
+    const id = logIdOf(outcome);
     if (id === null) return;
     const { history } = this.#context;
     if (this.#finished.has(id)) history.violation(`two calls have the log id ${id}`);

@@ -138,9 +138,7 @@ async function restart(node: ChaosNode, nodes: readonly ChaosNode[], history: Hi
   if (code !== 0) history.violation(`${node.name} ended with ${code}`);
   history.fault(`${node.name} starts`);
   await node.start();
-  if (!(await allReady(nodes, READY_MS))) history.violation("a node did not become ready");
-  // An operator waits until the load balancer has seen it, too.
-  await sleep(1000);
+  if ((await allReady(nodes, READY_MS)) === null) history.violation("a node did not become ready");
 }
 
 async function client(
