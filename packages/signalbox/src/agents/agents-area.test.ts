@@ -37,6 +37,8 @@ async function openArea(): Promise<void> {
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     database,
+    network: null,
+    ownership: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,

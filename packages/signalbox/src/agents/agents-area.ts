@@ -5,13 +5,14 @@ import type { Registry } from "prom-client";
 import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
-import { type Config, ConfigError } from "../config/index.ts";
+import { type Config, ConfigError, storeVariables } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../database/database.ts";
-import type { InstanceStore } from "../engines/instance-store/index.ts";
+import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
 import { checkInstanceName, type InstanceRef, keyOf } from "./instance/instance-ref.ts";
+import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -42,6 +43,8 @@ import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
+import { ClusterPlacement } from "./placement/cluster-placement.ts";
+import type { Placement } from "./placement/placement.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -52,6 +55,9 @@ export interface AgentsParts {
   readonly clock: Clock;
   readonly database: Database;
   readonly instanceStore: InstanceStore;
+  /** Null for a process that is alone; then there is no ownership either. */
+  readonly network: NodeNetwork | null;
+  readonly ownership: Ownership | null;
   readonly authenticator: Authenticator;
   readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
@@ -65,6 +71,8 @@ export interface AgentsParts {
 
 export interface AgentsArea extends AreaModule {
   readonly door: AgentsDoor;
+  /** Which node runs an instance; null for a process that is alone. */
+  readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
   /** Joins a WebSocket of an object's response to the client's socket. */
@@ -74,12 +82,13 @@ export interface AgentsArea extends AreaModule {
 }
 
 /** Variables of the service that agents must not see. */
-const HIDDEN_VARIABLES: ReadonlySet<string> = new Set([
+const HIDDEN_VARIABLES: readonly string[] = [
   "SIGNALBOX_ROOT_TOKEN",
+  "SIGNALBOX_CLUSTER_SECRET",
   "SIGNALBOX_ENCRYPTION_KEY",
   "SIGNALBOX_MASTER_KEY",
   "DATABASE_URL",
-]);
+];
 
 export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
@@ -95,15 +104,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   });
   const activity = new ActivityHub();
   const streams = new ActivityStreams(activity);
+  const hidden = new Set([...HIDDEN_VARIABLES, ...storeVariables(settings.stores)]);
   const variables = Object.fromEntries(
-    Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
+    Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
   );
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
     callAgent(definitions, directory, target, call);
+  const placement =
+    parts.network === null || parts.ownership === null
+      ? null
+      : new ClusterPlacement({ network: parts.network, ownership: parts.ownership });
   const environments = new AccountEnvironments(variables, definitions, callOther);
   const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {
     store: parts.instanceStore,
+    ownership: parts.ownership,
     catalog,
     hub,
     activity,
@@ -190,6 +205,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       objects,
     }),
     door,
+    placement,
     objects,
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,

@@ -2,7 +2,9 @@
  * The door of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
+ *   remote                       work for instances that run on other nodes; beside the doors
  *   objects                      classes that extend `DurableObject`, on the same instances as agents
+ *   placement                    which node of a cluster runs an instance
  *   instance                     one instance in memory, and the directory of all of them
  *   connections                  WebSockets and what is sent through them
  *   api                          what users import: `Agent` and its types

@@ -19,6 +19,7 @@ import {
   type LinkStream,
   type Peer,
 } from "../engines/node-link/index.ts";
+import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "./membership.ts";
 
 export interface ClusterNodeOptions {
@@ -45,11 +46,12 @@ const RETRY = { baseDelayMs: 20, maxDelayMs: 200 };
 const SHARED_ID_LENGTH = 22;
 const NOTHING = new Uint8Array(0);
 
-export class ClusterNode implements ClusterMembership {
+export class ClusterNode implements ClusterMembership, NodeNetwork {
   readonly #options: ClusterNodeOptions;
   readonly #calls = new Map<string, CallService>();
   readonly #streams = new Map<string, StreamService>();
-  readonly #rejoinListeners: (() => Promise<void>)[] = [];
+  readonly #rejoinListeners: (() => void | Promise<void>)[] = [];
+  readonly #changeListeners = new Set<() => void>();
   #links: Links | null = null;
   #identity: NodeIdentity | null = null;
   #members: readonly ClusterMember[] = [];
@@ -87,6 +89,10 @@ export class ClusterNode implements ClusterMembership {
     return this.#identity;
   }
 
+  get self(): string {
+    return this.identity.inc;
+  }
+
   /** The nodes to which a link is open at the moment. */
   get linked(): readonly string[] {
     return this.#links?.linked ?? [];
@@ -106,9 +112,18 @@ export class ClusterNode implements ClusterMembership {
     this.#started.resolve();
   }
 
-  /** Called after this node has joined again: other nodes may have changed anything meanwhile. */
-  onRejoin(listener: () => Promise<void>): void {
+  /** Called at once when this node has joined again: other nodes may have changed anything meanwhile. */
+  onRejoin(listener: () => void | Promise<void>): void {
     this.#rejoinListeners.push(listener);
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#changeListeners.add(listener);
+    return () => this.#changeListeners.delete(listener);
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#changeListeners]) listener();
   }
 
   call(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {
@@ -131,7 +146,7 @@ export class ClusterNode implements ClusterMembership {
 
   /** Like `tellAll`, with the answers. A node that does not know the question, or dies before it answers, has none. */
   async askAll(name: string, payload: Uint8Array, signal: AbortSignal | null = null): Promise<Buffer[]> {
-    const living = await this.#readLiving();
+    const living = await this.readLiving();
     const answers = await Promise.all(
       living.filter((inc) => inc !== this.#identity?.inc).map((inc) => this.#ask(inc, name, payload, signal)),
     );
@@ -153,13 +168,16 @@ export class ClusterNode implements ClusterMembership {
         if (error instanceof LinkError && error.code === "unknown") return null;
       }
       await sleep(fullJitterDelay(attempt, RETRY));
-      if (!(await this.#readLiving()).includes(node)) return null;
+      if (!(await this.readLiving()).includes(node)) return null;
     }
     return null;
   }
 
-  /** The heartbeat's list may lack a node that has just joined, or one that is only late. */
-  #readLiving(): Promise<readonly string[]> {
+  /**
+   * The incarnations that were not declared dead, as committed at the time of the call. The heartbeat's list may lack a node that has just joined,
+   * or one that is only late.
+   */
+  readLiving(): Promise<readonly string[]> {
     if (this.#livingReader === null) throw new Error("the node has not joined yet");
     return this.#livingReader();
   }
@@ -190,8 +208,14 @@ export class ClusterNode implements ClusterMembership {
         self: { node: identity.inc, cluster: identity.cluster },
         security: { secret: secret.reveal(), isEncrypted },
         handler: this.#handler(),
-        onUp: (node) => onLinkUp?.(node),
-        onDown: (node, { message }) => onLinkDown?.(node, message),
+        onUp: (node) => {
+          onLinkUp?.(node);
+          this.#changed();
+        },
+        onDown: (node, { message }) => {
+          onLinkDown?.(node, message);
+          this.#changed();
+        },
         onProblem: (node, { message }) => onLinkProblem?.(node, message),
       },
     );
@@ -199,16 +223,19 @@ export class ClusterNode implements ClusterMembership {
   }
 
   onMembers(members: readonly ClusterMember[]): void {
+    const before = this.#members;
     this.#members = members;
     const own = BigInt(this.#identity?.inc ?? 0);
     const peers: Peer[] = members
       .filter(({ inc }) => BigInt(inc) !== own)
       .map(({ inc, host, port }) => ({ node: inc, host, port, isDialled: BigInt(inc) < own }));
     this.#links?.setPeers(peers);
+    if (!haveSameStates(before, members)) this.#changed();
   }
 
+  /** All listeners are called before the first of them has ended: the next heartbeat renews the lease. */
   async onRejoined(): Promise<void> {
-    for (const listener of this.#rejoinListeners) await listener();
+    await Promise.all(this.#rejoinListeners.map((listener) => listener()));
   }
 
   async close(): Promise<void> {
@@ -237,6 +264,14 @@ export class ClusterNode implements ClusterMembership {
       },
     };
   }
+}
+
+/** Both lists are in the order of the incarnations. */
+function haveSameStates(one: readonly ClusterMember[], other: readonly ClusterMember[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every(({ inc, state }, i) => inc === other[i]?.inc && state === other[i].state)
+  );
 }
 
 function unknown(name: string): LinkError {

@@ -109,6 +109,23 @@ export const agentsConfig = z
       .int()
       .min(kibibytes(64))
       .default(kibibytes(256 * 1024)),
+    /**
+     * For a cluster: the PostgreSQL servers that hold the instances, as `postgres://` URLs or as names of environment variables that contain one. New
+     * instances are spread over all of them, existing ones stay where they are. The first one must stay the first. Default: the server of
+     * `DATABASE_URL`.
+     */
+    stores: z
+      .array(
+        z.string().regex(/^(postgres(ql)?:\/\/.+|[A-Z_][A-Z0-9_]*)$/, {
+          error: "expected a postgres:// URL or the name of an environment variable that contains one",
+        }),
+      )
+      .default([]),
+    /** For a cluster: maximum size of the local copies of instances that are not in memory. Without a copy an instance is read from PostgreSQL. Default 1 GiB. */
+    cacheBytes: z
+      .int()
+      .min(0)
+      .default(kibibytes(1024 * 1024)),
     /** Maximum size of an instance's state. Default 1 MiB. */
     maxStateBytes: z.int().min(kibibytes(1)).default(kibibytes(1024)),
     /** Maximum size of a request body. Default 10 MiB. */

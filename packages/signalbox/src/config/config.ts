@@ -5,6 +5,7 @@
 import { resolve } from "node:path";
 import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
+import { readAgentStores } from "./agent-stores.ts";
 import { type ClusterConfig, CLUSTER_SECRET, parseCluster, parseNodeName } from "./cluster-config.ts";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
@@ -24,6 +25,8 @@ export interface Config {
   readonly databaseUrl: Secret | undefined;
   /** Null: this process uses its database alone. */
   readonly cluster: ClusterConfig | null;
+  /** Connection strings of the servers that hold the instances of a cluster; the first one says where each instance is. */
+  readonly agentStores: readonly Secret[];
   readonly nodeName: string;
   readonly rootToken: Secret | undefined;
   /** Encryption keys of stored secrets: the first encrypts, all decrypt. Empty: the key is in a file of the data folder. */
@@ -77,6 +80,7 @@ export async function loadConfig(
   const { file: readFile, path } = await readConfigFile(flags.config, workingFolder);
   const file = { ...readFile, agents: withAgentFlags(readFile.agents, flags) };
   const host = setting(flags.host, environment["HOST"]) ?? LOOPBACK;
+  const databaseUrl = parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"]));
   return {
     host,
     port: parsePort("port", flags.port, environment["PORT"]) ?? DEFAULT_PORT,
@@ -87,7 +91,8 @@ export async function loadConfig(
       workingFolder,
       setting(flags.dataDir, environment["SIGNALBOX_DATA_DIR"]) ?? ".signalbox",
     ),
-    databaseUrl: parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"])),
+    databaseUrl,
+    agentStores: readAgentStores(file.agents.stores, environment, databaseUrl),
     cluster: parseCluster({
       secret: environment[CLUSTER_SECRET],
       host: setting(flags.clusterHost, environment["SIGNALBOX_CLUSTER_HOST"]),

@@ -1,4 +1,5 @@
 export { checkWorkerAccess, type Config, type ConfigFlags, loadConfig } from "./config.ts";
+export { storeVariables } from "./agent-stores.ts";
 export { checkCluster, sharedSecrets } from "./shared-secrets.ts";
 export { priceTable } from "./call-log-keys.ts";
 export { ConfigError } from "./config-error.ts";

@@ -30,7 +30,10 @@ export function sharedSecrets(
 
 /** Called before the service starts; commands that only connect to a server need none of these settings. */
 export function checkCluster(config: Config): void {
-  if (config.cluster === null) return;
+  if (config.cluster === null) {
+    if (config.file.agents.stores.length === 0) return;
+    throw new ConfigError(`agents.stores: expected ${CLUSTER_SECRET} with it, found none`);
+  }
   if (config.databaseUrl === undefined) {
     throw new ConfigError(`${CLUSTER_SECRET}: expected DATABASE_URL (PostgreSQL) with it, found none`);
   }

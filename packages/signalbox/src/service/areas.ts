@@ -42,6 +42,7 @@ export function createAreas(parts: AreaParts): Areas {
   const tags = createTagsArea(parts);
   const agents = createAgentsArea({
     ...parts,
+    network: parts.cluster,
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,

@@ -11,12 +11,13 @@ import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallLog } from "../engines/call-log/index.ts";
-import { type InstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
+import { type InstanceStore, openInstanceStore, type Ownership } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
+import type { SharedAgentsOptions } from "./shared-agents.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -38,6 +39,8 @@ export interface Storage {
   readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
+  /** Which node runs an instance; null for a process that is alone. */
+  readonly ownership: Ownership | null;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -58,19 +61,32 @@ export async function openStorage(
   const cluster = membership?.cluster ?? null;
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
-  const instanceStore = await openAgentStore(options, dataFolder);
+  const lease = membership?.lease ?? null;
+  const { instanceStore, ownership } =
+    cluster === null || lease === null || incarnation === null
+      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null }
+      : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   return {
     dataFolder,
     database,
     settings,
     cluster,
-    lease: membership?.lease ?? null,
+    lease,
     node,
     incarnation,
     callLog,
     instanceStore,
+    ownership,
   };
+}
+
+async function openShared(
+  options: SharedAgentsOptions,
+): Promise<{ instanceStore: InstanceStore; ownership: Ownership }> {
+  const { openSharedAgents } = await import("./shared-agents.ts");
+  const store = await openSharedAgents(options);
+  return { instanceStore: store, ownership: store.ownership };
 }
 
 async function openDatabase(
@@ -101,7 +117,7 @@ async function openDatabase(
   return { ...opened, incarnation: () => opened.database.session.identity.inc };
 }
 
-function openAgentStore(
+function openLocalAgents(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
 ): Promise<InstanceStore> {

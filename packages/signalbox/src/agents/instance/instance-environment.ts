@@ -1,6 +1,6 @@
 /** What all instances of a process share. */
 import type { Clock } from "../../core/clock.ts";
-import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
+import type { InstanceDatabase, InstanceStore, Ownership } from "../../engines/instance-store/index.ts";
 import type { Transactions } from "../../engines/turn-runtime/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { OutgoingSender } from "../../outgoing/index.ts";
@@ -31,6 +31,8 @@ export function eventTimeoutMs({ turnTimeoutMs }: InstanceLimits): number {
 
 export interface InstanceEnvironment {
   readonly store: InstanceStore;
+  /** Which node runs an instance; null for a process that is alone. */
+  readonly ownership: Ownership | null;
   readonly catalog: InstanceCatalog;
   readonly hub: SocketHub;
   readonly activity: ActivityHub;

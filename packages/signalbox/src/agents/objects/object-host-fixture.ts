@@ -72,6 +72,7 @@ export async function openHost(
     hub,
     activity: new ActivityHub(),
     metrics,
+    ownership: null,
     clock,
     logger,
     limits: { maxWaitingTurns: 1000, turnTimeoutMs: 30_000, maxStateBytes: 2 ** 20 },

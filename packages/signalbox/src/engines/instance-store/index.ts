@@ -8,4 +8,12 @@ export {
 } from "./instance-store.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
 export { openSharedStore } from "./open-shared-store.ts";
-export { type Fence, InstanceElsewhereError, InstanceFencedError, type Nodes } from "./shared/ownership.ts";
+export {
+  type Fence,
+  InstanceElsewhereError,
+  InstanceFencedError,
+  type Nodes,
+  type Ownership,
+  type OwnershipFigures,
+  type SharedInstanceStore,
+} from "./shared/ownership.ts";

@@ -11,14 +11,15 @@ import { fullJitterDelay } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
 import { HeldInstance } from "./held-instance.ts";
 import { CLAIM_BYTES, type Claimed, type History, type InstanceRow } from "./history.ts";
-import type {
-  ClaimOutcome,
-  Fence,
-  FenceReason,
-  InstancePlacement,
-  NodeInc,
-  Nodes,
-  Ownership,
+import {
+  type ClaimOutcome,
+  type Fence,
+  type FenceReason,
+  InstanceFencedError,
+  type InstancePlacement,
+  type NodeInc,
+  type Nodes,
+  type Ownership,
 } from "./ownership.ts";
 import type { Figures } from "./figures.ts";
 import { markOf } from "./record.ts";
@@ -138,7 +139,7 @@ export class OwnedInstances implements Ownership {
 
   confirm(name: string): Promise<void> | null {
     const instance = this.#held.get(name);
-    if (instance === undefined) return Promise.reject(new Error(`the instance ${name} is not held`));
+    if (instance === undefined) return Promise.reject(new InstanceFencedError("dropped"));
     return this.#options.nodes.isLeaseFresh ? null : this.#confirm(instance);
   }
 

@@ -135,16 +135,17 @@ export interface OwnershipFigures {
 /** Seconds: a take-over or a move takes less. */
 const RETRY_AFTER = { "retry-after": "1" };
 
-/** A living node owns the instance: the request belongs there. */
+/** Another node owns the instance, and nothing was run here: the request belongs there. */
 export class InstanceElsewhereError extends SignalboxError {
   /** The inherited test accepts every `SignalboxError`. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return super[Symbol.hasInstance](value) && (value as { node?: unknown }).node !== undefined;
   }
 
-  readonly node: NodeInc;
+  /** Null if this node does not know which one: ask PostgreSQL. */
+  readonly node: NodeInc | null;
 
-  constructor(node: NodeInc) {
+  constructor(node: NodeInc | null) {
     super("overloaded", { message: "The instance runs on another node", headers: RETRY_AFTER });
     this.node = node;
   }

@@ -1,0 +1,128 @@
+/**
+ * Placement over the owners in PostgreSQL and the list of living nodes.
+ *
+ * Invariants:
+ * 1. Work is tried again only if nothing was run: after `InstanceElsewhereError` and `NotSentError`. Every other error ends the attempt.
+ * 2. A node that drains receives no new instances, as long as another node is up; its own instances are still reached there.
+ * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `MAX_REACH_MS`.
+ */
+import { overloaded } from "../../core/overload.ts";
+import type { NodeNetwork } from "../../contracts/node-network.ts";
+import { InstanceElsewhereError, type Ownership } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef } from "../instance/instance-ref.ts";
+import { type Attempt, type NodeInc, NotSentError, type Placement } from "./placement.ts";
+import { rendezvous } from "./rendezvous.ts";
+
+/** A node is declared dead after 2.5 s and missed by the others within another half; the rest is for the claim and the restore. */
+const MAX_REACH_MS = 6000;
+/** Wrong owners that are followed at once. Two nodes may answer with each other while an instance moves. */
+const MAX_QUICK_MOVES = 2;
+const FIRST_PAUSE_MS = 10;
+/** A node that has nothing to report may still have become the owner, or have room again. */
+const MAX_PAUSE_MS = 200;
+
+/** Pauses after which PostgreSQL is asked for the owner again: about once a second. */
+const ASK_EVERY = 5;
+
+export interface ClusterPlacementOptions {
+  readonly network: Pick<NodeNetwork, "self" | "members" | "onChange">;
+  readonly ownership: Pick<Ownership, "peek" | "find" | "learn" | "isHeld">;
+  /** For tests. Default: `MAX_REACH_MS`. */
+  readonly maxReachMs?: number;
+}
+
+export class ClusterPlacement implements Placement {
+  readonly #network: ClusterPlacementOptions["network"];
+  readonly #ownership: ClusterPlacementOptions["ownership"];
+  readonly #maxReachMs: number;
+  /** Those who wait for a change of the members or links. */
+  readonly #waiting = new Set<() => void>();
+
+  constructor({ network, ownership, maxReachMs = MAX_REACH_MS }: ClusterPlacementOptions) {
+    this.#network = network;
+    this.#ownership = ownership;
+    this.#maxReachMs = maxReachMs;
+    network.onChange(() => {
+      for (const wake of [...this.#waiting]) wake();
+    });
+  }
+
+  find(ref: InstanceRef): NodeInc | null | Promise<NodeInc | null> {
+    const name = databaseName(ref);
+    if (this.#ownership.isHeld(name)) return null;
+    const known = this.#ownership.peek(name);
+    return known === undefined ? this.#ask(name) : this.#choose(name, known.node);
+  }
+
+  learn(ref: InstanceRef, node: NodeInc | null): void {
+    this.#ownership.learn(databaseName(ref), node);
+  }
+
+  async reach<T>(attempt: Attempt<T>): Promise<T> {
+    const { ref, signal } = attempt;
+    const endsAt = performance.now() + this.#maxReachMs;
+    let moves = 0;
+    for (let pauses = 0; ;) {
+      signal?.throwIfAborted();
+      const node = await this.find(ref);
+      let error: unknown;
+      try {
+        return node === null ? await attempt.here() : await attempt.there(node);
+      } catch (thrown) {
+        error = thrown;
+      }
+      if (error instanceof InstanceElsewhereError) {
+        this.learn(ref, error.node);
+        if (error.node !== node && ++moves <= MAX_QUICK_MOVES) continue;
+      } else if (!(error instanceof NotSentError)) throw error;
+      const left = endsAt - performance.now();
+      if (left <= 0) throw unreachable(error);
+      await this.#pause(Math.min(left, MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses), signal);
+      pauses += 1;
+      // The owner may have handed the instance over. Not each time: thousands may wait for a node that was killed.
+      if (pauses % ASK_EVERY === 0) this.learn(ref, null);
+    }
+  }
+
+  /** The owner is in PostgreSQL. */
+  async #ask(name: string): Promise<NodeInc | null> {
+    const [placement] = await this.#ownership.find([name]);
+    return this.#choose(name, placement?.node ?? null);
+  }
+
+  #choose(name: string, owner: NodeInc | null): NodeInc | null {
+    const { self, members } = this.#network;
+    const isAlive = owner !== null && members.some(({ inc }) => inc === owner);
+    const node = isAlive ? owner : this.candidate(name);
+    return node === self ? null : node;
+  }
+
+  /** The node that takes an instance without a living owner. */
+  candidate(name: string): NodeInc {
+    const { self, members } = this.#network;
+    const up = members.filter(({ state }) => state === "up").map(({ inc }) => inc);
+    return rendezvous(name, up) ?? self;
+  }
+
+  /** Ends early when a node joined, left or died, or a link opened or closed. Rejects if the signal aborts. */
+  #pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(end);
+        signal?.removeEventListener("abort", end);
+        if (signal?.aborted === true) reject(signal.reason as Error);
+        else resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.#waiting.add(end);
+      signal?.addEventListener("abort", end);
+    });
+  }
+}
+
+function unreachable(cause: unknown): Error {
+  const error = overloaded("The node that runs the instance cannot be reached", { "retry-after": "1" });
+  error.cause = cause;
+  return error;
+}

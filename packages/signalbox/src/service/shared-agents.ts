@@ -1,0 +1,70 @@
+/**
+ * Opens the instances of a cluster: their histories are in PostgreSQL, and each runs on one node at a time. Loaded on demand: a process that is alone
+ * keeps its instances in its data folder.
+ */
+import { existsSync } from "node:fs";
+import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import type { ClusterNode, Lease } from "../cluster/index.ts";
+import type { Config } from "../config/index.ts";
+import { DataFolderError } from "../core/data-folder-error.ts";
+import type { DataFolder } from "../database/sqlite/data-folder.ts";
+import { Servers } from "../database/postgres/servers.ts";
+import { openSharedStore, type SharedInstanceStore } from "../engines/instance-store/index.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+export interface SharedAgentsOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly onFatal: (error: Error) => void;
+  readonly dataFolder: DataFolder;
+  readonly cluster: ClusterNode;
+  readonly lease: Lease;
+  /** The present incarnation of this process. */
+  readonly incarnation: () => string;
+}
+
+export async function openSharedAgents(options: SharedAgentsOptions): Promise<SharedInstanceStore> {
+  const { config, logger, onFatal, dataFolder, cluster, lease, incarnation } = options;
+  requireNoLocalInstances(dataFolder.file("agents"));
+  const store = await openSharedStore({
+    folder: dataFolder.file("agent-cache"),
+    stores: config.agentStores.map((url) => new Servers(url.reveal()).urls),
+    maxCacheBytes: config.file.agents.cacheBytes,
+    nodes: {
+      get self() {
+        return incarnation();
+      },
+      get isLeaseFresh() {
+        return lease.isFresh;
+      },
+      readLiving: async () => new Set(await cluster.readLiving()),
+    },
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    onFailure: onFatal,
+    onStall: (error) => logger.error({ err: error }, "disk full: agents of this node are paused"),
+    onError: (error) =>
+      logger.warn(
+        { err: error },
+        "a snapshot of an instance, or the removal of old records, failed; retrying",
+      ),
+  }).catch((error: unknown) => {
+    throw new DataFolderError(`cannot open the instances in PostgreSQL (agents.stores): ${reason(error)}`, {
+      cause: error,
+    });
+  });
+  cluster.onRejoin(() => store.ownership.rejoined());
+  return store;
+}
+
+/** A folder with instances would be ignored from now on, and empty instances would take their place. */
+function requireNoLocalInstances(folder: string): void {
+  if (!existsSync(folder)) return;
+  throw new DataFolderError(
+    `the folder ${folder} has instances from before this process was a node of a cluster: import them with "signalbox agents import", or move the folder away`,
+  );
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
