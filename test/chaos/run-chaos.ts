@@ -6,6 +6,12 @@ import { MemberWatch } from "./cluster/member-watch.ts";
 import { Disturbance } from "./disturbance.ts";
 import { describeFault, inject } from "./faults.ts";
 import { History } from "./history.ts";
+import {
+  AgentsLoad,
+  agentsConfig,
+  agentsEnvironment,
+  type AgentsLoadOptions,
+} from "./load/agents/agents-load.ts";
 import { CallLoad } from "./load/call-load.ts";
 import { CallRecord } from "./load/call-record.ts";
 import { LimitLoad } from "./load/limit-load.ts";
@@ -21,29 +27,58 @@ export interface ChaosOptions {
   readonly plan: readonly Step[];
   /** `cluster.maxStaleMs` of the nodes: how long they answer without PostgreSQL. */
   readonly maxStaleMs: number;
+  /** Default: both. */
+  readonly load?: LoadKind;
   readonly onProgress?: (text: string) => void;
 }
+
+export const LOAD_KINDS = ["gateway", "agents", "both"] as const;
+export type LoadKind = (typeof LOAD_KINDS)[number];
+
+/** With the load of the gateway, on few cores. */
+const AGENTS_BESIDE: AgentsLoadOptions = {
+  entities: 12,
+  senders: 4,
+  callers: 3,
+  watchers: 12,
+  maxPauseMs: 30,
+};
+const AGENTS_ALONE: AgentsLoadOptions = {
+  entities: 60,
+  senders: 16,
+  callers: 8,
+  watchers: 60,
+  maxPauseMs: 0,
+};
 
 /** What nodes log that explains a violation. */
 const TOLD = ["declared dead"];
 /** What no node may log: the server of a run keeps every commit. */
 const ALARMS = ['"level":"fatal"', "lost acknowledged"];
-export const NODES = 3;
+export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
 /** After a fault; a node that is not ready again by then is a violation. Nodes need some seconds, and a busy machine several times as many. */
 const RECOVERY_MS = 30_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
 
-export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOptions): Promise<History> {
+export async function runChaos({
+  seed,
+  plan,
+  maxStaleMs,
+  load = "both",
+  onProgress,
+}: ChaosOptions): Promise<History> {
   const history = new History();
   const provider = await startCountingProvider();
   const cluster = await ChaosCluster.start({
     nodes: NODES,
     file: {
       ...providerConfig(provider.peer.url),
+      ...agentsConfig,
       cluster: { maxStaleMs },
       listener: { lameDuckMs: 0 },
     },
+    env: agentsEnvironment,
     onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
   });
   const stop = new AbortController();
@@ -59,7 +94,7 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
       maxStaleMs,
       signal: stop.signal,
     };
-    const workloads = createWorkloads(context, provider);
+    const workloads = createWorkloads(context, provider, load);
     for (const workload of workloads) await workload.prepare();
     const watching = cluster.nodes.map((node) => watchReadiness(node, stop.signal));
     watching.push(members.run(stop.signal));
@@ -101,13 +136,15 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
 }
 
 /** A further kind of load is added here. */
-function createWorkloads(context: LoadContext, provider: CountingProvider): Workload[] {
+function createWorkloads(context: LoadContext, provider: CountingProvider, load: LoadKind): Workload[] {
   const record = new CallRecord(context);
-  return [
+  const agents = new AgentsLoad(context, load === "agents" ? AGENTS_ALONE : AGENTS_BESIDE);
+  const gateway = [
     new LimitLoad(context, provider, record),
     new TagLoad(context),
     new TokenLoad(context),
     // Last: it reads the log of the calls of all others.
     new CallLoad(context, provider, record),
   ];
+  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents])];
 }

@@ -67,6 +67,7 @@ export class ChaosNode {
       env: {
         ...env,
         NODE_OPTIONS: `--import ${REDIRECT}`,
+        CHAOS_NODE: this.name,
         SIGNALBOX_NO_REEXEC: "1",
         SIGNALBOX_TEST_REDIRECTS: JSON.stringify(redirects),
       },

@@ -48,7 +48,10 @@ export interface PlainRequest {
 }
 
 /** Null if the node is down. */
-export async function send(node: ChaosNode, { method, path, text, headers }: PlainRequest): Promise<Outcome | null> {
+export async function send(
+  node: ChaosNode,
+  { method, path, text, headers }: PlainRequest,
+): Promise<Outcome | null> {
   const { url } = node;
   if (url === null) return null;
   const startedAt = performance.now();

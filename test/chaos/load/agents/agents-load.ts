@@ -34,7 +34,13 @@ export const agentsEnvironment = { CHAIN_WEBHOOK_SECRET: WEBHOOK_SECRET } as con
 
 export class AgentsLoad implements Workload {
   readonly name = "agents";
-  readonly needed = ["events acknowledged", "agents' reads answered", "states received", "work done", "activations"];
+  readonly needed = [
+    "events acknowledged",
+    "agents' reads answered",
+    "states received",
+    "work done",
+    "activations",
+  ];
   readonly #context: LoadContext;
   readonly #options: AgentsLoadOptions;
   readonly #models: readonly ChainModel[];
@@ -58,7 +64,9 @@ export class AgentsLoad implements Workload {
   clients(): Promise<void>[] {
     const { senders, callers, maxPauseMs } = this.#options;
     return [
-      ...Array.from({ length: senders }, (_, i) => sendDeliveries(this.#context, this.#models, i, maxPauseMs)),
+      ...Array.from({ length: senders }, (_, i) =>
+        sendDeliveries(this.#context, this.#models, i, maxPauseMs),
+      ),
       ...Array.from({ length: callers }, (_, i) => callMethods(this.#context, this.#models, i, maxPauseMs)),
       ...this.#watchers.map((watcher) => watcher.run()),
     ];
@@ -128,7 +136,12 @@ export class AgentsLoad implements Workload {
     }
   }
 
-  async #read<T>(model: ChainModel, node: ChaosNode, method: string, args: readonly unknown[]): Promise<T | null> {
+  async #read<T>(
+    model: ChainModel,
+    node: ChaosNode,
+    method: string,
+    args: readonly unknown[],
+  ): Promise<T | null> {
     const outcome = await callMethod(node, model.name, method, args);
     if (outcome?.status === 200) return (outcome.body as { result: T }).result;
     this.#context.history.violation(
@@ -140,5 +153,6 @@ export class AgentsLoad implements Workload {
 
 /** How often an activation ran in another process than the one before. */
 function moves({ activations }: WorkAudit): number {
-  return activations.filter((activation, i) => i > 0 && activation.process !== activations[i - 1]?.process).length;
+  return activations.filter((activation, i) => i > 0 && activation.process !== activations[i - 1]?.process)
+    .length;
 }

@@ -58,7 +58,14 @@ interface Work {
 }
 
 export class Chain extends Agent<unknown, ChainAnswer> {
-  static override readonly callable = ["append", "read", "appendAndQueue", "appendAndSchedule", "audit", "auditWork"];
+  static override readonly callable = [
+    "append",
+    "read",
+    "appendAndQueue",
+    "appendAndSchedule",
+    "audit",
+    "auditWork",
+  ];
 
   #epoch = 0;
 
@@ -66,7 +73,8 @@ export class Chain extends Agent<unknown, ChainAnswer> {
     if (this.sql`SELECT 1 FROM sqlite_schema WHERE name = 'event'`.length === 0) {
       this.sql`CREATE TABLE event (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, kind TEXT NOT NULL, hash TEXT NOT NULL, epoch INTEGER NOT NULL)`;
-      this.sql`CREATE TABLE activation (epoch INTEGER PRIMARY KEY AUTOINCREMENT, process TEXT NOT NULL, at INTEGER NOT NULL)`;
+      this
+        .sql`CREATE TABLE activation (epoch INTEGER PRIMARY KEY AUTOINCREMENT, process TEXT NOT NULL, at INTEGER NOT NULL)`;
       this.sql`CREATE TABLE work (id TEXT PRIMARY KEY, times INTEGER NOT NULL, late_ms INTEGER NOT NULL)`;
       this.sql`CREATE TABLE connect (nonce TEXT PRIMARY KEY, times INTEGER NOT NULL)`;
     }
@@ -108,14 +116,16 @@ export class Chain extends Agent<unknown, ChainAnswer> {
 
   override onConnect(connection: Connection, { request }: { request: Request }): void {
     const nonce = new URL(request.url).searchParams.get("nonce") ?? "";
-    this.sql`INSERT INTO connect (nonce, times) VALUES (${nonce}, 1) ON CONFLICT (nonce) DO UPDATE SET times = times + 1`;
+    this
+      .sql`INSERT INTO connect (nonce, times) VALUES (${nonce}, 1) ON CONFLICT (nonce) DO UPDATE SET times = times + 1`;
     connection.send(JSON.stringify({ connected: nonce }));
   }
 
   audit(after: number, limit: number): ChainAudit {
     return {
       answer: this.read(),
-      events: this.sql`SELECT seq, id, kind, hash, epoch FROM event WHERE seq > ${after} ORDER BY seq LIMIT ${limit}`,
+      events: this
+        .sql`SELECT seq, id, kind, hash, epoch FROM event WHERE seq > ${after} ORDER BY seq LIMIT ${limit}`,
     };
   }
 
@@ -132,7 +142,10 @@ export class Chain extends Agent<unknown, ChainAnswer> {
   }
 
   #head(): ChainHead {
-    const [head] = this.sql<{ seq: number; hash: string }>`SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1`;
+    const [head] = this.sql<{
+      seq: number;
+      hash: string;
+    }>`SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1`;
     return head ?? { seq: 0, hash: START_HASH };
   }
 }

@@ -77,13 +77,19 @@ export class ChainModel {
     const { seq, epoch, process } = answer;
     if (seq < before.seq) this.#report(`stale answer: ${who} returned ${seq} after ${before.seq} was known`);
     if (epoch < before.epoch)
-      this.#report(`split brain: ${who} answered in epoch ${epoch} of ${process} after epoch ${before.epoch} had answered`);
+      this.#report(
+        `split brain: ${who} answered in epoch ${epoch} of ${process} after epoch ${before.epoch} had answered`,
+      );
     const owner = this.#processOfEpoch.get(epoch) ?? process;
     if (owner !== process) this.#report(`split brain: epoch ${epoch} is of ${owner} and of ${process}`);
     this.#processOfEpoch.set(epoch, owner);
     this.saw(answer);
     if (seq > this.#known.seq || epoch > this.#known.epoch)
-      this.#known = { seq: Math.max(seq, this.#known.seq), hash: answer.hash, epoch: Math.max(epoch, this.#known.epoch) };
+      this.#known = {
+        seq: Math.max(seq, this.#known.seq),
+        hash: answer.hash,
+        epoch: Math.max(epoch, this.#known.epoch),
+      };
   }
 
   /** A client learned of a state, which has to be in the chain. */
@@ -130,7 +136,8 @@ export class ChainModel {
   #checkClaims(hashes: ReadonlyMap<number, string>): void {
     const later = this.#claims.filter(({ seq, hash }) => {
       const found = hashes.get(seq);
-      if (found !== undefined && found !== hash) this.#report(`forked: a client saw ${hash} at row ${seq}, it is ${found}`);
+      if (found !== undefined && found !== hash)
+        this.#report(`forked: a client saw ${hash} at row ${seq}, it is ${found}`);
       return seq > this.#audited.seq;
     });
     this.#claims.length = 0;
@@ -140,9 +147,11 @@ export class ChainModel {
   /** Called when all rows were checked and nothing is under way. */
   checkEnd(audit: WorkAudit): void {
     for (const [id, { endedAt, isStoredOnly }] of this.#events) {
-      if (endedAt !== null) this.#report(`lost: ${id} was acknowledged${isStoredOnly ? " with 202" : ""} and has no row`);
+      if (endedAt !== null)
+        this.#report(`lost: ${id} was acknowledged${isStoredOnly ? " with 202" : ""} and has no row`);
     }
-    for (const { seq } of this.#claims) this.#report(`lost: a client saw row ${seq}, the last one is ${this.#audited.seq}`);
+    for (const { seq } of this.#claims)
+      this.#report(`lost: a client saw row ${seq}, the last one is ${this.#audited.seq}`);
     for (const { id, times } of audit.work) {
       if (!this.#planned.has(id)) this.#report(`doubled: work of ${id} was not planned`);
       else if (times !== 1) this.#report(`doubled: work of ${id} took effect ${times} times`);
@@ -153,11 +162,14 @@ export class ChainModel {
     }
     for (const { epoch, process } of audit.activations) {
       const owner = this.#processOfEpoch.get(epoch) ?? process;
-      if (owner !== process) this.#report(`split brain: epoch ${epoch} is of ${process}, but ${owner} answered in it`);
+      if (owner !== process)
+        this.#report(`split brain: epoch ${epoch} is of ${process}, but ${owner} answered in it`);
     }
     const connects = new Map(audit.connects.map(({ nonce, times }) => [nonce, times]));
-    for (const [nonce, times] of connects) if (times !== 1) this.#report(`doubled: socket ${nonce} was connected ${times} times`);
+    for (const [nonce, times] of connects)
+      if (times !== 1) this.#report(`doubled: socket ${nonce} was connected ${times} times`);
     for (const nonce of this.#connected)
-      if (!connects.has(nonce)) this.#report(`lost: socket ${nonce} received a state, and its onConnect is not stored`);
+      if (!connects.has(nonce))
+        this.#report(`lost: socket ${nonce} received a state, and its onConnect is not stored`);
   }
 }

@@ -35,7 +35,12 @@ async function deliver(context: LoadContext, model: ChainModel, id: string): Pro
   model.sending(id, "delivery");
   const startedAt = performance.now();
   while (!signal.aborted) {
-    const outcome = await send(anyNode(context), { method: "POST", path: `/webhooks/chain/${model.name}`, text: body, headers });
+    const outcome = await send(anyNode(context), {
+      method: "POST",
+      path: `/webhooks/chain/${model.name}`,
+      text: body,
+      headers,
+    });
     if (outcome === null || wasKilled(outcome)) {
       await sleep(random() * MAX_RETRY_MS);
       continue;
@@ -44,11 +49,13 @@ async function deliver(context: LoadContext, model: ChainModel, id: string): Pro
       model.acknowledged(id, outcome.status === 202);
       history.count("events acknowledged");
       history.count(`deliveries answered ${outcome.status}`);
-      if ((outcome.body as { status?: string }).status === "duplicate") history.count("deliveries answered as duplicates");
+      if ((outcome.body as { status?: string }).status === "duplicate")
+        history.count("deliveries answered as duplicates");
       history.max("longest time until a delivery was acknowledged, ms", performance.now() - startedAt);
       return;
     }
-    if (outcome.status === 503 && mayBeUnavailable(context, outcome)) history.count("deliveries refused with 503");
+    if (outcome.status === 503 && mayBeUnavailable(context, outcome))
+      history.count("deliveries refused with 503");
     else history.violation(`a delivery failed: ${describe(outcome)}`);
     await sleep(random() * MAX_RETRY_MS);
   }

@@ -57,7 +57,8 @@ async function call(
     }
     return;
   }
-  if (outcome.status === 503 && mayBeUnavailable(context, outcome)) history.count("agents' calls refused with 503");
+  if (outcome.status === 503 && mayBeUnavailable(context, outcome))
+    history.count("agents' calls refused with 503");
   else history.violation(`an agent's call failed: ${method} ${describe(outcome)}`);
 }
 

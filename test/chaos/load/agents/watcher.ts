@@ -51,8 +51,11 @@ export class Watcher {
   async run(): Promise<void> {
     const { signal } = this.#context;
     while (!signal.aborted) {
-      const closed = await this.#open();
-      await Promise.race([closed, new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
+      const closed = this.#open();
+      await Promise.race([
+        closed,
+        new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true })),
+      ]);
       if (!signal.aborted) await sleep(RETRY_MS);
     }
   }
@@ -61,7 +64,8 @@ export class Watcher {
     this.#socket?.terminate();
   }
 
-  async #open(): Promise<Promise<void>> {
+  /** Resolves when the socket is closed. */
+  #open(): Promise<void> {
     const node = anyNode(this.#context);
     const { url } = node;
     if (url === null) return Promise.resolve();
@@ -69,9 +73,12 @@ export class Watcher {
     const nonce = `${this.#name}-${++this.#sockets}`;
     const before = this.#model.known;
     const startedAt = performance.now();
-    const socket = new WebSocket(`${url.replace(/^http/, "ws")}/agents/chain/${this.#model.name}?nonce=${nonce}`, {
-      headers: AUTHORIZATION,
-    });
+    const socket = new WebSocket(
+      `${url.replace(/^http/, "ws")}/agents/chain/${this.#model.name}?nonce=${nonce}`,
+      {
+        headers: AUTHORIZATION,
+      },
+    );
     this.#socket = socket;
     this.#node = node;
     this.#seq = 0;
@@ -92,14 +99,15 @@ export class Watcher {
         history.count(`sockets closed with ${code}`);
         resolve();
       });
-    }).then(() => undefined);
+    });
   }
 
   #saw(state: ChainAnswer, atLeast: number, nonce: string): void {
     const { history } = this.#context;
     history.count("states received");
     const where = `${nonce} at ${this.#node?.name} of ${this.#model.name}`;
-    if (state.seq < this.#seq) history.violation(`a socket went back: from ${this.#seq} to ${state.seq} (${where})`);
+    if (state.seq < this.#seq)
+      history.violation(`a socket went back: from ${this.#seq} to ${state.seq} (${where})`);
     if (state.seq < atLeast)
       history.violation(`a stale socket: the first state is ${state.seq}, ${atLeast} was known (${where})`);
     this.#seq = Math.max(this.#seq, state.seq);
