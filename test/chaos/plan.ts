@@ -13,6 +13,8 @@ const MAX_MS: Readonly<Partial<Record<FaultKind, number>>> = {
   "black hole to PostgreSQL": 14_000,
   "black hole from PostgreSQL": 14_000,
   "PostgreSQL hangs": 6000,
+  "full disk": 8000,
+  "clock is set": 8000,
 };
 const OTHER_MAX_MS = 5000;
 const MIN_MS = 300;
@@ -65,5 +67,5 @@ function randomFault(random: Random, nodes: number, kind: FaultKind): PlannedFau
 }
 
 function targetOf({ kind, node }: PlannedFault): string {
-  return kind.startsWith("PostgreSQL") ? "PostgreSQL" : String(node);
+  return kind.startsWith("PostgreSQL") ? "PostgreSQL" : kind === "clock is set" ? "clock" : String(node);
 }

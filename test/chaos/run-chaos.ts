@@ -83,7 +83,7 @@ export async function runChaos({
   });
   const stop = new AbortController();
   try {
-    const members = new MemberWatch(cluster.postgres.url);
+    const members = new MemberWatch(cluster.database.observerUrl);
     const disturbance = new Disturbance();
     const context: LoadContext = {
       nodes: cluster.nodes,

@@ -8,6 +8,8 @@
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
+import type { SmallDisk } from "../../support/small-disk.ts";
+import type { FakeClock } from "./fake-clock.ts";
 import { Isolation } from "./isolation.ts";
 import { ReadinessRecord } from "./readiness-record.ts";
 
@@ -17,6 +19,9 @@ export interface ChaosNodeOptions {
   readonly env: Readonly<Record<string, string>>;
   /** By cluster port of another node: the port of the proxy to it. */
   readonly redirects: Readonly<Record<string, number>>;
+  /** Its data folder is here, if given. */
+  readonly disk?: SmallDisk;
+  readonly clock?: FakeClock;
   /** The process ended although nobody killed it. */
   readonly onExit: (name: string, reason: string) => void;
 }
@@ -30,6 +35,8 @@ export class ChaosNode {
   readonly #options: ChaosNodeOptions;
   readonly #kills: number[] = [];
   readonly #servers: ServerProcess[] = [];
+  readonly disk: SmallDisk | null;
+  readonly clock: FakeClock | null;
   #server: ServerProcess | null = null;
   #isExpectedToEnd = false;
   #isPaused = false;
@@ -38,6 +45,8 @@ export class ChaosNode {
   constructor(options: ChaosNodeOptions) {
     this.name = options.name;
     this.#options = options;
+    this.disk = options.disk ?? null;
+    this.clock = options.clock ?? null;
   }
 
   /** Null while the process is down or not listening yet. */
@@ -62,15 +71,17 @@ export class ChaosNode {
   }
 
   async start(): Promise<void> {
-    const { args, env, redirects, onExit } = this.#options;
+    const { args, env, redirects, onExit, disk, clock } = this.#options;
     const server = await startServerProcess([...args, "--node-name", this.name, "--log-level", "warn"], {
       env: {
         ...env,
+        ...clock?.environment,
         NODE_OPTIONS: `--import ${REDIRECT}`,
         CHAOS_NODE: this.name,
         SIGNALBOX_NO_REEXEC: "1",
         SIGNALBOX_TEST_REDIRECTS: JSON.stringify(redirects),
       },
+      ...(disk === undefined ? {} : { through: disk.through }),
     });
     this.#isExpectedToEnd = false;
     server.child.once("exit", (code, signal) => {

@@ -18,6 +18,8 @@ const KINDS: Readonly<Partial<Record<(typeof METHODS)[number], EventKind>>> = {
   appendAndQueue: "queue",
   appendAndSchedule: "schedule",
 };
+/** A client that finds a node down waits before its next attempt. */
+const DOWN_MS = 50;
 export const AUTHORIZATION = { authorization: `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" };
 
 export async function callMethods(
@@ -41,10 +43,15 @@ async function call(
   id: string,
 ): Promise<void> {
   const { history } = context;
+  const node = anyNode(context);
+  if (node.url === null) {
+    await sleep(DOWN_MS);
+    return;
+  }
   const before = model.known;
   const kind = KINDS[method];
   if (kind !== undefined) model.sending(id, kind);
-  const outcome = await callMethod(anyNode(context), model.name, method, kind === undefined ? [] : [id]);
+  const outcome = await callMethod(node, model.name, method, kind === undefined ? [] : [id]);
   if (outcome === null || wasKilled(outcome)) return;
   if (outcome.status === 200) {
     const { result } = outcome.body as { result: ChainAnswer };

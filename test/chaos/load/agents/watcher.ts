@@ -50,12 +50,9 @@ export class Watcher {
   /** Runs until the signal aborts, and leaves its socket open. */
   async run(): Promise<void> {
     const { signal } = this.#context;
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
     while (!signal.aborted) {
-      const closed = this.#open();
-      await Promise.race([
-        closed,
-        new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true })),
-      ]);
+      await Promise.race([this.#open(), aborted]);
       if (!signal.aborted) await sleep(RETRY_MS);
     }
   }
