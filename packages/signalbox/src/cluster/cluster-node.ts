@@ -50,7 +50,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   readonly #options: ClusterNodeOptions;
   readonly #calls = new Map<string, CallService>();
   readonly #streams = new Map<string, StreamService>();
-  readonly #rejoinListeners: (() => void | Promise<void>)[] = [];
+  readonly #rejoinListeners: (() => Promise<void>)[] = [];
   readonly #changeListeners = new Set<() => void>();
   #links: Links | null = null;
   #identity: NodeIdentity | null = null;
@@ -113,7 +113,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   }
 
   /** Called at once when this node has joined again: other nodes may have changed anything meanwhile. */
-  onRejoin(listener: () => void | Promise<void>): void {
+  onRejoin(listener: () => Promise<void>): void {
     this.#rejoinListeners.push(listener);
   }
 
@@ -123,7 +123,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   }
 
   #changed(): void {
-    for (const listener of [...this.#changeListeners]) listener();
+    for (const listener of this.#changeListeners) listener();
   }
 
   call(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {

@@ -53,7 +53,10 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
       cause: error,
     });
   });
-  cluster.onRejoin(() => store.ownership.rejoined());
+  cluster.onRejoin(() => {
+    store.ownership.rejoined();
+    return Promise.resolve();
+  });
   return store;
 }
 

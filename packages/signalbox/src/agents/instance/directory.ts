@@ -5,12 +5,14 @@
  * 1. At most one instance per key takes events; a successor opens the database only after the predecessor has closed it.
  * 2. The number of open databases is bounded: beyond the limit the instance that was used least recently hibernates first. If none is idle, new
  *    instances are refused with `overloaded`.
- * 3. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
+ * 3. In a cluster, an instance that another node has taken leaves memory at once (`Instance.fence`); `handOver` gives one to another node.
+ * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import { RecencyList } from "../../core/recency-list.ts";
-import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
+import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
+import { databaseName, type InstanceRef, keyOf, refOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import { AgentDefinition } from "./agent-definition.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -82,6 +84,9 @@ export class Directory {
       onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroyLater(instance),
     };
+    environment.ownership?.onFenced(({ name, reason }) =>
+      this.#instances.get(keyOf(refOf(name)))?.fence(new InstanceFencedError(reason)),
+    );
   }
 
   get size(): number {
@@ -207,6 +212,34 @@ export class Directory {
     work: (live: LiveAgent) => T,
   ): Promise<T> {
     return this.get(definition, account, name).run<T>({ kind: "manage", label, body: work });
+  }
+
+  /**
+   * Gives an instance of this node to another one, or up (`null`). Its running turns end here; events that wait are held meanwhile, and then fail with
+   * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
+   */
+  async handOver(ref: InstanceRef, to: string | null): Promise<void> {
+    const { ownership } = this.#environment;
+    const key = keyOf(ref);
+    const name = databaseName(ref);
+    const release = async () => {
+      await ownership?.release([name], to);
+      return new InstanceElsewhereError(to);
+    };
+    while (ownership?.isHeld(name) === true) {
+      const instance = this.#instances.get(key);
+      if (instance !== undefined) {
+        if (await instance.handOver(release)) return;
+        continue;
+      }
+      const held = this.#files.find(key);
+      if (held === undefined) {
+        const released = release();
+        // An event in the meantime waits until the file is free, and then finds the new owner.
+        this.#files.hold(key, released);
+        await released;
+      } else await held;
+    }
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. */

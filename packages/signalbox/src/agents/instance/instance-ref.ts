@@ -21,6 +21,17 @@ export function databaseName({ account, agent, name }: InstanceRef): string {
   return account === DEFAULT_ACCOUNT ? `${agent}\0${name}` : `\0${account}\0${agent}\0${name}`;
 }
 
+/** The instance of a name that `databaseName` has made. */
+export function refOf(name: string): InstanceRef {
+  const parts = name.split("\0");
+  if (parts.length === 2) {
+    const [agent = "", instance = ""] = parts;
+    return { account: DEFAULT_ACCOUNT, agent, name: instance };
+  }
+  const [, account = "", agent = "", instance = ""] = parts;
+  return { account, agent, name: instance };
+}
+
 export function keyOf({ account, agent, name }: InstanceRef): string {
   return `${account}/${agent}/${name}`;
 }

@@ -11,22 +11,26 @@
  * 3. Outputs wait for the database's sync and for the catalog's entry of this instance and of its next due work. The due time is written
  *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
+ * 5. An instance that another node has, or may have, leaves memory without a word: nothing is written, sent or logged, and its connections stay.
+ *    Turns that have not begun fail with `InstanceElsewhereError`, so that they can run elsewhere; those that have begun, with
+ *    `InstanceFencedError`.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
-import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
+import {
+  type InstanceDatabase,
+  InstanceElsewhereError,
+  InstanceFencedError,
+  type Ownership,
+} from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { AgentClass, AnyAgent } from "../api/agent.ts";
-import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
-import type { AgentOwner } from "../api/current-agent.ts";
+import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { ConnectionGroup } from "../connections/live-connection.ts";
-import { Activity } from "./activity.ts";
-import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
+import { isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
-import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
+import type { InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import {
   createOverloadError,
@@ -34,8 +38,10 @@ import {
   createTimeoutError,
   throwInternal,
 } from "./instance-failures.ts";
+import { InstanceTurns } from "./instance-turns.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { InstanceEvents } from "./instance-events.ts";
+import type { Departure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
@@ -53,30 +59,24 @@ export type AnyInstance = Instance<Resident, unknown>;
 
 /** `Definition` is what the code that created the instance knows of its class; the instance itself uses `ResidentDefinition` only. */
 export class Instance<R extends Resident = LiveAgent, Definition = AgentDefinition>
-  implements AgentCaller, AgentOwner, Ranked<AnyInstance>
+  extends InstanceTurns<R>
+  implements Ranked<AnyInstance>
 {
   readonly definition: Definition;
-  readonly ref: InstanceRef;
-  /** Identifies the instance in memory. */
-  readonly key: string;
-  readonly activity: Activity;
   readonly group: ConnectionGroup;
-  /** The time limit of turns that someone waits for who cannot wait long. */
-  readonly eventTimeoutMs: number;
   /** Only an interleaving agent can have two copies of one delivery in progress. */
   readonly deliveries: SerialByKey | null;
   readonly #residents: ResidentDefinition<R>;
-  readonly #environment: InstanceEnvironment;
   readonly #events: InstanceEvents<AnyInstance>;
-  readonly #runtime: TurnRuntime<R>;
+  protected readonly runtime: TurnRuntime<R>;
   readonly #presence: CatalogPresence;
-  readonly #reports: InstanceReports;
   /** Null unless the database is new. */
   #identity: InstanceIdentity | null = null;
   #phase: Phase<R> = { kind: "starting" };
   #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #isFenced = false;
   #isDisposable = false;
   /** When the instance left memory, for code that outlives it. */
   #goneAt: number | null = null;
@@ -93,21 +93,16 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     ref: InstanceRef,
     key: string,
   ) {
-    this.#environment = environment;
+    super(environment, ref, key);
     this.#events = events;
     this.definition = definition;
     this.#residents = residents;
     this.deliveries = residents.isInterleaving ? new SerialByKey() : null;
-    this.ref = ref;
-    this.key = key;
     this.lastActiveAt = environment.clock.now();
-    this.activity = new Activity(environment.activity, key, ref);
     this.group = environment.hub.group(key);
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
-    this.#reports = new InstanceReports(environment, ref, this.activity);
     const { limits } = environment;
-    this.eventTimeoutMs = eventTimeoutMs(limits);
-    this.#runtime = new TurnRuntime({
+    this.runtime = new TurnRuntime({
       owner: this,
       key,
       maxWaiting: limits.maxWaitingTurns,
@@ -122,12 +117,12 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
   }
 
-  get waitingTurns(): number {
-    return this.#runtime.waitingCount;
+  protected get live(): R | null {
+    return this.#phase.kind === "active" ? this.#phase.live : null;
   }
 
   get isIdle(): boolean {
-    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
+    return this.#phase.kind === "active" && this.runtime.isIdle && this.#phase.live.isIdle;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -135,62 +130,43 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#started;
   }
 
-  run<T>(turn: ResidentTurn<R, T>): Promise<T> {
-    return this.#runtime.run(turn);
-  }
-
-  /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
-  enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
-    return this.run({ kind: "rpc", label, body: () => body() });
-  }
-
-  /** Keeps the instance in memory until the returned function is called. */
-  hold(): () => void {
-    return this.#runtime.hold();
-  }
-
-  /** Keeps the instance in memory until the promise has settled. */
-  waitUntil(work: Promise<unknown>): void {
-    const release = this.hold();
-    Promise.resolve(work).then(release, (error: unknown) => {
-      this.#reports.logError(error, "work passed to waitUntil failed");
-      release();
-    });
-  }
-
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
-    this.#runtime.abandon(() => reason);
+    this.runtime.abandon(() => reason);
     // An instance that has not started ends when its start has.
     if (this.#phase.kind === "active")
-      this.#leave(this.#phase.live.database, reason, this.#runtime.whenQuiet());
+      this.#leave(this.#phase.live.database, { reason, quiet: this.runtime.whenQuiet() });
     else void this.#endFailed(reason);
   }
 
-  passGate(): Promise<void> {
-    return this.#runtime.outputs.pass();
+  /** Another node has the instance, or may have it (invariant 5). */
+  fence(reason: Error): void {
+    if (this.#isFenced) return;
+    this.#isFenced = true;
+    // An instance that has not started ends when its start has.
+    if (this.#phase.kind !== "active") return;
+    const { database } = this.#phase.live;
+    this.runtime.close(() => new InstanceElsewhereError(null));
+    this.runtime.abandon(() => reason);
+    this.#leave(database, { reason: new InstanceElsewhereError(null), quiet: this.runtime.whenQuiet() });
   }
 
-  /** Calls back when everything that the running segment has done is durable, in order with the other outputs. */
-  output(release: () => void): void {
-    this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
-  }
-
-  callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
-    const target = { account: this.ref.account, agent: this.#environment.nameOf(agent), name };
-    return this.#environment.callAgent(target, call);
-  }
-
-  get agentObject(): AnyAgent | undefined {
-    return this.#phase.kind === "active" ? (this.#phase.live.object as AnyAgent | undefined) : undefined;
-  }
-
-  recordConnect(connection: string): void {
-    this.activity.record("connect", this.#environment.clock.now(), { connection });
-  }
-
-  recordDisconnect(connection: string, code: number): void {
-    this.activity.record("disconnect", this.#environment.clock.now(), { connection, code });
+  /**
+   * Leaves memory for another node. Running turns end; those that wait are held until `release` has given the instance up, and fail with the error
+   * that it returns. False if the instance is not active.
+   */
+  async handOver(release: () => Promise<Error>): Promise<boolean> {
+    await this.#started;
+    if (this.#phase.kind !== "active") return false;
+    const { live } = this.#phase;
+    live.stop();
+    this.runtime.block();
+    await this.#whenQuiet();
+    // Fenced or failed meanwhile.
+    if (this.live === null) return false;
+    this.#leave(live.database, { handOver: release });
+    await this.#left;
+    return true;
   }
 
   /**
@@ -204,28 +180,28 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** Leaves memory. The caller has checked that the instance is idle. */
   hibernate(): void {
     if (this.#phase.kind !== "active") return;
-    this.#reports.hibernated();
+    this.reports.hibernated();
     this.#leave(this.#phase.live.database);
   }
 
   /** Finishes the running turns, refuses the waiting ones with `reason`, and leaves memory. */
   async end(reason: unknown): Promise<void> {
-    this.#runtime.close(() => reason);
+    this.runtime.close(() => reason);
     await this.#started;
     if (this.#phase.kind === "active") {
       const { live } = this.#phase;
       live.stop();
       await this.#whenQuiet();
-      this.#leave(live.database, reason);
+      this.#leave(live.database, { reason });
     }
     await this.#left;
   }
 
   /** Resolves when no turn runs and no output waits, at the latest after the grace period. */
   async #whenQuiet(): Promise<void> {
-    const timer = setTimeout(() => this.#runtime.abandon(() => this.#goneError()), END_GRACE_MS);
+    const timer = setTimeout(() => this.runtime.abandon(() => this.#goneError()), END_GRACE_MS);
     try {
-      await this.#runtime.whenQuiet();
+      await this.runtime.whenQuiet();
     } finally {
       clearTimeout(timer);
     }
@@ -236,40 +212,49 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     try {
       await predecessor;
       await this.#presence.load().catch(throwInternal);
-      if (isWoken && !this.#presence.isKnown && this.#runtime.isIdle) {
+      if (isWoken && !this.#presence.isKnown && this.runtime.isIdle) {
         this.#leave(undefined);
         return;
       }
-      const { store } = this.#environment;
+      const { store } = this.environment;
       database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
+      if (this.#isFenced) throw new InstanceElsewhereError(null);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database);
     } catch (error) {
+      const isElsewhere = error instanceof InstanceElsewhereError;
+      if (isElsewhere || this.#isFenced || error instanceof InstanceFencedError) {
+        this.#isFenced = true;
+        this.#leave(database, { reason: isElsewhere ? error : new InstanceElsewhereError(null) });
+        return;
+      }
       this.#hasFailed = true;
-      this.#reports.startFailed(error);
-      this.#leave(database, error);
+      this.reports.startFailed(error);
+      this.#leave(database, { reason: error });
     }
   }
 
   async #open(database: InstanceDatabase): Promise<void> {
-    this.#runtime.open(database, () => this.#sync(database));
+    const { ownership } = this.environment;
+    const confirm = ownership === null ? undefined : () => this.#confirm(ownership);
+    this.runtime.open(database, () => this.#sync(database), confirm);
     const live = this.#residents.create({
       ref: this.ref,
-      environment: this.#environment,
+      environment: this.environment,
       group: this.group,
       activity: this.activity,
       database,
-      runtime: this.#runtime,
-      reports: this.#reports,
+      runtime: this.runtime,
+      reports: this.reports,
       deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
       onIdle: () => this.#checkIdle(),
-      onHookError: (error, hook) => this.#reportHookError(error, hook),
+      onHookError: (error, hook) => this.reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
       holder: this,
       abort: (reason) => this.abort(reason),
     });
-    const { outputs, transactions } = this.#runtime;
+    const { outputs, transactions } = this.runtime;
     this.group.outputs = outputs;
     this.group.holdInstance = () => this.hold();
     if (database.isNew) {
@@ -289,8 +274,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       ...(this.#residents.turnTimeoutMs === undefined ? { timeoutMs: this.eventTimeoutMs } : {}),
       body: () => live.start(),
     };
-    await this.#runtime.start(live, first);
-    this.#reports.started(database.isNew);
+    await this.runtime.start(live, first);
+    this.reports.started(database.isNew);
     live.ready();
     this.#checkIdle();
   }
@@ -298,7 +283,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** Makes the commits durable, and what the catalog has to know of them (invariant 3). */
   #sync(database: InstanceDatabase): Promise<void> {
     const startedAt = performance.now();
-    const { syncDurations } = this.#environment.metrics;
+    const { syncDurations } = this.environment.metrics;
     return this.#presence
       .withSync(() => database.sync())
       .then(
@@ -310,32 +295,25 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       );
   }
 
+  /** Whether an answer that only read may leave (see `OutputGateOptions`). */
+  #confirm(ownership: Ownership): Promise<void> | null {
+    const confirmed = ownership.confirm(databaseName(this.ref));
+    if (confirmed === null) return null;
+    return confirmed.catch((error: unknown) => {
+      this.#startAgain(error);
+      throw error;
+    });
+  }
+
   #onTurnEnd(turn: Turn, error: unknown): void {
     if (turn.kind !== "start") this.#identity?.require();
     // Reading through the management interface is no activity: it must neither fill the list of activity nor keep the instance in memory.
     const isActivity = turn.kind !== "inspect" || error !== null;
-    if (isActivity) this.lastActiveAt = this.#environment.clock.now();
-    this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
+    if (isActivity) this.lastActiveAt = this.environment.clock.now();
+    this.reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
     if (error === null || !isAgentFailure(turn, error)) return;
-    this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-    this.#callErrorHook(error, turn.origin);
-  }
-
-  #reportHookError(error: unknown, hook: string): void {
-    this.#reports.logError(error, `${hook} failed`);
-    this.#callErrorHook(error, currentTurn()?.origin ?? null);
-  }
-
-  /** Calls `onError` in a turn of its own, if the agent has the hook. */
-  #callErrorHook(cause: unknown, origin: TurnOrigin | null): void {
-    const hook = this.#phase.kind === "active" ? this.#phase.live.errorHook : null;
-    if (hook === null) return;
-    this.run<unknown>({
-      kind: "hook",
-      label: "onError",
-      isInternal: true,
-      body: () => hook(cause, origin),
-    }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
+    this.reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
+    this.callErrorHook(error, turn.origin);
   }
 
   /**
@@ -343,7 +321,12 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    * next event starts it from what is stored.
    */
   #startAgain(error: unknown): void {
-    this.#reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
+    if (this.#isFenced) return;
+    if (error instanceof InstanceFencedError) {
+      this.fence(error);
+      return;
+    }
+    this.reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
     this.#hasFailed = true;
     // It never rejects.
     setImmediate(() => void this.#endFailed(createStorageError(error)));
@@ -363,38 +346,55 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#events.onIdle(this);
   }
 
-  /** The database is closed at once, or when `quiet` has resolved. */
-  #leave(database: InstanceDatabase | undefined, reason?: unknown, quiet?: Promise<void>): void {
+  #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: Departure = {}): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
-    const live = this.#phase.kind === "active" ? this.#phase.live : null;
+    const { live } = this;
     live?.stop();
     const closed =
       quiet === undefined ? this.#close(live, database) : quiet.then(() => this.#close(live, database));
     this.#phase = { kind: "leaving" };
-    this.#left = closed.then(() => {
+    this.#left = (handOver === undefined ? closed : this.#release(closed, handOver)).then(() => {
       this.#phase = { kind: "gone" };
     });
-    this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
+    if (handOver === undefined) this.runtime.close(() => reason ?? new SignalboxError("stopping"));
     const hasFailed = this.#hasFailed;
-    const wakeAt = this.#presence.leave(this.lastActiveAt, hasFailed);
+    const isFenced = this.#isFenced;
+    const wakeAt = isFenced ? null : this.#presence.leave(this.lastActiveAt, hasFailed);
     const isDisposable = () => this.#isDisposable && !this.#hasFailed;
-    this.#events.onLeave(this, { closed: this.#left, isDisposable, wakeAt, hasFailed });
+    this.#events.onLeave(this, {
+      closed: this.#left,
+      isDisposable,
+      wakeAt: handOver === undefined ? wakeAt : null,
+      hasFailed,
+    });
+  }
+
+  /** Turns that wait learn where the instance is when it is there. */
+  async #release(closed: Promise<void>, handOver: () => Promise<Error>): Promise<void> {
+    try {
+      await closed;
+      const moved = await handOver();
+      this.runtime.close(() => moved);
+    } catch (error) {
+      this.runtime.close(() => error);
+      throw error;
+    }
   }
 
   #goneError(): Error {
-    const at = this.#goneAt ?? this.#environment.clock.now();
+    const at = this.#goneAt ?? this.environment.clock.now();
     return new InstanceGoneError(this.ref.agent, this.ref.name, at);
   }
 
   async #close(live: R | null, database: InstanceDatabase | undefined): Promise<void> {
     if (live !== null) {
-      this.#identity?.require();
-      this.#goneAt ??= this.#environment.clock.now();
-      this.#runtime.finish(() => this.#goneError());
-      this.#isDisposable = live.isDisposable === true;
+      if (!this.#isFenced) this.#identity?.require();
+      this.#goneAt ??= this.environment.clock.now();
+      this.runtime.finish(() => this.#goneError());
+      this.#isDisposable = !this.#isFenced && live.isDisposable === true;
     }
     this.group.detach();
-    this.#environment.hub.releaseIfUnused(this.group);
+    this.environment.hub.releaseIfUnused(this.group);
     await database?.close();
   }
 }

@@ -1,4 +1,6 @@
-/** How an instance left memory, for the directory. */
+/** How instances leave memory. */
+
+/** For the directory. */
 export interface Leaving {
   /** Resolves when a successor may open the database. */
   readonly closed: Promise<void>;
@@ -8,4 +10,14 @@ export interface Leaving {
   readonly wakeAt: number | null;
   /** The instance could not start, or its storage failed. */
   readonly hasFailed: boolean;
+}
+
+/** For the instance itself. */
+export interface Departure {
+  /** For turns that have not begun. */
+  readonly reason?: unknown;
+  /** The database is closed when it resolves; default: at once. */
+  readonly quiet?: Promise<void>;
+  /** Called when the database is closed; returns the error for turns that have not begun, instead of `reason`. */
+  readonly handOver?: () => Promise<Error>;
 }

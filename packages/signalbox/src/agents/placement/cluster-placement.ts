@@ -43,7 +43,7 @@ export class ClusterPlacement implements Placement {
     this.#ownership = ownership;
     this.#maxReachMs = maxReachMs;
     network.onChange(() => {
-      for (const wake of [...this.#waiting]) wake();
+      for (const wake of this.#waiting) wake();
     });
   }
 

@@ -25,6 +25,11 @@ export class RolledBackError extends Error {
 export interface OutputGateOptions {
   /** Commits what is pending and makes all commits durable. May throw. No segment is open when it is called. */
   readonly sync: () => Promise<void>;
+  /**
+   * For a database that another process may take over: null if what was read may leave now, otherwise it may leave when the promise resolves. A
+   * rejection counts as a failed sync.
+   */
+  readonly confirm?: (() => Promise<void> | null) | undefined;
   /** The last output has left. */
   readonly onIdle: () => void;
 }
@@ -70,8 +75,12 @@ export class OutputGate {
   send(output: Output): void {
     if (this.#failure !== null) output.drop(this.#failure);
     else if (this.#held !== null) this.#held.push(output);
-    else if (this.#durable === this.#committed && this.#waiting.length === 0) output.release();
-    else this.#wait(output);
+    else if (this.#durable !== this.#committed || this.#waiting.length > 0) this.#wait(output);
+    else {
+      const confirmed = this.#options.confirm?.() ?? null;
+      if (confirmed === null) output.release();
+      else this.#waitFor(confirmed, output);
+    }
   }
 
   /** For outputs of a turn's code: a later write of the same segment may be what the output is about, so it leaves with the segment. */
@@ -150,6 +159,14 @@ export class OutputGate {
     this.#syncLater();
   }
 
+  /** The output depends on reads only, and nothing waits before it. */
+  #waitFor(confirmed: Promise<void>, output: Output): void {
+    this.#waiting.push({ commit: this.#committed, output });
+    this.#isSyncing = true;
+    this.#covered = this.#committed;
+    this.#releaseWhen(confirmed, this.#committed);
+  }
+
   /** In the next iteration of the event loop: turns whose events have already arrived commit first and share the sync. */
   #syncLater(): void {
     setImmediate(() => this.#sync());
@@ -164,6 +181,7 @@ export class OutputGate {
     }
     const covered = this.#committed;
     this.#covered = covered;
+    // Outputs that only read may wait behind the sync of a write that ended before they read: so both a sync and a confirmation.
     let synced: Promise<void>;
     try {
       synced = this.#options.sync();
@@ -171,7 +189,16 @@ export class OutputGate {
       this.#fail(error);
       return;
     }
-    synced.then(
+    if (this.#options.confirm === undefined) this.#releaseWhen(synced, covered);
+    else
+      this.#releaseWhen(
+        synced.then(() => this.#options.confirm?.() ?? undefined),
+        covered,
+      );
+  }
+
+  #releaseWhen(ready: Promise<void>, covered: number): void {
+    ready.then(
       () => this.#release(covered),
       (error: unknown) => this.#fail(error),
     );

@@ -101,9 +101,12 @@ export class TurnRuntime<Subject> {
     return this.#mailbox.isIdle && (parts === null || (parts.outputs.isIdle && !parts.transactions.isOpen));
   }
 
-  /** Connects the database. `sync` makes every commit before the call durable; after a failure the runtime releases no output any more. */
-  open(database: TurnDatabase, sync: () => Promise<void>): void {
-    const outputs = new OutputGate({ sync: () => this.#sync(), onIdle: this.#options.onIdle });
+  /**
+   * Connects the database. `sync` makes every commit before the call durable; after a failure the runtime releases no output any more. `confirm` is
+   * that of `OutputGateOptions`.
+   */
+  open(database: TurnDatabase, sync: () => Promise<void>, confirm?: () => Promise<void> | null): void {
+    const outputs = new OutputGate({ sync: () => this.#sync(), confirm, onIdle: this.#options.onIdle });
     const transactions = new Transactions(database, outputs, this.#options.onCommitFailure);
     this.#parts = { transactions, outputs, sync };
   }
