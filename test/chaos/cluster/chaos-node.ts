@@ -11,6 +11,7 @@ import { type ServerProcess, startServerProcess } from "../../support/server-pro
 import type { SmallDisk } from "../../support/small-disk.ts";
 import type { FakeClock } from "./fake-clock.ts";
 import { Isolation } from "./isolation.ts";
+import type { LoadTarget } from "./load-target.ts";
 import { ReadinessRecord } from "./readiness-record.ts";
 
 export interface ChaosNodeOptions {
@@ -28,7 +29,7 @@ export interface ChaosNodeOptions {
 
 const REDIRECT = pathToFileURL(join(import.meta.dirname, "../../support/redirect-preload.ts")).href;
 
-export class ChaosNode {
+export class ChaosNode implements LoadTarget {
   readonly name: string;
   readonly isolation = new Isolation();
   readonly readiness = new ReadinessRecord();

@@ -1,5 +1,5 @@
 /** The calls that clients saw finish, compared with the call log at the end. */
-import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
 import { describe, logIdOf, type Outcome, request } from "./chaos-client.ts";
 import type { LoadContext } from "./workload.ts";
 
@@ -9,7 +9,7 @@ const PER_PAGE = 1000;
 const UNWRITTEN_MS = 1000;
 
 interface Finished {
-  readonly node: ChaosNode;
+  readonly node: LoadTarget;
   readonly gateway: string;
   readonly endedAt: number;
 }
@@ -56,7 +56,7 @@ export class CallRecord {
     }
   }
 
-  async #readIds(node: ChaosNode, gateway: string): Promise<string[]> {
+  async #readIds(node: LoadTarget, gateway: string): Promise<string[]> {
     const ids: string[] = [];
     for (let page = 1; ; page++) {
       const path = `${GATEWAYS}/${gateway}/logs?per_page=${PER_PAGE}&page=${page}`;

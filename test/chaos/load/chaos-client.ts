@@ -2,10 +2,10 @@
 import { Agent, type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { parseJson } from "../../support/send-request.ts";
 import { ROOT_TOKEN } from "../../support/root-token.ts";
-import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
 
 export interface Outcome {
-  readonly node: ChaosNode;
+  readonly node: LoadTarget;
   readonly startedAt: number;
   readonly endedAt: number;
   /** 0 if the connection broke before the end of the response. */
@@ -29,7 +29,7 @@ const TIMEOUT_MS = 90_000;
 const agent = new Agent({ keepAlive: true, scheduling: "fifo" });
 
 /** Null if the node is down. */
-export function request(node: ChaosNode, { body, headers, ...rest }: ChaosRequest): Promise<Outcome | null> {
+export function request(node: LoadTarget, { body, headers, ...rest }: ChaosRequest): Promise<Outcome | null> {
   return send(node, {
     ...rest,
     text: body === undefined ? "" : JSON.stringify(body),
@@ -49,7 +49,7 @@ export interface PlainRequest {
 
 /** Null if the node is down. */
 export async function send(
-  node: ChaosNode,
+  node: LoadTarget,
   { method, path, text, headers }: PlainRequest,
 ): Promise<Outcome | null> {
   const { url } = node;

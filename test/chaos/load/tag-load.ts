@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pick } from "../../support/ledger/random.ts";
-import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
 import { describe, errorCode, type Outcome, request, wasKilled } from "./chaos-client.ts";
 import { anyNode, mayBeUnavailable, type LoadContext, type Workload } from "./workload.ts";
 
@@ -94,7 +94,7 @@ export class TagLoad implements Workload {
   }
 
   /** Returns the version, or null. */
-  async #read(resource: Resource, node: ChaosNode): Promise<number | null> {
+  async #read(resource: Resource, node: LoadTarget): Promise<number | null> {
     const { history } = this.#context;
     const { acknowledged, seen: seenBefore } = resource;
     const path = `${PATH}?resource_type=worker&resource_id=${resource.id}`;

@@ -5,14 +5,14 @@
  */
 import type { Random } from "../../support/ledger/random.ts";
 import { pick } from "../../support/ledger/random.ts";
-import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
 import type { MemberWatch } from "../cluster/member-watch.ts";
 import type { Disturbance } from "../disturbance.ts";
 import type { History } from "../history.ts";
 import type { Outcome } from "./chaos-client.ts";
 
 export interface LoadContext {
-  readonly nodes: readonly ChaosNode[];
+  readonly nodes: readonly LoadTarget[];
   readonly members: MemberWatch;
   readonly disturbance: Disturbance;
   readonly history: History;
@@ -65,4 +65,4 @@ export function mayBeUnavailable(
   );
 }
 
-export const anyNode = ({ nodes, random }: LoadContext): ChaosNode => pick(random, nodes);
+export const anyNode = ({ nodes, random }: LoadContext): LoadTarget => pick(random, nodes);

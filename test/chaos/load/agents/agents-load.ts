@@ -1,7 +1,7 @@
 /** Events, calls and sockets of agents, and the comparison of their rows with what the clients saw. The rules are those of `ChainModel`. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ChaosNode } from "../../cluster/chaos-node.ts";
+import type { LoadTarget } from "../../cluster/load-target.ts";
 import { describe, request } from "../chaos-client.ts";
 import type { LoadContext, Workload } from "../workload.ts";
 import type { ChainAudit, WorkAudit } from "./chain-agent.ts";
@@ -46,14 +46,15 @@ export class AgentsLoad implements Workload {
   readonly #models: readonly ChainModel[];
   readonly #watchers: readonly Watcher[];
 
-  constructor(context: LoadContext, options: AgentsLoadOptions) {
+  /** Sockets are opened at the nodes of `watched`, requests are sent to those of `context`. */
+  constructor(context: LoadContext, options: AgentsLoadOptions, watched: LoadContext = context) {
     this.#context = context;
     this.#options = options;
     const report = (text: string) => context.history.violation(text);
     this.#models = Array.from({ length: options.entities }, (_, i) => new ChainModel(`entity-${i}`, report));
     this.#watchers = Array.from(
       { length: options.watchers },
-      (_, i) => new Watcher(context, this.#models[i % options.entities] as ChainModel, `w-${i}`),
+      (_, i) => new Watcher(watched, this.#models[i % options.entities] as ChainModel, `w-${i}`),
     );
   }
 
@@ -76,7 +77,7 @@ export class AgentsLoad implements Workload {
     const deadline = performance.now() + SETTLE_MS;
     await this.#untilHandled(deadline);
     for (const [i, model] of this.#models.entries()) {
-      const node = this.#context.nodes[i % this.#context.nodes.length] as ChaosNode;
+      const node = this.#context.nodes[i % this.#context.nodes.length] as LoadTarget;
       await this.#audit(model, node, deadline);
     }
     await this.#checkConvergence(deadline);
@@ -88,7 +89,7 @@ export class AgentsLoad implements Workload {
     const { nodes, history } = this.#context;
     const path = "/accounts/default/webhooks/late-deliveries";
     for (;;) {
-      const answer = await request(nodes[0] as ChaosNode, { method: "GET", path });
+      const answer = await request(nodes[0] as LoadTarget, { method: "GET", path });
       const waiting = (answer?.body as { result?: unknown[] } | undefined)?.result;
       if (waiting?.length === 0) return;
       if (performance.now() > deadline) {
@@ -99,7 +100,7 @@ export class AgentsLoad implements Workload {
     }
   }
 
-  async #audit(model: ChainModel, node: ChaosNode, deadline: number): Promise<void> {
+  async #audit(model: ChainModel, node: LoadTarget, deadline: number): Promise<void> {
     const { history } = this.#context;
     let work = await this.#read<WorkAudit>(model, node, "auditWork", []);
     while (work !== null && work.waiting.length > 0 && performance.now() < deadline) {
@@ -138,7 +139,7 @@ export class AgentsLoad implements Workload {
 
   async #read<T>(
     model: ChainModel,
-    node: ChaosNode,
+    node: LoadTarget,
     method: string,
     args: readonly unknown[],
   ): Promise<T | null> {

@@ -9,7 +9,7 @@ import { describe, type Outcome, send, wasKilled } from "../chaos-client.ts";
 import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
 import type { ChainAnswer, EventKind } from "./chain-agent.ts";
 import type { ChainModel } from "./chain-model.ts";
-import type { ChaosNode } from "../../cluster/chaos-node.ts";
+import type { LoadTarget } from "../../cluster/load-target.ts";
 
 /** The share of the work is small: a schedule lives for a second. */
 const METHODS = ["append", "append", "read", "read", "read", "appendAndQueue", "appendAndSchedule"] as const;
@@ -70,7 +70,7 @@ async function call(
 }
 
 export function callMethod(
-  node: ChaosNode,
+  node: LoadTarget,
   name: string,
   method: string,
   args: readonly unknown[],

@@ -9,7 +9,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import type { ChaosNode } from "../../cluster/chaos-node.ts";
+import type { LoadTarget } from "../../cluster/load-target.ts";
 import { anyNode, type LoadContext } from "../workload.ts";
 import type { ChainAnswer } from "./chain-agent.ts";
 import type { ChainModel } from "./chain-model.ts";
@@ -29,7 +29,7 @@ export class Watcher {
   readonly #name: string;
   #sockets = 0;
   #socket: WebSocket | null = null;
-  #node: ChaosNode | null = null;
+  #node: LoadTarget | null = null;
   #seq = 0;
 
   constructor(context: LoadContext, model: ChainModel, name: string) {
@@ -111,7 +111,7 @@ export class Watcher {
     this.#model.saw(state);
   }
 
-  #checkClose(node: ChaosNode, code: number, startedAt: number, nonce: string): void {
+  #checkClose(node: LoadTarget, code: number, startedAt: number, nonce: string): void {
     const { signal, history } = this.#context;
     if (signal.aborted || node.mayHaveBrokenSince(startedAt)) return;
     if (code === SERVICE_RESTART && node.url === null) return;
