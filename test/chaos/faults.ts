@@ -114,8 +114,8 @@ export function inject(cluster: ChaosCluster, fault: PlannedFault): Promise<void
 }
 
 export function describeFault({ kind, node, durationMs }: PlannedFault): string {
-  const isOfPostgres = kind.startsWith("PostgreSQL");
-  return `${isOfPostgres ? "" : `node-${node + 1}: `}${kind}, ${durationMs} ms`;
+  const hasNoNode = kind.startsWith("PostgreSQL") || kind === "clock is set";
+  return `${hasNoNode ? "" : `node-${node + 1}: `}${kind}, ${durationMs} ms`;
 }
 
 function nodeOf(cluster: ChaosCluster, { node }: PlannedFault): ChaosNode {
