@@ -39,6 +39,7 @@ async function openArea(): Promise<void> {
     database,
     network: null,
     ownership: null,
+    openRemote: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,

@@ -41,6 +41,7 @@ import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
+import type { OpenRemote } from "./remote/remote.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -54,6 +55,8 @@ export interface AgentsParts {
   /** Null for a process that is alone; then there is no ownership either. */
   readonly network: NodeNetwork | null;
   readonly ownership: Ownership | null;
+  /** Null for a process that is alone: it does not load what several nodes need. */
+  readonly openRemote: OpenRemote | null;
   readonly authenticator: Authenticator;
   readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
@@ -104,7 +107,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const variables = Object.fromEntries(
     Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
   );
-  const callOther: InstanceEnvironment["callAgent"] = (target, call) => calls.call(target, call, null);
+  const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
+    calls.call(target, call, remote?.requests ?? null);
   const placement =
     parts.network === null || parts.ownership === null
       ? null
@@ -152,6 +156,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     isTaken: (agent) => definitions.has(agent),
     builtInNames: new Set(parts.builtInAgents.map(({ name }) => kebabCase(name))),
   });
+  const localDoor = createWebhookDoor(definitions, directory);
+  const remote =
+    parts.network === null || placement === null || parts.openRemote === null
+      ? null
+      : parts.openRemote({
+          network: parts.network,
+          placement,
+          webhooks: localDoor,
+          calls,
+          door: () => doorOptions,
+          directory,
+          hub,
+          objects,
+          deliveryLimits: parts.config.file.webhooks,
+        });
   const doorOptions: DoorOptions = {
     environment,
     cors,
@@ -167,15 +186,16 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     directory,
     maxBodyBytes: settings.maxBodyBytes,
     maxMessageBytes: settings.maxMessageBytes,
-    elsewhere: null,
+    elsewhere: remote?.requests ?? null,
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
-  const agentsDoor = createWebhookDoor(definitions, directory);
+  const agentsDoor = remote?.webhooks ?? localDoor;
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,
+    placement,
     feed: parts.tagFeed,
     subscriptions: settings.tagChanges,
   });
@@ -200,6 +220,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       store: parts.instanceStore,
       tags: parts.tags,
       objects,
+      elsewhere: remote,
     }),
     door,
     placement,
@@ -212,6 +233,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
       if (unknown !== undefined)
         throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
+      remote?.serve();
       hub.start();
       directory.start();
       tagSubscriptions.start();
@@ -225,6 +247,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     async drain() {
       directory.drain();
       hub.closeAll(1012, "the server is restarting");
+      // Before their sources.
+      remote?.drain();
       streams.close();
     },
     waitsForInstances: true,

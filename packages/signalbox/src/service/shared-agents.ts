@@ -12,6 +12,8 @@ import { Servers } from "../database/postgres/servers.ts";
 import { openSharedStore, type SharedInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
+export { openRemote } from "../agents/remote/remote.ts";
+
 export interface SharedAgentsOptions {
   readonly config: Config;
   readonly logger: Logger;

@@ -1,7 +1,7 @@
 /** Opens the data folder, the database, the call log and the instance store. */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, type OpenRemote, RESERVED_NAME } from "../agents/index.ts";
 import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -41,6 +41,8 @@ export interface Storage {
   readonly instanceStore: InstanceStore;
   /** Which node runs an instance; null for a process that is alone. */
   readonly ownership: Ownership | null;
+  /** Null for a process that is alone. */
+  readonly openRemote: OpenRemote | null;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -62,9 +64,9 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership } =
+  const { instanceStore, ownership, openRemote } =
     cluster === null || lease === null || incarnation === null
-      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null }
+      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, openRemote: null }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   return {
@@ -78,15 +80,16 @@ export async function openStorage(
     callLog,
     instanceStore,
     ownership,
+    openRemote,
   };
 }
 
 async function openShared(
   options: SharedAgentsOptions,
-): Promise<{ instanceStore: InstanceStore; ownership: Ownership }> {
-  const { openSharedAgents } = await import("./shared-agents.ts");
+): Promise<{ instanceStore: InstanceStore; ownership: Ownership; openRemote: OpenRemote }> {
+  const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
   const store = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership };
+  return { instanceStore: store, ownership: store.ownership, openRemote };
 }
 
 async function openDatabase(
