@@ -82,6 +82,8 @@ export async function runChaos({
     onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
   });
   const stop = new AbortController();
+  /** The watches go on until the last client has ended, because clients ask them. */
+  const stopWatching = new AbortController();
   try {
     const members = new MemberWatch(cluster.database.observerUrl);
     const disturbance = new Disturbance();
@@ -96,8 +98,8 @@ export async function runChaos({
     };
     const workloads = createWorkloads(context, provider, load);
     for (const workload of workloads) await workload.prepare();
-    const watching = cluster.nodes.map((node) => watchReadiness(node, stop.signal));
-    watching.push(members.run(stop.signal));
+    const watching = cluster.nodes.map((node) => watchReadiness(node, stopWatching.signal));
+    watching.push(members.run(stopWatching.signal));
     const running = workloads.flatMap((workload) => workload.clients());
     await sleep(QUIET_MS);
     for (const step of plan) {
@@ -118,7 +120,9 @@ export async function runChaos({
     }
     await sleep(QUIET_MS);
     stop.abort();
-    await Promise.all([...running, ...watching]);
+    await Promise.all(running);
+    stopWatching.abort();
+    await Promise.all(watching);
     for (const workload of workloads) await workload.settle();
     for (const name of workloads.flatMap(({ needed }) => needed)) {
       if (history.counted(name) === 0) history.violation(`the run tested nothing: "${name}" is 0`);
@@ -130,6 +134,7 @@ export async function runChaos({
     return history;
   } finally {
     stop.abort();
+    stopWatching.abort();
     await cluster.stop();
     await provider.peer.close();
   }

@@ -8,6 +8,10 @@ export interface AreaModule {
   readonly routes: readonly Route[];
   /** Called before the listener accepts connections, which waits for the promise. */
   start?(): Promise<void>;
+  /**
+   * This node of a cluster stops, but still serves: gives what it runs to other nodes, until the signal aborts. Not called for an urgent stop.
+   */
+  retire?(signal: AbortSignal): Promise<void>;
   /** Called after the listener stopped accepting connections, while requests finish. Closes connections that do not end by themselves. */
   drain?(): Promise<void>;
   /** Called after the last request has ended: flushes and closes. */

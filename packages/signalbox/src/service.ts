@@ -2,7 +2,7 @@
  * The composition root: builds the service, and defines the order of start and stop.
  *
  * Start: storage → accounts and tokens → areas → listeners.
- * Stop:  not ready, still serving (`listener.lameDuckMs`) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
+ * Stop:  not ready, still serving (`listener.lameDuckMs`, and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -79,6 +79,8 @@ export interface Service {
 
 /** Default of `listener.lameDuckMs` in a cluster: load balancers check their servers every one to five seconds. */
 const LAME_DUCK_MS = 5000;
+/** How long a node hands over its instances: longer than the longest turn is waited for. */
+const MAX_RETIRE_MS = 10_000;
 /** Wrong tokens per address and minute before the response is 429. High, because clients with a revoked token repeat it. */
 const MAX_WRONG_TOKENS = 300;
 /** The same limit for logins of the dashboard, which people enter. */
@@ -339,9 +341,11 @@ class Start {
     // A node that cannot announce it is declared dead by the others.
     node?.session?.drain().catch(() => undefined);
     const { lameDuckMs = this.#config.cluster === null ? 0 : LAME_DUCK_MS } = this.#config.file.listener;
-    if (!isUrgent && lameDuckMs > 0) {
-      front.retire();
-      await sleep(lameDuckMs);
+    if (!isUrgent) {
+      if (lameDuckMs > 0) front.retire();
+      const signal = AbortSignal.timeout(Math.max(lameDuckMs, MAX_RETIRE_MS));
+      const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
+      await Promise.all([sleep(lameDuckMs), ...retired]);
     }
     front.drain();
     await Promise.all(areas.map(async (area) => area.drain?.()));

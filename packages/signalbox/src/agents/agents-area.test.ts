@@ -37,6 +37,7 @@ async function openArea(): Promise<void> {
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     database,
+    steadyClock: systemClock,
     network: null,
     ownership: null,
     openRemote: null,

@@ -11,6 +11,7 @@ import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
+import { databaseName } from "./instance/instance-ref.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
@@ -33,12 +34,13 @@ import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { type Definitions, Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
-import { InstanceCatalog } from "./instance/instance-catalog.ts";
+import { type CatalogNode, InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
+import { ClusterInstances } from "./placement/cluster-instances.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
 import type { OpenRemote } from "./remote/remote.ts";
@@ -50,6 +52,7 @@ export interface AgentsParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly steadyClock: Clock;
   readonly database: Database;
   readonly instanceStore: InstanceStore;
   /** Null for a process that is alone; then there is no ownership either. */
@@ -93,8 +96,10 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
   const definitions = new Map<string, AgentDefinition>();
   const hub = new SocketHub(settings);
-  const catalog = new InstanceCatalog(parts.database, (err) =>
-    parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
+  const catalog = new InstanceCatalog(
+    parts.database,
+    (err) => parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
+    catalogNode(parts),
   );
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
@@ -171,6 +176,18 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
           objects,
           deliveryLimits: parts.config.file.webhooks,
         });
+  const cluster =
+    placement === null || parts.network === null || parts.ownership === null
+      ? null
+      : new ClusterInstances({
+          ...parts,
+          network: parts.network,
+          ownership: parts.ownership,
+          placement,
+          catalog,
+          directory,
+          agents: () => allDefinitions.keys(),
+        });
   const doorOptions: DoorOptions = {
     environment,
     cors,
@@ -236,6 +253,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       remote?.serve();
       hub.start();
       directory.start();
+      cluster?.start();
       tagSubscriptions.start();
     },
     firstCommands: (url, tokenExpression) => [
@@ -244,6 +262,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
       },
     ],
+    retire: (signal) => cluster?.retire(signal) ?? Promise.resolve(),
     async drain() {
       directory.drain();
       hub.closeAll(1012, "the server is restarting");
@@ -255,8 +274,20 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     async stop() {
       await tagSubscriptions.stop();
       departures.stop();
+      cluster?.stop();
       await directory.stop();
       await catalog.close();
     },
+  };
+}
+
+/** Null for a process that is alone. */
+function catalogNode({ network, ownership }: AgentsParts): CatalogNode | null {
+  if (network === null || ownership === null) return null;
+  return {
+    get self() {
+      return network.self;
+    },
+    epochOf: (ref) => ownership.epochOf(databaseName(ref)),
   };
 }

@@ -6,6 +6,7 @@
  * 2. The due time in the catalog is never later than that of the work that is stored: it is written before the sync that makes the work
  *    durable. An earlier time only causes a needless wake. The exception is an instance whose storage has failed: it is woken after a pause,
  *    because it would fail again at once.
+ * 3. In a cluster, what the catalog had before this node took the instance is not relied on: its former owner may have written after it was read.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "./instance-ref.ts";
@@ -19,8 +20,9 @@ export class CatalogPresence {
   /** Writes that the next sync has to wait for. */
   #registering: Promise<void> | null = null;
   #settingDue: Promise<void> | null = null;
-  /** The due time in the catalog, including writes in progress. */
-  #writtenDueAt: number | null = null;
+  /** The due time in the catalog, including writes in progress; undefined if another node may have written one. */
+  #writtenDueAt: number | null | undefined = null;
+  #epoch = 0;
   /** Undefined until the catalog has been read. */
   #nextDueAt: number | null | undefined;
   #isNew = false;
@@ -37,6 +39,7 @@ export class CatalogPresence {
     this.#isNew = entry === undefined;
     this.#writtenDueAt = entry?.nextDueAt ?? null;
     this.#nextDueAt = this.#writtenDueAt;
+    this.#epoch = entry?.epoch ?? 0;
   }
 
   /** True when the catalog had an entry. */
@@ -46,18 +49,27 @@ export class CatalogPresence {
 
   /** The database is open. */
   opened(at: number, isDatabaseNew: boolean): void {
-    if (this.#isNew) this.#registering = observed(this.#catalog.register(this.#ref, at));
+    const epoch = this.#catalog.epochOf(this.#ref);
+    if (epoch !== this.#epoch) {
+      this.#writtenDueAt = undefined;
+      this.#nextDueAt = undefined;
+    }
+    // An entry of a new database in a cluster belongs to a predecessor that another node has destroyed, and is about to disappear.
+    if (this.#isNew || (isDatabaseNew && epoch > 0))
+      this.#registering = observed(this.#catalog.register(this.#ref, at));
     if (isDatabaseNew) this.#nextDueAt = null;
   }
 
   /** The time of the next due work has changed; null when there is none. */
   setDue(at: number | null): void {
     this.#nextDueAt = at;
-    if (at === null || (this.#writtenDueAt !== null && this.#writtenDueAt <= at)) return;
+    const written = this.#writtenDueAt ?? null;
+    if (at === null || (written !== null && written <= at)) return;
     // Work that is queued later is due at once. "Now" therefore keeps the entry valid until the instance leaves memory.
-    this.#writtenDueAt = Math.min(at, this.#clock.now());
+    const dueAt = Math.min(at, this.#clock.now());
+    this.#writtenDueAt = dueAt;
     const earlier = this.#settingDue;
-    const write = observed(this.#catalog.setDue(this.#ref, this.#writtenDueAt));
+    const write = observed(this.#catalog.setDue(this.#ref, dueAt));
     this.#settingDue =
       earlier === null ? write : observed(Promise.all([earlier, write]).then(() => undefined));
   }

@@ -20,6 +20,7 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
+import type { DueEntry } from "./instance-catalog.ts";
 import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
@@ -157,6 +158,11 @@ export class Directory {
     return this.#load(definition, ref, key, false);
   }
 
+  /** True while an instance that has left memory, a reader or a removal uses the file. */
+  isClosing(key: string): boolean {
+    return this.#files.find(key) !== undefined;
+  }
+
   /** True when the instance of this key is in memory. */
   has(key: string): boolean {
     return this.#instances.has(key);
@@ -166,6 +172,11 @@ export class Directory {
   async endAll(agent: string, reason: unknown): Promise<void> {
     const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
     await Promise.all(ended.map((instance) => instance.end(reason)));
+  }
+
+  /** Wakes an instance with due work that was left by another node. Resolves when there is room for it. */
+  wakeOrphan(entry: DueEntry): Promise<void> {
+    return this.#waker.wake(entry);
   }
 
   /** The instance if it is in memory. */
@@ -219,10 +230,11 @@ export class Directory {
    * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
    */
   async handOver(ref: InstanceRef, to: string | null): Promise<void> {
-    const { ownership } = this.#environment;
+    const { catalog, ownership } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
     const release = async () => {
+      await catalog.disown([ref]);
       await ownership?.release([name], to);
       return new InstanceElsewhereError(to);
     };
@@ -254,10 +266,12 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { store, catalog } = this.#environment;
+    const { store, catalog, ownership } = this.#environment;
+    // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
+    const entry = ownership === null ? undefined : await catalog.find(ref);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
-    await catalog.remove(ref);
+    await catalog.remove(ref, entry?.createdAt);
     await this.#onDestroy(ref);
   }
 

@@ -4,38 +4,27 @@
  * Invariants:
  * 1. A new instance is in the list before any output of the instance leaves. Likewise `next_due_at` is never later than the due work
  *    that has been acknowledged. So a restart finds every instance and every due time without opening a file.
- * 2. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
+ * 2. In a cluster each due time names the node that wakes the instance. A node changes the entries of its own instances only; what a former owner
+ *    still has to write is ignored, because its epoch is over.
+ * 3. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
  * See docs/decisions/0021.
  */
-import type { Database, Queryable } from "../../database/database.ts";
+import type { Database } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
-import { RowsStatement } from "../../core/rows-statement.ts";
-import { joinSql, sql, sqlList, type SqlQuery, type SqlValue } from "../../core/sql.ts";
+import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
+import { applyChanges, type Change, disown, type Tenure } from "./catalog-statements.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
 const LAZY_FLUSH_MS = 5000;
 /** Nothing but single deletions writes to `agent_instance` outside of this scope. All nodes write in the order of the names. */
 const SCOPE = { scope: "agent_instance", isConcurrent: true };
 
-const COLUMNS = "account_id, agent, name, created_at, last_active_at, next_due_at";
-const ADD = new RowsStatement(
-  `INSERT INTO agent_instance (${COLUMNS}) VALUES `,
-  6,
-  " ON CONFLICT (account_id, agent, name) DO UPDATE SET last_active_at = excluded.last_active_at",
-);
-const ADD_WITH_DUE = new RowsStatement(
-  `INSERT INTO agent_instance (${COLUMNS}) VALUES `,
-  6,
-  ` ON CONFLICT (account_id, agent, name)
-    DO UPDATE SET last_active_at = excluded.last_active_at, next_due_at = excluded.next_due_at`,
-);
-const SET_ACTIVE = updateOf("last_active_at");
-const SET_DUE = updateOf("next_due_at");
-
 export interface CatalogEntry extends InstanceRef {
   readonly createdAt: number;
   readonly lastActiveAt: number;
   readonly nextDueAt: number | null;
+  /** In a cluster, the epoch in which the due time was written; else 0. */
+  readonly epoch: number;
 }
 
 /** An instance with due work. */
@@ -53,17 +42,20 @@ interface Row {
   readonly created_at: number;
   readonly last_active_at: number;
   readonly next_due_at: number | null;
+  readonly epoch: number;
 }
 
-interface Change {
-  readonly ref: InstanceRef;
-  createdAt?: number;
-  lastActiveAt?: number;
-  nextDueAt?: number | null;
+/** This node, in a cluster. */
+export interface CatalogNode {
+  /** The present incarnation. */
+  readonly self: string;
+  /** Undefined if this node does not own the instance: then it must not change the entry. */
+  epochOf(ref: InstanceRef): number | undefined;
 }
 
 export class InstanceCatalog {
   readonly #database: Database;
+  readonly #node: CatalogNode | null;
   readonly #onLazyFailure: (error: unknown) => void;
   #changes = new Map<string, Change>();
   /** The changes that the flush in progress writes. */
@@ -72,27 +64,43 @@ export class InstanceCatalog {
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onLazyFailure` receives errors of writes that nothing waits for; they are retried. */
-  constructor(database: Database, onLazyFailure: (error: unknown) => void = () => undefined) {
+  /** `onLazyFailure` receives errors of writes that nothing waits for; they are retried. `node` is null for a process that is alone. */
+  constructor(
+    database: Database,
+    onLazyFailure: (error: unknown) => void = () => undefined,
+    node: CatalogNode | null = null,
+  ) {
     this.#database = database;
+    this.#node = node;
     this.#onLazyFailure = onLazyFailure;
   }
 
   /** Resolves when the entry is durable. */
   register(ref: InstanceRef, now: number): Promise<void> {
-    Object.assign(this.#change(ref), { createdAt: now, lastActiveAt: now });
+    const change = this.#ownChange(ref);
+    if (change === null) return Promise.resolve();
+    Object.assign(change, { createdAt: now, lastActiveAt: now });
     return this.flush();
+  }
+
+  /** The epoch of this node for the instance; 0 for a process that is alone. */
+  epochOf(ref: InstanceRef): number {
+    return this.#node?.epochOf(ref) ?? 0;
   }
 
   /** Resolves when the due time is durable. */
   setDue(ref: InstanceRef, at: number | null): Promise<void> {
-    this.#change(ref).nextDueAt = at;
+    const change = this.#ownChange(ref);
+    if (change === null) return Promise.resolve();
+    change.nextDueAt = at;
     return this.flush();
   }
 
   /** Written within `LAZY_FLUSH_MS`. A crash before that leaves an earlier time, which causes a needless wake. */
   setDueLazily(ref: InstanceRef, at: number | null): void {
-    this.#change(ref).nextDueAt = at;
+    const change = this.#ownChange(ref);
+    if (change === null) return;
+    change.nextDueAt = at;
     this.#flushSoon();
   }
 
@@ -101,11 +109,21 @@ export class InstanceCatalog {
     this.#flushSoon();
   }
 
-  async remove(ref: InstanceRef): Promise<void> {
+  /** No node wakes the instances any more, until another one takes them: this node gives them up. */
+  async disown(refs: readonly InstanceRef[]): Promise<void> {
+    await this.flush();
+    const owned = refs.map((ref) => ({ ref, epoch: this.epochOf(ref) }));
+    await this.#database.transaction((tx) => disown(tx, owned), SCOPE);
+  }
+
+  /** `createdAt`: an entry that was created later stays. */
+  async remove(ref: InstanceRef, createdAt?: number): Promise<void> {
     this.#changes.delete(keyOf(ref));
     await this.#flushing;
+    const ofTime = createdAt === undefined ? sql`` : sql`AND created_at <= ${createdAt}`;
     await this.#database.run(
-      sql`DELETE FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
+      sql`DELETE FROM agent_instance
+          WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name} ${ofTime}`,
     );
   }
 
@@ -124,6 +142,7 @@ export class InstanceCatalog {
       ...entry,
       lastActiveAt: pending.lastActiveAt ?? entry.lastActiveAt,
       nextDueAt: pending.nextDueAt === undefined ? entry.nextDueAt : pending.nextDueAt,
+      epoch: pending.nextDueAt === undefined ? entry.epoch : (pending.tenure?.epoch ?? 0),
     };
   }
 
@@ -163,9 +182,43 @@ export class InstanceCatalog {
 
   /**
    * The instances of an agent, of all accounts, that are due by `now`: earliest first, after `after`. One agent at a time, because the work of
-   * agents that are not loaded must not be read with every scan.
+   * agents that are not loaded must not be read with every scan. In a cluster: those that this node wakes.
    */
   async due(
+    agent: string,
+    now: number,
+    after: DuePosition | undefined,
+    limit: number,
+  ): Promise<readonly DueEntry[]> {
+    return this.#due(this.#ofNode(), agent, now, after, limit);
+  }
+
+  /** Like `due`: those whose node is none of the given ones, which are the living nodes. */
+  async orphans(
+    living: readonly string[],
+    agent: string,
+    now: number,
+    after: DuePosition | undefined,
+    limit: number,
+  ): Promise<readonly DueEntry[]> {
+    const nodes = living.map((inc) => BigInt(inc)).toSorted((a, b) => (a < b ? -1 : 1));
+    // As ranges, so that the rows of living nodes are not even read.
+    const ranges: SqlQuery[] = nodes.map((node, i) => {
+      const before = nodes[i - 1];
+      return before === undefined ? sql`node < ${node}` : sql`(node > ${before} AND node < ${node})`;
+    });
+    const last = nodes.at(-1);
+    if (last !== undefined) ranges.push(sql`node > ${last}`);
+    const isOrphan = ranges.length === 0 ? sql`node IS NOT NULL` : sql`(${joinSql(ranges, " OR ")})`;
+    return this.#due(sql`AND node IS NOT NULL AND ${isOrphan}`, agent, now, after, limit);
+  }
+
+  #ofNode(): SqlQuery {
+    return this.#node === null ? sql`` : sql`AND node IS NOT NULL AND node = ${BigInt(this.#node.self)}`;
+  }
+
+  async #due(
+    ofNode: SqlQuery,
     agent: string,
     now: number,
     after: DuePosition | undefined,
@@ -177,7 +230,7 @@ export class InstanceCatalog {
         : sql`AND (next_due_at, account_id, name) > (${after.nextDueAt}, ${after.account}, ${after.name})`;
     const rows = await this.#database.all<Row & { readonly next_due_at: number }>(
       sql`SELECT account_id, agent, name, next_due_at FROM agent_instance
-          WHERE agent = ${agent} AND next_due_at <= ${now} ${position}
+          WHERE agent = ${agent} ${ofNode} AND next_due_at <= ${now} ${position}
           ORDER BY next_due_at, account_id, name LIMIT ${limit}`,
     );
     return rows.map((row) => ({
@@ -191,7 +244,8 @@ export class InstanceCatalog {
   /** The first due time of an agent's instances after `now`; null for none. */
   async nextDueAfter(agent: string, now: number): Promise<number | null> {
     const row = await this.#database.get<{ at: number | null }>(
-      sql`SELECT min(next_due_at) AS at FROM agent_instance WHERE agent = ${agent} AND next_due_at > ${now}`,
+      sql`SELECT min(next_due_at) AS at FROM agent_instance
+          WHERE agent = ${agent} ${this.#ofNode()} AND next_due_at > ${now}`,
     );
     return row?.at ?? null;
   }
@@ -215,7 +269,7 @@ export class InstanceCatalog {
     this.#writing = this.#changes;
     this.#changes = new Map();
     const flushing = this.#database
-      .transaction((tx) => apply(tx, changes), SCOPE)
+      .transaction((tx) => applyChanges(tx, changes), SCOPE)
       .catch((error: unknown) => {
         this.#restore(changes);
         throw error;
@@ -233,6 +287,8 @@ export class InstanceCatalog {
   #restore(changes: readonly Change[]): void {
     for (const change of changes) {
       const newer = this.#changes.get(keyOf(change.ref));
+      // What a change of a later epoch does not have is not known.
+      if (newer?.tenure !== undefined && newer.tenure.epoch !== change.tenure?.epoch) continue;
       this.#changes.set(keyOf(change.ref), { ...change, ...newer });
     }
     this.#flushSoon();
@@ -243,6 +299,22 @@ export class InstanceCatalog {
       this.#timer = undefined;
       this.flush().catch(this.#onLazyFailure);
     }, LAZY_FLUSH_MS).unref();
+  }
+
+  /** Null if this node does not own the instance any more. */
+  #ownChange(ref: InstanceRef): Change | null {
+    if (this.#node === null) return this.#change(ref);
+    const epoch = this.#node.epochOf(ref);
+    if (epoch === undefined) return null;
+    const change = this.#change(ref);
+    const tenure: Tenure = { node: this.#node.self, epoch };
+    // What was recorded in an earlier epoch is out of date.
+    if (change.tenure?.epoch !== epoch) {
+      delete change.createdAt;
+      delete change.nextDueAt;
+    }
+    change.tenure = tenure;
+    return change;
   }
 
   #change(ref: InstanceRef): Change {
@@ -256,42 +328,6 @@ export class InstanceCatalog {
   }
 }
 
-/** A few statements for all changes: each is a round trip to PostgreSQL. */
-async function apply(tx: Queryable, changes: readonly Change[]): Promise<void> {
-  const added: SqlValue[] = [];
-  const addedWithDue: SqlValue[] = [];
-  const active: SqlValue[] = [];
-  const due: SqlValue[] = [];
-  for (const { ref, createdAt, lastActiveAt, nextDueAt } of changes.toSorted(compareRefs)) {
-    const key = [ref.account, ref.agent, ref.name];
-    if (createdAt !== undefined) {
-      const rows = nextDueAt === undefined ? added : addedWithDue;
-      rows.push(...key, createdAt, lastActiveAt ?? createdAt, nextDueAt ?? null);
-      continue;
-    }
-    if (lastActiveAt !== undefined) active.push(...key, lastActiveAt);
-    if (nextDueAt !== undefined) due.push(...key, nextDueAt);
-  }
-  await ADD.run(tx, added);
-  await ADD_WITH_DUE.run(tx, addedWithDue);
-  await SET_ACTIVE.run(tx, active);
-  await SET_DUE.run(tx, due);
-}
-
-/** Sets one column of several instances; instances without an entry are left alone. The rows of `VALUES` have columns of these names. */
-function updateOf(column: string): RowsStatement {
-  return new RowsStatement(
-    `UPDATE agent_instance SET ${column} = CAST(v.column4 AS BIGINT) FROM (VALUES `,
-    4,
-    ") AS v WHERE account_id = v.column1 AND agent = v.column2 AND name = v.column3",
-  );
-}
-
-function compareRefs(a: Change, b: Change): number {
-  const [first, second] = [keyOf(a.ref), keyOf(b.ref)];
-  return first < second ? -1 : first > second ? 1 : 0;
-}
-
 function fromRow(row: Row): CatalogEntry {
   return {
     account: row.account_id,
@@ -300,5 +336,6 @@ function fromRow(row: Row): CatalogEntry {
     createdAt: row.created_at,
     lastActiveAt: row.last_active_at,
     nextDueAt: row.next_due_at,
+    epoch: row.epoch,
   };
 }

@@ -10,6 +10,7 @@
  *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
  * 4. An instance that fails repeatedly is woken at increasing intervals and does not delay the others.
+ * 5. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
  * See docs/decisions/0079.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -59,8 +60,8 @@ export class Waker {
   /** The time of the next scan. */
   #wakeAt = Number.POSITIVE_INFINITY;
   #scanning: Promise<void> | null = null;
-  /** Set while a scan waits for room. */
-  #onRoom: (() => void) | null = null;
+  /** Scans that wait for room. */
+  #waiting: (() => void)[] = [];
   #isStopped = false;
 
   constructor(parts: WakerParts) {
@@ -79,11 +80,16 @@ export class Waker {
     if (this.#scanning === null) this.#arm();
   }
 
+  /** Wakes an instance with due work that another scan has found. Resolves when it has room and is loaded. */
+  async wake(entry: DueEntry): Promise<void> {
+    while (!this.#tryWake(entry)) await this.#room();
+  }
+
   /** Nothing runs or waits in the instance any more. */
   onIdle(instance: AnyInstance): void {
     if (this.#busy.size > 0) this.#busy.delete(instance);
     if (this.#failures.size > 0) this.#failures.delete(instance.key);
-    this.#onRoom?.();
+    this.#roomMade();
   }
 
   /** The instance leaves memory; `wakeAt` is when it has work again, null for never. */
@@ -95,14 +101,14 @@ export class Waker {
       if (hasFailed) this.#countFailure(instance.key);
       this.wakeBy(wakeAt);
     }
-    this.#onRoom?.();
+    this.#roomMade();
   }
 
   /** Resolves when the scan in progress has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
-    this.#onRoom?.();
+    this.#roomMade();
     await this.#scanning;
   }
 
@@ -171,17 +177,18 @@ export class Waker {
     this.#starting.add(instance);
     this.#busy.add(instance);
     void instance.started.then(() => {
-      if (this.#starting.delete(instance)) this.#onRoom?.();
+      if (this.#starting.delete(instance)) this.#roomMade();
     });
     return true;
   }
 
   /** Resolves after a change that may have made room. */
   async #room(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#onRoom = resolve;
-    });
-    this.#onRoom = null;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #roomMade(): void {
+    if (this.#waiting.length > 0) for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   #countFailure(key: string): void {

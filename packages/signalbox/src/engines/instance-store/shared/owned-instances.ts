@@ -88,6 +88,10 @@ export class OwnedInstances implements Ownership {
     return this.#held.has(name);
   }
 
+  epochOf(name: string): number | undefined {
+    return this.#held.get(name)?.epoch;
+  }
+
   peek(name: string): InstancePlacement | undefined {
     return this.#held.has(name) ? { node: this.#options.nodes.self } : this.#known.get(name);
   }

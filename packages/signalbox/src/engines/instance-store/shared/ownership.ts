@@ -93,6 +93,8 @@ export interface Ownership {
   /** The names that this node owns, open or not. */
   readonly held: Iterable<string>;
   isHeld(name: string): boolean;
+  /** The epoch of an instance that this node owns; undefined for others. */
+  epochOf(name: string): number | undefined;
 
   /**
    * Gives the instances up, or hands them to a node. Their databases must be closed: then every record is acknowledged, and no turn runs. Names

@@ -1,0 +1,52 @@
+/** The instances of this node as a part of a cluster: it takes the due work of nodes that are gone, and gives its instances away before it stops. */
+import { drainInstances, type DrainParts } from "./drain.ts";
+import type { ClusterPlacement } from "./cluster-placement.ts";
+import type { Directory } from "../instance/directory.ts";
+import type { InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { Ownership } from "../../engines/instance-store/index.ts";
+import { Orphans, type OrphansParts } from "./orphans.ts";
+
+export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wake"> {
+  readonly ownership: Ownership;
+  readonly catalog: InstanceCatalog;
+  readonly directory: Directory;
+  readonly placement: Pick<ClusterPlacement, "candidate">;
+}
+
+export class ClusterInstances {
+  readonly #parts: ClusterInstancesParts;
+  readonly #orphans: Orphans;
+
+  constructor(parts: ClusterInstancesParts) {
+    this.#parts = parts;
+    this.#orphans = new Orphans({
+      ...parts,
+      candidate: (name) => parts.placement.candidate(name),
+      wake: (entry) => parts.directory.wakeOrphan(entry),
+    });
+  }
+
+  /** Instances with due work of nodes that were gone, woken here since the start. */
+  get wokenOrphans(): number {
+    return this.#orphans.woken;
+  }
+
+  start(): void {
+    this.#orphans.start();
+  }
+
+  /** Never rejects: what is not handed over is found by the others when this node has left. */
+  async retire(signal: AbortSignal): Promise<void> {
+    this.stop();
+    try {
+      await drainInstances(this.#parts, signal);
+    } catch (err) {
+      this.#parts.logger.warn({ err }, "the instances of this node could not be handed over to other nodes");
+    }
+  }
+
+  /** A scan in progress ends when the directory stops. */
+  stop(): void {
+    void this.#orphans.stop();
+  }
+}
