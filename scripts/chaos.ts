@@ -44,7 +44,17 @@ async function main(): Promise<number> {
 async function runFaults(seed: number, minutes: number, load: LoadKind): Promise<number> {
   const plan = planFaults({ seed, nodes: NODES, durationMs: minutes * 60_000 });
   console.log(`seed ${seed}, ${minutes} min, ${plan.flat().length} faults`);
-  const history = await runChaos({ seed, plan, maxStaleMs: MAX_STALE_MS, load, onProgress: printTime() });
+  const stop = new AbortController();
+  // The first signal ends the run early, with its summary.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const history = await runChaos({
+    seed,
+    plan,
+    maxStaleMs: MAX_STALE_MS,
+    load,
+    onProgress: printTime(),
+    signal: stop.signal,
+  });
   return report(
     history,
     `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed} --load ${load}`,

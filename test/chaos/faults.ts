@@ -26,7 +26,7 @@ export const FAULT_KINDS = [
 ] as const;
 
 /** More than the difference that a node reports, and less than the run waits for late schedules. */
-const CLOCK_STEP_S = 20;
+const CLOCK_STEP_S = 7;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 

@@ -30,6 +30,8 @@ export interface ChaosOptions {
   /** Default: both. */
   readonly load?: LoadKind;
   readonly onProgress?: (text: string) => void;
+  /** Ends the run before the end of the plan. What happened until then is checked. */
+  readonly signal?: AbortSignal;
 }
 
 export const LOAD_KINDS = ["gateway", "agents", "both"] as const;
@@ -60,6 +62,7 @@ export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
 const RECOVERY_MS = 30_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
+const MAX_WARM_UP_MS = 120_000;
 
 export async function runChaos({
   seed,
@@ -67,8 +70,9 @@ export async function runChaos({
   maxStaleMs,
   load = "both",
   onProgress,
+  signal,
 }: ChaosOptions): Promise<History> {
-  const history = new History();
+  const history = new History((text) => onProgress?.(`violation: ${text}`));
   const provider = await startCountingProvider();
   const cluster = await ChaosCluster.start({
     nodes: NODES,
@@ -101,8 +105,9 @@ export async function runChaos({
     const watching = cluster.nodes.map((node) => watchReadiness(node, stopWatching.signal));
     watching.push(members.run(stopWatching.signal));
     const running = workloads.flatMap((workload) => workload.clients());
-    await sleep(QUIET_MS);
+    await warmUp(history, workloads);
     for (const step of plan) {
+      if (signal?.aborted === true) break;
       const [first] = step;
       await sleep(first?.afterMs ?? 0);
       for (const fault of step) {
@@ -138,6 +143,14 @@ export async function runChaos({
     await cluster.stop();
     await provider.peer.close();
   }
+}
+
+/** Each rule is checked before the first fault; a run that cannot do even this says so at its end. */
+async function warmUp(history: History, workloads: readonly Workload[]): Promise<void> {
+  const deadline = performance.now() + MAX_WARM_UP_MS;
+  const names = workloads.flatMap((workload) => workload.warmUp);
+  await sleep(QUIET_MS);
+  while (names.some((name) => history.counted(name) === 0) && performance.now() < deadline) await sleep(100);
 }
 
 /** A further kind of load is added here. */

@@ -58,6 +58,10 @@ export class ChaosNode implements LoadTarget {
     return this.#server?.url ?? null;
   }
 
+  get clockStepMs(): number {
+    return this.clock?.stepMs ?? 0;
+  }
+
   get isPaused(): boolean {
     return this.#isPaused;
   }

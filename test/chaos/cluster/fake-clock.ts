@@ -15,6 +15,7 @@ export function findFaketime(environment: NodeJS.ProcessEnv = process.env): stri
 
 export class FakeClock {
   readonly #file: string;
+  #stepMs = 0;
 
   constructor(file: string) {
     this.#file = file;
@@ -33,8 +34,14 @@ export class FakeClock {
     };
   }
 
+  /** How far it was set in the present or last fault. */
+  get stepMs(): number {
+    return this.#stepMs;
+  }
+
   /** The node sees it within a second. */
   async set(offsetS: number): Promise<void> {
+    this.#stepMs = Math.max(this.#stepMs, Math.abs(offsetS) * 1000);
     // Renamed, so that a reader never finds an empty file.
     await writeFile(`${this.#file}.new`, `${offsetS < 0 ? "-" : "+"}${Math.abs(offsetS)}`);
     await rename(`${this.#file}.new`, this.#file);

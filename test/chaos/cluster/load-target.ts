@@ -8,6 +8,8 @@ export interface LoadTarget {
   readonly url: string | null;
   readonly isolation: Isolation;
   readonly readiness: ReadinessRecord;
+  /** How far its clock may be set at present. */
+  readonly clockStepMs: number;
   /** Times of the kills. */
   readonly kills: readonly number[];
   /** Whether a request that began at `since` may have been broken by a kill or a pause. */

@@ -24,6 +24,17 @@ export class ReadinessRecord {
     return this.#probes.some((probe) => probe.isReady && probe.askedAt >= from && probe.answeredAt <= to);
   }
 
+  /** When the last question before `at` was asked that the node answered with "ready"; -Infinity if there is none. */
+  lastReadyBefore(at: number): number {
+    return this.#probes.findLast((probe) => probe.isReady && probe.answeredAt <= at)?.askedAt ?? -Infinity;
+  }
+
+  /** The longest time that an answer took, of questions that touch the time. Tells how busy the machine is. */
+  slowestWithin(from: number, to: number): number {
+    const touching = this.#probes.filter((probe) => probe.askedAt <= to && probe.answeredAt >= from);
+    return Math.max(0, ...touching.map(({ askedAt, answeredAt }) => answeredAt - askedAt));
+  }
+
   /** Whether the node was not ready, or did not answer, at some probe that touches the time. */
   wasUnreadyWithin(from: number, to: number): boolean {
     return this.#probes.some((probe) => !probe.isReady && probe.askedAt <= to && probe.answeredAt >= from);

@@ -5,8 +5,10 @@ import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
-/** What a killed node may not have written: the flush interval (200 ms), and the time of one write on a machine with many processes. */
+/** What a killed node may not have written: the flush interval (200 ms), and the time of one write. */
 const UNWRITTEN_MS = 1000;
+/** A write of rows takes several steps, each of which waits for a processor as the answer to a probe does. */
+const STEPS = 4;
 
 interface Finished {
   readonly node: LoadTarget;
@@ -78,6 +80,7 @@ function mayBeLost({ node, endedAt }: Finished): boolean {
   // A busy client may read an answer after the node that sent it was killed.
   const kill = node.kills.find((at) => at >= endedAt - UNWRITTEN_MS);
   if (kill === undefined) return false;
-  const isolatedFrom = node.isolation.startBefore(kill, UNWRITTEN_MS) ?? kill;
-  return endedAt >= Math.min(kill, isolatedFrom) - UNWRITTEN_MS;
+  const unwrittenMs = UNWRITTEN_MS + STEPS * node.readiness.slowestWithin(endedAt, endedAt + UNWRITTEN_MS);
+  const isolatedFrom = node.isolation.startBefore(kill, unwrittenMs) ?? kill;
+  return endedAt >= Math.min(kill, isolatedFrom) - unwrittenMs;
 }

@@ -66,6 +66,7 @@ export class LimitLoad implements Workload {
     "rounds of rate limits without a failure",
     "rounds of spend limits without a failure",
   ];
+  readonly warmUp = this.needed;
   readonly #context: LoadContext;
   readonly #provider: CountingProvider;
   readonly #record: CallRecord;

@@ -34,6 +34,7 @@ interface Resource {
 export class TagLoad implements Workload {
   readonly name = "tags";
   readonly needed = ["tag writes acknowledged", "tag reads"];
+  readonly warmUp = this.needed;
   readonly #context: LoadContext;
   readonly #resources: readonly Resource[];
 

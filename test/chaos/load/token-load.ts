@@ -39,6 +39,7 @@ export class TokenLoad implements Workload {
     "revoked tokens refused",
     "revoked tokens refused later",
   ];
+  readonly warmUp = this.needed;
   readonly #context: LoadContext;
   readonly #revoked: Revoked[] = [];
 

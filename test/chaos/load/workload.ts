@@ -33,9 +33,11 @@ export interface Workload {
   settle(): Promise<void>;
   /** Counts that must not be 0: otherwise the run tested nothing. */
   readonly needed: readonly string[];
+  /** Those of them that the load reaches without a fault. The first fault waits for them, however slow the machine is. */
+  readonly warmUp: readonly string[];
 }
 
-/** A node is ready for this time after its last heartbeat. So this is the largest age of a heartbeat at the begin of a fault. */
+/** A node is ready for this time after its last heartbeat. So this is the largest age of the heartbeat of a node that is ready. */
 const READY_MS = 2000;
 /** A probe of readiness that failed shortly before a request explains its refusal. */
 const BEFORE_MS = 1000;
@@ -50,9 +52,10 @@ export async function mayLack({ members }: LoadContext, change: Outcome, use: Ou
   return members.mayHaveBeenDead(use.node.name, change.startedAt, change.endedAt);
 }
 
-/** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. */
-export function mayBeStale({ maxStaleMs }: LoadContext, { node, startedAt, endedAt }: Outcome): boolean {
-  return node.isolation.longestWithin(startedAt, endedAt) + READY_MS >= maxStaleMs;
+/** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. A clock that was set counts, too. */
+export function mayBeStale({ maxStaleMs }: LoadContext, { node, endedAt }: Outcome): boolean {
+  const unreadyMs = endedAt - node.readiness.lastReadyBefore(endedAt);
+  return unreadyMs + READY_MS + node.clockStepMs >= maxStaleMs;
 }
 
 /** Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or the node reported that it is not ready. */

@@ -169,6 +169,7 @@ const balancerTarget = (name: string, url: string): LoadTarget => ({
   url,
   isolation: new Isolation(),
   readiness: new ReadinessRecord(),
+  clockStepMs: 0,
   kills: [],
   mayHaveBrokenSince: () => false,
 });

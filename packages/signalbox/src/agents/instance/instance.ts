@@ -25,7 +25,7 @@ import {
 } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { ConnectionGroup } from "../connections/live-connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
 import { isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";

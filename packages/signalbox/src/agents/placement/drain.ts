@@ -22,7 +22,7 @@ export interface DrainParts {
   readonly network: Pick<NodeNetwork, "self" | "members">;
   readonly ownership: Pick<Ownership, "held" | "isHeld" | "release">;
   readonly catalog: Pick<InstanceCatalog, "disown">;
-  readonly directory: Pick<Directory, "find" | "handOver" | "isClosing">;
+  readonly directory: Pick<Directory, "find" | "handOver" | "isClosing" | "movedAway">;
   readonly logger: Logger;
 }
 
@@ -65,8 +65,10 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
     await catalog.disown(names.map(refOf));
     const nodes = targets(parts);
     // An event may have loaded one of them during the statement.
-    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes)))
+    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes))) {
       await ownership.release(ofNode, node);
+      for (const name of ofNode) directory.movedAway(refOf(name));
+    }
   }
 }
 
