@@ -23,7 +23,8 @@ export interface Change {
 const NO_NODE = 0;
 
 const COLUMNS = "account_id, agent, name, created_at, last_active_at, next_due_at";
-const CONFLICT = " ON CONFLICT (account_id, agent, name) DO UPDATE SET last_active_at = excluded.last_active_at";
+const CONFLICT =
+  " ON CONFLICT (account_id, agent, name) DO UPDATE SET last_active_at = excluded.last_active_at";
 const ADD = new RowsStatement(`INSERT INTO agent_instance (${COLUMNS}) VALUES `, 6, CONFLICT);
 const ADD_WITH_DUE = new RowsStatement(
   `INSERT INTO agent_instance (${COLUMNS}) VALUES `,
@@ -81,7 +82,9 @@ export async function disown(
   tx: Queryable,
   owned: readonly { readonly ref: InstanceRef; readonly epoch: number }[],
 ): Promise<void> {
-  const rows = owned.toSorted(compareRefs).flatMap(({ ref, epoch }) => [ref.account, ref.agent, ref.name, epoch]);
+  const rows = owned
+    .toSorted(compareRefs)
+    .flatMap(({ ref, epoch }) => [ref.account, ref.agent, ref.name, epoch]);
   await DISOWN.run(tx, rows);
 }
 

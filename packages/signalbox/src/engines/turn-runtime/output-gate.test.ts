@@ -172,3 +172,64 @@ describe("the output gate", () => {
     });
   });
 });
+
+describe("the output gate of a database that another process may take over", () => {
+  function openShared(confirm: () => Promise<void> | null) {
+    const disk = new Disk();
+    const left: string[] = [];
+    const gate = new OutputGate({ sync: disk.sync, confirm, onIdle: () => undefined });
+    const output = (name: string) => ({
+      release: () => left.push(name),
+      drop: (error: Error) => left.push(`${name}: ${error.message}`),
+    });
+    return { disk, left, gate, send: (name: string) => gate.send(output(name)), output };
+  }
+
+  it("releases what was read at once while the process may answer", () => {
+    const { left, send } = openShared(() => null);
+    send("a");
+    expect(left).toEqual(["a"]);
+  });
+
+  it("holds what was read until it is confirmed, in order and with one question", async () => {
+    const answers: PromiseWithResolvers<void>[] = [];
+    const { left, send, gate } = openShared(() => {
+      const answer = Promise.withResolvers<void>();
+      answers.push(answer);
+      return answer.promise;
+    });
+    send("a");
+    expect(gate.isIdle).toBe(false);
+    send("b");
+    expect(left).toEqual([]);
+    expect(answers).toHaveLength(1);
+    answers[0]?.resolve();
+    await settle();
+    expect(left).toEqual(["a", "b"]);
+    expect(gate.isIdle).toBe(true);
+  });
+
+  it("asks after a sync, too: what was read may be younger than the write", async () => {
+    const answer = Promise.withResolvers<void>();
+    const { left, gate, disk, output } = openShared(() => answer.promise);
+    gate.transactionOpened();
+    gate.send(output("write"));
+    gate.transactionCommitted();
+    await disk.begun(1);
+    gate.send(output("read"));
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect(left).toEqual([]);
+    answer.resolve();
+    await settle();
+    expect(left).toEqual(["write", "read"]);
+  });
+
+  it("drops everything when the answer is no", async () => {
+    const { left, send } = openShared(() => Promise.reject(new Error("taken")));
+    send("a");
+    await settle();
+    send("b");
+    expect(left).toEqual(["a: taken", "b: taken"]);
+  });
+});
