@@ -84,6 +84,18 @@ export class ConnectionInbox {
     });
   }
 
+  /** The connection was joined at another node. Its events wait until `resumed` has settled. */
+  resume(facts: ConnectionFacts, resumed: Promise<void>): void {
+    this.connection.adopt(facts);
+    this.#joining = resumed
+      .catch((error: unknown) => {
+        this.#isElsewhere = isElsewhere(error);
+      })
+      .then(() => {
+        this.#joining = null;
+      });
+  }
+
   /** Resolves when the turn of the message has ended; false if it certainly did not run, because the instance is at another node. */
   receive(message: string | Buffer): Promise<boolean> {
     this.connection.messageArrived();
@@ -93,7 +105,7 @@ export class ConnectionInbox {
   #run(message: string | Buffer): Promise<boolean> {
     const { connection } = this;
     // Messages that arrived before the close take effect.
-    if (connection.isAdmitted) return receive(this.#find, connection, message);
+    if (connection.isAdmitted && !this.#isElsewhere) return receive(this.#find, connection, message);
     connection.messageRefused();
     // A connection that did not join here may join at another node.
     return Promise.resolve(!this.#isElsewhere);
@@ -126,6 +138,10 @@ export class ConnectionInbox {
     if (connection.listeners?.has("close") !== true) connection.dropListeners();
     this.#release();
     const depart = () => {
+      if (this.#isElsewhere) {
+        onLeft?.(false);
+        return;
+      }
       this.#parts.departures.add({
         definition,
         account: ref.account,

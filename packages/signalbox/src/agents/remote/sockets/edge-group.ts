@@ -14,6 +14,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { closeCodeOf, toSignalboxError } from "../../../http/render-error.ts";
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
+import type { ConnectionFacts } from "../../connections/connection-socket.ts";
 import { ConnectionInbox, type InboxParts } from "../../doors/connection-inbox.ts";
 import { isElsewhere, resume } from "../../doors/connection-turns.ts";
 import type { AgentDefinition } from "../../instance/agent-definition.ts";
@@ -68,6 +69,8 @@ export class EdgeGroup implements EdgeHome {
   readonly #closing = new AbortController();
   #place: Place = LOCATING;
   #isLocating = false;
+  /** Another node runs the instance, or was the last one to run it. */
+  #isKnownElsewhere = false;
   #locatedAt = 0;
   #brokenTimer: NodeJS.Timeout | undefined;
   #brokenAt = 0;
@@ -99,7 +102,8 @@ export class EdgeGroup implements EdgeHome {
     if (this.#place.kind === "here") this.#giveHere(connection, event);
     else if (this.#place.kind === "there") this.#giveThere(this.#place.session, connection, event);
     // The client was greeted nowhere: nobody has to know of its close.
-    else if (event.kind === "close" && connection.facts === null) connection.end(event.code, event.reason);
+    else if (event.kind === "close" && connection.facts === null && connection.inbox === null)
+      connection.end(event.code, event.reason);
   }
 
   loseCredential(connection: EdgeConnection): void {
@@ -133,7 +137,7 @@ export class EdgeGroup implements EdgeHome {
   /** This node was declared dead: owners elsewhere have run `onClose` for its sockets. */
   rejoined(): void {
     if (this.#place.kind === "here") this.moved();
-    else {
+    else if (this.#isKnownElsewhere) {
       const place = this.#place;
       this.#place = LOCATING;
       for (const connection of this.#all())
@@ -198,18 +202,20 @@ export class EdgeGroup implements EdgeHome {
     const instance = directory.get(this.#definition, this.#ref.account, this.#ref.name, this.key);
     await resume(instance, () => []);
     this.#place = { kind: "here" };
+    this.#isKnownElsewhere = false;
     const connections = this.#all();
     const greeted = connections.filter(({ facts }) => facts !== null);
-    for (const connection of greeted) this.#createInbox(connection).connection.adopt(connection.facts!);
+    const live = () =>
+      greeted.flatMap(({ inbox }) =>
+        inbox === null || inbox.connection.isDetached ? [] : [inbox.connection],
+      );
     if (greeted.length > 0) {
-      const live = () =>
-        greeted.flatMap(({ inbox }) =>
-          inbox === null || inbox.connection.isDetached ? [] : [inbox.connection],
-        );
-      for (const connection of greeted) connection.beginResume();
-      resume(instance, live).catch((error: unknown) => {
-        if (isElsewhere(error)) this.moved();
-      });
+      const resumed = resume(instance, live);
+      for (const connection of greeted) {
+        connection.beginResume();
+        this.#createInbox(connection).resume(connection.facts as ConnectionFacts, resumed);
+      }
+      resumed.catch((error: unknown) => (isElsewhere(error) ? this.moved() : this.#fail(error)));
     }
     for (const connection of connections) {
       if (connection.inbox === null) this.#openHere(connection);
@@ -289,6 +295,7 @@ export class EdgeGroup implements EdgeHome {
       return;
     }
     this.#place = { kind: "there", session };
+    this.#isKnownElsewhere = true;
     for (const connection of this.#all()) {
       this.#openThere(session, connection);
       this.#giveAll(connection);

@@ -28,7 +28,7 @@ export interface Outgoing {
 
 /** Acknowledgements are sent after this many items or bytes, or after this time. */
 const ACK_ITEMS = 64;
-const ACK_BYTES = 128 * 1024;
+const ACK_BYTES = 64 * 1024;
 const ACK_MS = 20;
 /** Pieces of up to this size are copied into one write. */
 const JOIN_BYTES = 32 * 1024;

@@ -86,7 +86,7 @@ export class OwnerSession implements RemoteOutput {
   /** Connections whose facts are in the queue. */
   readonly #dirty = new Set<RemoteSocket>();
   /** Connections that resume together. */
-  #resuming: LiveConnection[] = [];
+  #resuming: { connections: LiveConnection[]; resumed: PromiseWithResolvers<void> } | null = null;
   /** Messages and closes without an answer. */
   readonly #running = new Set<Promise<unknown>>();
   #phase: "open" | "moving" | "over" = "open";
@@ -215,23 +215,29 @@ export class OwnerSession implements RemoteOutput {
       inbox.join(toContext(context));
       return;
     }
-    inbox.connection.adopt(facts);
-    if (this.#resuming.length === 0) queueMicrotask(() => this.#resumeAll());
-    this.#resuming.push(inbox.connection);
+    if (this.#resuming === null) {
+      this.#resuming = { connections: [], resumed: Promise.withResolvers() };
+      // Nobody else handles the error.
+      this.#resuming.resumed.promise.catch(() => undefined);
+      queueMicrotask(() => this.#resumeAll());
+    }
+    inbox.resume(facts, this.#resuming.resumed.promise);
+    this.#resuming.connections.push(inbox.connection);
   }
 
   #resumeAll(): void {
-    const connections = this.#resuming;
-    if (connections.length === 0) return;
-    this.#resuming = [];
+    if (this.#resuming === null) return;
+    const { connections, resumed } = this.#resuming;
+    this.#resuming = null;
     const { directory, definition, ref } = this.#parts;
     const fail = (error: unknown) => {
+      resumed.reject(error);
       if (isElsewhere(error)) void this.moved(null);
       else for (const connection of connections) connection.closeNow(1013, "the instance cannot be reached");
     };
     try {
       const instance = directory.get(definition, ref.account, ref.name, this.key);
-      resume(instance, () => connections.filter((connection) => !connection.isDetached)).catch(fail);
+      resume(instance, () => connections.filter(({ isDetached }) => !isDetached)).then(resumed.resolve, fail);
     } catch (error) {
       fail(error);
     }

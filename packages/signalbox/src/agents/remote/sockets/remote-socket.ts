@@ -14,6 +14,8 @@ export interface RemoteOutput {
   factsChanged(socket: RemoteSocket): void;
 }
 
+/** What may be on its way besides what waits: acknowledgements take a round trip, and come in groups. */
+const IN_FLIGHT_BYTES = 1024 * 1024;
 const OPEN = 1;
 const CLOSING = 2;
 const CLOSED = 3;
@@ -45,7 +47,7 @@ export class RemoteSocket implements ConnectionSocket {
 
   write(frame: Buffer): void {
     if (this.isClosed) return;
-    if (this.bufferedAmount > this.#limits.maxBufferedBytes) this.close(1013, "too slow");
+    if (this.bufferedAmount > this.#limits.maxBufferedBytes + IN_FLIGHT_BYTES) this.close(1013, "too slow");
     else {
       this.bufferedAmount += frame.length;
       this.#output.write(this, frame);
