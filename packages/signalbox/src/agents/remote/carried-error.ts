@@ -14,7 +14,7 @@ const ELSEWHERE = 250;
 const FAILURE = 251;
 
 /** As JSON. */
-interface CarriedError {
+export interface CarriedError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string | undefined;
@@ -43,7 +43,7 @@ export function throwCarried({ kind, texts: [text] }: Packet): void {
   if (kind === FAILURE) throw fromCarried(JSON.parse(text ?? "{}") as Partial<CarriedError>);
 }
 
-function toCarried(error: unknown): CarriedError {
+export function toCarried(error: unknown): CarriedError {
   if (!(error instanceof Error)) return { name: "Error", message: String(error) };
   const { name, message, stack } = error;
   if (!(error instanceof SignalboxError)) return { name, message, stack };
@@ -63,7 +63,7 @@ function toCarried(error: unknown): CarriedError {
   };
 }
 
-function fromCarried({ name, message = "", stack, id, details, fence }: Partial<CarriedError>): Error {
+export function fromCarried({ name, message = "", stack, id, details, fence }: Partial<CarriedError>): Error {
   if (fence !== undefined) return new InstanceFencedError(fence);
   // A node of another version may know errors that this one does not.
   if (id !== undefined) return new SignalboxError(isKnown(id) ? id : "internal", { ...details, message });

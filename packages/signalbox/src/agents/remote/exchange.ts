@@ -16,13 +16,14 @@ import type { NodeNetwork } from "../../contracts/node-network.ts";
 import {
   encodePacket,
   LinkError,
+  type LinkFailure,
   type LinkStream,
   type Packet,
   PacketError,
   StreamHeadReader,
 } from "../../engines/node-link/index.ts";
 import type { NodeInc } from "../placement/placement.ts";
-import { throwCarried } from "./carried-error.ts";
+import { type CarriedError, fromCarried, throwCarried } from "./carried-error.ts";
 import { outcomeUnknown } from "./sending.ts";
 
 export interface Exchange {
@@ -45,6 +46,8 @@ export interface ExchangeAnswer {
 /** Kinds of the packet at the beginning of an answer. */
 export const WITH_BODY = 1;
 export const WITHOUT_BODY = 2;
+/** The source of a body failed; the details are its error. */
+export const BODY_FAILED = "body_failed";
 /** The head of an answer is larger only if an agent sets more than this in headers, or management shows more in one page. */
 export const MAX_HEAD_BYTES = 64 * 1024 * 1024;
 
@@ -96,9 +99,8 @@ class Answer {
         else this.#body.push(null);
       },
       onFailure: (failure) => {
-        const error = new LinkError(failure);
-        if (this.#body === null) this.#fail(error);
-        else this.#body.destroy(outcomeUnknown(error));
+        if (this.#body === null) this.#fail(new LinkError(failure));
+        else this.#body.destroy(toBodyError(failure));
       },
     });
   }
@@ -140,6 +142,11 @@ class Answer {
     this.#signal?.removeEventListener("abort", this.#abort);
     this.#reject(error);
   }
+}
+
+function toBodyError(failure: LinkFailure): Error {
+  if (failure.code === BODY_FAILED) return fromCarried((failure.details ?? {}) as Partial<CarriedError>);
+  return outcomeUnknown(new LinkError(failure));
 }
 
 /** The bytes of a stream after its head. */

@@ -18,8 +18,8 @@ import {
   type Packet,
   PacketError,
 } from "../../engines/node-link/index.ts";
-import { encodeFailure } from "./carried-error.ts";
-import { MAX_HEAD_BYTES, WITH_BODY, WITHOUT_BODY } from "./exchange.ts";
+import { encodeFailure, toCarried } from "./carried-error.ts";
+import { BODY_FAILED, MAX_HEAD_BYTES, WITH_BODY, WITHOUT_BODY } from "./exchange.ts";
 
 export interface ServedExchange {
   readonly head: unknown;
@@ -147,8 +147,7 @@ class Served {
       if (body !== null) await this.#send(body);
       this.#stream.end();
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.#stream.reset({ code: "body_failed", message });
+      this.#stream.reset({ code: BODY_FAILED, message: "the body failed", details: toCarried(error) });
     } finally {
       reply.release?.();
     }
