@@ -20,7 +20,7 @@ const LISTED_AT_ONCE = 0.1;
 
 export class CallLoad implements Workload {
   readonly name = "calls";
-  readonly needed = ["calls answered", "calls finished", "calls listed", "calls listed at once"];
+  readonly needed = ["calls answered", "calls finished", "calls listed"];
   readonly warmUp = ["calls answered", "calls listed at once"];
   readonly record: CallRecord;
   readonly #context: LoadContext;

@@ -41,6 +41,8 @@ export interface Workload {
 const READY_MS = 2000;
 /** A probe of readiness that failed shortly before a request explains its refusal. */
 const BEFORE_MS = 1000;
+/** The answer to a probe takes a millisecond. */
+const STARVED_MS = 500;
 
 /**
  * Whether the node that answered may lack a change although the change was answered before: it was declared dead while the change was made, so
@@ -58,13 +60,19 @@ export function mayBeStale({ maxStaleMs }: LoadContext, { node, endedAt }: Outco
   return unreadyMs + READY_MS + node.clockStepMs >= maxStaleMs;
 }
 
-/** Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or the node reported that it is not ready. */
-export function mayBeUnavailable(
-  { disturbance }: LoadContext,
-  { node, startedAt, endedAt }: Outcome,
-): boolean {
+/**
+ * Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or a node reported that it is not ready, or was so
+ * short of processor time that even the answer whether it is ready took long.
+ */
+export function mayBeUnavailable({ disturbance, nodes }: LoadContext, outcome: Outcome): boolean {
+  const { startedAt, endedAt } = outcome;
+  const from = startedAt - BEFORE_MS;
   return (
-    disturbance.touches(startedAt, endedAt) || node.readiness.wasUnreadyWithin(startedAt - BEFORE_MS, endedAt)
+    disturbance.touches(startedAt, endedAt) ||
+    nodes.some(
+      ({ readiness }) =>
+        readiness.wasUnreadyWithin(from, endedAt) || readiness.slowestWithin(from, endedAt) > STARVED_MS,
+    )
   );
 }
 
