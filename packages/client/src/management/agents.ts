@@ -28,6 +28,8 @@ export interface Instance {
   readonly created_at: string;
   readonly last_active_at: string;
   readonly in_memory: boolean;
+  /** In a cluster, the name of the node that owns the instance; else null. */
+  readonly node: string | null;
   readonly connection_count: number;
 }
 
@@ -147,6 +149,15 @@ export class InstanceApi {
   /** Deletes the instance and everything it stored. */
   async destroy(options: RequestOptions = {}): Promise<Pick<Instance, "agent" | "name">> {
     return this.#transport.result<Pick<Instance, "agent" | "name">>("DELETE", this.#path, options);
+  }
+
+  /** Moves the instance to another node of the cluster: a name or id of a node; default: the service selects one. */
+  async move(
+    to?: string,
+    options: RequestOptions = {},
+  ): Promise<Pick<Instance, "agent" | "name"> & { readonly node: string }> {
+    const request = { body: to === undefined ? {} : { to }, ...options };
+    return this.#transport.result("POST", `${this.#path}/move`, request);
   }
 
   /** Lists the waiting queue items, oldest first. */

@@ -243,6 +243,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       tags: parts.tags,
       objects,
       elsewhere: remote,
+      nodes: cluster?.nodes ?? null,
     }),
     door,
     placement,

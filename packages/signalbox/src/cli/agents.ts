@@ -46,19 +46,22 @@ export const agentCommands: readonly Command[] = [
       const { agents } = await context.account();
       const query = { search: context.option("search"), tag: context.options("tag") };
       const instances = await agents.instances(context.positionals[0] ?? "", query).all();
-      context.print(instances, (rows) =>
-        table(
-          ["name", "last active", "created", "in memory", "connections"],
+      context.print(instances, (rows) => {
+        // Only a cluster has nodes.
+        const hasNodes = rows.some(({ node }) => node !== null);
+        return table(
+          ["name", "last active", "created", "in memory", "connections", ...(hasNodes ? ["node"] : [])],
           rows.map((row) => [
             row.name,
             row.last_active_at,
             row.created_at,
             row.in_memory ? "yes" : "no",
             String(row.connection_count),
+            ...(hasNodes ? [row.node ?? "-"] : []),
           ]),
           "no instances",
-        ),
-      );
+        );
+      });
     },
   },
   {
@@ -106,6 +109,19 @@ export const agentCommands: readonly Command[] = [
   },
   agentsTail,
   {
+    words: ["agents", "move"],
+    positionals: INSTANCE_POSITIONALS,
+    summary: "Move an instance to another node of the cluster.",
+    options: [
+      { name: "to", value: "NODE", summary: "name or id of the node (default: the server selects one)" },
+      ...INSTANCE_OPTIONS,
+    ],
+    async run(context) {
+      const result = await (await instanceOf(context)).move(context.option("to"));
+      context.print(result, ({ agent, name, node }) => `moved ${agent}/${name} to ${node}\n`);
+    },
+  },
+  {
     words: ["agents", "destroy"],
     positionals: INSTANCE_POSITIONALS,
     summary: "Delete an instance and everything it stored.",
@@ -123,6 +139,7 @@ function showDetail(detail: InstanceDetail): string {
     `created      ${detail.created_at}`,
     `last active  ${detail.last_active_at}`,
     `in memory    ${detail.in_memory ? "yes" : "no"}`,
+    ...(detail.node === null ? [] : [`node         ${detail.node}`]),
     `connections  ${detail.connection_count}`,
     `queue        ${detail.queue_count}`,
     `dead letters ${detail.dead_letter_count}`,

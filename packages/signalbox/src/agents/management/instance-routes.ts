@@ -8,6 +8,8 @@ import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { accountOf, AGENTS, INSTANCE, type InstanceAccess, INSTANCES, pageQuery } from "./instance-access.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
+import type { InstanceNodes } from "../placement/instance-nodes.ts";
+import { moveRoute, withNodes } from "./node-routes.ts";
 import { listInstances } from "./instance-list.ts";
 import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import * as show from "./show-instance.ts";
@@ -21,10 +23,19 @@ export interface InstanceRouteParts extends ResidentsParts {
   readonly objects: ManagedObjects;
   /** On all nodes. */
   readonly findResidents: FindResidents;
+  /** Null for a process that is alone. */
+  readonly nodes: InstanceNodes | null;
 }
 
 export function instanceRoutes(parts: InstanceRouteParts): Route[] {
-  return [listAgents(parts), list(parts), read(parts), destroy(parts)];
+  const { access, nodes } = parts;
+  return [
+    listAgents(parts),
+    withNodes(nodes, list(parts)),
+    withNodes(nodes, read(parts)),
+    destroy(parts),
+    moveRoute(access, nodes),
+  ];
 }
 
 function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Route {

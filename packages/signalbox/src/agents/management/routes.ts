@@ -6,6 +6,7 @@ import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import { INSTANCE, InstanceAccess } from "./instance-access.ts";
@@ -25,6 +26,8 @@ export interface RouteParts {
   readonly store: InstanceStore;
   readonly tags: TagLookup | undefined;
   readonly objects: ManagedObjects;
+  /** Null for a process that is alone. */
+  readonly nodes: InstanceNodes | null;
   /** Null for a process that is alone. */
   readonly elsewhere: ManagementElsewhere | null;
 }

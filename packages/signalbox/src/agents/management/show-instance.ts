@@ -30,6 +30,8 @@ export const instanceResult = z.object({
   last_active_at: z.iso.datetime(),
   in_memory: z.boolean(),
   connection_count: z.int(),
+  /** In a cluster, the name of the node that owns the instance; null if no living node does, and without a cluster. */
+  node: z.string().nullable(),
 });
 
 export const instanceDetailResult = instanceResult.extend({
@@ -128,6 +130,8 @@ export function instance(
 ): z.input<typeof instanceResult> {
   return {
     agent: entry.agent,
+    // `withNodes` knows it.
+    node: null,
     name: entry.name,
     object_name: residency?.objectName ?? null,
     created_at: isoTime(entry.createdAt),

@@ -4,6 +4,7 @@ import type { ClusterPlacement } from "./cluster-placement.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { Ownership } from "../../engines/instance-store/index.ts";
+import { InstanceNodes } from "./instance-nodes.ts";
 import { Orphans, type OrphansParts } from "./orphans.ts";
 
 export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wake"> {
@@ -16,9 +17,11 @@ export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "
 export class ClusterInstances {
   readonly #parts: ClusterInstancesParts;
   readonly #orphans: Orphans;
+  readonly nodes: InstanceNodes;
 
   constructor(parts: ClusterInstancesParts) {
     this.#parts = parts;
+    this.nodes = new InstanceNodes(parts);
     this.#orphans = new Orphans({
       ...parts,
       candidate: (name) => parts.placement.candidate(name),

@@ -19,7 +19,7 @@ const GROUP = 500;
 const CONCURRENCY = 16;
 
 export interface DrainParts {
-  readonly network: Pick<NodeNetwork, "self" | "members">;
+  readonly network: Pick<NodeNetwork, "self" | "members" | "linkTo">;
   readonly ownership: Pick<Ownership, "held" | "isHeld" | "release">;
   readonly catalog: Pick<InstanceCatalog, "disown">;
   readonly directory: Pick<Directory, "find" | "handOver" | "isClosing" | "movedAway">;
@@ -49,9 +49,12 @@ export async function drainInstances(parts: DrainParts, signal: AbortSignal): Pr
   }
 }
 
+/** Only nodes that answer: one that was just killed is in the list for some seconds. */
 function targets({ network }: DrainParts): string[] {
   const { members, self } = network;
-  return members.filter(({ inc, state }) => state === "up" && inc !== self).map(({ inc }) => inc);
+  return members
+    .filter(({ inc, state }) => state === "up" && inc !== self && network.linkTo(inc) !== null)
+    .map(({ inc }) => inc);
 }
 
 async function releaseStored(parts: DrainParts, held: readonly string[], signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 /** A network without links, and owners without a database, for tests of placement. */
 import type { NetworkMember } from "../../contracts/node-network.ts";
+import type { Link } from "../../engines/node-link/index.ts";
 import { ClusterPlacement } from "./cluster-placement.ts";
 
 export class FakeNetwork {
@@ -18,6 +19,13 @@ export class FakeNetwork {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Nodes without a link. */
+  readonly unlinked = new Set<string>();
+
+  linkTo(node: string): Link | null {
+    return this.unlinked.has(node) ? null : ({} as Link);
   }
 
   setMembers(...members: NetworkMember[]): void {

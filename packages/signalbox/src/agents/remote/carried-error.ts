@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. The client sees the same answer as from the node that owns the instance: an error of the table keeps its name, status, message and headers.
- * 2. An error of agents' code keeps its name, its message, and its class if JavaScript has it.
+ * 2. The cause of an error reaches the log of the caller's node, and never the client.
+ * 3. An error of agents' code keeps its name, its message, and its class if JavaScript has it.
  */
 import { ERROR_TABLE, type ErrorDetails, SignalboxError } from "@signalbox/protocol";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
@@ -21,6 +22,7 @@ export interface CarriedError {
   /** Of an error of the table. */
   readonly id?: string;
   readonly details?: ErrorDetails;
+  readonly cause?: CarriedError;
   /** Of an instance that another node has taken. */
   readonly fence?: InstanceFencedError["fence"];
 }
@@ -52,6 +54,7 @@ export function toCarried(error: unknown): CarriedError {
     name,
     message,
     id,
+    ...(error.cause === undefined ? {} : { cause: toCarried(error.cause) }),
     details: {
       status,
       headers,
@@ -63,10 +66,16 @@ export function toCarried(error: unknown): CarriedError {
   };
 }
 
-export function fromCarried({ name, message = "", stack, id, details, fence }: Partial<CarriedError>): Error {
+export function fromCarried(carried: Partial<CarriedError>): Error {
+  const { name, message = "", stack, id, details, cause, fence } = carried;
   if (fence !== undefined) return new InstanceFencedError(fence);
   // A node of another version may know errors that this one does not.
-  if (id !== undefined) return new SignalboxError(isKnown(id) ? id : "internal", { ...details, message });
+  if (id !== undefined)
+    return new SignalboxError(isKnown(id) ? id : "internal", {
+      ...details,
+      message,
+      ...(cause === undefined ? {} : { cause: fromCarried(cause) }),
+    });
   const type = CLASSES.get(name ?? "");
   const error = type === undefined ? new Error(message) : new type(message);
   if (type === undefined)

@@ -11,7 +11,7 @@ import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { Placement } from "../placement/placement.ts";
 import { type ActivityTails, endWhenMoved } from "./activity-tails.ts";
 import { openExchange } from "./exchange.ts";
-import { explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./sending.ts";
 import type { ExchangeReply, ExchangeServer } from "./serve-exchanges.ts";
 
 const MANAGE = "agents.manage";
@@ -68,10 +68,13 @@ export class ClusterManagement {
   }
 
   async #handle(route: Route, ref: InstanceRef, request: RouteRequest): Promise<Reply> {
-    const reply = await this.#reach(route, ref, request, request.signal);
+    const { signal } = request;
+    const reply = await this.#reach(route, ref, request, signal).catch((error: unknown) => {
+      throw signal.aborted ? clientGone(error) : error;
+    });
     if (!isEventStream(reply)) return reply;
-    const body = this.#parts.tails.follow(reply.raw.body, async (signal) => {
-      const next = await this.#reach(route, ref, request, signal);
+    const body = this.#parts.tails.follow(reply.raw.body, async (closing) => {
+      const next = await this.#reach(route, ref, request, closing);
       if (!isEventStream(next)) throw new Error("the other node sent no stream of events");
       return next.raw.body;
     });

@@ -28,7 +28,7 @@ import { findCallable } from "../instance/method-call.ts";
 import type { NodeInc, Placement } from "../placement/placement.ts";
 import { encodeFailure, throwCarried } from "./carried-error.ts";
 import { openExchange } from "./exchange.ts";
-import { explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./sending.ts";
 import type { ExchangeServer } from "./serve-exchanges.ts";
 import { type CarriedRequest, toCarriedRequest, toReply, toRequest, toResponse } from "./web-message.ts";
 
@@ -85,7 +85,7 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
     const ref = refOf(work);
     const isRepeatable = isSafe(request);
     const { level, isStranger } = access;
-    return placement.reach<RequestAnswer>({
+    const reached = placement.reach<RequestAnswer>({
       ref,
       signal,
       here: () => runRequest(door(), work).catch(explain(isRepeatable)),
@@ -102,6 +102,9 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
         const answer = await openExchange(network, node, exchange).catch(explain(isRepeatable));
         return { response: toResponse(answer), release: undefined };
       },
+    });
+    return reached.catch((error: unknown) => {
+      throw signal.aborted ? clientGone(error) : error;
     });
   }
 

@@ -34,6 +34,11 @@ function notRun(cause: Error): NotSentError {
   return new NotSentError(cause.message, { cause });
 }
 
+/** The error of work whose client has gone: no one reads it, and it is not worth a line in the log. */
+export function clientGone(cause: unknown): SignalboxError {
+  return new SignalboxError("malformed_http", { message: "The client disconnected", cause });
+}
+
 export function outcomeUnknown(cause: unknown): SignalboxError {
   return new SignalboxError("agent_outcome_unknown", { cause, headers: { "retry-after": "1" } });
 }

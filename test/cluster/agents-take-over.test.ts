@@ -1,0 +1,122 @@
+/** An instance of a cluster runs on one node, and another one takes it over when its node is killed, paused or stopped. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import type { Answer } from "../support/send-request.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const MODULE = join(import.meta.dirname, "../fixtures/moving-agent.ts");
+
+let cluster: TestCluster;
+let left: ClusterNodeProcess;
+let right: ClusterNodeProcess;
+
+beforeAll(async () => {
+  cluster = await startTestCluster({ nodes: 2, args: ["--agents", MODULE] });
+  [left, right] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
+});
+afterAll(() => cluster.stop());
+
+const call = (node: ClusterNodeProcess, name: string, method: string, ...args: unknown[]): Promise<Answer> =>
+  node.api("POST", `/agents/moving-agent/${name}/rpc/${method}`, args);
+
+/** As a client does that is told to try again: at the same node or at the next one. */
+const insist = async (
+  at: ClusterNodeProcess | readonly ClusterNodeProcess[],
+  name: string,
+  method: string,
+  ...args: unknown[]
+): Promise<unknown> => {
+  const nodes = [at].flat() as ClusterNodeProcess[];
+  let attempt = 0;
+  const next = () => nodes[attempt++ % nodes.length] ?? left;
+  const { status, body } = await waitUntil(
+    () => call(next(), name, method, ...args),
+    (answer) => answer.status !== 503,
+    20,
+  );
+  expect(status).toBe(200);
+  return body.result as unknown;
+};
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+it("another node takes over the instances of a killed one, with everything that was acknowledged", async () => {
+  const third = await cluster.join({ name: "node-3" });
+  for (let i = 1; i <= 20; i++) expect(await insist(third, "killed", "add")).toBe(i);
+  await third.kill();
+  expect(await insist([left, right], "killed", "add")).toBe(21);
+  expect(await insist([left, right], "killed", "read")).toEqual({ count: 21, rang: 0, steps: upTo(21) });
+});
+
+it("due work of a killed node runs although nobody asks", async () => {
+  const third = await cluster.join({ name: "node-3" });
+  const names = Array.from({ length: 12 }, (_, i) => `due-${i}`);
+  for (const name of names) await insist(third, name, "ringAfter", 2);
+  await third.kill();
+  await waitUntil(
+    async () => (await schedulesRun(left)) + (await schedulesRun(right)),
+    (run) => run >= names.length,
+    100,
+  );
+  for (const name of names) expect(await insist([left, right], name, "read")).toMatchObject({ rang: 1 });
+});
+
+async function schedulesRun(node: ClusterNodeProcess): Promise<number> {
+  const { text } = await node.api("GET", "/metrics");
+  const lines = text
+    .split("\n")
+    .filter((line) => /^signalbox_agent_turns_total\{.*kind="schedule"/.test(line));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+}
+
+it("a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim", async () => {
+  const third = await cluster.join({ name: "node-3" });
+  for (let i = 1; i <= 5; i++) expect(await insist(third, "paused", "add")).toBe(i);
+  // Under way when the pause begins, and another request that arrives during it.
+  const slow = call(third, "paused", "addAfter", 300);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  process.kill(third.pid, "SIGSTOP");
+  const late = call(third, "paused", "add");
+  expect(await insist([left, right], "paused", "add")).toBe(6);
+  process.kill(third.pid, "SIGCONT");
+  const answers = await Promise.all([slow, late]);
+  const refused = answers.filter(({ status }) => status === 503);
+  for (const { headers } of refused) expect(headers.get("retry-after")).not.toBe(null);
+  const acknowledged = answers.length - refused.length;
+  expect((await slow).status).toBe(503);
+  const result = (await insist([left, right], "paused", "read")) as { count: number; steps: number[] };
+  expect(result.count).toBe(6 + acknowledged);
+  expect(result.steps).toEqual(upTo(6 + acknowledged));
+  await third.kill();
+});
+
+it("a node that is stopped hands its instances over, without an error", async () => {
+  const third = await cluster.join({ name: "node-3" });
+  const names = Array.from({ length: 30 }, (_, i) => `stopped-${i}`);
+  for (const name of names) await insist(third, name, "add");
+  const slow = call(third, "stopped-7", "addAfter", 500);
+  await third.api("GET", "/metrics");
+  expect(await third.end("SIGTERM")).toBe(0);
+  expect((await slow).status).toBe(200);
+  for (const name of names) {
+    const result = await insist([left, right], name, "read");
+    expect(result).toMatchObject({ count: name === "stopped-7" ? 2 : 1 });
+  }
+  expect(third.stderr()).not.toMatch(/"level":"(error|fatal)"/);
+});
+
+it("a node with an empty disk has the instances as they were", async () => {
+  const third = await cluster.join({ name: "node-3" });
+  for (let i = 1; i <= 300; i++) await insist(third, "restored", "add");
+  await third.kill();
+  await rm(join(third.dataDir, "agent-cache"), { recursive: true });
+  const again = await cluster.join({ name: "node-3", dataDir: third.dataDir });
+  expect(await insist([again, left, right], "restored", "read")).toEqual({
+    count: 300,
+    rang: 0,
+    steps: upTo(300),
+  });
+  await again.kill();
+});
