@@ -140,11 +140,12 @@ it("a destroyed instance closes its sockets at every node", async () => {
 });
 
 it("a reader waits for an instance that another node creates", async () => {
-  const made = await nodes[0]?.api("POST", "/accounts/default/tokens", {
+  const [node] = nodes as [ClusterNodeProcess];
+  const made = await node.api("POST", "/accounts/default/tokens", {
     name: "t",
     permissions: ["agents.read"],
   });
-  const { token } = made?.body.result as { token: string };
+  const { token } = made.body.result as { token: string };
   const readers = await Promise.all(
     nodes.map((node) => new RawClient(`${node.url}/agents/room/awaited`, { token }).opened()),
   );

@@ -283,8 +283,12 @@ class Start {
       // The database may answer again while the settings are still being read: other nodes know more.
       return lease?.isFresh === false ? ["the settings in memory may be out of date"] : health.problems();
     };
-    routes.push(...clusterRoutes({ config, cluster, node, problems, isStopping: () => this.#isStopping }));
+    const { agentsReport } = storage;
+    routes.push(
+      ...clusterRoutes({ config, cluster, node, agentsReport, problems, isStopping: () => this.#isStopping }),
+    );
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
+    agentsReport?.start(this.#registry);
     if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });
     const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
     const management = createManagement({

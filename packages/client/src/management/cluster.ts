@@ -15,6 +15,19 @@ export interface ClusterNode {
   readonly link: "self" | "up" | "down";
 }
 
+export interface ClusterAgents {
+  readonly held: number;
+  readonly claims: number;
+  readonly take_overs: number;
+  readonly refusals: number;
+  readonly unknown_outcomes: number;
+  readonly lost_records: number;
+  readonly lag_ms: number;
+  readonly log_records: number;
+  readonly log_bytes: number;
+  readonly oldest_snapshot_ms: number;
+}
+
 export interface ClusterStatus {
   readonly node: string;
   readonly mode: "single" | "cluster";
@@ -28,6 +41,8 @@ export interface ClusterStatus {
   readonly is_stale: boolean;
   readonly clock_offset_ms: number | null;
   /** Commits that PostgreSQL had acknowledged to this node and has lost. */
+  /** The instances of this node, since its start, and their histories in PostgreSQL; null without a cluster. */
+  readonly agents: ClusterAgents | null;
   readonly lost_commits: {
     readonly count: number;
     readonly writes: number;

@@ -6,6 +6,7 @@ import type { Route } from "../http/route.ts";
 import { defineRoute } from "../http/route.ts";
 import { VERSION } from "../version.ts";
 import type { DatabaseNode } from "./database-node.ts";
+import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface ClusterParts {
   readonly config: Config;
@@ -13,6 +14,8 @@ export interface ClusterParts {
   readonly cluster: ClusterNode | null;
   /** Null with SQLite. */
   readonly node: DatabaseNode | null;
+  /** Null for a process that is alone. */
+  readonly agentsReport: SharedAgentsReport | null;
   readonly isStopping: () => boolean;
   readonly problems: () => readonly string[];
 }
@@ -43,6 +46,21 @@ const statusSchema = z.object({
   settings: z.array(
     z.object({ name: z.string(), value: z.string(), is_safe: z.boolean(), note: z.string().nullable() }),
   ),
+  /** The instances of this node, since its start, and their histories in PostgreSQL; null without a cluster. */
+  agents: z
+    .object({
+      held: z.int(),
+      claims: z.int(),
+      take_overs: z.int(),
+      refusals: z.int(),
+      unknown_outcomes: z.int(),
+      lost_records: z.int(),
+      lag_ms: z.int(),
+      log_records: z.int(),
+      log_bytes: z.int(),
+      oldest_snapshot_ms: z.int(),
+    })
+    .nullable(),
 });
 
 export type ClusterStatusView = z.output<typeof statusSchema>;
@@ -71,7 +89,7 @@ export function clusterRoutes(parts: ClusterParts): Route[] {
   ];
 }
 
-function toStatus({ config, cluster, node, problems }: ClusterParts): ClusterStatusView {
+function toStatus({ config, cluster, node, agentsReport, problems }: ClusterParts): ClusterStatusView {
   const heartbeats = node?.session?.heartbeats ?? null;
   const loss = node?.loss ?? { count: 0, writes: 0, lastAt: null };
   return {
@@ -94,6 +112,27 @@ function toStatus({ config, cluster, node, problems }: ClusterParts): ClusterSta
       is_safe: isSafe,
       note,
     })),
+    agents: agentsReport === null ? null : toAgents(agentsReport),
+  };
+}
+
+function toAgents({
+  figures,
+  held,
+  lagMs,
+  size,
+}: SharedAgentsReport): NonNullable<ClusterStatusView["agents"]> {
+  return {
+    held,
+    claims: figures.claims,
+    take_overs: figures.takeOvers,
+    refusals: figures.refusals,
+    unknown_outcomes: figures.unknownOutcomes,
+    lost_records: figures.lostRecords,
+    lag_ms: Math.round(lagMs),
+    log_records: Math.round(size.records),
+    log_bytes: Math.round(size.bytes),
+    oldest_snapshot_ms: Math.round(size.oldestSnapshotMs),
   };
 }
 

@@ -11,6 +11,7 @@ import type { DataFolder } from "../database/sqlite/data-folder.ts";
 import { Servers } from "../database/postgres/servers.ts";
 import { openSharedStore, type SharedInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export { openRemote } from "../agents/remote/remote.ts";
 
@@ -25,7 +26,12 @@ export interface SharedAgentsOptions {
   readonly incarnation: () => string;
 }
 
-export async function openSharedAgents(options: SharedAgentsOptions): Promise<SharedInstanceStore> {
+export interface SharedAgents {
+  readonly store: SharedInstanceStore;
+  readonly report: SharedAgentsReport;
+}
+
+export async function openSharedAgents(options: SharedAgentsOptions): Promise<SharedAgents> {
   const { config, logger, onFatal, dataFolder, cluster, lease, incarnation } = options;
   requireNoLocalInstances(dataFolder.file("agents"));
   const store = await openSharedStore({
@@ -59,7 +65,7 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
     store.ownership.rejoined();
     return Promise.resolve();
   });
-  return store;
+  return { store, report: new SharedAgentsReport(store, logger) };
 }
 
 /** A folder with instances would be ignored from now on, and empty instances would take their place. */

@@ -18,6 +18,7 @@ import type { Closer } from "./close-all.ts";
 import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
 import type { SharedAgentsOptions } from "./shared-agents.ts";
+import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface StorageOptions {
   readonly config: Config;
@@ -43,6 +44,7 @@ export interface Storage {
   readonly ownership: Ownership | null;
   /** Null for a process that is alone. */
   readonly openRemote: OpenRemote | null;
+  readonly agentsReport: SharedAgentsReport | null;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -64,11 +66,17 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership, openRemote } =
+  const { instanceStore, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, openRemote: null }
+      ? {
+          instanceStore: await openLocalAgents(options, dataFolder),
+          ownership: null,
+          openRemote: null,
+          agentsReport: null,
+        }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
+  closers.push({ close: () => agentsReport?.close() });
   return {
     dataFolder,
     database,
@@ -81,15 +89,19 @@ export async function openStorage(
     instanceStore,
     ownership,
     openRemote,
+    agentsReport,
   };
 }
 
-async function openShared(
-  options: SharedAgentsOptions,
-): Promise<{ instanceStore: InstanceStore; ownership: Ownership; openRemote: OpenRemote }> {
+async function openShared(options: SharedAgentsOptions): Promise<{
+  instanceStore: InstanceStore;
+  ownership: Ownership;
+  openRemote: OpenRemote;
+  agentsReport: SharedAgentsReport;
+}> {
   const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
-  const store = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership, openRemote };
+  const { store, report } = await openSharedAgents(options);
+  return { instanceStore: store, ownership: store.ownership, openRemote, agentsReport: report };
 }
 
 async function openDatabase(

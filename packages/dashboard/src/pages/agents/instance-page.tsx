@@ -48,11 +48,17 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
     refreshMs: REFRESH_MS,
   });
   const [isDestroying, setDestroying] = useState(false);
+  const [isMoving, setMoving] = useState(false);
+  const node = instance.value?.node;
   const current = TABS.find((one) => one.name === tab)?.name;
   if (current === undefined) return <NotFoundPage />;
   const destroy = async () => {
     await request(path, { method: "DELETE" });
     navigate(page("agents", agent));
+  };
+  const move = async () => {
+    await request(`${path}/move`, { method: "POST", body: {} });
+    instance.reload();
   };
   return (
     <>
@@ -62,7 +68,16 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           { title: "Agents", to: page("agents") },
           { title: agent, to: page("agents", agent) },
         ]}
-        actions={canEdit && <Button onClick={() => setDestroying(true)}>Destroy instance</Button>}
+        actions={
+          canEdit && (
+            <>
+              {typeof node === "string" && (
+                <Button onClick={() => setMoving(true)}>Move to another node</Button>
+              )}
+              <Button onClick={() => setDestroying(true)}>Destroy instance</Button>
+            </>
+          )
+        }
       />
       <ResourceView of={instance}>
         {(value) => (
@@ -73,6 +88,7 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
                   ...(value.object_name === null ? [] : [["Name", value.object_name] as const]),
                   ["Last active", <Time key="active" at={value.last_active_at} />],
                   ["Status", value.in_memory ? "active" : "idle"],
+                  ...(value.node === null ? [] : [["Node", value.node] as const]),
                   ["Connections", value.connection_count],
                   ["Next run", <Time key="next-run" at={value.next_due_at} fallback="none" />],
                   ["Created", <Time key="created" at={value.created_at} />],
@@ -92,6 +108,14 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           </div>
         )}
       </ResourceView>
+      {isMoving && (
+        <ConfirmDialog title={`Move ${name}?`} verb="Move" onConfirm={move} onClose={() => setMoving(false)}>
+          <p>
+            The running turn ends on {node}, and the instance continues on another node. Events and
+            connections follow it.
+          </p>
+        </ConfirmDialog>
+      )}
       {isDestroying && (
         <ConfirmDialog
           title={`Destroy ${name}?`}

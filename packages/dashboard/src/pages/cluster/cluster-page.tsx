@@ -8,6 +8,7 @@ import { Time } from "../../components/time.tsx";
 import { duration } from "../../format/number.ts";
 import { client } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
+import { InstancesPanel } from "./instances-panel.tsx";
 import { SettingsPanel } from "./settings-panel.tsx";
 
 /** Heartbeats arrive twice a second. */
@@ -44,6 +45,7 @@ export function ClusterPage() {
               <NodeTable nodes={nodes} />
               {status.mode === "single" && <p className="muted small">{aloneText(status)}</p>}
             </section>
+            {status.agents !== null && <InstancesPanel node={status.node} agents={status.agents} />}
             <section className="panel" aria-labelledby="database-title">
               <h2 id="database-title">Database</h2>
               <DetailList items={detailsOf(status)} />

@@ -8,6 +8,7 @@ export {
 } from "./instance-store.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
 export { openSharedStore } from "./open-shared-store.ts";
+export type { HistorySize } from "./shared/history-size.ts";
 export {
   type Fence,
   InstanceElsewhereError,

@@ -13,6 +13,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { closeCodeOf, toSignalboxError } from "../../../http/render-error.ts";
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
+import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { ConnectionFacts } from "../../connections/connection-socket.ts";
 import { ConnectionInbox, type InboxParts } from "../../doors/connection-inbox.ts";
@@ -21,20 +22,8 @@ import type { AgentDefinition } from "../../instance/agent-definition.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import type { Placement } from "../../placement/placement.ts";
 import type { EdgeConnection, EdgeEvent, EdgeHome } from "./edge-connection.ts";
+import { applyItem, sendCredentialEnded, sendEvent, sendOpened } from "./edge-items.ts";
 import { EdgeSession } from "./edge-session.ts";
-import { decodeFacts, encodeOpened, toSent } from "./opened-connection.ts";
-import {
-  decodeClose,
-  decodeFrame,
-  encodeClose,
-  encodeMessage,
-  encodeNumbers,
-  type Item,
-  ITEM_KINDS,
-  ItemError,
-  readNumber,
-} from "./socket-items.ts";
-
 /** How long turns that have begun may take to end after the instance has moved away. Longer than the grace of a hand-over. */
 const MOVE_GRACE_MS = 6000;
 /** How long a link may be broken before the sockets are closed. */
@@ -100,7 +89,7 @@ export class EdgeGroup implements EdgeHome {
 
   take(connection: EdgeConnection, event: EdgeEvent): void {
     if (this.#place.kind === "here") this.#giveHere(connection, event);
-    else if (this.#place.kind === "there") this.#giveThere(this.#place.session, connection, event);
+    else if (this.#place.kind === "there") sendEvent(this.#place.session, connection, event);
     // The client was greeted nowhere: nobody has to know of its close.
     else if (event.kind === "close" && connection.facts === null && connection.inbox === null)
       connection.end(event.code, event.reason);
@@ -108,8 +97,7 @@ export class EdgeGroup implements EdgeHome {
 
   loseCredential(connection: EdgeConnection): void {
     if (this.#place.kind === "here") connection.inbox?.loseCredential();
-    else if (this.#place.kind === "there")
-      this.#place.session.send(ITEM_KINDS.credentialEnded, encodeNumbers(connection.number));
+    else if (this.#place.kind === "there") sendCredentialEnded(this.#place.session, connection);
   }
 
   forget(connection: EdgeConnection): void {
@@ -169,7 +157,7 @@ export class EdgeGroup implements EdgeHome {
     try {
       await placement.reach({
         ref: this.#ref,
-        here: () => this.#arriveHere(),
+        here: () => this.#arriveHere().catch(throwElsewhere),
         there: (node) => this.#arriveThere(node),
         signal: this.#closing.signal,
       });
@@ -281,7 +269,7 @@ export class EdgeGroup implements EdgeHome {
       node,
       ref: this.#ref,
       events: {
-        onItem: (item) => this.#onItem(item),
+        onItem: (item) => applyItem(item, (number) => this.#connections.get(number)),
         onMoved: (owner, received) => this.#leaveThere(owner, received),
         onLost: (sent) => this.#leaveThere(null, sent),
         onBroken: () => this.#onBroken(session),
@@ -303,12 +291,9 @@ export class EdgeGroup implements EdgeHome {
   }
 
   #openThere(session: EdgeSession, connection: EdgeConnection): void {
-    const { accepted, context, facts, number } = connection;
-    const { id, uri, isReadonly } = accepted;
     connection.beginResume();
-    let opened: Buffer;
     try {
-      opened = encodeOpened({ id, uri, isReadonly, facts, context: facts === null ? toSent(context) : null });
+      sendOpened(session, connection);
     } catch (error) {
       this.#parts.logger.error(
         { err: error, instance: this.key },
@@ -316,21 +301,7 @@ export class EdgeGroup implements EdgeHome {
       );
       const { code, reason } = closeCodeOf(new SignalboxError("internal"));
       connection.end(code, reason);
-      return;
     }
-    session.send(ITEM_KINDS.open, encodeNumbers(number), opened);
-    if (connection.hasLostCredential) session.send(ITEM_KINDS.credentialEnded, encodeNumbers(number));
-  }
-
-  #giveThere(session: EdgeSession, { number }: EdgeConnection, event: EdgeEvent): void {
-    const { ticket } = event;
-    event.item =
-      event.kind === "message"
-        ? session.send(ITEM_KINDS.message, ...encodeMessage({ number, ticket, message: event.message }))
-        : session.send(
-            ITEM_KINDS.closed,
-            encodeClose({ number, ticket, code: event.code, reason: event.reason }),
-          );
   }
 
   #leaveThere(node: string | null, received: number): void {
@@ -366,39 +337,9 @@ export class EdgeGroup implements EdgeHome {
     this.#brokenTimer = setTimeout(() => void check(), CONTINUE_MS).unref();
   }
 
-  #onItem({ kind, payload }: Item): void {
-    switch (kind) {
-      case ITEM_KINDS.frame: {
-        const { to, frame } = decodeFrame(payload);
-        // A copy: the last state is kept, and the memory around the frame belongs to the stream.
-        const copy = Buffer.from(frame);
-        for (const number of to) this.#connections.get(number)?.write(copy);
-        return;
-      }
-      case ITEM_KINDS.close: {
-        const { number, code, reason } = decodeClose(payload);
-        this.#connections.get(number)?.close(code, reason);
-        return;
-      }
-      case ITEM_KINDS.facts: {
-        const connection = this.#connections.get(readNumber(payload, 0));
-        if (connection !== undefined && payload.length > 4)
-          connection.facts = decodeFacts(payload.subarray(4));
-        return;
-      }
-      case ITEM_KINDS.ended:
-        this.#connections.get(readNumber(payload, 0))?.handled(readNumber(payload, 4));
-        return;
-      case ITEM_KINDS.notRun:
-        this.#connections.get(readNumber(payload, 0))?.notRun(readNumber(payload, 4));
-        return;
-      default:
-        throw new ItemError(`an unknown kind of item: ${kind}`);
-    }
-  }
-
   #giveAll(connection: EdgeConnection): void {
-    for (const event of connection.events) if (event.item === null) this.take(connection, event);
+    for (const event of connection.events)
+      if (event.item === null && !connection.isEnded) this.take(connection, event);
   }
 
   /** The instance was destroyed while its sockets were without an owner. */
@@ -407,4 +348,10 @@ export class EdgeGroup implements EdgeHome {
     for (const connection of this.#all())
       if (connection.facts !== null) connection.end(code, "the instance was destroyed");
   }
+}
+
+/** A node that stops has handed its instances over, or will. */
+function throwElsewhere(error: unknown): never {
+  const isStopping = error instanceof SignalboxError && error.id === "stopping";
+  throw isStopping ? new InstanceElsewhereError(null) : error;
 }

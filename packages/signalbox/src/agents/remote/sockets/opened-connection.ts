@@ -75,11 +75,6 @@ export function decodeFacts(payload: Buffer): ConnectionFacts {
   return checkFacts(decodeValue(payload));
 }
 
-/** The facts as the next node has them. */
-export function toSendable(facts: ConnectionFacts): ConnectionFacts {
-  return decodeFacts(encodeFacts(facts));
-}
-
 function checkFacts(value: unknown): ConnectionFacts {
   const facts = value as Partial<ConnectionFacts> | null | undefined;
   if (!Array.isArray(facts?.tags) || typeof facts.joinedAt !== "number")

@@ -116,7 +116,12 @@ export class OwnerSessions {
   /** Loads the instance. Returns whether it existed; throws why it cannot be here. */
   async #requireHere(definition: AgentDefinition, { ref, mayCreate }: Hello): Promise<boolean> {
     const { placement, directory } = this.#parts;
-    const node = await placement.find(ref);
+    let node = await placement.find(ref);
+    if (node !== null) {
+      // The edge may know more: the former owner has handed the instance over.
+      placement.learn(ref, null);
+      node = await placement.find(ref);
+    }
     if (node !== null) throw new InstanceElsewhereError(node);
     const existed = await directory.exists(ref);
     if (!existed && !mayCreate) throw new SignalboxError("agent_destroyed");

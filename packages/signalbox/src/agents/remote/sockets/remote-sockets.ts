@@ -104,10 +104,10 @@ export class RemoteSockets implements SocketRouter {
     if (self !== this.#self) {
       this.#self = self;
       this.#owned.dropAll();
-      for (const group of [...this.#groups.values()]) group.rejoined();
+      for (const group of this.#groups.values()) group.rejoined();
       return;
     }
     this.#owned.nodesChanged();
-    for (const group of [...this.#groups.values()]) group.nodesChanged();
+    for (const group of this.#groups.values()) group.nodesChanged();
   }
 }

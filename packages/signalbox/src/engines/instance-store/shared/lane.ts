@@ -89,6 +89,8 @@ export class Lane {
   #pending = new Map<HeldInstance, PendingRecord>();
   readonly #frames = new FrameMemory();
   #flushing: Promise<void> | null = null;
+  /** When the oldest record of the group that is being written was created. */
+  #writingSince: number | null = null;
   #connection: StoreClient | null = null;
   #hasConnected = false;
 
@@ -116,6 +118,13 @@ export class Lane {
     return record;
   }
 
+  /** How long the oldest record has waited; 0 if none waits. */
+  get lagMs(): number {
+    const [first] = this.#pending.values();
+    const since = this.#writingSince ?? first?.createdAt;
+    return since === undefined ? 0 : performance.now() - since;
+  }
+
   /** Resolves when nothing is pending. */
   async settled(): Promise<void> {
     while (this.#flushing !== null) await this.#flushing;
@@ -131,11 +140,13 @@ export class Lane {
   async #flush(): Promise<void> {
     while (this.#pending.size > 0) {
       const records = this.#take();
+      this.#writingSince = records[0]?.createdAt ?? null;
       try {
         await this.#write(records);
       } catch (error) {
         for (const record of records) this.#fence(record, "unknown", error);
       }
+      this.#writingSince = null;
       // Events that arrived meanwhile are handled first and share the next group.
       await nextLoop();
     }

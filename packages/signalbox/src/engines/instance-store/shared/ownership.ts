@@ -26,12 +26,17 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { InstanceStore } from "../instance-store.ts";
+import type { HistorySize } from "./history-size.ts";
 
 /** The incarnation of a node, as text: a number that each start of a process receives once. */
 export type NodeInc = string;
 
 export interface SharedInstanceStore extends InstanceStore {
   readonly ownership: Ownership;
+  /** How long the oldest record has waited that PostgreSQL has not acknowledged; 0 if none waits. */
+  readonly lagMs: number;
+  /** Of each store, as configured. */
+  readSizes(): Promise<readonly HistorySize[]>;
 }
 
 /** What the engine asks about the nodes. */

@@ -20,6 +20,7 @@ import { Compressor } from "./compressor.ts";
 import { createFigures, type Figures } from "./figures.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import { History } from "./history.ts";
+import { type HistorySize, readHistorySize } from "./history-size.ts";
 import { Lane } from "./lane.ts";
 import { OwnedInstances, type Store } from "./owned-instances.ts";
 import {
@@ -152,6 +153,16 @@ export class SharedStore implements SharedInstanceStore {
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
     return queryInProcess(snapshot, text, limits);
+  }
+
+  get lagMs(): number {
+    return Math.max(...[...this.#lanes.values()].map(({ lagMs }) => lagMs));
+  }
+
+  readSizes(): Promise<readonly HistorySize[]> {
+    return Promise.all(
+      this.#stores.map(({ history }) => history.connections.use(({ client }) => readHistorySize(client))),
+    );
   }
 
   get problem(): string | null {
