@@ -95,7 +95,8 @@ export class ChaosNode implements LoadTarget {
     this.#isExpectedToEnd = false;
     server.child.once("exit", (code, signal) => {
       if (this.#server === server) this.#server = null;
-      if (!this.#isExpectedToEnd) onExit(this.name, `code ${code}, signal ${signal}: ${server.stderr().slice(-1000)}`);
+      if (!this.#isExpectedToEnd)
+        onExit(this.name, `code ${code}, signal ${signal}: ${server.stderr().slice(-1000)}`);
     });
     this.#server = server;
     this.#servers.push(server);

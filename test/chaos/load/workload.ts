@@ -64,8 +64,10 @@ export function mayBeStale({ maxStaleMs }: LoadContext, { node, endedAt }: Outco
  * Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or a node reported that it is not ready, or was so
  * short of processor time that even the answer whether it is ready took long.
  */
-export function mayBeUnavailable({ disturbance, nodes }: LoadContext, outcome: Outcome): boolean {
-  const { startedAt, endedAt } = outcome;
+export function mayBeUnavailable(
+  { disturbance, nodes }: LoadContext,
+  { startedAt, endedAt }: Pick<Outcome, "startedAt" | "endedAt">,
+): boolean {
   const from = startedAt - BEFORE_MS;
   return (
     disturbance.touches(startedAt, endedAt) ||

@@ -4,13 +4,13 @@
  * Rules:
  * 1. The states of a socket only grow, and what they say is in the chain (`ChainModel`).
  * 2. A socket is closed only with the node at which it is: by a kill (no code), or with 1012 when the node stops. It stays open when the
- *    instance moves from one node to another.
+ *    instance moves from one node to another. During a fault it may be closed with 1013, if its instance cannot be reached.
  * 3. At the end each open socket has the last state.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import type { LoadTarget } from "../../cluster/load-target.ts";
-import { anyNode, type LoadContext } from "../workload.ts";
+import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
 import type { ChainAnswer } from "./chain-agent.ts";
 import type { ChainModel } from "./chain-model.ts";
 import { AUTHORIZATION } from "./method-caller.ts";
@@ -18,6 +18,8 @@ import { AUTHORIZATION } from "./method-caller.ts";
 const RETRY_MS = 200;
 const SERVICE_RESTART = 1012;
 const OVERLOADED = 1013;
+/** Longer than a socket waits for an instance that cannot be reached. */
+const RECENT_MS = 10_000;
 
 type Frame =
   | { readonly type: "cf_agent_state"; readonly state: ChainAnswer | null }
@@ -115,11 +117,18 @@ export class Watcher {
     const { signal, history } = this.#context;
     if (signal.aborted || node.mayHaveBrokenSince(startedAt)) return;
     if (code === SERVICE_RESTART && node.url === null) return;
-    // A node that cannot reach PostgreSQL can neither run instances nor find their owner.
-    const { isolation } = node;
-    const isIsolated = isolation.longestWithin(performance.now() - 5000, performance.now()) > 0;
-    if ((code === SERVICE_RESTART || code === OVERLOADED) && isIsolated) {
+    // A node that was cut off from PostgreSQL for long closes its sockets, which reconnect elsewhere.
+    const now = performance.now();
+    if (code === SERVICE_RESTART && node.isolation.longestWithin(now - RECENT_MS, now) > 0) {
       history.count("sockets closed by an isolated node");
+      return;
+    }
+    // The node of the socket and that of the instance are cut off from each other.
+    if (
+      code === OVERLOADED &&
+      mayBeUnavailable(this.#context, { startedAt: now - RECENT_MS, endedAt: now })
+    ) {
+      history.count("sockets closed because the instance could not be reached");
       return;
     }
     history.violation(`a socket was closed with ${code}: ${nonce} at ${node.name} of ${this.#model.name}`);
