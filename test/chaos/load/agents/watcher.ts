@@ -19,7 +19,7 @@ const RETRY_MS = 200;
 const SERVICE_RESTART = 1012;
 const OVERLOADED = 1013;
 /** Longer than a socket waits for an instance that cannot be reached. */
-const RECENT_MS = 10_000;
+const RECENT_MS = 15_000;
 
 type Frame =
   | { readonly type: "cf_agent_state"; readonly state: ChainAnswer | null }
