@@ -5,7 +5,7 @@ import { CLUSTER_ENVIRONMENT, startTestCluster, type TestCluster } from "../supp
 
 let cluster: TestCluster;
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2 });
+  cluster = await startTestCluster({ nodes: 2, env: { GITHUB_WEBHOOK_SECRET: "secret-of-github" } });
 });
 afterAll(() => cluster.stop());
 
@@ -33,7 +33,8 @@ it.each([
   ["SIGNALBOX_ROOT_TOKEN", "another-root-token-of-the-cluster", /SIGNALBOX_ROOT_TOKEN differs .* "node-\d"/],
   ["SIGNALBOX_ENCRYPTION_KEY", "another-encryption-key-of-the-node", /SIGNALBOX_ENCRYPTION_KEY differs/],
   ["SIGNALBOX_MASTER_KEY", "cd".repeat(32), /SIGNALBOX_MASTER_KEY differs/],
-  ["WEBHOOK_SECRET", "another", /WEBHOOK_SECRET differs/],
+  ["WEBHOOK_SECRET", "another", /^signalbox: WEBHOOK_SECRET differs/],
+  ["GITHUB_WEBHOOK_SECRET", "another", /GITHUB_WEBHOOK_SECRET differs/],
 ])("%s=%j is refused with one line", async (variable, value, line) => {
   const { code, stderr } = await cluster.refused({ env: { [variable]: value } });
   expect([code, stderr]).toEqual([1, expect.stringMatching(line)]);
@@ -51,12 +52,20 @@ it("the database has no secret of a node", async () => {
   for (const secret of Object.values(CLUSTER_ENVIRONMENT)) expect(text).not.toContain(secret);
 });
 
-it("a key may be replaced node by node: a node that accepts the current key joins", async () => {
-  const key = "encryption-key-of-the-test-cluster";
-  const next = "the-next-encryption-key-of-the-cluster";
-  const node = await cluster.join({ name: "node-3", env: { SIGNALBOX_ENCRYPTION_KEY: `${key},${next}` } });
-  await node.end("SIGTERM");
-  // This node would write with a key that the others do not have.
-  const { stderr } = await cluster.refused({ env: { SIGNALBOX_ENCRYPTION_KEY: `${next},${key}` } });
-  expect(stderr).toMatch(/SIGNALBOX_ENCRYPTION_KEY differs/);
-});
+it(
+  "a key may be replaced node by node: a node that accepts the current key joins",
+  { timeout: 180_000 },
+  async () => {
+    const key = "encryption-key-of-the-test-cluster";
+    const next = "the-next-encryption-key-of-the-cluster";
+    const node = await cluster.join({
+      name: "node-3",
+      // The secret of a source that the others do not have is being added.
+      env: { SIGNALBOX_ENCRYPTION_KEY: `${key},${next}`, GITLAB_WEBHOOK_SECRET: "new" },
+    });
+    await node.end("SIGTERM");
+    // This node would write with a key that the others do not have.
+    const { stderr } = await cluster.refused({ env: { SIGNALBOX_ENCRYPTION_KEY: `${next},${key}` } });
+    expect(stderr).toMatch(/SIGNALBOX_ENCRYPTION_KEY differs/);
+  },
+);

@@ -13,19 +13,39 @@ export interface SharedSecret {
   readonly values: readonly Secret[];
 }
 
+/** Variables of other sources, which are not required: GITHUB_WEBHOOK_SECRET, … */
+const SOURCE_VARIABLE = /^[A-Z0-9_]+_WEBHOOK_SECRET$/;
+
 export function sharedSecrets(
-  config: Pick<Config, "rootToken" | "encryptionKeys" | "masterKeys" | "environment">,
+  config: Pick<Config, "rootToken" | "encryptionKeys" | "masterKeys" | "environment" | "file">,
 ): SharedSecret[] {
-  const webhook = (config.environment["WEBHOOK_SECRET"] ?? "").split(",").flatMap((part) => {
-    const text = part.trim();
-    return text === "" ? [] : [new Secret(text)];
-  });
   return [
     { variable: "SIGNALBOX_ROOT_TOKEN", values: config.rootToken === undefined ? [] : [config.rootToken] },
     { variable: "SIGNALBOX_ENCRYPTION_KEY", values: config.encryptionKeys },
     { variable: "SIGNALBOX_MASTER_KEY", values: config.masterKeys },
-    { variable: "WEBHOOK_SECRET", values: webhook },
+    { variable: "WEBHOOK_SECRET", values: readList(config.environment, "WEBHOOK_SECRET") },
+    ...secretsOfSources(config),
   ];
+}
+
+/** With another secret, a node would refuse the deliveries that the others accept. A secret that only some nodes have is no difference: it is being added. */
+function secretsOfSources({ environment, file }: Pick<Config, "environment" | "file">): SharedSecret[] {
+  const named = Object.values(file.webhooks.sources).flatMap(({ secretVariable }) => secretVariable ?? []);
+  const variables = new Set([
+    ...named,
+    ...Object.keys(environment).filter((name) => SOURCE_VARIABLE.test(name)),
+  ]);
+  variables.delete("WEBHOOK_SECRET");
+  return [...variables]
+    .map((variable) => ({ variable, values: readList(environment, variable) }))
+    .filter(({ values }) => values.length > 0);
+}
+
+function readList(environment: Config["environment"], variable: string): Secret[] {
+  return (environment[variable] ?? "").split(",").flatMap((part) => {
+    const text = part.trim();
+    return text === "" ? [] : [new Secret(text)];
+  });
 }
 
 /** Called before the service starts; commands that only connect to a server need none of these settings. */
