@@ -36,8 +36,9 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   let now = 1_800_000_000_000;
   let attempts: LateDelivery[] = [];
   let answer: (delivery: LateDelivery) => Promise<DeliveryOutcome> = () => Promise.resolve(PROCESSED);
-  const newLate = () =>
+  const newLate = (isShared = false) =>
     new LateDeliveries({
+      isShared,
       table,
       logger,
       clock: { now: () => now },
@@ -204,6 +205,35 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await late.drop("default", two.id)).toBe(true);
     expect([late.count, await rows()]).toEqual([0, []]);
     await late.stop();
+  });
+
+  it("two nodes of a cluster attempt each delivery once", async () => {
+    const left = Array.from({ length: 20 }, (_, i) => delivery({ instance: `i${i}`, deliveryId: `d${i}` }));
+    await leave(...left);
+    const nodes = [newLate(true), newLate(true)];
+    await Promise.all(nodes.map((late) => late.start()));
+    await until(async () => (await rows()).length === 0);
+    expect(attempts.map(({ deliveryId }) => deliveryId).toSorted()).toEqual(
+      left.map(({ deliveryId }) => deliveryId).toSorted(),
+    );
+    await Promise.all(nodes.map((late) => late.stop()));
+  });
+
+  it("a delivery of a node that was lost is attempted by another one, but not while its node may attempt it", async () => {
+    const lost = newLate(true);
+    await lost.start();
+    await lost.store(delivery());
+    await lost.stop();
+    const other = newLate(true);
+    await other.start();
+    pass(30_000);
+    expect(attempts).toEqual([]);
+    await until(async () => {
+      pass(5000);
+      return (await rows()).length === 0;
+    });
+    expect(attempts).toHaveLength(1);
+    await other.stop();
   });
 
   it("ten thousand deliveries are stored, and one more is refused", async () => {
