@@ -95,7 +95,7 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
     const wal = spareWal.attach(path, template !== null);
     let connection: SqliteConnection | undefined;
     try {
-      connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+      connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
       if (template !== null) fill(path, template);
       connection.exec(SETTINGS);
       if (template === null) requireVersion(connection, baseSchema);
