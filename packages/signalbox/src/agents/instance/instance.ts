@@ -25,7 +25,7 @@ import {
 } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { ConnectionGroup } from "../connections/live-connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
 import { isAgentFailure } from "./instance-reports.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
@@ -156,7 +156,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    * Leaves memory for another node. Running turns end; those that wait are held until `release` has given the instance up, and fail with the error
    * that it returns. False if the instance is not active.
    */
-  async handOver(release: () => Promise<Error>): Promise<boolean> {
+  async handOver(release: (wasQuiet: boolean) => Promise<Error>): Promise<boolean> {
     await this.#started;
     const { live } = this;
     if (live === null) return false;
@@ -358,10 +358,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   /** Turns that wait learn where the instance is when it is there. */
-  async #release(closed: Promise<void>, handOver: () => Promise<Error>): Promise<void> {
+  async #release(closed: Promise<void>, handOver: (wasQuiet: boolean) => Promise<Error>): Promise<void> {
     try {
       await closed;
-      const moved = await handOver();
+      const moved = await handOver(!this.runtime.wasInterrupted);
       this.runtime.close(() => moved);
     } catch (error) {
       this.runtime.close(() => error);
