@@ -88,9 +88,11 @@ export class Directory {
       onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroyLater(instance),
     };
-    environment.ownership?.onFenced(({ name, reason }) =>
-      this.#instances.get(keyOf(refOf(name)))?.fence(new InstanceFencedError(reason)),
-    );
+    environment.ownership?.onFenced(({ name, reason }) => {
+      const key = keyOf(refOf(name));
+      this.#instances.get(key)?.fence(new InstanceFencedError(reason));
+      environment.hub.onMoved?.(key);
+    });
   }
 
   get size(): number {
@@ -240,6 +242,7 @@ export class Directory {
       const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
       await catalog.disown([ref]);
       await ownership?.release([name], to);
+      this.movedAway(ref);
       settle?.();
       return new InstanceElsewhereError(to);
     };
@@ -257,6 +260,11 @@ export class Directory {
         await released;
       } else await held;
     }
+  }
+
+  /** Another node has the instance, or nobody: its connections follow it. */
+  movedAway(ref: InstanceRef): void {
+    this.#environment.hub.onMoved?.(keyOf(ref));
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. */

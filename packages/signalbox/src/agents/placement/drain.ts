@@ -21,7 +21,7 @@ export interface DrainParts {
   readonly network: Pick<NodeNetwork, "self" | "members" | "linkTo">;
   readonly ownership: Pick<Ownership, "held" | "isHeld" | "release">;
   readonly catalog: Pick<InstanceCatalog, "disown">;
-  readonly directory: Pick<Directory, "find" | "handOver" | "handOverHook" | "isClosing">;
+  readonly directory: Pick<Directory, "find" | "handOver" | "handOverHook" | "isClosing" | "movedAway">;
   readonly logger: Logger;
 }
 
@@ -69,8 +69,10 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
     await catalog.disown(names.map(refOf));
     const nodes = targets(parts);
     // An event may have loaded one of them during the statement.
-    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes)))
+    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes))) {
       await ownership.release(ofNode, node);
+      for (const name of ofNode) directory.movedAway(refOf(name));
+    }
   }
 }
 

@@ -151,7 +151,8 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
     const { spareWal, caches, onClose } = this.#parts;
     spareWal.detach(this.#place.path, this.#wal);
     this.closeConnection();
-    spareWal.release(this.#wal, this.#reader.extent);
+    // A fenced database has commits that were not read: the next database must not take them for its own.
+    spareWal.release(this.#wal, isComplete ? this.#reader.extent : Number.POSITIVE_INFINITY);
     if (this.#descriptor !== null) closeSync(this.#descriptor);
     if (this.#hasLargeCache) caches.release();
     this.#instance.open = null;
