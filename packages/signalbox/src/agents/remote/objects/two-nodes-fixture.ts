@@ -119,6 +119,7 @@ export async function openTwoNodes(
       maxBufferedBytes: 2 ** 20,
     });
     remote.connect();
+    remote.serve();
   }
   return nodes;
 }
