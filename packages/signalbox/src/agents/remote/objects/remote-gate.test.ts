@@ -52,6 +52,9 @@ class Room extends DurableObject<Env> {
 let nodes: TwoNodes;
 afterEach(() => nodes.close());
 
+const roomStub = () => nodes.env["Room"]?.getByName("a") as unknown as RoomStub;
+const deskStub = () => nodes.env["Desk"]?.getByName("a") as unknown as Desk;
+
 /** Syncs wait for the returned function. */
 async function open(): Promise<() => void> {
   LOG.length = 0;
@@ -66,8 +69,8 @@ async function open(): Promise<() => void> {
   nodes = await openTwoNodes({ Desk, Room }, { beforeSync });
   nodes.ownerOf = (agent) => (agent === "desk" ? "1" : "2");
   // The creation of the objects is not what waits.
-  await (nodes.env["Room"]?.getByName("a") as unknown as RoomStub).told("made");
-  await (nodes.env["Desk"]?.getByName("a") as unknown as Desk).writeAndTell();
+  await roomStub().told("made");
+  await deskStub().writeAndTell();
   LOG.length = 0;
   isOpen = false;
   return () => {
@@ -78,7 +81,7 @@ async function open(): Promise<() => void> {
 
 test("a call of an object on another node leaves when the caller's writes are durable", async () => {
   const release = await open();
-  const done = (nodes.env["Desk"]?.getByName("a") as unknown as Desk).writeAndTell();
+  const done = deskStub().writeAndTell();
   await expect.poll(() => LOG).toEqual(["before", "sync"]);
   release();
   await done;
@@ -87,7 +90,7 @@ test("a call of an object on another node leaves when the caller's writes are du
 
 test("so do a result, and a call of a function of another node", async () => {
   const release = await open();
-  const room = nodes.env["Room"]?.getByName("a") as unknown as RoomStub;
+  const room = roomStub();
   const remembered = room.remember("it").then(() => LOG.push("answered"));
   await expect.poll(() => LOG).toEqual(["sync"]);
   const later = room.later((text) => void LOG.push(text));
