@@ -108,6 +108,41 @@ test("a facet lives with its parent, and an alarm rings at the owner", async () 
   await expect.poll(() => call(0, `room/${room}/rings`)).toEqual([pids[1]]);
 });
 
+test("operators see, move and destroy an object at either node, with its clients of both", async () => {
+  const room = await cluster.roomAt(1);
+  const ann = await cluster.connect(0, room, "ann");
+  const bob = await cluster.connect(1, room, "bob");
+  await Promise.all([ann.next(), bob.next()]);
+  const api = async <T>(node: number, method: string, path: string, body?: unknown) => {
+    const answer = await cluster.nodes[node]?.api(
+      method,
+      `/accounts/default/agents/room/instances${path}`,
+      body,
+    );
+    return { status: answer?.status, result: answer?.body.result as T };
+  };
+  interface Shown {
+    readonly name: string;
+  }
+  for (const node of [0, 1]) {
+    const { result } = await api<Shown[]>(node, "GET", `?search=${room}`);
+    expect(result).toMatchObject([
+      { object_name: room, connection_count: 2, in_memory: true, node: "node-2" },
+    ]);
+  }
+  const { result } = await api<Shown[]>(0, "GET", `?search=${room}`);
+  const id = result[0]?.name ?? "";
+  expect((await api(0, "POST", `/${id}/move`, { to: "node-1" })).status).toBe(200);
+  expect(await call(1, `room/${room}/broadcast`, "moved")).toBe(2);
+  expect([await ann.next(), await bob.next()]).toEqual(["moved", "moved"]);
+  expect(await call(1, `room/${room}/where`)).toBe(pids[0]);
+  expect((await api(1, "GET", `/${id}`)).result).toMatchObject({ connection_count: 2, node: "node-1" });
+  expect((await api(1, "DELETE", `/${id}`)).status).toBe(200);
+  expect([(await ann.closed).code, (await bob.closed).code]).toEqual([1006, 1006]);
+  expect((await api(0, "GET", `/${id}`)).status).toBe(404);
+  expect(await call(1, `room/${room}/add`, 0)).toMatchObject({ count: 0 });
+});
+
 test("a cron trigger runs once in the cluster", async () => {
   const crons = async () => (await call<{ count: number }>(0, "room/crons/add", 0)).count;
   // The trigger is each minute.

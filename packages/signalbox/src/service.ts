@@ -225,8 +225,8 @@ class Start {
   ): Promise<WorkerArea | null> {
     if (this.#config.file.agents.worker === undefined) return null;
     const { createWorkerArea } = await import("./worker/index.ts");
-    await agents.connectObjects();
-    return createWorkerArea({
+    const serveObjects = await agents.connectObjects();
+    const worker = await createWorkerArea({
       objects: agents.objects,
       joinClient: agents.joinClient,
       variables: agents.variables,
@@ -237,6 +237,8 @@ class Start {
       authenticator,
       server,
     });
+    serveObjects();
+    return worker;
   }
 
   #createDashboard(identity: Identity, storage: Storage): AreaModule {

@@ -78,8 +78,11 @@ export interface AgentsArea extends AreaModule {
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
-  /** In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded. */
-  connectObjects(): Promise<void>;
+  /**
+   * In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded; the returned function, when its
+   * classes are registered: then this node answers calls of others.
+   */
+  connectObjects(): Promise<() => void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
   /** Variables of the process that agents may see. */
@@ -252,7 +255,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     objects,
     async connectObjects() {
       const { network, ownership } = parts;
-      if (network === null || ownership === null || placement === null) return;
+      if (network === null || ownership === null || placement === null) return () => undefined;
       // Loaded on demand: a process that is alone has no other nodes.
       const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
       const remote = new RemoteObjects({
@@ -265,6 +268,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         maxBufferedBytes: settings.maxBufferedBytes,
       });
       remote.connect();
+      return () => remote.serve();
     },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,

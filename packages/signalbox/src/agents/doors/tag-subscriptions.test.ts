@@ -23,6 +23,9 @@ let storageErrors: (Error | null)[];
 let feedErrors: (Error | null)[];
 let doorErrors: (Error | null)[];
 let subscriptions: TagSubscriptions;
+/** Null: this node. */
+let owner: string | null = null;
+let looks = 0;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-subscriptions-"));
@@ -33,9 +36,16 @@ beforeEach(async () => {
   await database.run(
     sql`INSERT INTO tag_subscription (agent, name, account_id, position) VALUES ('watcher', 'w', 'acme', 0)`,
   );
+  owner = null;
+  looks = 0;
   [delivered, logs, storageErrors, feedErrors, doorErrors] = [[], [], [], [], []];
   subscriptions = new TagSubscriptions({
-    placement: null,
+    placement: {
+      find: async () => {
+        looks += 1;
+        return owner;
+      },
+    },
     subscriptions: [SUBSCRIPTION],
     database: failing(database),
     door: {
@@ -144,4 +154,27 @@ it("stop during the pause after an error", async () => {
   await expect.poll(() => logs.length).toBeGreaterThan(2);
   await subscriptions.stop();
   expect(delivered).toEqual([]);
+});
+
+it("two nodes follow one after the other, and none goes back", async () => {
+  owner = "7";
+  subscriptions.start();
+  await expect.poll(() => looks).toBeGreaterThan(1);
+  expect(delivered).toEqual([]);
+  // The other node has delivered two changes; then the instance moves.
+  await database.run(sql`UPDATE tag_subscription SET position = 2`);
+  owner = null;
+  await expect.poll(position).toBe(3);
+  expect(delivered).toEqual([3]);
+});
+
+it("a position that another node has stored meanwhile is not replaced by an earlier one", async () => {
+  doorErrors = [new Error("later"), null];
+  const stored = expect.poll(() => delivered.length).toBeGreaterThan(0);
+  subscriptions.start();
+  await stored;
+  await database.run(sql`UPDATE tag_subscription SET position = 50`);
+  await expect.poll(() => delivered).toEqual([1, 2, 3]);
+  await subscriptions.stop();
+  expect(await position()).toBe(50);
 });

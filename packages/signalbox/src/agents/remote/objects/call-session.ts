@@ -14,6 +14,7 @@
  */
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import type { LinkStream } from "../../../engines/node-link/index.ts";
+import { NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
 import type { Reference } from "./references.ts";
 import { type SessionHost, SessionReferences } from "./session-references.ts";
@@ -89,6 +90,8 @@ export class CallSession {
       },
       onFailure: ({ code, message, details }) => {
         if (code === "elsewhere") this.#fail(new InstanceElsewhereError(nodeOf(details)), "not run");
+        // A node that has not loaded its program yet.
+        else if (code === "unknown") this.#fail(new NotSentError(message), "not run");
         else this.#fail(connectionLost(message), "failed");
       },
     });

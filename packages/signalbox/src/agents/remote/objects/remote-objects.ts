@@ -52,20 +52,24 @@ export class RemoteObjects implements ObjectReach {
     });
   }
 
-  /** From now on this node answers calls of other nodes, and its stubs reach them. */
+  /** From now on stubs of this node reach other nodes. */
   connect(): void {
-    const { network, objects, directory, ownership } = this.#parts;
-    network.serveStreams(CALL, (payload, stream) =>
+    const { objects, directory, ownership } = this.#parts;
+    objects.connect(this);
+    directory.handOverHook = this.#moves;
+    // Another node runs the object, or may: what its clients wait for here never comes.
+    ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
+  }
+
+  /** From now on this node answers calls of others: its classes are registered. Before, they are tried again. */
+  serve(): void {
+    this.#parts.network.serveStreams(CALL, (payload, stream) =>
       runOutsideTurns(() => {
         const session = new CallSession("owner", this.#moves.host);
         session.serve(payload, stream, (call) => this.#run(call as [ObjectAddress, FirstCall]));
       }),
     );
     this.#moves.serve();
-    objects.connect(this);
-    directory.handOverHook = this.#moves;
-    // Another node runs the object, or may: what its clients wait for here never comes.
-    ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
   }
 
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls {

@@ -8,6 +8,7 @@ import type { Link, LinkStream, Links } from "../../../engines/node-link/index.t
 import { openLinks, peerOf } from "../../../engines/node-link/links-fixture.ts";
 import { type HostOptions, openHost, type TestHost } from "../../objects/object-host-fixture.ts";
 import type { ObjectClass, ObjectNamespace } from "../../objects/object-types.ts";
+import type { InstanceRef } from "../../instance/instance-ref.ts";
 import { NotSentError, type Placement } from "../../placement/placement.ts";
 import { RemoteObjects } from "./remote-objects.ts";
 
@@ -63,6 +64,8 @@ export interface TwoNodes {
   readonly two: TestHost;
   /** The node that owns all objects. */
   owner: "1" | "2";
+  /** The owner of the objects of a class, if they are not all on one node. */
+  ownerOf: ((agent: string) => "1" | "2") | null;
   /** Breaks the link for ever. */
   cut(): Promise<void>;
   close(): Promise<void>;
@@ -91,6 +94,7 @@ export async function openTwoNodes(
     one,
     two,
     owner: "2" as "1" | "2",
+    ownerOf: null as TwoNodes["ownerOf"],
     async cut() {
       await Promise.all([linksOne.close(), linksTwo.close()]);
     },
@@ -107,7 +111,7 @@ export async function openTwoNodes(
   ] as const) {
     const remote = new RemoteObjects({
       network,
-      placement: placementOf(network.self, () => nodes.owner),
+      placement: placementOf(network.self, ({ agent }) => nodes.ownerOf?.(agent) ?? nodes.owner),
       ownership: { claim: async () => [], onFenced: () => undefined },
       directory: host.directory,
       objects: host.host,
@@ -115,18 +119,19 @@ export async function openTwoNodes(
       maxBufferedBytes: 2 ** 20,
     });
     remote.connect();
+    remote.serve();
   }
   return nodes;
 }
 
-function placementOf(self: string, owner: () => string): Placement {
+function placementOf(self: string, owner: (ref: InstanceRef) => string): Placement {
   return {
-    find: () => (owner() === self ? null : owner()),
+    find: (ref) => (owner(ref) === self ? null : owner(ref)),
     learn: () => undefined,
-    reach: async ({ here, there }) => {
+    reach: async ({ ref, here, there }) => {
       for (let attempt = 0; ; attempt += 1) {
         try {
-          return await (owner() === self ? here() : there(owner()));
+          return await (owner(ref) === self ? here() : there(owner(ref)));
         } catch (error) {
           const isUnrun = error instanceof NotSentError || error instanceof InstanceElsewhereError;
           if (!isUnrun || attempt > 2) throw error;

@@ -104,15 +104,16 @@ export function writableTarget(stream: WritableStream): StreamTarget {
       return undefined;
     },
     dispose: () => {
-      if (isOver) return;
+      // A stream that another writer has is that writer's.
+      if (isOver || (writer === null && stream.locked)) return;
       isOver = true;
-      // A stream that cannot be aborted has ended.
-      get()
-        .abort(new Error("the writer is gone"))
-        .catch(() => undefined);
+      get().abort(new Error("the writer is gone")).catch(ignore);
     },
   };
 }
+
+/** A stream that cannot be aborted has ended. */
+const ignore = () => undefined;
 
 export function writableOf(target: CallTarget): WritableStream {
   const last = async (method: string, args: readonly unknown[]) => {
