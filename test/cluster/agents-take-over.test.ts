@@ -28,7 +28,7 @@ const insist = async (
   method: string,
   ...args: unknown[]
 ): Promise<unknown> => {
-  const nodes = [at].flat() as ClusterNodeProcess[];
+  const nodes = [at].flat();
   let attempt = 0;
   const next = () => nodes[attempt++ % nodes.length] ?? left;
   const { status, body } = await waitUntil(

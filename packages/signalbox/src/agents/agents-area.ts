@@ -44,6 +44,7 @@ import { ClusterInstances } from "./placement/cluster-instances.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
 import type { OpenRemote } from "./remote/remote.ts";
+import type { RemoteSockets } from "./remote/sockets/remote-sockets.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
 import { WebSocketDoor } from "./doors/websocket-door.ts";
@@ -77,11 +78,16 @@ export interface AgentsArea extends AreaModule {
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
+  /** In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded. */
+  connectObjects(): Promise<void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
   /** Variables of the process that agents may see. */
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
+
+/** How long the owners of instances may take to run `onClose` for the sockets of a node that stops. */
+const REMOTE_CLOSE_MS = 2000;
 
 /** Variables of the service that agents must not see. */
 const HIDDEN_VARIABLES: readonly string[] = [
@@ -208,6 +214,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
   const agentsDoor = remote?.webhooks ?? localDoor;
+  let remoteSockets: RemoteSockets | null = null;
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
@@ -243,6 +250,22 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     door,
     placement,
     objects,
+    async connectObjects() {
+      const { network, ownership } = parts;
+      if (network === null || ownership === null || placement === null) return;
+      // Loaded on demand: a process that is alone has no other nodes.
+      const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
+      const remote = new RemoteObjects({
+        network,
+        placement,
+        ownership,
+        directory,
+        objects,
+        account: DEFAULT_ACCOUNT,
+        maxBufferedBytes: settings.maxBufferedBytes,
+      });
+      remote.connect();
+    },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
     async start() {
@@ -252,6 +275,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       if (unknown !== undefined)
         throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
       remote?.serve();
+      if (parts.network !== null && placement !== null) {
+        // A process that is alone does not load them.
+        const { RemoteSockets: Sockets } = await import("./remote/sockets/remote-sockets.ts");
+        const { network, logger } = parts;
+        remoteSockets = new Sockets({ network, placement, definitions, directory, hub, departures, logger });
+        webSockets.router = remoteSockets;
+      }
       hub.start();
       directory.start();
       cluster?.start();
@@ -274,6 +304,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     waitsForInstances: true,
     async stop() {
       await tagSubscriptions.stop();
+      // Other nodes run `onClose` of the sockets that `drain` has closed.
+      await remoteSockets?.whenEmpty(REMOTE_CLOSE_MS);
+      remoteSockets?.stop();
       departures.stop();
       cluster?.stop();
       await directory.stop();

@@ -36,10 +36,10 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   let now = 1_800_000_000_000;
   let attempts: LateDelivery[] = [];
   let answer: (delivery: LateDelivery) => Promise<DeliveryOutcome> = () => Promise.resolve(PROCESSED);
-  const newLate = (isShared = false) =>
+  const newLate = (isShared = false, readFrom = table) =>
     new LateDeliveries({
       isShared,
-      table,
+      table: readFrom,
       logger,
       clock: { now: () => now },
       deliver: (one) => {
@@ -122,6 +122,33 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await late.revive("default", id)).toBe(true);
     await until(() => late.count === 0);
     expect(await rows()).toEqual([]);
+    await late.stop();
+  });
+
+  it("a row that was read before its attempt ended is not attempted again at once", async () => {
+    const first = Promise.withResolvers<DeliveryOutcome>();
+    answer = ({ instance }) => (instance === "slow" ? first.promise : Promise.resolve(PROCESSED));
+    await leave(delivery({ instance: "slow" }), delivery({ instance: "other" }));
+    const gate = Promise.withResolvers<void>();
+    let reads = 0;
+    class SlowTable extends LateDeliveryTable {
+      override async due(...args: Parameters<LateDeliveryTable["due"]>) {
+        reads += 1;
+        const isSecond = reads === 2;
+        const due = await super.due(...args);
+        if (isSecond) await gate.promise;
+        return due;
+      }
+    }
+    const late = newLate(false, new SlowTable(opened.database));
+    await late.start();
+    // The end of the other attempt starts the second read.
+    await until(() => reads === 2 && late.count === 1);
+    first.reject(new Error("not today"));
+    await until(async () => (await rows())[0]?.attempts === 1);
+    gate.resolve();
+    await until(() => reads === 3);
+    expect(attempts.map(({ instance }) => instance)).toEqual(["slow", "other"]);
     await late.stop();
   });
 

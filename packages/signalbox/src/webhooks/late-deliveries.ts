@@ -71,6 +71,8 @@ export class LateDeliveries {
   #bytes = 0;
   #attempting = 0;
   #isStarting = false;
+  /** Instances with an attempt that ended while due rows were read; null when none are read. */
+  #ended: Set<string> | null = null;
   #startsAgain = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
@@ -219,10 +221,13 @@ export class LateDeliveries {
     const { table, clock } = this.#parts;
     const now = clock.now();
     // Deliveries of busy instances are skipped and must not use up the limit.
-    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size);
+    const ended = new Set<string>();
+    this.#ended = ended;
+    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size).finally(() => (this.#ended = null));
     for (const state of due) {
       if (this.#isStopped || this.#attempting >= MAX_ATTEMPTING) return;
-      if (this.#busy.has(keyOf(state))) continue;
+      // A row that was read before its attempt ended still looks due. The end of the attempt starts another read.
+      if (this.#busy.has(keyOf(state)) || ended.has(keyOf(state))) continue;
       this.#take(state);
       this.#attempting += 1;
       this.#attempt(state).then(
@@ -337,6 +342,7 @@ export class LateDeliveries {
 
   #leave(delivery: Pick<LateDelivery, "accountId" | "agent" | "instance">): void {
     const key = keyOf(delivery);
+    this.#ended?.add(key);
     const count = (this.#busy.get(key) ?? 1) - 1;
     if (count === 0) this.#busy.delete(key);
     else this.#busy.set(key, count);

@@ -1,18 +1,14 @@
 /**
- * One WebSocket of an instance. It stays open while the instance is not in memory.
+ * One WebSocket of an instance, at the node that runs the instance. It stays open while the instance is not in memory. Its client's end is a
+ * `ConnectionSocket`: a WebSocket of this process, or of another node.
  *
  *   joining → open → closed
  *
  * Invariants:
  * 1. Everything that is sent passes the outputs of the instance; protocol frames and messages of the agent leave in order of production.
- * 2. The bytes buffered for a slow reader are bounded: beyond the limit the connection is closed with 1013 (try again later), and terminated
- *    if the reader does not read the close frame.
- * 3. When its credential has ended, no message of the connection takes effect any more, including those that wait for their turns.
+ * 2. When its credential has ended, no message of the connection takes effect any more, including those that wait for their turns.
  */
-import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
-import type { WebSocket } from "ws";
-import { closeCodeOf } from "../../http/render-error.ts";
 import type {
   Connection,
   ConnectionListener,
@@ -22,38 +18,33 @@ import type {
 import type { AgentOrigin } from "../api/current-agent.ts";
 import { isCloseCode } from "./close-code.ts";
 import { ConnectionListeners } from "./connection-listeners.ts";
-import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
+import type { ConnectionOutlet } from "./connection-outlet.ts";
+import type { ConnectionFacts, ConnectionSocket } from "./connection-socket.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
-import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
-
-/** How long a slow reader may take to answer the close frame. */
-const SLOW_READER_GRACE_MS = 2000;
-/** How long a peer whose credential has ended may take to answer the close frame. */
-const ENDED_GRACE_MS = 500;
-/** Space for the reason in a close frame (RFC 6455, section 5.5). */
-export const MAX_REASON_BYTES = 123;
+import { requirePresent } from "../../engines/turn-runtime/index.ts";
 
 export class LiveConnection implements Connection {
   readonly id: string;
   readonly uri: string;
-  readonly #webSocket: WebSocket;
-  readonly #socket: Duplex;
+  readonly #socket: ConnectionSocket;
   readonly #outlet: ConnectionOutlet;
   tags: readonly string[];
   /** The credential allows reading only. The agent cannot lift this. */
   readonly #isReadonlyByAccess: boolean;
   /** The agent made the connection read-only. */
-  isReadonlyForAgent = false;
+  #isReadonlyForAgent = false;
   /** False for a connection that wants no frames of the protocol, other than answers. */
   hasProtocol = true;
   /** Null until the agent adds one. */
   listeners: ConnectionListeners | null = null;
-  /** False from a ping until its pong. */
-  isAlive = true;
   /** False until the connect turn has run: the connection receives no broadcasts before. */
   isJoined = false;
+  /** When the connection joined; 0 before. */
+  joinedAt = 0;
   #isClosed = false;
   #hasLostCredential = false;
+  #isGreeted = false;
+  #isDetached = false;
   #state: unknown = null;
   #attachment: unknown = null;
   #asCaller: AgentOrigin | null = null;
@@ -67,21 +58,24 @@ export class LiveConnection implements Connection {
     outlet: ConnectionOutlet,
     id: string,
     uri: string,
-    webSocket: WebSocket,
-    socket: Duplex,
+    socket: ConnectionSocket,
     isReadonlyByAccess: boolean,
   ) {
     this.#outlet = outlet;
     this.id = id;
     this.uri = uri;
     this.tags = [id];
-    this.#webSocket = webSocket;
     this.#socket = socket;
     this.#isReadonlyByAccess = isReadonlyByAccess;
   }
 
   get isReadonly(): boolean {
-    return this.#isReadonlyByAccess || this.isReadonlyForAgent;
+    return this.#isReadonlyByAccess || this.#isReadonlyForAgent;
+  }
+
+  set isReadonlyForAgent(isReadonly: boolean) {
+    this.#isReadonlyForAgent = isReadonly;
+    this.#factsChanged();
   }
 
   /** The connection as the origin of turns: their code may write unless the connection is read-only at that moment. */
@@ -91,7 +85,7 @@ export class LiveConnection implements Connection {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#isClosed || this.#socket.isClosed;
   }
 
   get state(): unknown {
@@ -101,6 +95,7 @@ export class LiveConnection implements Connection {
   setState(state: unknown): unknown {
     this.#state =
       typeof state === "function" ? (state as (previous: unknown) => unknown)(this.#state) : state;
+    this.#factsChanged();
     return this.#state;
   }
 
@@ -125,26 +120,20 @@ export class LiveConnection implements Connection {
 
   /** Writes a complete frame directly, bypassing the outputs of the instance. */
   write(frame: Buffer): void {
-    if (this.#isClosed || !this.#socket.writable) return;
-    if (this.#socket.writableLength > this.#outlet.limits.maxBufferedBytes) {
-      this.closeNow(1013, "too slow");
-      setTimeout(() => this.#webSocket.terminate(), SLOW_READER_GRACE_MS).unref();
-      return;
-    }
-    this.#socket.write(frame);
+    if (!this.#isClosed) this.#socket.write(frame);
   }
 
   closeNow(code: number, reason: string): void {
+    // The socket of a detached connection belongs to its successor.
+    if (this.#isDetached) return;
     this.#isClosed = true;
-    this.#webSocket.close(code, Buffer.byteLength(reason) > MAX_REASON_BYTES ? "" : reason);
+    this.#socket.close(code, reason);
   }
 
-  /** Closes the connection because its token or session was revoked or has expired. */
-  endWithCredential(): void {
+  /** The token or session of the connection was revoked or has expired; its socket is being closed. */
+  loseCredential(): void {
     this.#hasLostCredential = true;
-    const { code, reason } = closeCodeOf(new SignalboxError("unauthenticated"));
-    this.closeNow(code, reason);
-    setTimeout(() => this.#webSocket.terminate(), ENDED_GRACE_MS).unref();
+    this.#isClosed = true;
   }
 
   /** Throws when the credential of the connection has ended. */
@@ -172,11 +161,11 @@ export class LiveConnection implements Connection {
   }
 
   get readyState(): number {
-    return this.#isClosed ? this.#webSocket.readyState : this.OPEN;
+    return this.isClosed ? this.#socket.readyState : this.OPEN;
   }
 
   get bufferedAmount(): number {
-    return this.#socket.writableLength;
+    return this.#socket.bufferedAmount;
   }
 
   /** A connection is accepted before the agent sees it. */
@@ -184,6 +173,7 @@ export class LiveConnection implements Connection {
 
   serializeAttachment(attachment: unknown): void {
     this.#attachment = structuredClone(attachment);
+    this.#factsChanged();
   }
 
   deserializeAttachment(): unknown {
@@ -192,7 +182,7 @@ export class LiveConnection implements Connection {
 
   addEventListener(type: string, listener: ConnectionListener, options?: ListenerOptions): void {
     requirePresent();
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.listeners ??= new ConnectionListeners(this.#outlet.hold());
     this.listeners.add(type, listener, options);
   }
@@ -208,24 +198,6 @@ export class LiveConnection implements Connection {
     this.listeners = null;
   }
 
-  /** Terminates a connection that has not answered the last ping, otherwise pings it. */
-  checkAlive(): void {
-    if (!this.isAlive) {
-      this.#webSocket.terminate();
-      return;
-    }
-    this.isAlive = false;
-    this.#webSocket.ping();
-  }
-
-  pause(): void {
-    this.#webSocket.pause();
-  }
-
-  resume(): void {
-    this.#webSocket.resume();
-  }
-
   markClosed(): void {
     this.#isClosed = true;
     const callbacks = this.#onEnd;
@@ -235,13 +207,66 @@ export class LiveConnection implements Connection {
 
   /** Calls back when the socket closes; at once if it has closed. The returned function cancels that. */
   onEnd(callback: () => void): () => void {
-    if (this.#isClosed) {
+    if (this.isClosed) {
       callback();
       return () => undefined;
     }
     const callbacks = (this.#onEnd ??= new Set());
     callbacks.add(callback);
     return () => void callbacks.delete(callback);
+  }
+
+  // ── Moving to another node with the instance ──
+
+  /** The client has been greeted: from now on the connection survives a move of its instance without a second `onConnect`. */
+  reportJoined(): void {
+    if (this.#socket.onFacts === undefined) return;
+    this.#outlet.output(() => {
+      this.#isGreeted = true;
+      this.#factsChanged();
+    });
+  }
+
+  #factsChanged(): void {
+    if (this.#isGreeted) this.#socket.onFacts?.();
+  }
+
+  /** Null before the client has been greeted. */
+  get facts(): ConnectionFacts | null {
+    if (!this.#isGreeted) return null;
+    const { tags, hasProtocol, joinedAt } = this;
+    return {
+      tags,
+      hasProtocol,
+      joinedAt,
+      state: this.#state,
+      attachment: this.#attachment,
+      isReadonlyForAgent: this.#isReadonlyForAgent,
+    };
+  }
+
+  /** The connection was joined at another node. */
+  adopt(facts: ConnectionFacts): void {
+    this.tags = facts.tags;
+    this.hasProtocol = facts.hasProtocol;
+    this.joinedAt = facts.joinedAt;
+    this.#state = facts.state;
+    this.#attachment = facts.attachment;
+    this.#isReadonlyForAgent = facts.isReadonlyForAgent;
+    this.isAdmitted = true;
+    this.#isGreeted = true;
+  }
+
+  get isDetached(): boolean {
+    return this.#isDetached;
+  }
+
+  /** The instance has moved away: the connection continues at another node, without `onClose`. */
+  detach(): void {
+    this.#isDetached = true;
+    this.isJoined = false;
+    this.markClosed();
+    this.dropListeners();
   }
 
   // ── The order of a connection's events ──
@@ -257,9 +282,9 @@ export class LiveConnection implements Connection {
     this.requireCredential();
   }
 
-  /** No message waits: those that never began were refused. */
-  allAnswered(): void {
-    this.#begun = this.#arrived;
+  /** The turn of a message will never begin. */
+  messageRefused(): void {
+    this.#begun += 1;
   }
 
   get hasWaitingMessages(): boolean {
@@ -278,118 +303,9 @@ Object.assign(LiveConnection.prototype, {
   extensions: "",
 });
 
-function toBytes(message: ConnectionMessage): string | Uint8Array {
+export function toBytes(message: ConnectionMessage): string | Uint8Array {
   if (typeof message === "string" || message instanceof Uint8Array) return message;
   if (ArrayBuffer.isView(message))
     return new Uint8Array(message.buffer, message.byteOffset, message.byteLength);
   return new Uint8Array(message);
-}
-
-/*
- * The connections of one instance. The group exists as long as it has a connection, whether or not the instance is in memory.
- *
- * Invariants:
- * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
- * 2. A message for several connections is encoded once.
- * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
- */
-
-/** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
-const REPLACED = 4409;
-
-export class ConnectionGroup implements ConnectionOutlet {
-  readonly key: string;
-  readonly limits: ConnectionLimits;
-  readonly #joined = new Map<string, LiveConnection>();
-  /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
-  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
-  /** The number of sockets, joined or not. */
-  size = 0;
-
-  constructor(key: string, limits: ConnectionLimits) {
-    this.key = key;
-    this.limits = limits;
-  }
-
-  get joined(): Iterable<LiveConnection> {
-    return this.#joined.values();
-  }
-
-  get joinedCount(): number {
-    return this.#joined.size;
-  }
-
-  /** Keeps the instance in memory; null while it is not. */
-  holdInstance: (() => () => void) | null = null;
-
-  hold(): () => void {
-    return this.holdInstance?.() ?? (() => undefined);
-  }
-
-  output(release: () => void): void {
-    requirePresent();
-    if (this.outputs === null) release();
-    else this.outputs.sendWithSegment({ release, drop: () => undefined });
-  }
-
-  join(connection: LiveConnection): void {
-    const older = this.#joined.get(connection.id);
-    this.#joined.set(connection.id, connection);
-    connection.isJoined = true;
-    older?.closeNow(REPLACED, "replaced by a newer connection");
-  }
-
-  leave(connection: LiveConnection): void {
-    if (this.#joined.get(connection.id) === connection) this.#joined.delete(connection.id);
-  }
-
-  find(id: string): LiveConnection | undefined {
-    return this.#joined.get(id);
-  }
-
-  list(tag?: string): LiveConnection[] {
-    const all = [...this.#joined.values()];
-    return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
-  }
-
-  /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
-  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
-    if (this.#joined.size === 0) return;
-    this.#send(
-      message,
-      [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id)),
-    );
-  }
-
-  /** Sends a frame of the protocol, except to the connection that caused it. */
-  broadcastFrame(message: string, exceptId: string | null): void {
-    if (this.#joined.size === 0) return;
-    this.#send(
-      message,
-      [...this.#joined.values()].filter(({ id, hasProtocol }) => hasProtocol && id !== exceptId),
-    );
-  }
-
-  #send(message: ConnectionMessage, receivers: readonly LiveConnection[]): void {
-    const frame = toFrame(toBytes(message));
-    this.output(() => {
-      for (const receiver of receivers) receiver.write(frame);
-    });
-  }
-
-  /** The instance has left memory, and with it the functions that listen to the connections. */
-  detach(): void {
-    this.outputs = null;
-    this.holdInstance = null;
-    for (const connection of this.#joined.values()) connection.dropListeners();
-  }
-
-  /** Closes every connection of a destroyed instance, without `onClose`. */
-  dismiss(code: number, reason: string): void {
-    for (const connection of this.#joined.values()) {
-      connection.isJoined = false;
-      connection.closeNow(code, reason);
-    }
-    this.#joined.clear();
-  }
 }

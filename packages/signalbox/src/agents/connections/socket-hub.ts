@@ -1,6 +1,10 @@
-/** All WebSocket connections of the process, grouped by instance. Pings them and terminates those that do not answer. */
+/**
+ * All WebSockets of the process, and the connections of the instances that run here, which may end at other nodes. Pings the sockets and terminates
+ * those that do not answer.
+ */
 import type { ConnectionLimits } from "./connection-outlet.ts";
-import { ConnectionGroup, type LiveConnection } from "./live-connection.ts";
+import { ConnectionGroup } from "./connection-group.ts";
+import type { LocalSocket } from "./local-socket.ts";
 
 export interface SocketHubOptions extends ConnectionLimits {
   /** Interval between pings; a connection that has not answered by the next ping is terminated. */
@@ -10,7 +14,9 @@ export interface SocketHubOptions extends ConnectionLimits {
 export class SocketHub {
   readonly #options: SocketHubOptions;
   readonly #groups = new Map<string, ConnectionGroup>();
-  readonly #connections = new Set<LiveConnection>();
+  readonly #sockets = new Set<LocalSocket>();
+  /** The instance of this key runs at another node from now on. Null for a process that is alone. */
+  onMoved: ((key: string) => void) | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: SocketHubOptions) {
@@ -18,19 +24,31 @@ export class SocketHub {
   }
 
   get size(): number {
-    return this.#connections.size;
+    return this.#sockets.size;
   }
 
   start(): void {
     this.#timer = setInterval(() => {
-      for (const connection of this.#connections) connection.checkAlive();
+      for (const socket of this.#sockets) socket.checkAlive();
     }, this.#options.pingIntervalMs).unref();
   }
 
-  /** Closes every connection. */
+  get limits(): ConnectionLimits {
+    return this.#options;
+  }
+
+  /** Closes every WebSocket that ends at this process. */
   closeAll(code: number, reason: string): void {
     clearInterval(this.#timer);
-    for (const connection of this.#connections) connection.closeNow(code, reason);
+    for (const socket of this.#sockets) socket.close(code, reason);
+  }
+
+  addSocket(socket: LocalSocket): void {
+    this.#sockets.add(socket);
+  }
+
+  removeSocket(socket: LocalSocket): void {
+    this.#sockets.delete(socket);
   }
 
   group(key: string): ConnectionGroup {
@@ -46,13 +64,12 @@ export class SocketHub {
     return this.#groups.get(key);
   }
 
-  add(group: ConnectionGroup, connection: LiveConnection): void {
-    this.#connections.add(connection);
+  /** A connection of the instance: it counts until it is removed. */
+  add(group: ConnectionGroup): void {
     group.size += 1;
   }
 
-  remove(group: ConnectionGroup, connection: LiveConnection): void {
-    if (!this.#connections.delete(connection)) return;
+  remove(group: ConnectionGroup): void {
     group.size -= 1;
     this.releaseIfUnused(group);
   }

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. A joining connection receives the identity frame and then exactly one state frame, at the moment in which it starts to receive
  *    broadcasts: it misses no change and receives none twice.
- * 2. Joining and closing do not wait for the turns of others. The messages of a connection wait for its `onConnect`, and its `onClose` for
+ * 2. A connection that resumes, because its instance has moved here, runs no hook and receives one state frame at that moment.
+ * 3. Joining and closing do not wait for the turns of others. The messages of a connection wait for its `onConnect`, and its `onClose` for
  *    its messages to begin.
  */
 import {
@@ -14,6 +15,7 @@ import {
   SignalboxError,
 } from "@signalbox/protocol";
 import type { AnyAgent } from "../api/agent.ts";
+import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import type { ConnectionContext } from "../api/connection.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
 import type { Instance } from "../instance/instance.ts";
@@ -78,6 +80,7 @@ function join(
   if (connection.isClosed) return undefined;
   instance.group.join(connection);
   if (connection.hasProtocol) greet(instance, connection, agent.state);
+  connection.reportJoined();
   instance.recordConnect(connection.id);
   return agent.onConnect(connection, context);
 }
@@ -104,22 +107,61 @@ function greet(instance: Instance, connection: LiveConnection, state: unknown): 
   if (state !== undefined) send(connection, { type: "cf_agent_state", state });
 }
 
-/** Resolves when the turn of the message has ended, successfully or not. */
+/** The instance has moved to this node with its connections. Rejects with `InstanceElsewhereError` if it is not here. */
+export function resume(instance: Instance, connections: () => Iterable<LiveConnection>): Promise<void> {
+  return instance.run({
+    kind: "inspect",
+    label: "resumed connections",
+    isConcurrent: true,
+    body: ({ agent }) => {
+      const resumed = [...connections()];
+      if (resumed.length === 0) return;
+      for (const connection of resumed) instance.group.join(connection);
+      const state: unknown = agent.state;
+      if (state === undefined) return;
+      const frame = toFrame(toJson({ type: "cf_agent_state", state }) ?? "null");
+      instance.group.output(() => {
+        for (const connection of resumed) if (connection.hasProtocol) connection.write(frame);
+      });
+    },
+  });
+}
+
+/** True if the instance is not at this node: what was asked of it did not happen. */
+export function isElsewhere(error: unknown): boolean {
+  return error instanceof InstanceElsewhereError || error instanceof InstanceFencedError;
+}
+
+/**
+ * Resolves when the turn of the message has ended, successfully or not. False: the message certainly did not run, because the instance is at another
+ * node.
+ */
 export async function receive(
   find: FindInstance,
   connection: LiveConnection,
   message: string | Buffer,
-): Promise<void> {
+): Promise<boolean> {
   const frame = typeof message === "string" ? parseClientFrame(message) : null;
+  let hasBegun = false;
+  const begin = () => {
+    hasBegun = true;
+    connection.beginMessage();
+  };
   try {
-    if (frame?.type === "rpc") await call(find, connection, frame);
-    else if (frame?.type === "cf_agent_state") await setState(find(), connection, frame.state);
-    else await forward(find(), connection, message);
+    if (frame?.type === "rpc") await call(find, connection, frame, begin);
+    else if (frame?.type === "cf_agent_state") await setState(find(), connection, frame.state, begin);
+    else await forward(find(), connection, message, begin);
   } catch (error) {
+    if (!hasBegun && isElsewhere(error)) {
+      connection.messageRefused();
+      return false;
+    }
     // The message could not be queued, or the agent's handler failed, which the instance has reported.
     if (error instanceof SignalboxError && error.id === "overloaded")
       sendNow(connection, { type: "cf_agent_state_error", error: error.message });
   }
+  if (!hasBegun) connection.messageRefused();
+  return true;
 }
 
 /** For an agent that has an `onClose` and a connection that had joined. */
@@ -148,12 +190,22 @@ export function closed(
   return turn.finally(() => connection.dropListeners());
 }
 
-async function call(find: FindInstance, connection: LiveConnection, frame: RpcRequestFrame): Promise<void> {
+async function call(
+  find: FindInstance,
+  connection: LiveConnection,
+  frame: RpcRequestFrame,
+  begin: () => void,
+): Promise<void> {
   const { id, method, args } = frame;
-  const check = () => connection.beginMessage();
   const origin = connection.asCaller;
   let isAnswered = false;
+  let hasBegun = false;
+  const check = () => {
+    hasBegun = true;
+    begin();
+  };
   const onOutcome = (error: unknown, result: string | undefined) => {
+    if (!hasBegun && isElsewhere(error)) return;
     isAnswered = true;
     if (error !== null) sendFailure(connection, id, error);
     else {
@@ -165,9 +217,10 @@ async function call(find: FindInstance, connection: LiveConnection, frame: RpcRe
   try {
     const instance = find();
     const { streaming, concurrent: isConcurrent } = findCallable(instance.definition, method);
-    if (streaming === true) await stream(instance, connection, frame, isConcurrent);
+    if (streaming === true) await stream(instance, connection, frame, isConcurrent, check);
     else await callMethod(instance, method, args, { check, onOutcome, origin, isConcurrent });
   } catch (error) {
+    if (!hasBegun && isElsewhere(error)) throw error;
     if (!isAnswered) sendFailure(connection, id, error);
   }
 }
@@ -178,6 +231,7 @@ async function stream(
   connection: LiveConnection,
   { id, method, args }: RpcRequestFrame,
   isConcurrent: boolean | undefined,
+  check: () => void,
 ): Promise<void> {
   let isEnded = false;
   const response = new StreamingResponse((event) => {
@@ -191,7 +245,7 @@ async function stream(
   const forget = connection.onEnd(() => response.cut(new Error("the connection has closed")));
   try {
     await streamMethod(instance, method, args, response, {
-      check: () => connection.beginMessage(),
+      check,
       origin: connection.asCaller,
       isConcurrent,
     });
@@ -208,19 +262,25 @@ function sendFailure(connection: LiveConnection, id: string, error: unknown): vo
 }
 
 /** A client's state is accepted as a whole or refused; after a refusal the client receives the current state. */
-async function setState(instance: Instance, connection: LiveConnection, state: unknown): Promise<void> {
+async function setState(
+  instance: Instance,
+  connection: LiveConnection,
+  state: unknown,
+  begin: () => void,
+): Promise<void> {
   try {
     await instance.run({
       kind: "state",
       label: connection.id,
       origin: connection.asCaller,
       body: (live) => {
-        connection.beginMessage();
+        begin();
         connection.requireWritable();
         live.writeState(state, connection);
       },
     });
   } catch (error) {
+    if (isElsewhere(error)) throw error;
     const isReadonly = error instanceof SignalboxError && error.id === "agent_readonly";
     await refuse(instance, connection, isReadonly ? error.message : "State update rejected");
   }
@@ -230,6 +290,7 @@ async function forward(
   instance: Instance,
   connection: LiveConnection,
   message: string | Buffer,
+  begin: () => void,
 ): Promise<void> {
   const received = typeof message === "string" ? message : toArrayBuffer(message);
   try {
@@ -238,7 +299,7 @@ async function forward(
       label: connection.id,
       origin: connection.asCaller,
       body: ({ agent }) => {
-        connection.beginMessage();
+        begin();
         connection.requireMessages();
         connection.listeners?.dispatch(new MessageEvent("message", { data: received }));
         return agent.onMessage(connection, received);

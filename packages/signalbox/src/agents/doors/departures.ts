@@ -13,7 +13,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { Instance } from "../instance/instance.ts";
-import { closed } from "./connection-turns.ts";
+import { closed, isElsewhere } from "./connection-turns.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 
 export interface Departure {
@@ -23,6 +23,8 @@ export interface Departure {
   readonly connection: LiveConnection;
   readonly code: number;
   readonly reason: string;
+  /** Calls back when `onClose` has ended or is not needed; false: it certainly did not run, because the instance is at another node. */
+  readonly onLeft?: ((hasRun: boolean) => void) | undefined;
 }
 
 export interface DeparturesParts {
@@ -60,16 +62,22 @@ export class Departures {
 
   add(departure: Departure): void {
     const { definition, account, name, connection, code } = departure;
-    if (!connection.isJoined) return;
+    if (!connection.isJoined) {
+      departure.onLeft?.(true);
+      return;
+    }
     const { directory } = this.#parts;
     const inMemory = directory.find({ account, agent: definition.kebab, name });
     if (!definition.hasCloseHook && connection.listeners?.has("close") !== true) {
       inMemory?.recordDisconnect(connection.id, code);
+      departure.onLeft?.(true);
       return;
     }
     if (inMemory !== undefined) this.#close(directory.get(definition, account, name), departure);
-    else if (this.#waiting.length - this.#head >= MAX_WAITING) this.#lose(1, "too many are waiting");
-    else {
+    else if (this.#waiting.length - this.#head >= MAX_WAITING) {
+      this.#lose(1, "too many are waiting");
+      departure.onLeft?.(true);
+    } else {
       this.#waiting.push(departure);
       this.#wake();
     }
@@ -78,9 +86,10 @@ export class Departures {
   /** Counts what still waits as lost. */
   stop(): void {
     clearTimeout(this.#timer);
-    const count = this.#waiting.length - this.#head;
+    const waiting = this.#waiting.slice(this.#head);
     this.#waiting = [];
     this.#head = 0;
+    const count = waiting.length;
     if (count > 0) this.#lose(count, "the server is stopping");
   }
 
@@ -98,7 +107,7 @@ export class Departures {
           return;
         }
         this.#shift();
-        this.#lose(1, error instanceof Error ? error.message : String(error));
+        this.#fail(departure, error);
         continue;
       }
       this.#shift();
@@ -127,13 +136,27 @@ export class Departures {
     this.#head = 0;
   }
 
-  #close(instance: Instance, { connection, code, reason }: Departure, onEnd?: () => void): void {
+  #close(instance: Instance, departure: Departure, onEnd?: () => void): void {
+    const { connection, code, reason, onLeft } = departure;
     closed(instance, connection, code, reason)
-      .catch((error: unknown) => {
-        // The instance logs errors of the handler itself; a destroyed instance needs no `onClose`.
-        if (error instanceof SignalboxError && error.id !== "agent_destroyed") this.#lose(1, error.message);
-      })
+      // What `onClose` wrote counts only if this node still has the instance.
+      .then(() => (onLeft === undefined ? undefined : instance.passGate()))
+      .then(
+        () => onLeft?.(true),
+        (error: unknown) => this.#fail(departure, error),
+      )
       .finally(onEnd);
+  }
+
+  #fail({ onLeft }: Departure, error: unknown): void {
+    const known = error instanceof SignalboxError ? error : null;
+    if (onLeft !== undefined && (isElsewhere(error) || known?.id === "stopping")) {
+      onLeft(false);
+      return;
+    }
+    // The instance logs errors of the handler itself; a destroyed instance needs no `onClose`.
+    if (known !== null && known.id !== "agent_destroyed") this.#lose(1, known.message);
+    onLeft?.(true);
   }
 
   #lose(count: number, reason: string): void {

@@ -7,16 +7,16 @@
  */
 import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
-import type { LiveConnection } from "../connections/live-connection.ts";
+import type { LocalSocket } from "../connections/local-socket.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 export class EarlyReader {
-  readonly #connection: LiveConnection;
+  readonly #socket: LocalSocket;
   readonly #definition: AgentDefinition;
   readonly #name: string;
 
-  constructor(connection: LiveConnection, definition: AgentDefinition, name: string) {
-    this.#connection = connection;
+  constructor(socket: LocalSocket, definition: AgentDefinition, name: string) {
+    this.#socket = socket;
     this.#definition = definition;
     this.#name = name;
   }
@@ -45,10 +45,10 @@ export class EarlyReader {
   #sendState(): void {
     const { initialState } = this.#definition;
     if (initialState !== null)
-      this.#connection.write(toFrame(`{"type":"cf_agent_state","state":${initialState}}`));
+      this.#socket.write(toFrame(`{"type":"cf_agent_state","state":${initialState}}`));
   }
 
   #send(frame: ServerFrame): void {
-    this.#connection.write(toFrame(JSON.stringify(frame)));
+    this.#socket.write(toFrame(JSON.stringify(frame)));
   }
 }

@@ -21,6 +21,7 @@ import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import type { DueEntry } from "./instance-catalog.ts";
+import type { HandOverHook } from "./hand-over-hook.ts";
 import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
@@ -55,6 +56,8 @@ export class Directory {
   readonly #arrivals = new Arrivals();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
+  /** What goes with an instance to another node; null for nothing. */
+  handOverHook: HandOverHook | null = null;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
@@ -85,9 +88,11 @@ export class Directory {
       onLeave: (instance, left) => this.#onLeave(instance, left),
       onDestroyRequest: (instance) => this.#destroyLater(instance),
     };
-    environment.ownership?.onFenced(({ name, reason }) =>
-      this.#instances.get(keyOf(refOf(name)))?.fence(new InstanceFencedError(reason)),
-    );
+    environment.ownership?.onFenced(({ name, reason }) => {
+      const key = keyOf(refOf(name));
+      this.#instances.get(key)?.fence(new InstanceFencedError(reason));
+      environment.hub.onMoved?.(key);
+    });
   }
 
   get size(): number {
@@ -233,9 +238,12 @@ export class Directory {
     const { catalog, ownership } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
-    const release = async () => {
+    const release = async (wasQuiet: boolean) => {
+      const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
       await catalog.disown([ref]);
       await ownership?.release([name], to);
+      this.movedAway(ref);
+      settle?.();
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
@@ -246,12 +254,17 @@ export class Directory {
       }
       const held = this.#files.find(key);
       if (held === undefined) {
-        const released = release();
+        const released = release(true);
         // An event in the meantime waits until the file is free, and then finds the new owner.
         this.#files.hold(key, released);
         await released;
       } else await held;
     }
+  }
+
+  /** Another node has the instance, or nobody: its connections follow it. */
+  movedAway(ref: InstanceRef): void {
+    this.#environment.hub.onMoved?.(keyOf(ref));
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. */

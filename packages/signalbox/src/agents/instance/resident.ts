@@ -4,7 +4,7 @@
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import type { ConnectionGroup } from "../connections/live-connection.ts";
+import type { ConnectionGroup } from "../connections/connection-group.ts";
 import type { Activity } from "./activity.ts";
 import type { InstanceReader } from "./inspection.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";

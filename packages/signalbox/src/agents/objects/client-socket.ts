@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import { toFrame } from "../../engines/http-server/index.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
+import { LocalSocket } from "../connections/local-socket.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { endOf, type SocketFrame } from "./web-socket.ts";
 
@@ -18,8 +19,10 @@ const CUT = "WebSocket disconnected without sending Close frame.";
 /** `end` is the `webSocket` of a response with status 101; `socket` is the connection below `webSocket`. */
 export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, socket: Duplex): void {
   const group = hub.group(GROUP);
-  const connection = new LiveConnection(group, "", "", webSocket, socket, false);
-  hub.add(group, connection);
+  const local = new LocalSocket(webSocket, socket, hub.limits);
+  const connection = new LiveConnection(group, "", "", local, false);
+  hub.addSocket(local);
+  hub.add(group);
   const ours = endOf(end);
   ours.connect((frame) => {
     if (frame.kind === "message") {
@@ -46,7 +49,7 @@ export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, so
     }
     if (!isPaused || waiting.length > 0 || unanswered > MAX_UNANSWERED / 2) return;
     isPaused = false;
-    connection.resume();
+    local.resume();
   };
   const deliver = (frame: SocketFrame) => {
     const handled = ours.transmit(frame);
@@ -59,21 +62,22 @@ export function joinClient(hub: SocketHub, end: object, webSocket: WebSocket, so
     else deliver(frame);
     if (isPaused || unanswered < MAX_UNANSWERED) return;
     isPaused = true;
-    connection.pause();
+    local.pause();
   };
   webSocket.on("message", (data: RawData, isBinary: boolean) => {
-    connection.isAlive = true;
+    local.isAlive = true;
     const bytes = toBuffer(data);
     pass({ kind: "message", data: isBinary ? toArrayBuffer(bytes) : bytes.toString("utf8") });
   });
   webSocket.on("pong", () => {
-    connection.isAlive = true;
+    local.isAlive = true;
   });
   // A broken connection also emits "close".
   webSocket.on("error", () => undefined);
   webSocket.on("close", (code: number, reason: Buffer) => {
     connection.markClosed();
-    hub.remove(group, connection);
+    hub.removeSocket(local);
+    hub.remove(group);
     pass({
       kind: "close",
       code,

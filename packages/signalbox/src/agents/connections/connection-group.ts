@@ -1,0 +1,120 @@
+/**
+ * The connections of one instance. The group exists as long as it has a connection, whether or not the instance is in memory.
+ *
+ * Invariants:
+ * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
+ * 2. A message for several connections is encoded once.
+ * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
+ */
+import { toFrame } from "../../engines/http-server/index.ts";
+import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
+import type { ConnectionMessage } from "../api/connection.ts";
+import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
+import { type LiveConnection, toBytes } from "./live-connection.ts";
+
+/** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
+const REPLACED = 4409;
+const REPLACED_REASON = "replaced by a newer connection";
+
+export class ConnectionGroup implements ConnectionOutlet {
+  readonly key: string;
+  readonly limits: ConnectionLimits;
+  readonly #joined = new Map<string, LiveConnection>();
+  /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
+  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
+  /** The number of sockets, joined or not. */
+  size = 0;
+
+  constructor(key: string, limits: ConnectionLimits) {
+    this.key = key;
+    this.limits = limits;
+  }
+
+  get joined(): Iterable<LiveConnection> {
+    return this.#joined.values();
+  }
+
+  get joinedCount(): number {
+    return this.#joined.size;
+  }
+
+  /** Keeps the instance in memory; null while it is not. */
+  holdInstance: (() => () => void) | null = null;
+
+  hold(): () => void {
+    return this.holdInstance?.() ?? (() => undefined);
+  }
+
+  output(release: () => void): void {
+    requirePresent();
+    if (this.outputs === null) release();
+    else this.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
+  join(connection: LiveConnection): void {
+    const older = this.#joined.get(connection.id);
+    connection.joinedAt ||= Date.now();
+    connection.isJoined = true;
+    // After a move of the instance, connections join again in any order.
+    if (older !== undefined && older.joinedAt > connection.joinedAt) {
+      connection.closeNow(REPLACED, REPLACED_REASON);
+      return;
+    }
+    this.#joined.set(connection.id, connection);
+    older?.closeNow(REPLACED, REPLACED_REASON);
+  }
+
+  leave(connection: LiveConnection): void {
+    if (this.#joined.get(connection.id) === connection) this.#joined.delete(connection.id);
+  }
+
+  find(id: string): LiveConnection | undefined {
+    return this.#joined.get(id);
+  }
+
+  list(tag?: string): LiveConnection[] {
+    const all = [...this.#joined.values()];
+    return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
+  }
+
+  /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
+  broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
+    if (this.#joined.size === 0) return;
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id)),
+    );
+  }
+
+  /** Sends a frame of the protocol, except to the connection that caused it. */
+  broadcastFrame(message: string, exceptId: string | null): void {
+    if (this.#joined.size === 0) return;
+    this.#send(
+      message,
+      [...this.#joined.values()].filter(({ id, hasProtocol }) => hasProtocol && id !== exceptId),
+    );
+  }
+
+  #send(message: ConnectionMessage, receivers: readonly LiveConnection[]): void {
+    const frame = toFrame(toBytes(message));
+    this.output(() => {
+      for (const receiver of receivers) receiver.write(frame);
+    });
+  }
+
+  /** The instance has left memory, and with it the functions that listen to the connections. */
+  detach(): void {
+    this.outputs = null;
+    this.holdInstance = null;
+    for (const connection of this.#joined.values()) connection.dropListeners();
+  }
+
+  /** Closes every connection of a destroyed instance, without `onClose`. */
+  dismiss(code: number, reason: string): void {
+    for (const connection of this.#joined.values()) {
+      connection.isJoined = false;
+      connection.closeNow(code, reason);
+    }
+    this.#joined.clear();
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * WebSockets in a cluster: they end where they arrived, and follow their instances over the nodes. This node is the edge of the sockets that
+ * arrive here, and the owner of the instances that run here.
+ */
+import type { ConnectionContext } from "../../api/connection.ts";
+import type { LocalSocket } from "../../connections/local-socket.ts";
+import type { AcceptedSocket } from "../../doors/connection-inbox.ts";
+import type { SocketRouter } from "../../doors/websocket-door.ts";
+import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
+import { EdgeConnection } from "./edge-connection.ts";
+import { EdgeGroup } from "./edge-group.ts";
+import { OwnerSessions, type OwnerSessionsParts } from "./owner-sessions.ts";
+
+/** How often a reader looks for an instance that does not exist yet: it may be created at any node. */
+const ARRIVAL_MS = 1000;
+
+export class RemoteSockets implements SocketRouter {
+  readonly #parts: OwnerSessionsParts;
+  readonly #groups = new Map<string, EdgeGroup>();
+  readonly #owned: OwnerSessions;
+  readonly #stopListening: () => void;
+  #self: string;
+  #nextNumber = 1;
+  #onEmpty: (() => void) | null = null;
+
+  constructor(parts: OwnerSessionsParts) {
+    this.#parts = parts;
+    this.#self = parts.network.self;
+    this.#owned = new OwnerSessions(parts);
+    parts.hub.onMoved = (key) => {
+      this.#owned.moved(key);
+      this.#groups.get(key)?.moved();
+    };
+    this.#stopListening = parts.network.onChange(() => this.#nodesChanged());
+  }
+
+  join(accepted: AcceptedSocket, socket: LocalSocket, context: ConnectionContext): EdgeConnection {
+    const group = this.#group(accepted);
+    const number = this.#nextNumber;
+    this.#nextNumber = number === 0xffff_ffff ? 1 : number + 1;
+    const connection = new EdgeConnection(number, accepted, socket, context, group);
+    group.add(connection);
+    return connection;
+  }
+
+  onArrival(ref: InstanceRef, callback: () => void): () => void {
+    const { directory, logger } = this.#parts;
+    let isOver = false;
+    const stop = () => {
+      isOver = true;
+      clearInterval(timer);
+      cancel();
+    };
+    const arrived = () => {
+      if (isOver) return;
+      stop();
+      callback();
+    };
+    const cancel = directory.onArrival(keyOf(ref), arrived);
+    const look = () =>
+      directory.exists(ref).then(
+        (exists) => (exists ? arrived() : undefined),
+        (error: unknown) => logger.debug({ err: error }, "cannot look for an instance; retrying"),
+      );
+    const timer = setInterval(() => void look(), ARRIVAL_MS).unref();
+    return stop;
+  }
+
+  /** Resolves when no socket is left, at the latest after the time. */
+  async whenEmpty(maxMs: number): Promise<void> {
+    if (this.#groups.size === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, maxMs);
+      this.#onEmpty = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  stop(): void {
+    this.#stopListening();
+    this.#parts.hub.onMoved = null;
+  }
+
+  #group({ definition, ref }: AcceptedSocket): EdgeGroup {
+    const key = keyOf(ref);
+    let group = this.#groups.get(key);
+    if (group === undefined) {
+      const parts = { ...this.#parts, onEmpty: (empty: EdgeGroup) => this.#remove(empty) };
+      group = new EdgeGroup(parts, definition, ref);
+      this.#groups.set(key, group);
+    }
+    return group;
+  }
+
+  #remove(group: EdgeGroup): void {
+    if (this.#groups.get(group.key) === group) this.#groups.delete(group.key);
+    if (this.#groups.size === 0) this.#onEmpty?.();
+  }
+
+  #nodesChanged(): void {
+    const { self } = this.#parts.network;
+    if (self !== this.#self) {
+      this.#self = self;
+      this.#owned.dropAll();
+      for (const group of this.#groups.values()) group.rejoined();
+      return;
+    }
+    this.#owned.nodesChanged();
+    for (const group of this.#groups.values()) group.nodesChanged();
+  }
+}
