@@ -30,6 +30,9 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
+/** `fetch` accepts headers in other forms, too. */
+type Init = RequestInit & { headers?: Record<string, string> };
+
 const call = async (node: number, name: string, method: string, args: unknown[] = []): Promise<Answer> =>
   at(node).api("POST", `/agents/roamer/${name}/rpc/${method}`, args);
 
@@ -46,7 +49,7 @@ async function ownerOf(name: string): Promise<number> {
 }
 
 /** What a client sees, without what differs from request to request. */
-async function seen(node: number, path: string, init: RequestInit = {}) {
+async function seen(node: number, path: string, init: Init = {}) {
   const response = await fetch(at(node).url + path, {
     ...init,
     headers: { authorization: `Bearer ${ROOT_TOKEN}`, ...init.headers },
@@ -69,7 +72,7 @@ it("instances run on both nodes, each on one, whichever node is asked", async ()
 
 describe("HTTP and RPC", () => {
   const path = "/agents/roamer/http";
-  const requests: [title: string, target: string, init?: RequestInit][] = [
+  const requests: [title: string, target: string, init?: Init][] = [
     ["a GET", `${path}/x%20y?a=1&token=t`],
     [
       "a GET with headers",
