@@ -1,5 +1,8 @@
 /** Any node takes any request: what a client sees does not depend on the node that it asks. */
 import { join } from "node:path";
+import { agentFetch } from "agents/client";
+import { agentFetch as agentFetch14 } from "agents-14/client";
+import { agentFetch as agentFetch3 } from "agents-3/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   CLUSTER_ENVIRONMENT,
@@ -31,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 /** `fetch` accepts headers in other forms, too. */
-type Init = RequestInit & { headers?: Record<string, string> };
+type Init = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
 
 const call = async (node: number, name: string, method: string, args: unknown[] = []): Promise<Answer> =>
   at(node).api("POST", `/agents/roamer/${name}/rpc/${method}`, args);
@@ -111,6 +114,24 @@ describe("HTTP and RPC", () => {
       const [first, second] = [await seen(0, target, init), await seen(1, target, init)];
       expect(second).toEqual(first);
       expect(first.status).toBeLessThan(600);
+    },
+  );
+
+  it.each([
+    ["0.32.0", agentFetch],
+    ["0.14.4", agentFetch14],
+    ["0.3.2", agentFetch3],
+  ])(
+    "agentFetch of the original client %s reaches the instance through any node",
+    async (_version, original) => {
+      for (const node of [0, 1]) {
+        const host = at(node).url.replace("http://", "");
+        const response = await original(
+          { agent: "Roamer", name: "fetched", host },
+          { method: "GET", headers: { authorization: `Bearer ${ROOT_TOKEN}` } },
+        );
+        expect(await response.json()).toMatchObject({ name: "fetched", method: "GET" });
+      }
     },
   );
 
