@@ -77,7 +77,7 @@ async function own(): Promise<string> {
   for (let i = 0; ; i++) if ((await call(`own-${i}`, "where")).body.result === edge.pid) return `own-${i}`;
 }
 
-const get = (path: string, init: RequestInit = {}) =>
+const get = (path: string, init: Omit<RequestInit, "headers"> & { headers?: Record<string, string> } = {}) =>
   fetch(edge.url + path, { ...init, headers: { authorization: `Bearer ${ROOT_TOKEN}`, ...init.headers } });
 
 it("requests, calls, streams and tails that are under way end clearly, and reads are answered by the next owner", async () => {

@@ -170,9 +170,8 @@ it("two nodes follow one after the other, and none goes back", async () => {
 
 it("a position that another node has stored meanwhile is not replaced by an earlier one", async () => {
   doorErrors = [new Error("later"), null];
-  const stored = expect.poll(() => delivered.length).toBeGreaterThan(0);
   subscriptions.start();
-  await stored;
+  await expect.poll(() => delivered.length).toBeGreaterThan(0);
   await database.run(sql`UPDATE tag_subscription SET position = 50`);
   await expect.poll(() => delivered).toEqual([1, 2, 3]);
   await subscriptions.stop();

@@ -136,8 +136,8 @@ export class TagSubscriptions {
     await this.#wait(fullJitterDelay(progress.failures, PAUSES));
   }
 
-  /** `stop` ends the wait. */
   async #wait(ms: number): Promise<void> {
+    // `stop` aborts the wait.
     await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 

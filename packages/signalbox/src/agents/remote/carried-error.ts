@@ -15,7 +15,7 @@ const ELSEWHERE = 250;
 const FAILURE = 251;
 
 /** As JSON. */
-export interface CarriedError {
+interface CarriedError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string | undefined;

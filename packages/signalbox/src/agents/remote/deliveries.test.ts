@@ -19,8 +19,16 @@ afterEach(() => nodes.close());
 function event(id: string, text = ""): WebhookEvent {
   const payload = { text };
   return {
-    ...{ id, source: "generic", type: "t", action: null, timestamp: "2026-11-16T00:00:00.000Z" },
-    ...{ title: "t", description: null, url: null, actor: null, headers: { "x-a": "b" } },
+    id,
+    source: "generic",
+    type: "t",
+    action: null,
+    timestamp: "2026-11-16T00:00:00.000Z",
+    title: "t",
+    description: null,
+    url: null,
+    actor: null,
+    headers: { "x-a": "b" },
     payload,
     rawBody: Buffer.from(JSON.stringify(payload)),
   };

@@ -57,8 +57,17 @@ it("a delivery arrives as it was sent", () => {
 it("the body is not sent twice", () => {
   const rawBody = Buffer.from(JSON.stringify({ text: "x".repeat(100_000) }));
   const event = {
-    ...{ id: "1", source: "generic", type: "t", action: null, timestamp: "", title: "" },
-    ...{ description: null, url: null, actor: null, headers: {}, rawBody },
+    id: "1",
+    source: "generic",
+    type: "t",
+    action: null,
+    timestamp: "",
+    title: "",
+    description: null,
+    url: null,
+    actor: null,
+    headers: {},
+    rawBody,
     payload: JSON.parse(rawBody.toString()) as unknown,
   };
   const target = { account: "default", agent: "webhook-agent", name: "a" };

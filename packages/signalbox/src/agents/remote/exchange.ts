@@ -23,7 +23,7 @@ import {
   StreamHeadReader,
 } from "../../engines/node-link/index.ts";
 import type { NodeInc } from "../placement/placement.ts";
-import { type CarriedError, fromCarried, throwCarried } from "./carried-error.ts";
+import { fromCarried, throwCarried } from "./carried-error.ts";
 import { outcomeUnknown } from "./sending.ts";
 
 export interface Exchange {
@@ -145,7 +145,7 @@ class Answer {
 }
 
 function toBodyError(failure: LinkFailure): Error {
-  if (failure.code === BODY_FAILED) return fromCarried((failure.details ?? {}) as Partial<CarriedError>);
+  if (failure.code === BODY_FAILED) return fromCarried(failure.details ?? {});
   return outcomeUnknown(new LinkError(failure));
 }
 
