@@ -3,7 +3,7 @@
  * arrive here, and the owner of the instances that run here.
  */
 import type { ConnectionContext } from "../../api/connection.ts";
-import type { LocalSocket } from "../../connections/local-socket.ts";
+import type { LocalSocket } from "../../../engines/http-server/index.ts";
 import type { AcceptedSocket } from "../../doors/connection-inbox.ts";
 import type { SocketRouter } from "../../doors/websocket-door.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";

@@ -6,7 +6,7 @@ import type { Link, LinkStream, Links } from "../../../engines/node-link/index.t
 import { openLinks, peerOf } from "../../../engines/node-link/links-fixture.ts";
 import type { SocketTarget } from "../../doors/arrived-socket.ts";
 import { Departures } from "../../doors/departures.ts";
-import { LocalSocket } from "../../connections/local-socket.ts";
+import { LocalSocket } from "../../../engines/http-server/index.ts";
 import type { TestNode } from "../../placement/nodes-fixture.ts";
 import { RemoteSockets } from "./remote-sockets.ts";
 import { ItemReader } from "./socket-items.ts";
