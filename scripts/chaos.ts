@@ -1,15 +1,15 @@
 /**
- * `npm run chaos -- --minutes n [--seed s]`: runs a cluster under load and random faults. Prints a summary. If a rule is broken, it prints the
+ * `npm run chaos -- --minutes n [--seed s] [--load agents]`: runs a cluster under load and random faults. Prints a summary. If a rule is broken, it prints the
  * history with the seed, and exits with 1. `npm run chaos -- --rolls n [--balancer nginx]` restarts the nodes one after the other behind a
  * load balancer instead. See docs/decisions/0160.
  */
 import { parseArgs } from "node:util";
 import type { History } from "../test/chaos/history.ts";
 import { planFaults } from "../test/chaos/plan.ts";
-import { NODES, runChaos } from "../test/chaos/run-chaos.ts";
+import { LOAD_KINDS, type LoadKind, NODES, runChaos } from "../test/chaos/run-chaos.ts";
 import { runRolls } from "../test/chaos/rolling/run-rolls.ts";
 
-const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>]
+const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>] [--load gateway|agents|both]
        npm run chaos -- --rolls <n> [--balancer haproxy|nginx]`;
 
 /** Shorter than the longest partitions of a plan, so that nodes also refuse calls; longer than the restarts of PostgreSQL. */
@@ -24,6 +24,7 @@ async function main(): Promise<number> {
       seed: { type: "string" },
       rolls: { type: "string" },
       balancer: { type: "string", default: "haproxy" },
+      load: { type: "string", default: "both" },
     },
   });
   const { balancer } = values;
@@ -31,21 +32,32 @@ async function main(): Promise<number> {
   const rolls = Number(values.rolls ?? 1);
   const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
   const isKnown = balancer === "haproxy" || balancer === "nginx";
-  if (!(minutes > 0) || !(rolls > 0) || !Number.isInteger(seed) || !isKnown) {
+  const load = LOAD_KINDS.find((kind) => kind === values.load);
+  if (!(minutes > 0) || !(rolls > 0) || !Number.isInteger(seed) || !isKnown || load === undefined) {
     console.error(USAGE);
     return 2;
   }
-  if (values.rolls === undefined) return runFaults(seed, minutes);
+  if (values.rolls === undefined) return runFaults(seed, minutes, load);
   return report(await runRolls({ rolls, balancer, onProgress: printTime() }), "");
 }
 
-async function runFaults(seed: number, minutes: number): Promise<number> {
+async function runFaults(seed: number, minutes: number, load: LoadKind): Promise<number> {
   const plan = planFaults({ seed, nodes: NODES, durationMs: minutes * 60_000 });
   console.log(`seed ${seed}, ${minutes} min, ${plan.flat().length} faults`);
-  const history = await runChaos({ seed, plan, maxStaleMs: MAX_STALE_MS, onProgress: printTime() });
+  const stop = new AbortController();
+  // The first signal ends the run early, with its summary.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const history = await runChaos({
+    seed,
+    plan,
+    maxStaleMs: MAX_STALE_MS,
+    load,
+    onProgress: printTime(),
+    signal: stop.signal,
+  });
   return report(
     history,
-    `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed}`,
+    `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed} --load ${load}`,
   );
 }
 

@@ -1,11 +1,12 @@
 /**
- * `npm test`: builds the dashboard and installs Chromium and HAProxy if necessary, then runs the tests. Arguments are passed to the test
+ * `npm test`: builds the dashboard and installs Chromium, HAProxy and libfaketime if necessary, then runs the tests. Arguments are passed to the test
  * runner.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { findHaproxy, HAPROXY_IS_MISSING } from "../examples/cluster/haproxy.ts";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
+import { FAKETIME_IS_MISSING, findFaketime } from "../test/chaos/cluster/fake-clock.ts";
 
 const args = process.argv.slice(2);
 const filters = args.filter((arg) => !arg.startsWith("-"));
@@ -35,6 +36,13 @@ const PROGRAMS: readonly Program[] = [
     isNeeded: isSelected(/chaos|examples/),
     instructions: HAPROXY_IS_MISSING,
     find: findHaproxy,
+  },
+  {
+    debianPackage: "faketime",
+    variable: "FAKETIME_PATH",
+    isNeeded: isSelected(/chaos/),
+    instructions: FAKETIME_IS_MISSING,
+    find: findFaketime,
   },
 ];
 

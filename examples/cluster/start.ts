@@ -24,6 +24,11 @@ interface Part {
   stop(): Promise<unknown>;
 }
 
+interface StartedNode {
+  readonly port: number;
+  readonly pid: number | undefined;
+}
+
 const { values: flags } = parseArgs({
   options: {
     port: { type: "string", default: "8787" },
@@ -46,13 +51,14 @@ try {
   await mkdir(folder, { recursive: true });
   const secrets = await readSecrets(join(folder, "secrets.json"));
   const databaseUrl = process.env["DATABASE_URL"] ?? (await startDatabase());
-  const nodes: number[] = [];
+  const nodes: StartedNode[] = [];
   for (let i = 1; i <= count; i++) nodes.push(await startNode(`node-${i}`, databaseUrl, secrets));
   const port = Number(flags.port) === 0 ? await freePort() : Number(flags.port);
-  const balancer = await startHaproxy({ port, nodes, folder });
+  const balancer = await startHaproxy({ port, nodes: nodes.map((node) => node.port), folder });
   parts.push({ name: "HAProxy", stop: () => balancer.stop() });
   console.log(`Load balancer   ${balancer.url}`);
-  for (const [i, node] of nodes.entries()) console.log(`Node ${i + 1}          http://127.0.0.1:${node}`);
+  for (const [i, node] of nodes.entries())
+    console.log(`Node ${i + 1}          http://127.0.0.1:${node.port} (pid ${node.pid})`);
   console.log(`Root token      ${secrets["SIGNALBOX_ROOT_TOKEN"]}`);
   console.log(`\nTry it:\n  curl -s ${balancer.url}/v1/default/default/echo/chat/completions \\`);
   console.log(
@@ -80,38 +86,58 @@ async function startDatabase(): Promise<string> {
   return postgres.url;
 }
 
-/** Returns the port of the node. */
+/** A node that ends is started again at its port, as a service manager does. */
 async function startNode(
   name: string,
   databaseUrl: string,
   secrets: Record<string, string>,
-): Promise<number> {
-  const args = ["serve", "--json", "--port", "0", "--node-name", name, "--data-dir", join(folder, name)];
-  const child = spawn("signalbox", args, {
-    stdio: ["ignore", "pipe", "inherit"],
-    detached: true,
-    env: {
-      ...process.env,
-      ...secrets,
-      DATABASE_URL: databaseUrl,
-      SIGNALBOX_LOG_LEVEL: process.env["SIGNALBOX_LOG_LEVEL"] ?? "error",
-    },
-  });
-  const exited = once(child, "exit");
+): Promise<StartedNode> {
+  const env = {
+    ...process.env,
+    ...secrets,
+    DATABASE_URL: databaseUrl,
+    SIGNALBOX_LOG_LEVEL: process.env["SIGNALBOX_LOG_LEVEL"] ?? "error",
+  };
+  let isStopping = false;
+  let node = await spawnNode(name, 0, env);
+  const { port } = node;
+  const keepRunning = async () => {
+    while (!isStopping) {
+      await node.exited;
+      if (isStopping) return;
+      node = await spawnNode(name, port, env);
+      console.log(`${name} ended, and runs again (pid ${node.pid})`);
+    }
+  };
+  const running = keepRunning().catch((error: Error) => stop.resolve(error.message));
   parts.push({
     name,
     async stop() {
-      child.kill("SIGTERM");
-      await exited;
+      isStopping = true;
+      node.end();
+      await running;
     },
   });
+  return { port, pid: node.pid };
+}
+
+/** Resolves when the node listens. */
+async function spawnNode(name: string, port: number, env: NodeJS.ProcessEnv) {
+  const args = ["serve", "--json", "--port", String(port), "--node-name", name];
+  const child = spawn("signalbox", [...args, "--data-dir", join(folder, name)], {
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+    env,
+  });
+  const exited = once(child, "exit");
   const failed = exited.then(([code]) => {
     throw new Error(`${name} ended with ${String(code)}`);
   });
-  // A node that ends later ends the example.
-  failed.catch((error: Error) => stop.resolve(error.message));
+  // Afterwards `exited` tells.
+  failed.catch(() => undefined);
   const [line] = (await Promise.race([once(createInterface(child.stdout), "line"), failed])) as [string];
-  return Number(new URL((JSON.parse(line) as { url: string }).url).port);
+  const { url } = JSON.parse(line) as { url: string };
+  return { pid: child.pid, port: Number(new URL(url).port), exited, end: () => child.kill("SIGTERM") };
 }
 
 /** Secrets that all nodes share, made once: tokens and stored keys must survive a restart. */

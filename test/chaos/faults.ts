@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChaosCluster } from "./cluster/chaos-cluster.ts";
 import type { ChaosNode } from "./cluster/chaos-node.ts";
+import { FAKETIME_IS_MISSING } from "./cluster/fake-clock.ts";
 
 export const FAULT_KINDS = [
   "kill",
@@ -11,13 +12,21 @@ export const FAULT_KINDS = [
   "black hole from PostgreSQL",
   "slow PostgreSQL",
   "cut from peers",
+  "black hole to peers",
   "black hole from peers",
   "reset of all connections",
   "PostgreSQL restarts",
   "PostgreSQL is shut down immediately",
   "PostgreSQL crashes",
   "PostgreSQL hangs",
+  "PostgreSQL ends sessions",
+  "PostgreSQL fails over",
+  "full disk",
+  "clock is set",
 ] as const;
+
+/** More than the difference that a node reports, and less than the run waits for late schedules. */
+const CLOCK_STEP_S = 7;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
@@ -48,7 +57,7 @@ const FAULTS: Readonly<Record<FaultKind, Inject>> = {
     }),
   "cut from PostgreSQL": (cluster, fault) =>
     isolated([nodeOf(cluster, fault)], async () => {
-      const proxy = cluster.toPostgres[fault.node];
+      const proxy = cluster.database.proxies[fault.node];
       proxy?.cut();
       await sleep(fault.durationMs);
       proxy?.heal();
@@ -56,7 +65,7 @@ const FAULTS: Readonly<Record<FaultKind, Inject>> = {
   "black hole to PostgreSQL": (cluster, fault) => blackHole(cluster, fault, "up"),
   "black hole from PostgreSQL": (cluster, fault) => blackHole(cluster, fault, "down"),
   "slow PostgreSQL": async (cluster, fault) => {
-    const proxy = cluster.toPostgres[fault.node];
+    const proxy = cluster.database.proxies[fault.node];
     proxy?.delay(50);
     await sleep(fault.durationMs);
     proxy?.heal();
@@ -66,24 +75,38 @@ const FAULTS: Readonly<Record<FaultKind, Inject>> = {
     await sleep(fault.durationMs);
     for (const proxy of cluster.linksOf(fault.node)) proxy.heal();
   },
-  "black hole from peers": async (cluster, fault) => {
-    // What this node dials keeps its connection, and is never answered.
-    for (const proxy of cluster.links[fault.node] ?? []) proxy?.hold("down");
-    await sleep(fault.durationMs);
-    for (const proxy of cluster.links[fault.node] ?? []) proxy?.heal();
-  },
+  // Connections stay open, and what one side sends does not arrive.
+  "black hole to peers": (cluster, fault) => holdLinks(cluster, fault, "out"),
+  "black hole from peers": (cluster, fault) => holdLinks(cluster, fault, "in"),
   "reset of all connections": async (cluster, fault) => {
-    for (const proxy of [cluster.toPostgres[fault.node], ...cluster.linksOf(fault.node)]) proxy?.reset();
+    for (const proxy of [cluster.database.proxies[fault.node], ...cluster.linksOf(fault.node)])
+      proxy?.reset();
   },
   "PostgreSQL restarts": (cluster, fault) => withoutPostgres(cluster, fault, "fast"),
   "PostgreSQL is shut down immediately": (cluster, fault) => withoutPostgres(cluster, fault, "immediate"),
   "PostgreSQL crashes": (cluster, fault) => withoutPostgres(cluster, fault, "kill"),
   "PostgreSQL hangs": (cluster, fault) =>
     isolated(cluster.nodes, async () => {
-      await cluster.postgres.freeze();
+      await cluster.database.primary.freeze();
       await sleep(fault.durationMs);
-      await cluster.postgres.thaw();
+      await cluster.database.primary.thaw();
     }),
+  "PostgreSQL ends sessions": async (cluster) => cluster.database.endSessions(),
+  "PostgreSQL fails over": (cluster, fault) =>
+    isolated(cluster.nodes, () => cluster.database.failOver(fault.durationMs)),
+  "full disk": async (cluster, fault) => {
+    const { disk } = nodeOf(cluster, fault);
+    await disk?.fill();
+    await sleep(fault.durationMs);
+    await disk?.makeRoom();
+  },
+  "clock is set": async (cluster, fault) => {
+    const clock = cluster.nodes.at(-1)?.clock;
+    if (clock === undefined || clock === null) throw new Error(FAKETIME_IS_MISSING);
+    await clock.set(fault.durationMs % 2 === 0 ? CLOCK_STEP_S : -CLOCK_STEP_S);
+    await sleep(fault.durationMs);
+    await clock.set(0);
+  },
 };
 
 export function inject(cluster: ChaosCluster, fault: PlannedFault): Promise<void> {
@@ -91,8 +114,8 @@ export function inject(cluster: ChaosCluster, fault: PlannedFault): Promise<void
 }
 
 export function describeFault({ kind, node, durationMs }: PlannedFault): string {
-  const isOfPostgres = kind.startsWith("PostgreSQL");
-  return `${isOfPostgres ? "" : `node-${node + 1}: `}${kind}, ${durationMs} ms`;
+  const hasNoNode = kind.startsWith("PostgreSQL") || kind === "clock is set";
+  return `${hasNoNode ? "" : `node-${node + 1}: `}${kind}, ${durationMs} ms`;
 }
 
 function nodeOf(cluster: ChaosCluster, { node }: PlannedFault): ChaosNode {
@@ -109,11 +132,24 @@ async function isolated(nodes: readonly ChaosNode[], work: () => Promise<void>):
 
 function blackHole(cluster: ChaosCluster, fault: PlannedFault, direction: "up" | "down"): Promise<void> {
   return isolated([nodeOf(cluster, fault)], async () => {
-    const proxy = cluster.toPostgres[fault.node];
+    const proxy = cluster.database.proxies[fault.node];
     proxy?.hold(direction);
     await sleep(fault.durationMs);
     proxy?.heal();
   });
+}
+
+async function holdLinks(
+  cluster: ChaosCluster,
+  { node, durationMs }: PlannedFault,
+  way: "in" | "out",
+): Promise<void> {
+  const dialled = (cluster.links[node] ?? []).filter((proxy) => proxy !== undefined);
+  const accepted = cluster.linksOf(node).filter((proxy) => !dialled.includes(proxy));
+  for (const proxy of dialled) proxy.hold(way === "out" ? "up" : "down");
+  for (const proxy of accepted) proxy.hold(way === "out" ? "down" : "up");
+  await sleep(durationMs);
+  for (const proxy of [...dialled, ...accepted]) proxy.heal();
 }
 
 function withoutPostgres(
@@ -122,8 +158,8 @@ function withoutPostgres(
   how: "fast" | "immediate" | "kill",
 ): Promise<void> {
   return isolated(cluster.nodes, async () => {
-    await cluster.postgres.stop(how);
+    await cluster.database.primary.stop(how);
     await sleep(durationMs);
-    await cluster.postgres.start();
+    await cluster.database.primary.start();
   });
 }

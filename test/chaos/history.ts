@@ -16,7 +16,12 @@ export class History {
   readonly #startedAt = performance.now();
   readonly #counts = new Map<string, number>();
   readonly #broken = new Map<string, number>();
+  readonly #onViolation: (text: string) => void;
   #violations = 0;
+
+  constructor(onViolation: (text: string) => void = () => undefined) {
+    this.#onViolation = onViolation;
+  }
 
   get violations(): number {
     return this.#violations;
@@ -35,11 +40,18 @@ export class History {
     const rule = text.slice(0, RULE_LENGTH);
     const count = (this.#broken.get(rule) ?? 0) + 1;
     this.#broken.set(rule, count);
-    if (count <= MAX_PER_RULE) this.#add("violation", text);
+    if (count > MAX_PER_RULE) return;
+    this.#add("violation", text);
+    this.#onViolation(text);
   }
 
   count(name: string, by = 1): void {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + by);
+  }
+
+  /** Keeps the largest value. */
+  max(name: string, value: number): void {
+    this.#counts.set(name, Math.max(this.counted(name), Math.round(value)));
   }
 
   counted(name: string): number {

@@ -13,12 +13,17 @@ const MAX_MS: Readonly<Partial<Record<FaultKind, number>>> = {
   "black hole to PostgreSQL": 14_000,
   "black hole from PostgreSQL": 14_000,
   "PostgreSQL hangs": 6000,
+  "full disk": 8000,
+  "clock is set": 8000,
 };
 const OTHER_MAX_MS = 5000;
 const MIN_MS = 300;
 /** How often two faults happen at once. */
 const TWO_AT_ONCE = 0.25;
 const MAX_QUIET_MS = 2500;
+/** How often a kind is chosen, compared with all others. */
+const WEIGHTS: Readonly<Partial<Record<FaultKind, number>>> = { kill: 6, pause: 3 };
+const CHOICES = FAULT_KINDS.flatMap((kind) => Array.from({ length: WEIGHTS[kind] ?? 1 }, () => kind));
 
 export interface PlanOptions {
   readonly seed: number;
@@ -31,10 +36,10 @@ export function planFaults({ seed, nodes, durationMs }: PlanOptions): Step[] {
   const random = createRandom(seed);
   const steps: Step[] = [];
   for (let plannedMs = 0; plannedMs < durationMs;) {
-    const first = randomFault(random, nodes, pick(random, FAULT_KINDS));
+    const first = randomFault(random, nodes, pick(random, CHOICES));
     const step = [first];
     if (random() < TWO_AT_ONCE) {
-      const second = randomFault(random, nodes, pick(random, FAULT_KINDS));
+      const second = randomFault(random, nodes, pick(random, CHOICES));
       if (targetOf(second) !== targetOf(first)) step.push({ ...second, afterMs: first.afterMs });
     }
     steps.push(step);
@@ -43,14 +48,30 @@ export function planFaults({ seed, nodes, durationMs }: PlanOptions): Step[] {
   return steps;
 }
 
+/** Faults of one step have different targets. Together they are every kind, once. */
+const GROUPS: readonly (readonly FaultKind[])[] = [
+  ["kill"],
+  ["pause", "clock is set"],
+  ["cut from PostgreSQL", "full disk"],
+  ["PostgreSQL restarts", "cut from peers"],
+  ["black hole to PostgreSQL", "reset of all connections"],
+  ["PostgreSQL is shut down immediately", "slow PostgreSQL"],
+  ["black hole from PostgreSQL", "black hole to peers"],
+  ["PostgreSQL crashes"],
+  ["PostgreSQL ends sessions", "black hole from peers"],
+  ["PostgreSQL hangs"],
+  ["PostgreSQL fails over"],
+];
+
 /** Every kind of fault once, each for a short time. */
 export function planEveryFault(seed: number, nodes: number): Step[] {
   const random = createRandom(seed);
-  return FAULT_KINDS.map((kind) => {
-    const fault = randomFault(random, nodes, kind);
-    // Longer than a node without a heartbeat is considered alive, in half of the cases.
-    const durationMs = 500 + Math.round(random() * 3500);
-    return [{ ...fault, durationMs, afterMs: Math.round(random() * 500) }];
+  return GROUPS.map((kinds) => {
+    const first = Math.floor(random() * nodes);
+    // A node without a heartbeat is dead after 2.5 s: some faults are longer, some shorter.
+    const durationMs = 500 + Math.round(random() * 3000);
+    const afterMs = Math.round(random() * 300);
+    return kinds.map((kind, i) => ({ kind, node: (first + i) % nodes, durationMs, afterMs }));
   });
 }
 
@@ -59,11 +80,12 @@ function randomFault(random: Random, nodes: number, kind: FaultKind): PlannedFau
   return {
     kind,
     node: Math.floor(random() * nodes),
-    durationMs: Math.round(MIN_MS + random() * (maxMs - MIN_MS)),
+    // Most faults are short, so that a run has many; the longest ones are rare.
+    durationMs: Math.round(MIN_MS + random() ** 2 * (maxMs - MIN_MS)),
     afterMs: Math.round(random() * MAX_QUIET_MS),
   };
 }
 
 function targetOf({ kind, node }: PlannedFault): string {
-  return kind.startsWith("PostgreSQL") ? "PostgreSQL" : String(node);
+  return kind.startsWith("PostgreSQL") ? "PostgreSQL" : kind === "clock is set" ? "clock" : String(node);
 }

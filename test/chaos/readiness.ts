@@ -1,4 +1,4 @@
-/** Asks each node again and again whether it is ready, and reports the answers to its `Isolation`. */
+/** Asks each node again and again whether it is ready, and records the answers. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChaosNode } from "./cluster/chaos-node.ts";
 
@@ -21,17 +21,20 @@ export async function isReady(node: ChaosNode): Promise<boolean> {
 export async function watchReadiness(node: ChaosNode, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const askedAt = performance.now();
-    if (await isReady(node)) node.isolation.reportReady(askedAt);
+    const ready = await isReady(node);
+    node.readiness.report(askedAt, ready);
+    if (ready) node.isolation.reportReady(askedAt);
     await sleep(INTERVAL_MS);
   }
 }
 
-export async function allReady(nodes: readonly ChaosNode[], withinMs: number): Promise<boolean> {
-  const deadline = performance.now() + withinMs;
+/** Resolves with the time that it took; null if it took too long. */
+export async function allReady(nodes: readonly ChaosNode[], withinMs: number): Promise<number | null> {
+  const startedAt = performance.now();
   for (;;) {
     const ready = await Promise.all(nodes.map(isReady));
-    if (ready.every(Boolean)) return true;
-    if (performance.now() >= deadline) return false;
+    if (ready.every(Boolean)) return performance.now() - startedAt;
+    if (performance.now() >= startedAt + withinMs) return null;
     await sleep(INTERVAL_MS);
   }
 }

@@ -2,8 +2,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/ledger/random.ts";
 import { ChaosCluster } from "./cluster/chaos-cluster.ts";
+import { MemberWatch } from "./cluster/member-watch.ts";
+import { Disturbance } from "./disturbance.ts";
 import { describeFault, inject } from "./faults.ts";
 import { History } from "./history.ts";
+import {
+  AgentsLoad,
+  agentsConfig,
+  agentsEnvironment,
+  type AgentsLoadOptions,
+} from "./load/agents/agents-load.ts";
 import { CallLoad } from "./load/call-load.ts";
 import { CallRecord } from "./load/call-record.ts";
 import { LimitLoad } from "./load/limit-load.ts";
@@ -19,44 +27,87 @@ export interface ChaosOptions {
   readonly plan: readonly Step[];
   /** `cluster.maxStaleMs` of the nodes: how long they answer without PostgreSQL. */
   readonly maxStaleMs: number;
+  /** Default: both. */
+  readonly load?: LoadKind;
   readonly onProgress?: (text: string) => void;
+  /** Ends the run before the end of the plan. What happened until then is checked. */
+  readonly signal?: AbortSignal;
 }
 
+export const LOAD_KINDS = ["gateway", "agents", "both"] as const;
+export type LoadKind = (typeof LOAD_KINDS)[number];
+
+/** With the load of the gateway, on few cores. */
+const AGENTS_BESIDE: AgentsLoadOptions = {
+  entities: 12,
+  senders: 4,
+  callers: 3,
+  watchers: 12,
+  maxPauseMs: 30,
+};
+const AGENTS_ALONE: AgentsLoadOptions = {
+  entities: 60,
+  senders: 16,
+  callers: 8,
+  watchers: 60,
+  maxPauseMs: 0,
+};
+
 /** What nodes log that explains a violation. */
-const TOLD = ["declared dead", '"level":"fatal"', "lost acknowledged"];
-export const NODES = 3;
-/** After a fault; a node that is not ready again by then is a violation. */
-const RECOVERY_MS = 120_000;
+const TOLD = ["declared dead"];
+/** What no node may log: the server of a run keeps every commit. */
+const ALARMS = ['"level":"fatal"', "lost acknowledged"];
+export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
+/** After a fault; a node that is not ready again by then is a violation. Nodes need some seconds, and a busy machine several times as many. */
+const RECOVERY_MS = 30_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
+const MAX_WARM_UP_MS = 120_000;
 
-export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOptions): Promise<History> {
-  const history = new History();
+export async function runChaos({
+  seed,
+  plan,
+  maxStaleMs,
+  load = "both",
+  onProgress,
+  signal,
+}: ChaosOptions): Promise<History> {
+  const history = new History((text) => onProgress?.(`violation: ${text}`));
   const provider = await startCountingProvider();
   const cluster = await ChaosCluster.start({
     nodes: NODES,
     file: {
       ...providerConfig(provider.peer.url),
+      ...agentsConfig,
       cluster: { maxStaleMs },
       listener: { lameDuckMs: 0 },
     },
+    env: agentsEnvironment,
     onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
   });
   const stop = new AbortController();
+  /** The watches go on until the last client has ended, because clients ask them. */
+  const stopWatching = new AbortController();
   try {
+    const members = new MemberWatch(cluster.database.observerUrl);
+    const disturbance = new Disturbance();
     const context: LoadContext = {
       nodes: cluster.nodes,
+      members,
+      disturbance,
       history,
       random: createRandom(seed + 1),
       maxStaleMs,
       signal: stop.signal,
     };
-    const workloads = createWorkloads(context, provider);
+    const workloads = createWorkloads(context, provider, load);
     for (const workload of workloads) await workload.prepare();
-    const watching = cluster.nodes.map((node) => watchReadiness(node, stop.signal));
+    const watching = cluster.nodes.map((node) => watchReadiness(node, stopWatching.signal));
+    watching.push(members.run(stopWatching.signal));
     const running = workloads.flatMap((workload) => workload.clients());
-    await sleep(QUIET_MS);
+    await warmUp(history, workloads);
     for (const step of plan) {
+      if (signal?.aborted === true) break;
       const [first] = step;
       await sleep(first?.afterMs ?? 0);
       for (const fault of step) {
@@ -65,35 +116,53 @@ export async function runChaos({ seed, plan, maxStaleMs, onProgress }: ChaosOpti
         history.count("faults");
         onProgress?.(describeFault(fault));
       }
+      disturbance.begin();
       await Promise.all(step.map((fault) => inject(cluster, fault)));
-      if (!(await allReady(cluster.nodes, RECOVERY_MS)))
-        history.violation("a node did not become ready again");
+      const recoveryMs = await allReady(cluster.nodes, RECOVERY_MS);
+      disturbance.end();
+      if (recoveryMs === null) history.violation("a node did not become ready again");
+      else history.max("longest recovery, ms", recoveryMs);
     }
     await sleep(QUIET_MS);
     stop.abort();
-    await Promise.all([...running, ...watching]);
+    await Promise.all(running);
+    stopWatching.abort();
+    await Promise.all(watching);
     for (const workload of workloads) await workload.settle();
     for (const name of workloads.flatMap(({ needed }) => needed)) {
       if (history.counted(name) === 0) history.violation(`the run tested nothing: "${name}" is 0`);
     }
     for (const node of cluster.nodes)
       for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
+    for (const node of cluster.nodes)
+      for (const line of node.logged(ALARMS)) history.violation(`${node.name} logged: ${line.slice(0, 300)}`);
     return history;
   } finally {
     stop.abort();
+    stopWatching.abort();
     await cluster.stop();
     await provider.peer.close();
   }
 }
 
+/** Each rule is checked before the first fault; a run that cannot do even this says so at its end. */
+async function warmUp(history: History, workloads: readonly Workload[]): Promise<void> {
+  const deadline = performance.now() + MAX_WARM_UP_MS;
+  const names = workloads.flatMap((workload) => workload.warmUp);
+  await sleep(QUIET_MS);
+  while (names.some((name) => history.counted(name) === 0) && performance.now() < deadline) await sleep(100);
+}
+
 /** A further kind of load is added here. */
-function createWorkloads(context: LoadContext, provider: CountingProvider): Workload[] {
+function createWorkloads(context: LoadContext, provider: CountingProvider, load: LoadKind): Workload[] {
   const record = new CallRecord(context);
-  return [
+  const agents = new AgentsLoad(context, load === "agents" ? AGENTS_ALONE : AGENTS_BESIDE);
+  const gateway = [
     new LimitLoad(context, provider, record),
     new TagLoad(context),
     new TokenLoad(context),
     // Last: it reads the log of the calls of all others.
-    new CallLoad(context, record),
+    new CallLoad(context, provider, record),
   ];
+  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents])];
 }

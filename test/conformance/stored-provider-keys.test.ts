@@ -306,6 +306,8 @@ describe("a pool", () => {
     answers({ "key-in-a-file": 401 });
     expect((await call({ "gw-aig-byok-alias": "file" })).status).toBe(401);
     expect((await call({ "gw-aig-byok-alias": "file" })).status).toBe(400);
+    // All keys are read again.
+    await create({ provider_slug: "mistral", secret: "key-of-somebody-else", alias: "other" });
     await writeFile(file, "another-key-in-the-file\n");
     now += 2000;
     expect((await call({ "gw-aig-byok-alias": "file" })).status).toBe(200);

@@ -25,6 +25,13 @@ it("the cluster starts with one command, serves through the load balancer, ends 
     for (const node of first.nodes) {
       expect((await sendRequest(node, "GET", path)).body.result.tags).toEqual({ env: "prod" });
     }
+    // A rolling restart of one node, while clients call through the load balancer.
+    const [, pid = ""] = /Node 2 .*\(pid (\d+)\)/.exec(first.example.output()) ?? [];
+    process.kill(Number(pid), "SIGTERM");
+    const statuses = new Set<number>();
+    while (!first.example.output().includes("node-2 ended, and runs again"))
+      statuses.add((await callEcho(first.target)).status);
+    expect([...statuses]).toEqual([200]);
     await first.example.stop();
     expect(first.example.output()).toContain("stopping");
     for (const { url } of [first.target, ...first.nodes])

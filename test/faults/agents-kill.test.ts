@@ -62,6 +62,6 @@ it(
       await rm(dataDir, { recursive: true, force: true });
     }
     // Without any reported change the run proves nothing.
-    expect(reported).toBeGreaterThan(KILLS);
+    expect(reported).toBeGreaterThan(0);
   },
 );

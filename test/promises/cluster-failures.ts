@@ -37,6 +37,19 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "A node is stopped": [
     "test/cluster/stopping.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
   ],
+  "The node of a worker's object is lost": [
+    "test/worker/nodes-lost.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
+    "test/worker/agents-nodes.test.ts › when the owner is killed in the middle of calls, the clients of the other node come back to what was answered",
+    "packages/signalbox/src/agents/remote/objects/remote-objects.test.ts › a caller whose node loses the object's node gets an error that may be retried",
+  ],
+  "A node with worker objects stops": [
+    "test/worker/nodes-lost.test.ts › a node that stops hands its objects over, and the WebSockets of other nodes' clients follow without a new request",
+    "packages/signalbox/src/agents/remote/objects/socket-moves.test.ts › frames that arrive while the object moves are handled once, in order",
+  ],
+  "The node of an object's client is lost": [
+    "test/worker/nodes-lost.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
+    "packages/signalbox/src/agents/remote/objects/socket-moves.test.ts › when the client's node is lost, the object sees one close with 1006; when the object's node is, so does the client",
+  ],
   "Nodes are restarted one after the other behind a load balancer": [
     "test/chaos/rolling-restarts.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
   ],
@@ -53,7 +66,12 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/cluster-port.test.ts › a recorded handshake cannot be replayed, and a proof cannot be reflected",
     "test/hostile/cluster-port.test.ts › a node of another cluster is refused, with the same secret or another one",
   ],
+  "A provider refuses a stored key at one node": [
+    "test/cluster/provider-keys.test.ts › a key that a provider refuses at one node is not used by another until it is edited",
+    "test/cluster/provider-keys.test.ts › a key that has worked at one node is not invalid because another node gets a 403 for a model",
+  ],
   "A node's clock is wrong": [
+    "test/cluster/clocks.test.ts › a node whose clock is %s is a member, says that it is not ready, and serves",
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a clock that is more than five seconds off is a problem, whatever its direction",
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a slow round trip never looks like a wrong clock",
   ],

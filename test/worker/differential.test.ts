@@ -9,19 +9,26 @@ const PROGRAM = "differential/src/server.ts";
 const CLASSES = ["Store", "Order", "Socket", "Remote", "Plain", "Broken", "Desk"];
 
 let ours: WorkerServer;
+/** Two nodes: about half of the objects are not on the one that is asked. */
+let nodes: WorkerServer;
 let theirs: Workerd;
 beforeAll(async () => {
-  [ours, theirs] = await Promise.all([startWorker(PROGRAM), startWorkerd(PROGRAM, CLASSES)]);
-}, 60_000);
-afterAll(() => Promise.all([ours.remove(), theirs.remove()]));
+  [ours, nodes, theirs] = await Promise.all([
+    startWorker(PROGRAM),
+    startWorker(PROGRAM, { nodes: 2 }),
+    startWorkerd(PROGRAM, CLASSES),
+  ]);
+}, 120_000);
+afterAll(() => Promise.all([ours.remove(), nodes.remove(), theirs.remove()]));
 
 describe.each(Object.entries(CASES))("%s", (name, run) => {
-  test("is the same here and on workerd", { timeout: 60_000 }, async () => {
-    const [here, there] = await Promise.all([run(ours), run(theirs)]);
+  test("is the same here, on two nodes, and on workerd", { timeout: 60_000 }, async () => {
+    const [here, elsewhere, there] = await Promise.all([run(ours), run(nodes), run(theirs)]);
     const listed = DIFFERENCES[name] ?? {};
     expect(withoutListed(here, listed)).toEqual(withoutListed(there, listed));
     const stale = Object.keys(listed).filter((step) => isSame(here, there, step));
     expect(stale, "entries of the list that are no differences").toEqual([]);
+    expect(elsewhere).toEqual(here);
   });
 });
 

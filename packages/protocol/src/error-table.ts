@@ -122,6 +122,11 @@ export const ERROR_TABLE = {
   agent_call_cycle: agents(3009, 409, "The call would deadlock: it waits for its own caller"),
   agent_destroyed: agents(3010, 410, "The instance was destroyed", true, 4410),
   agent_sql: agents(3011, 400, "The SQL statement failed"),
+  agent_outcome_unknown: agents(
+    3012,
+    503,
+    "The node that runs the instance was lost before it answered; the request may have been carried out",
+  ),
   worker_failed: agents(3020, 500, "The worker failed"),
   worker_rejected_email: agents(3021, 400, "The worker rejected the email"),
 

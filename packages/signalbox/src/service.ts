@@ -225,6 +225,7 @@ class Start {
   ): Promise<WorkerArea | null> {
     if (this.#config.file.agents.worker === undefined) return null;
     const { createWorkerArea } = await import("./worker/index.ts");
+    await agents.connectObjects();
     return createWorkerArea({
       objects: agents.objects,
       joinClient: agents.joinClient,
@@ -280,8 +281,10 @@ class Start {
     const { cluster, node } = storage;
     const problems = () => {
       if (this.#isStopping) return ["stopping"];
+      const problems = health.problems();
       // The database may answer again while the settings are still being read: other nodes know more.
-      return lease?.isFresh === false ? ["the settings in memory may be out of date"] : health.problems();
+      const isBehind = problems.length === 0 && lease?.isFresh === false;
+      return isBehind ? ["the settings in memory may be out of date"] : problems;
     };
     const { agentsReport } = storage;
     routes.push(

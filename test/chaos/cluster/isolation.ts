@@ -1,13 +1,9 @@
 /**
- * When a node could not reach PostgreSQL, or could not run. The oracle allows a node less while it is connected than while it is isolated.
+ * How long a node could not reach PostgreSQL, or could not run. The oracle needs it for the bound of `cluster.maxStaleMs` only.
  *
- * An isolation begins with its fault. It ends when the node reports that it is ready, and enough time has passed since the end of the fault: a
- * node is ready while its last heartbeat is young, so it must have sent one since.
+ * An isolation begins with its fault. It ends when the node answers a question of after the fault that it is ready: if the isolation was longer
+ * than a node is ready without a heartbeat, it must have sent one since.
  */
-
-/** A node is ready for this time after its last heartbeat, and a little more. */
-const READY_MS = 2200;
-
 interface Interval {
   readonly from: number;
   to: number | null;
@@ -31,8 +27,7 @@ export class Isolation {
 
   reportReady(askedAt: number): void {
     const last = this.#intervals.at(-1);
-    if (this.#faults === 0 && last?.to === null && askedAt > this.#endedAt + READY_MS)
-      last.to = performance.now();
+    if (this.#faults === 0 && last?.to === null && askedAt > this.#endedAt) last.to = performance.now();
   }
 
   /** How long the longest isolation had lasted that touches the time from `from` to `to`, at `to`; 0 if none does. */

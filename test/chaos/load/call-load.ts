@@ -3,27 +3,35 @@
  *
  * Rules:
  * 1. A call to a living node succeeds, whatever happens to PostgreSQL and to the other nodes, for `maxStaleMs`.
- * 2. Every finished call is in the log once (`CallRecord`).
+ * 2. Every finished call is in the log once (`CallRecord`), and without a fault it is listed at any node when its answer has arrived.
+ * 3. The provider sees a call at most once, and once if it was answered.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CallRecord } from "./call-record.ts";
-import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
-import { callBody } from "./provider.ts";
-import { anyNode, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
+import { describe, logIdOf, type Outcome, request, wasKilled } from "./chaos-client.ts";
+import { callBody, type CountingProvider } from "./provider.ts";
+import { anyNode, mayBeStale, mayBeUnavailable, type LoadContext, type Workload } from "./workload.ts";
 
 const CLIENTS = 6;
 const MAX_PAUSE_MS = 60;
 const GATEWAY = "open";
+/** Share of the calls whose row is read when they are answered. */
+const LISTED_AT_ONCE = 0.1;
 
 export class CallLoad implements Workload {
   readonly name = "calls";
   readonly needed = ["calls answered", "calls finished", "calls listed"];
+  readonly warmUp = ["calls answered", "calls listed at once"];
   readonly record: CallRecord;
   readonly #context: LoadContext;
+  readonly #provider: CountingProvider;
   #token = "";
+  #sent = 0;
+  #answered = 0;
 
-  constructor(context: LoadContext, record: CallRecord) {
+  constructor(context: LoadContext, provider: CountingProvider, record: CallRecord) {
     this.#context = context;
+    this.#provider = provider;
     this.record = record;
   }
 
@@ -44,6 +52,11 @@ export class CallLoad implements Workload {
   }
 
   async settle(): Promise<void> {
+    const seen = this.#provider.calls(GATEWAY);
+    if (seen > this.#sent || seen < this.#answered)
+      this.#context.history.violation(
+        `the provider saw ${seen} calls; ${this.#sent} were sent, ${this.#answered} answered`,
+      );
     await this.record.settle();
   }
 
@@ -57,15 +70,36 @@ export class CallLoad implements Workload {
 
   async #call(): Promise<void> {
     const { history } = this.#context;
-    const outcome = await request(anyNode(this.#context), callOf(GATEWAY, this.#token));
+    const node = anyNode(this.#context);
+    if (node.url !== null) this.#sent += 1;
+    const outcome = await request(node, callOf(GATEWAY, this.#token));
     if (outcome === null || wasKilled(outcome)) {
       history.count("calls to a node that was down");
     } else if (outcome.status === 200) {
       history.count("calls answered");
+      this.#answered += 1;
       this.record.add(GATEWAY, outcome);
+      if (this.#context.random() < LISTED_AT_ONCE) await this.#checkListed(outcome);
     } else if (outcome.status === 503 && mayBeStale(this.#context, outcome)) {
       history.count("calls refused by a node that was isolated too long");
     } else history.violation(`a call failed: ${describe(outcome)}`);
+  }
+
+  async #checkListed(call: Outcome): Promise<void> {
+    const { history } = this.#context;
+    const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}/logs?per_page=50&order_by=created_at&order_by_direction=desc`;
+    const list = await request(anyNode(this.#context), { method: "GET", path });
+    // A node that was lost or cut off meanwhile could not be asked for its rows.
+    if (list === null || mayBeUnavailable(this.#context, { ...list, startedAt: call.startedAt })) return;
+    if (list.status !== 200) {
+      history.violation(`the log cannot be read: ${describe(list)}`);
+      return;
+    }
+    history.count("calls listed at once");
+    const id = logIdOf(call);
+    const { result } = list.body as { result: { id: string }[] };
+    if (!result.some((row) => row.id === id))
+      history.violation(`the call ${id} at ${call.node.name} is not listed at ${list.node.name}`);
   }
 }
 

@@ -1,15 +1,17 @@
 /** The calls that clients saw finish, compared with the call log at the end. */
-import type { ChaosNode } from "../cluster/chaos-node.ts";
-import { describe, type Outcome, request } from "./chaos-client.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
+import { describe, logIdOf, type Outcome, request } from "./chaos-client.ts";
 import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
-/** What a killed node may not have written: the flush interval (200 ms), and what a machine with many processes adds to it. */
-const UNWRITTEN_MS = 3000;
+/** What a killed node may not have written: the flush interval (200 ms), and the time of one write. */
+const UNWRITTEN_MS = 1000;
+/** A write of rows takes several steps, each of which waits for a processor as the answer to a probe does. */
+const STEPS = 4;
 
 interface Finished {
-  readonly node: ChaosNode;
+  readonly node: LoadTarget;
   readonly gateway: string;
   readonly endedAt: number;
 }
@@ -24,9 +26,10 @@ export class CallRecord {
   }
 
   /** To be called for each answered call. Calls without a row (refused before they are logged) are ignored. */
-  add(gateway: string, { node, endedAt, headers }: Outcome): void {
+  add(gateway: string, outcome: Outcome): void {
+    const { node, endedAt } = outcome;
     this.#gateways.add(gateway);
-    const id = headers.get("gw-aig-log-id");
+    const id = logIdOf(outcome);
     if (id === null) return;
     const { history } = this.#context;
     if (this.#finished.has(id)) history.violation(`two calls have the log id ${id}`);
@@ -55,7 +58,7 @@ export class CallRecord {
     }
   }
 
-  async #readIds(node: ChaosNode, gateway: string): Promise<string[]> {
+  async #readIds(node: LoadTarget, gateway: string): Promise<string[]> {
     const ids: string[] = [];
     for (let page = 1; ; page++) {
       const path = `${GATEWAYS}/${gateway}/logs?per_page=${PER_PAGE}&page=${page}`;
@@ -77,6 +80,7 @@ function mayBeLost({ node, endedAt }: Finished): boolean {
   // A busy client may read an answer after the node that sent it was killed.
   const kill = node.kills.find((at) => at >= endedAt - UNWRITTEN_MS);
   if (kill === undefined) return false;
-  const isolatedFrom = node.isolation.startBefore(kill, UNWRITTEN_MS) ?? kill;
-  return endedAt >= Math.min(kill, isolatedFrom) - UNWRITTEN_MS;
+  const unwrittenMs = UNWRITTEN_MS + STEPS * node.readiness.slowestWithin(endedAt, endedAt + UNWRITTEN_MS);
+  const isolatedFrom = node.isolation.startBefore(kill, unwrittenMs) ?? kill;
+  return endedAt >= Math.min(kill, isolatedFrom) - unwrittenMs;
 }

@@ -29,6 +29,10 @@ export const callBody = (gateway: string): object => ({
   messages: [{ role: "user", content: "hi" }],
 });
 
+/** What a call could cost: a third of its bytes as input, and its limit of output. */
+export const reservationOf = (gateway: string): number =>
+  Math.ceil(JSON.stringify(callBody(gateway)).length / 3) + COMPLETION_TOKENS;
+
 export async function startCountingProvider(): Promise<CountingProvider> {
   const calls = new Map<string, number>();
   const peer = await startProvider((request, response) => {

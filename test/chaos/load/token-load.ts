@@ -3,13 +3,22 @@
  *
  * Rules:
  * 1. A token is accepted at every node as soon as its creation was answered.
- * 2. A token is refused at every node as soon as its revocation was answered. The exception is a node that was cut off from PostgreSQL, and
- *    was declared dead therefore: it may accept the token for `maxStaleMs` after it was cut off.
+ * 2. A token is refused at every node as soon as its revocation was answered, and for ever. The exception is a node that was cut off from
+ *    PostgreSQL, and was declared dead therefore: until it is ready again it may accept the token, for `maxStaleMs` after it was cut off.
+ * 3. A revocation that failed can be repeated, and succeeds.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { pick } from "../../support/ledger/random.ts";
 import { callOf, mustSucceed } from "./call-load.ts";
 import { describe, type Outcome, request, wasKilled } from "./chaos-client.ts";
-import { anyNode, mayBeDead, mayBeStale, type LoadContext, type Workload } from "./workload.ts";
+import {
+  anyNode,
+  mayBeStale,
+  mayBeUnavailable,
+  mayLack,
+  type LoadContext,
+  type Workload,
+} from "./workload.ts";
 
 const CLIENTS = 3;
 const USES = 4;
@@ -17,10 +26,22 @@ const MAX_PAUSE_MS = 50;
 const GATEWAY = "guarded";
 const PATH = "/accounts/default/tokens";
 
+interface Revoked {
+  readonly token: string;
+  readonly change: Outcome;
+}
+
 export class TokenLoad implements Workload {
   readonly name = "tokens";
-  readonly needed = ["tokens revoked", "revoked tokens refused"];
+  readonly needed = [
+    "tokens accepted",
+    "tokens revoked",
+    "revoked tokens refused",
+    "revoked tokens refused later",
+  ];
+  readonly warmUp = this.needed;
   readonly #context: LoadContext;
+  readonly #revoked: Revoked[] = [];
 
   constructor(context: LoadContext) {
     this.#context = context;
@@ -34,17 +55,29 @@ export class TokenLoad implements Workload {
   }
 
   clients(): Promise<void>[] {
-    return Array.from({ length: CLIENTS }, () => this.#client());
+    return [
+      ...Array.from({ length: CLIENTS }, () => this.#repeat(() => this.#live())),
+      this.#repeat(() => this.#reuse()),
+    ];
   }
 
+  /** No node accepts any revoked token. */
   async settle(): Promise<void> {
-    // Every rule is checked at once.
+    for (const { token, change } of this.#revoked) {
+      for (const node of this.#context.nodes) {
+        const use = await request(node, callOf(GATEWAY, token));
+        if (use?.status !== 401)
+          this.#context.history.violation(
+            `a revoked token is not refused at the end: ${use === null ? node.name : describe(use)}; revoked at ${change.node.name}`,
+          );
+      }
+    }
   }
 
-  async #client(): Promise<void> {
+  async #repeat(work: () => Promise<void>): Promise<void> {
     const { signal, random } = this.#context;
     while (!signal.aborted) {
-      await this.#live();
+      await work();
       await sleep(random() * MAX_PAUSE_MS);
     }
   }
@@ -60,29 +93,53 @@ export class TokenLoad implements Workload {
     }
     history.count("tokens created");
     const { id, token } = (created.body as { result: { id: string; token: string } }).result;
-    for (let i = 0; i < USES; i++) this.#checkAccepted(await this.#use(token), created);
-    const revoked = await request(anyNode(this.#context), { method: "DELETE", path: `${PATH}/${id}` });
-    if (revoked?.status !== 200) {
-      this.#checkFailure("revocation", revoked);
-      return;
-    }
+    for (let i = 0; i < USES; i++) await this.#checkAccepted(await this.#use(token), created);
+    const change = await this.#revoke(id);
+    if (change === null) return;
     history.count("tokens revoked");
+    this.#revoked.push({ token, change });
     const uses = this.#context.nodes.map(async (node) => request(node, callOf(GATEWAY, token)));
-    for (const use of await Promise.all(uses)) this.#checkRefused(use, revoked);
+    for (const use of await Promise.all(uses))
+      await this.#checkRefused(use, change, "revoked tokens refused");
+  }
+
+  /** A node must not remember an old token, for example after a restart. */
+  async #reuse(): Promise<void> {
+    const { random } = this.#context;
+    if (this.#revoked.length === 0) return;
+    const { token, change } = pick(random, this.#revoked);
+    await this.#checkRefused(await this.#use(token), change, "revoked tokens refused later");
+  }
+
+  /** Repeats a revocation that failed. Null if the run ended before it succeeded. */
+  async #revoke(id: string): Promise<Outcome | null> {
+    const { signal, random } = this.#context;
+    let isRepeated = false;
+    while (!signal.aborted) {
+      const outcome = await request(anyNode(this.#context), { method: "DELETE", path: `${PATH}/${id}` });
+      if (outcome?.status === 200) return outcome;
+      // The first attempt took place.
+      if (outcome?.status === 404 && isRepeated) return outcome;
+      this.#checkFailure("revocation", outcome);
+      isRepeated = true;
+      await sleep(random() * MAX_PAUSE_MS);
+    }
+    return null;
   }
 
   #use(token: string): Promise<Outcome | null> {
     return request(anyNode(this.#context), callOf(GATEWAY, token));
   }
 
-  #checkAccepted(outcome: Outcome | null, created: Outcome): void {
+  async #checkAccepted(outcome: Outcome | null, created: Outcome): Promise<void> {
     const { history } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
     const { status } = outcome;
     if (status === 200) history.count("tokens accepted");
-    else if (status === 401 && mayBeDead(outcome)) history.count("new tokens refused by an isolated node");
     else if (status === 503 && mayBeStale(this.#context, outcome))
       history.count("tokens refused by a stale node");
+    else if (status === 401 && (await mayLack(this.#context, created, outcome)))
+      history.count("new tokens refused by a dead node");
     else {
       const agoMs = Math.round(outcome.startedAt - created.endedAt);
       history.violation(
@@ -91,24 +148,29 @@ export class TokenLoad implements Workload {
     }
   }
 
-  #checkRefused(outcome: Outcome | null, revoked: Outcome): void {
+  async #checkRefused(outcome: Outcome | null, change: Outcome, counted: string): Promise<void> {
     const { history, maxStaleMs } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
     const { node, startedAt, endedAt, status } = outcome;
     const isolatedMs = node.isolation.longestWithin(startedAt, endedAt);
-    if (status === 401 || status === 503) history.count("revoked tokens refused");
-    else if (status === 200 && mayBeDead(outcome) && isolatedMs <= maxStaleMs)
-      history.count("revoked tokens accepted by an isolated node");
-    else
+    if (status === 401) history.count(counted);
+    else if (status === 503 && mayBeStale(this.#context, outcome))
+      history.count("tokens refused by a stale node");
+    else if (status === 200 && isolatedMs <= maxStaleMs && (await mayLack(this.#context, change, outcome)))
+      history.count("revoked tokens accepted by a dead node");
+    else {
+      const agoMs = Math.round(startedAt - change.endedAt);
       history.violation(
-        `a revoked token was used: ${describe(outcome)}; isolated for ${isolatedMs} ms; revoked at ${revoked.node.name}`,
+        `a revoked token was used: ${describe(outcome)}; isolated for ${isolatedMs} ms; revoked ${agoMs} ms before at ${change.node.name}`,
       );
+    }
   }
 
   #checkFailure(what: string, outcome: Outcome | null): void {
     const { history } = this.#context;
     if (outcome === null || wasKilled(outcome)) return;
-    if (outcome.status === 503) history.count(`token ${what} without PostgreSQL`);
+    if (outcome.status === 503 && mayBeUnavailable(this.#context, outcome))
+      history.count(`token ${what} without PostgreSQL`);
     else history.violation(`the ${what} of a token failed: ${describe(outcome)}`);
   }
 }

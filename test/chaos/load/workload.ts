@@ -5,12 +5,16 @@
  */
 import type { Random } from "../../support/ledger/random.ts";
 import { pick } from "../../support/ledger/random.ts";
-import type { ChaosNode } from "../cluster/chaos-node.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
+import type { MemberWatch } from "../cluster/member-watch.ts";
+import type { Disturbance } from "../disturbance.ts";
 import type { History } from "../history.ts";
 import type { Outcome } from "./chaos-client.ts";
 
 export interface LoadContext {
-  readonly nodes: readonly ChaosNode[];
+  readonly nodes: readonly LoadTarget[];
+  readonly members: MemberWatch;
+  readonly disturbance: Disturbance;
   readonly history: History;
   readonly random: Random;
   /** Setting `cluster.maxStaleMs` of all nodes. */
@@ -29,21 +33,49 @@ export interface Workload {
   settle(): Promise<void>;
   /** Counts that must not be 0: otherwise the run tested nothing. */
   readonly needed: readonly string[];
+  /** Those of them that the load reaches without a fault. The first fault waits for them, however slow the machine is. */
+  readonly warmUp: readonly string[];
 }
 
-/** The age of the last heartbeat at the begin of a fault: half a second, more on a busy machine. */
-const HEARTBEAT_AGE_MS = 2000;
-/** A member without a heartbeat is declared dead after this time. Until then a change waits for it; afterwards it does not know the change. */
-const DEAD_AFTER_MS = 2500;
+/** A node is ready for this time after its last heartbeat. So this is the largest age of the heartbeat of a node that is ready. */
+const READY_MS = 2000;
+/** A probe of readiness that failed shortly before a request explains its refusal. */
+const BEFORE_MS = 1000;
+/** The answer to a probe takes a millisecond. */
+const STARVED_MS = 500;
 
-/** Whether a node may have been declared dead. */
-export function mayBeDead({ node, startedAt, endedAt }: Outcome): boolean {
-  return node.isolation.longestWithin(startedAt, endedAt) + HEARTBEAT_AGE_MS >= DEAD_AFTER_MS;
+/**
+ * Whether the node that answered may lack a change although the change was answered before: it was declared dead while the change was made, so
+ * that the change did not wait for it, and it has not been ready since.
+ */
+export async function mayLack({ members }: LoadContext, change: Outcome, use: Outcome): Promise<boolean> {
+  if (use.node.readiness.wasReadyBetween(change.endedAt, use.startedAt)) return false;
+  await members.readAfter(change.endedAt);
+  return members.mayHaveBeenDead(use.node.name, change.startedAt, change.endedAt);
 }
 
-/** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. */
-export function mayBeStale({ maxStaleMs }: LoadContext, { node, startedAt, endedAt }: Outcome): boolean {
-  return node.isolation.longestWithin(startedAt, endedAt) + HEARTBEAT_AGE_MS >= maxStaleMs;
+/** Whether a node may answer 503 to every request: it has not reached PostgreSQL for `maxStaleMs`. A clock that was set counts, too. */
+export function mayBeStale({ maxStaleMs }: LoadContext, { node, endedAt }: Outcome): boolean {
+  const unreadyMs = endedAt - node.readiness.lastReadyBefore(endedAt);
+  return unreadyMs + READY_MS + node.clockStepMs >= maxStaleMs;
 }
 
-export const anyNode = ({ nodes, random }: LoadContext): ChaosNode => pick(random, nodes);
+/**
+ * Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or a node reported that it is not ready, or was so
+ * short of processor time that even the answer whether it is ready took long.
+ */
+export function mayBeUnavailable(
+  { disturbance, nodes }: LoadContext,
+  { startedAt, endedAt }: Pick<Outcome, "startedAt" | "endedAt">,
+): boolean {
+  const from = startedAt - BEFORE_MS;
+  return (
+    disturbance.touches(startedAt, endedAt) ||
+    nodes.some(
+      ({ readiness }) =>
+        readiness.wasUnreadyWithin(from, endedAt) || readiness.slowestWithin(from, endedAt) > STARVED_MS,
+    )
+  );
+}
+
+export const anyNode = ({ nodes, random }: LoadContext): LoadTarget => pick(random, nodes);

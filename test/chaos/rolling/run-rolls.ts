@@ -15,10 +15,18 @@ import {
 } from "../../../examples/cluster/haproxy.ts";
 import { CLUSTER_ENVIRONMENT } from "../../support/cluster.ts";
 import { freePort } from "../../support/free-port.ts";
+import { createRandom } from "../../support/ledger/random.ts";
 import { ROOT_TOKEN } from "../../support/root-token.ts";
 import { openTestPostgres } from "../../support/test-postgres.ts";
 import { ChaosNode } from "../cluster/chaos-node.ts";
 import { History } from "../history.ts";
+import { Isolation } from "../cluster/isolation.ts";
+import type { LoadTarget } from "../cluster/load-target.ts";
+import { MemberWatch } from "../cluster/member-watch.ts";
+import { ReadinessRecord } from "../cluster/readiness-record.ts";
+import { Disturbance } from "../disturbance.ts";
+import { AgentsLoad, agentsConfig, agentsEnvironment } from "../load/agents/agents-load.ts";
+import type { LoadContext } from "../load/workload.ts";
 import { allReady } from "../readiness.ts";
 import { startNginx } from "./nginx.ts";
 
@@ -36,6 +44,8 @@ const NODES = 3;
 const LAME_DUCK_MS = 2500;
 const READY_MS = 60_000;
 const MAX_PAUSE_MS = 20;
+const AGENTS = { entities: 12, senders: 4, callers: 3, watchers: 18, maxPauseMs: MAX_PAUSE_MS } as const;
+const SEED = 15;
 
 interface Call {
   readonly name: string;
@@ -79,7 +89,7 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
   const history = new History();
   const folder = await mkdtemp(join(tmpdir(), "signalbox-rolls-"));
   const config = join(folder, "config.json");
-  await writeFile(config, JSON.stringify({ listener: { lameDuckMs: LAME_DUCK_MS } }));
+  await writeFile(config, JSON.stringify({ ...agentsConfig, listener: { lameDuckMs: LAME_DUCK_MS } }));
   const postgres = await openTestPostgres();
   const ports = await Promise.all(Array.from({ length: NODES }, () => freePort()));
   const nodes = ports.map(
@@ -94,7 +104,7 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
           "--config",
           config,
         ].concat(["--database-url", postgres.url]),
-        env: CLUSTER_ENVIRONMENT,
+        env: { ...CLUSTER_ENVIRONMENT, ...agentsEnvironment },
         redirects: {},
         onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
       }),
@@ -108,11 +118,14 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
     const { url } = balancer;
     // The first write, so that all reads find something.
     await call(history, url, CALLS[2] as Call, new Agent());
+    const context = undisturbed(history, [balancerTarget(kind, url)], postgres.url, stop.signal);
+    const agents = new AgentsLoad(context, AGENTS, { ...context, nodes });
     const clients = CALLS.flatMap((each) => [
       // One client keeps its connection, the other one opens one for each request.
       client(history, url, each, new Agent({ keepAlive: true, maxSockets: 1 }), stop.signal),
       client(history, url, each, new Agent({ keepAlive: false }), stop.signal),
     ]);
+    clients.push(...agents.clients());
     for (let roll = 1; roll <= rolls; roll++) {
       for (const node of nodes) await restart(node, nodes, history);
       history.count("rolls");
@@ -122,6 +135,7 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
     }
     stop.abort();
     await Promise.all(clients);
+    await agents.settle();
     return history;
   } finally {
     stop.abort();
@@ -132,15 +146,41 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
   }
 }
 
+/** Clients do not know that nodes are restarted: no request may be refused or broken. */
+function undisturbed(
+  history: History,
+  nodes: readonly LoadTarget[],
+  postgresUrl: string,
+  signal: AbortSignal,
+): LoadContext {
+  return {
+    nodes,
+    members: new MemberWatch(postgresUrl),
+    disturbance: new Disturbance(),
+    history,
+    random: createRandom(SEED),
+    maxStaleMs: Infinity,
+    signal,
+  };
+}
+
+const balancerTarget = (name: string, url: string): LoadTarget => ({
+  name,
+  url,
+  isolation: new Isolation(),
+  readiness: new ReadinessRecord(),
+  clockStepMs: 0,
+  kills: [],
+  mayHaveBrokenSince: () => false,
+});
+
 async function restart(node: ChaosNode, nodes: readonly ChaosNode[], history: History): Promise<void> {
   history.fault(`${node.name} stops`);
   const code = await node.terminate();
   if (code !== 0) history.violation(`${node.name} ended with ${code}`);
   history.fault(`${node.name} starts`);
   await node.start();
-  if (!(await allReady(nodes, READY_MS))) history.violation("a node did not become ready");
-  // An operator waits until the load balancer has seen it, too.
-  await sleep(1000);
+  if ((await allReady(nodes, READY_MS)) === null) history.violation("a node did not become ready");
 }
 
 async function client(

@@ -7,6 +7,8 @@ export interface TestClient<State> {
   readonly ready: Promise<void>;
   /** The state that the server sent last. */
   readonly state: State | undefined;
+  /** How often it has connected. */
+  readonly openCount: number;
   call(method: string, ...args: unknown[]): Promise<unknown>;
   stream(method: string, args: unknown[], onChunk: (chunk: unknown) => void): Promise<unknown>;
   close(): void;
@@ -20,7 +22,12 @@ export function connectAgent<State>(server: ServerProcess, agent: string, name: 
     protocol: "ws",
     WebSocket,
   });
+  let openCount = 0;
+  client.addEventListener("open", () => (openCount += 1));
   return {
+    get openCount() {
+      return openCount;
+    },
     get ready() {
       return client.ready;
     },

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeFile } from "node:fs/promises";
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
+import { CLUSTER_ENVIRONMENT } from "../../support/cluster.ts";
+import { openTestPostgres, type TestPostgres } from "../../support/test-postgres.ts";
 import { ROOT_TOKEN } from "../../support/root-token.ts";
 import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
 
@@ -23,46 +25,74 @@ export interface WorkerOptions {
   readonly env?: Record<string, string>;
   readonly file?: ConfigFileInput;
   readonly args?: readonly string[];
+  /** Default 1: a process that is alone. */
+  readonly nodes?: number;
 }
+
+/** Runs all tests of this folder on a cluster: each program is on two nodes, and the tests use the first one. */
+const NODES = Number(process.env["SIGNALBOX_TEST_NODES"] ?? 1);
 
 export async function startWorker(program: string, options: WorkerOptions = {}): Promise<WorkerServer> {
-  return start(program, options, await mkdtemp(join(tmpdir(), "signalbox-worker-")), "0");
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-worker-"));
+  const { nodes = NODES } = options;
+  const postgres = nodes > 1 ? await openTestPostgres() : null;
+  return start({ program, options, folder, nodes, postgres }, "0");
 }
 
-async function start(
-  program: string,
-  options: WorkerOptions,
-  folder: string,
-  port: string,
-): Promise<WorkerServer> {
-  const { file = {}, args = [], env = {} } = options;
-  const config = join(folder, "signalbox.config.json");
-  await writeFile(config, JSON.stringify({ ...file, agents: { access: "worker", ...file.agents } }));
-  const server = await startServerProcess(
-    [
-      "--data-dir",
-      join(folder, "data"),
-      "--config",
-      config,
-      "--worker",
-      join(PROGRAMS, program),
-      "--port",
-      port,
-      ...args,
-    ],
-    { cwd: PROGRAMS, env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, SIGNALBOX_NO_REEXEC: "1", ...env } },
+interface Started {
+  readonly program: string;
+  readonly options: WorkerOptions;
+  readonly folder: string;
+  readonly nodes: number;
+  /** Null for a process that is alone. */
+  readonly postgres: TestPostgres | null;
+}
+
+async function start(started: Started, port: string): Promise<WorkerServer> {
+  const { folder, nodes, postgres } = started;
+  const first = await startNode(started, 1, port);
+  // The others own about half of the objects.
+  const others = await Promise.all(
+    Array.from({ length: nodes - 1 }, (_, i) => startNode(started, i + 2, "0")),
   );
+  const all = [first, ...others];
+  const restart = () => start(started, new URL(first.url).port);
   return {
-    ...server,
+    ...first,
     folder,
     async killAndRestart() {
-      await server.end("SIGKILL");
-      return start(program, options, folder, new URL(server.url).port);
+      await Promise.all(all.map((node) => node.end("SIGKILL")));
+      return restart();
     },
-    restart: () => start(program, options, folder, new URL(server.url).port),
+    restart,
     async remove() {
-      await server.kill();
+      await Promise.all(all.map((node) => node.kill()));
+      await postgres?.drop();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function startNode(
+  { program, options, folder, postgres }: Started,
+  node: number,
+  port: string,
+): Promise<ServerProcess> {
+  const { file = {}, args = [], env = {} } = options;
+  const config = join(folder, `signalbox-${node}.config.json`);
+  await writeFile(config, JSON.stringify({ ...file, agents: { access: "worker", ...file.agents } }));
+  const data = ["--data-dir", join(folder, `data-${node}`), "--config", config];
+  const cluster = postgres === null ? [] : ["--database-url", postgres.url, "--node-name", `node-${node}`];
+  return startServerProcess(
+    [...data, "--worker", join(PROGRAMS, program), "--port", port, ...cluster, ...args],
+    {
+      cwd: PROGRAMS,
+      env: {
+        ...(postgres === null ? {} : CLUSTER_ENVIRONMENT),
+        SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN,
+        SIGNALBOX_NO_REEXEC: "1",
+        ...env,
+      },
+    },
+  );
 }

@@ -40,6 +40,7 @@ async function openArea(): Promise<void> {
     steadyClock: systemClock,
     network: null,
     ownership: null,
+    openRemote: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,

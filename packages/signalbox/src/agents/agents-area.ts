@@ -1,6 +1,6 @@
 /** Composes the agents' area: store, catalog, directory, doors, management, and the door that webhooks use. */
 import type { Duplex } from "node:stream";
-import { kebabCase, SignalboxError } from "@signalbox/protocol";
+import { kebabCase } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
@@ -11,7 +11,7 @@ import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
-import { checkInstanceName, databaseName, type InstanceRef, keyOf } from "./instance/instance-ref.ts";
+import { databaseName } from "./instance/instance-ref.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
@@ -22,15 +22,13 @@ import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./api/agent.ts";
 import type { AgentDefinition } from "./instance/agent-definition.ts";
-import type { AgentOrigin } from "./api/current-agent.ts";
-import type { Instance } from "./instance/instance.ts";
 import type { AgentSql } from "./api/agent-context.ts";
 import { SqlStorage } from "./objects/sql-storage.ts";
 import { createCors } from "./doors/cors.ts";
 import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "../contracts/agents-door.ts";
-import type { AgentCall } from "./api/agent-stub.ts";
+import { AgentCalls } from "./doors/agent-calls.ts";
 import { withObjects } from "./doors/object-deliveries.ts";
 import { Departures } from "./doors/departures.ts";
 import { createWebhookDoor } from "./doors/webhook-door.ts";
@@ -39,13 +37,13 @@ import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { type CatalogNode, InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
-import { callMethod } from "./instance/method-call.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
 import { ClusterInstances } from "./placement/cluster-instances.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
+import type { OpenRemote } from "./remote/remote.ts";
 import type { RemoteSockets } from "./remote/sockets/remote-sockets.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
@@ -61,6 +59,8 @@ export interface AgentsParts {
   /** Null for a process that is alone; then there is no ownership either. */
   readonly network: NodeNetwork | null;
   readonly ownership: Ownership | null;
+  /** Null for a process that is alone: it does not load what several nodes need. */
+  readonly openRemote: OpenRemote | null;
   readonly authenticator: Authenticator;
   readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
@@ -78,6 +78,8 @@ export interface AgentsArea extends AreaModule {
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
   readonly objects: ObjectHost;
+  /** In a cluster, stubs reach objects on other nodes from now on. Called before the program of the worker is loaded. */
+  connectObjects(): Promise<void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
   /** Variables of the process that agents may see. */
@@ -117,7 +119,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
   );
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
-    callAgent(definitions, directory, target, call);
+    calls.call(target, call, remote?.requests ?? null);
   const placement =
     parts.network === null || parts.ownership === null
       ? null
@@ -156,6 +158,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       id: `${ref.agent}/${ref.name}`,
     }),
   );
+  const calls = new AgentCalls(definitions, directory);
   const objects = new ObjectHost({
     directory,
     clock: parts.clock,
@@ -164,6 +167,21 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     isTaken: (agent) => definitions.has(agent),
     builtInNames: new Set(parts.builtInAgents.map(({ name }) => kebabCase(name))),
   });
+  const localDoor = createWebhookDoor(definitions, directory);
+  const remote =
+    parts.network === null || placement === null || parts.openRemote === null
+      ? null
+      : parts.openRemote({
+          network: parts.network,
+          placement,
+          webhooks: localDoor,
+          calls,
+          door: () => doorOptions,
+          directory,
+          hub,
+          objects,
+          deliveryLimits: parts.config.file.webhooks,
+        });
   const cluster =
     placement === null || parts.network === null || parts.ownership === null
       ? null
@@ -191,15 +209,17 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     directory,
     maxBodyBytes: settings.maxBodyBytes,
     maxMessageBytes: settings.maxMessageBytes,
+    elsewhere: remote?.requests ?? null,
   };
   const departures = new Departures({ directory, logger: parts.logger, lost: metrics.lostCloses });
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
+  const agentsDoor = remote?.webhooks ?? localDoor;
   let remoteSockets: RemoteSockets | null = null;
-  const agentsDoor = createWebhookDoor(definitions, directory);
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
     door,
+    placement,
     feed: parts.tagFeed,
     subscriptions: settings.tagChanges,
   });
@@ -224,11 +244,28 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       store: parts.instanceStore,
       tags: parts.tags,
       objects,
+      elsewhere: remote,
       nodes: cluster?.nodes ?? null,
     }),
     door,
     placement,
     objects,
+    async connectObjects() {
+      const { network, ownership } = parts;
+      if (network === null || ownership === null || placement === null) return;
+      // Loaded on demand: a process that is alone has no other nodes.
+      const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
+      const remote = new RemoteObjects({
+        network,
+        placement,
+        ownership,
+        directory,
+        objects,
+        account: DEFAULT_ACCOUNT,
+        maxBufferedBytes: settings.maxBufferedBytes,
+      });
+      remote.connect();
+    },
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
     async start() {
@@ -237,6 +274,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
       if (unknown !== undefined)
         throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
+      remote?.serve();
       if (parts.network !== null && placement !== null) {
         // A process that is alone does not load them.
         const { RemoteSockets: Sockets } = await import("./remote/sockets/remote-sockets.ts");
@@ -259,6 +297,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     async drain() {
       directory.drain();
       hub.closeAll(1012, "the server is restarting");
+      // Before their sources.
+      remote?.drain();
       streams.close();
     },
     waitsForInstances: true,
@@ -284,55 +324,4 @@ function catalogNode({ network, ownership }: AgentsParts): CatalogNode | null {
     },
     epochOf: (ref) => ownership.epochOf(databaseName(ref)),
   };
-}
-
-/** A call between instances of one account. Any method of the called agent's own class is allowed, because both are the operator's code. */
-async function callAgent(
-  definitions: ReadonlyMap<string, AgentDefinition>,
-  directory: Directory,
-  target: InstanceRef,
-  call: AgentCall,
-): Promise<unknown> {
-  const { callers } = call;
-  const definition = definitions.get(target.agent);
-  if (definition === undefined)
-    throw new SignalboxError("agent_not_found", { message: `No agent "${target.agent}"` });
-  const name = checkInstanceName(target.name);
-  if (call.kind === "method" && !definition.hasMethod(call.method)) {
-    throw new SignalboxError("agent_method_unknown", { message: `Method ${call.method} does not exist` });
-  }
-  const isConcurrent = call.kind === "method" && definition.callables.get(call.method)?.concurrent === true;
-  if (!definition.isInterleaving && !isConcurrent && callers.includes(keyOf(target))) {
-    throw new SignalboxError("agent_call_cycle", {
-      message: `${target.agent}/${name} is waiting for this call and cannot answer it`,
-    });
-  }
-  const instance = directory.get(definition, target.account, name);
-  const origin = call.isReadonly ? READONLY_CALLER : undefined;
-  if (call.kind === "fetch") return requestAgent(instance, call.request, { callers, origin });
-  const result = await callMethod(instance, call.method, call.args, { callers, origin, isConcurrent });
-  return result === undefined ? undefined : JSON.parse(result);
-}
-
-/** A caller that must not write calls another agent: a method that writes fails there too. */
-const READONLY_CALLER: AgentOrigin = {
-  requireWritable() {
-    throw new SignalboxError("agent_readonly");
-  },
-};
-
-async function requestAgent(
-  instance: Instance,
-  request: Request,
-  { callers, origin }: { callers: readonly string[]; origin: AgentOrigin | undefined },
-): Promise<Response> {
-  const answer: unknown = await instance.run<unknown>({
-    kind: "request",
-    label: `${request.method} ${new URL(request.url).pathname}`,
-    callers,
-    origin: { ...origin, request },
-    body: ({ agent }) => agent.onRequest(request, {}),
-  });
-  if (answer instanceof Response) return answer;
-  throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
 }

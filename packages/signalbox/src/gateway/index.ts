@@ -15,6 +15,7 @@ import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
+import { KeyRates } from "./keys/key-rates.ts";
 import { KeySources } from "./keys/key-source.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
@@ -205,6 +206,8 @@ function createDataPlane(
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
+  const { limits } = gatewayLimits;
+  if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
   gateways.listen({
     onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
     onDeleted(gateway) {
@@ -226,7 +229,7 @@ function createDataPlane(
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
-    limits: gatewayLimits.limits,
+    limits,
     circuits,
     latencies,
   });
@@ -251,7 +254,7 @@ function createDataPlane(
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new RouteCounters(gatewayLimits.limits),
+      counters: new RouteCounters(limits),
       providers,
     }),
     bodyLimits: {

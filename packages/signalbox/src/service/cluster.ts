@@ -7,9 +7,11 @@ import { LocalSettings, type SharedSettings } from "../database/shared-settings.
 import { LINK_VERSIONS } from "../engines/node-link/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "../version.ts";
+import { steadyClock } from "../core/clock.ts";
 import { retry } from "../core/retry.ts";
 import type { Closer } from "./close-all.ts";
 import { DatabaseNode } from "./database-node.ts";
+import { LinkLog } from "./link-log.ts";
 
 /** Until the database can be read: without an end. */
 const RELOAD_RETRY = { maxAttempts: Infinity, baseDelayMs: 200, maxDelayMs: 5000 };
@@ -137,6 +139,7 @@ async function openAlone(
 function createClusterNode(config: Config, logger: Logger): ClusterNode | null {
   if (config.cluster === null) return null;
   const { secret, host, port, advertisedHost } = config.cluster;
+  const log = new LinkLog(logger, steadyClock);
   return new ClusterNode({
     secret,
     shared: sharedSecrets(config),
@@ -144,8 +147,8 @@ function createClusterNode(config: Config, logger: Logger): ClusterNode | null {
     port,
     advertisedHost,
     isEncrypted: config.file.cluster.tls,
-    onLinkUp: (peer) => logger.info({ peer }, "cluster: linked to a node"),
-    onLinkDown: (peer, reason) => logger.warn({ peer, reason }, "cluster: the link to a node ended"),
-    onLinkProblem: (peer, reason) => logger.warn({ peer, reason }, "cluster: cannot link to a node"),
+    onLinkUp: (peer) => log.up(peer),
+    onLinkDown: (peer, reason) => log.down(peer, reason),
+    onLinkProblem: (peer, reason) => log.problem(peer, reason),
   });
 }

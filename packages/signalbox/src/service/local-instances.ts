@@ -45,7 +45,7 @@ export function readLocalInstance(path: string, idOf: (name: string) => string):
   const url = pathToFileURL(path);
   // The file has no WAL, and none must be created.
   url.searchParams.set("immutable", "1");
-  const connection = SqliteConnection.open(url, { readOnly: true });
+  const connection = SqliteConnection.open(url, { readOnly: true, takesQuotedText: true });
   try {
     const [check] = connection.all<{ integrity_check: string }>(rawSql("PRAGMA integrity_check(1)"));
     if (check?.integrity_check !== "ok") throw new Error(`damaged: ${check?.integrity_check ?? "no answer"}`);

@@ -13,6 +13,8 @@ import { openSharedStore, type SharedInstanceStore } from "../engines/instance-s
 import type { Logger } from "../telemetry/logger.ts";
 import { SharedAgentsReport } from "./shared-agents-report.ts";
 
+export { openRemote } from "../agents/remote/remote.ts";
+
 export interface SharedAgentsOptions {
   readonly config: Config;
   readonly logger: Logger;

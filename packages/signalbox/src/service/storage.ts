@@ -1,7 +1,7 @@
 /** Opens the data folder, the database, the call log and the instance store. */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, type OpenRemote, RESERVED_NAME } from "../agents/index.ts";
 import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -43,8 +43,13 @@ export interface Storage {
   /** Which node runs an instance; null for a process that is alone. */
   readonly ownership: Ownership | null;
   /** Null for a process that is alone. */
+  readonly openRemote: OpenRemote | null;
+  /** Null for a process that is alone. */
   readonly agentsReport: SharedAgentsReport | null;
 }
+
+/** What a process without other nodes has not. */
+const ALONE = { ownership: null, openRemote: null, agentsReport: null };
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
 export async function openStorage(
@@ -65,9 +70,9 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership, agentsReport } =
+  const { instanceStore, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? { instanceStore: await openLocalAgents(options, dataFolder), ownership: null, agentsReport: null }
+      ? { ...ALONE, instanceStore: await openLocalAgents(options, dataFolder) }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   closers.push({ close: () => agentsReport?.close() });
@@ -82,16 +87,17 @@ export async function openStorage(
     callLog,
     instanceStore,
     ownership,
+    openRemote,
     agentsReport,
   };
 }
 
 async function openShared(
   options: SharedAgentsOptions,
-): Promise<{ instanceStore: InstanceStore; ownership: Ownership; agentsReport: SharedAgentsReport }> {
-  const { openSharedAgents } = await import("./shared-agents.ts");
+): Promise<Pick<Storage, "instanceStore" | "ownership" | "openRemote" | "agentsReport">> {
+  const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
   const { store, report } = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership, agentsReport: report };
+  return { instanceStore: store, ownership: store.ownership, openRemote, agentsReport: report };
 }
 
 async function openDatabase(

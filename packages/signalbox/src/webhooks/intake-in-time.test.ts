@@ -87,6 +87,7 @@ describe("a sender", () => {
       log: new DeliveryLog(database, logger, { keep: 10, onDropped: () => undefined }),
       notice: new RejectionNotice(logger, clock),
       late: new LateDeliveries({
+        isShared: false,
         table: new LateDeliveryTable(database),
         clock,
         logger,

@@ -36,9 +36,10 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
   let now = 1_800_000_000_000;
   let attempts: LateDelivery[] = [];
   let answer: (delivery: LateDelivery) => Promise<DeliveryOutcome> = () => Promise.resolve(PROCESSED);
-  const newLate = () =>
+  const newLate = (isShared = false, readFrom = table) =>
     new LateDeliveries({
-      table,
+      isShared,
+      table: readFrom,
       logger,
       clock: { now: () => now },
       deliver: (one) => {
@@ -124,6 +125,33 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await late.stop();
   });
 
+  it("a row that was read before its attempt ended is not attempted again at once", async () => {
+    const first = Promise.withResolvers<DeliveryOutcome>();
+    answer = ({ instance }) => (instance === "slow" ? first.promise : Promise.resolve(PROCESSED));
+    await leave(delivery({ instance: "slow" }), delivery({ instance: "other" }));
+    const gate = Promise.withResolvers<void>();
+    let reads = 0;
+    class SlowTable extends LateDeliveryTable {
+      override async due(...args: Parameters<LateDeliveryTable["due"]>) {
+        reads += 1;
+        const isSecond = reads === 2;
+        const due = await super.due(...args);
+        if (isSecond) await gate.promise;
+        return due;
+      }
+    }
+    const late = newLate(false, new SlowTable(opened.database));
+    await late.start();
+    // The end of the other attempt starts the second read.
+    await until(() => reads === 2 && late.count === 1);
+    first.reject(new Error("not today"));
+    await until(async () => (await rows())[0]?.attempts === 1);
+    gate.resolve();
+    await until(() => reads === 3);
+    expect(attempts.map(({ instance }) => instance)).toEqual(["slow", "other"]);
+    await late.stop();
+  });
+
   it("overload and a missing agent do not count as attempts, and a refusal by the agent is final", async () => {
     const errors: SignalboxError[] = [
       new SignalboxError("overloaded"),
@@ -204,6 +232,35 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await late.drop("default", two.id)).toBe(true);
     expect([late.count, await rows()]).toEqual([0, []]);
     await late.stop();
+  });
+
+  it("two nodes of a cluster attempt each delivery once", async () => {
+    const left = Array.from({ length: 20 }, (_, i) => delivery({ instance: `i${i}`, deliveryId: `d${i}` }));
+    await leave(...left);
+    const nodes = [newLate(true), newLate(true)];
+    await Promise.all(nodes.map((late) => late.start()));
+    await until(async () => (await rows()).length === 0);
+    expect(attempts.map(({ deliveryId }) => deliveryId).toSorted()).toEqual(
+      left.map(({ deliveryId }) => deliveryId).toSorted(),
+    );
+    await Promise.all(nodes.map((late) => late.stop()));
+  });
+
+  it("a delivery of a node that was lost is attempted by another one, but not while its node may attempt it", async () => {
+    const lost = newLate(true);
+    await lost.start();
+    await lost.store(delivery());
+    await lost.stop();
+    const other = newLate(true);
+    await other.start();
+    pass(30_000);
+    expect(attempts).toEqual([]);
+    await until(async () => {
+      pass(5000);
+      return (await rows()).length === 0;
+    });
+    expect(attempts).toHaveLength(1);
+    await other.stop();
   });
 
   it("ten thousand deliveries are stored, and one more is refused", async () => {

@@ -11,16 +11,18 @@
  * 2. An instance has one attempt at a time, the oldest due delivery first; a delivery that fails does not block the next one. An instance that
  *    hangs blocks no other instance.
  * 3. The number and the bytes of rows are limited. Beyond the limits senders get 503.
- * 4. A failing database delays attempts; each failure is followed by a pause.
+ * 4. In a cluster, a node takes a delivery before it attempts it, for `LEASE_MS`: the others leave it alone. Rows of a node that was lost are
+ *    found by the others after that time. Two nodes may attempt two deliveries of one instance at the same time.
+ * 5. A failing database delays attempts; each failure is followed by a pause.
  * See docs/decisions/0084.
  */
-import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { LateDelivery, LateDeliveryState, LateDeliveryTable } from "./late-delivery-table.ts";
+import { findVerdict, messageOf } from "./late-verdict.ts";
 
 /** About four minutes in all. A sender that was answered 202 does not try again. */
 const MAX_ATTEMPTS = 8;
@@ -31,16 +33,21 @@ const PAUSE_MS = 1000;
 const ABSENCE_PAUSE_MS = 60 * 60 * 1000;
 /** Instances with an attempt at the same time. */
 const MAX_ATTEMPTING = 16;
+/** Longer than a delivery takes at most. */
+const LEASE_MS = 60_000;
+/** How often a node of a cluster looks for rows of the others. */
+const LOOK_MS = 5000;
 /** Far more than can be in flight, so that the limit is reached only when handlers fail for a long time. */
 const MAX_ROWS = 10_000;
 const MAX_BYTES = 256 * 1024 * 1024;
-const MAX_ERROR_LENGTH = 500;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface LateDeliveriesParts {
   readonly table: LateDeliveryTable;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Other nodes attempt deliveries of the same table. */
+  readonly isShared: boolean;
   /** Delivers to the instance. */
   deliver(delivery: LateDelivery): Promise<DeliveryOutcome>;
 }
@@ -64,9 +71,12 @@ export class LateDeliveries {
   #bytes = 0;
   #attempting = 0;
   #isStarting = false;
+  /** Instances with an attempt that ended while due rows were read; null when none are read. */
+  #ended: Set<string> | null = null;
   #startsAgain = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
 
   constructor(parts: LateDeliveriesParts) {
@@ -79,7 +89,11 @@ export class LateDeliveries {
   }
 
   async start(): Promise<void> {
-    const { table, clock } = this.#parts;
+    const { table, clock, isShared } = this.#parts;
+    if (isShared) {
+      await this.#look();
+      return;
+    }
     const { count, bytes } = await table.totals();
     this.#count += count;
     this.#bytes += bytes;
@@ -88,10 +102,27 @@ export class LateDeliveries {
     this.#startAttempts();
   }
 
+  /** Other nodes add and delete rows, and may be lost before they have attempted theirs. */
+  async #look(): Promise<void> {
+    const { table } = this.#parts;
+    try {
+      const { count, bytes } = await table.totals();
+      this.#count = count;
+      this.#bytes = bytes;
+      if (count > 0) this.#startAttempts();
+    } catch (error) {
+      this.#pause(error);
+    }
+    if (this.#isStopped) return;
+    // It never rejects.
+    this.#lookTimer = setTimeout(() => void this.#look(), LOOK_MS * (0.5 + Math.random())).unref();
+  }
+
   /** Attempts in progress are left to the next process. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
     await this.#removal;
   }
 
@@ -147,11 +178,12 @@ export class LateDeliveries {
   #writeStored(): void {
     const storing = this.#storing;
     this.#storing = [];
-    const { table, clock } = this.#parts;
+    const { table, clock, isShared } = this.#parts;
     table
       .insert(
         storing.map(({ delivery }) => delivery),
-        clock.now(),
+        // The first attempt is in progress.
+        clock.now() + (isShared ? LEASE_MS : 0),
       )
       .then(
         () => {
@@ -189,10 +221,13 @@ export class LateDeliveries {
     const { table, clock } = this.#parts;
     const now = clock.now();
     // Deliveries of busy instances are skipped and must not use up the limit.
-    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size);
+    const ended = new Set<string>();
+    this.#ended = ended;
+    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size).finally(() => (this.#ended = null));
     for (const state of due) {
       if (this.#isStopped || this.#attempting >= MAX_ATTEMPTING) return;
-      if (this.#busy.has(keyOf(state))) continue;
+      // A row that was read before its attempt ended still looks due. The end of the attempt starts another read.
+      if (this.#busy.has(keyOf(state)) || ended.has(keyOf(state))) continue;
       this.#take(state);
       this.#attempting += 1;
       this.#attempt(state).then(
@@ -211,19 +246,29 @@ export class LateDeliveries {
   }
 
   async #attempt(state: LateDeliveryState): Promise<void> {
-    const { table, deliver } = this.#parts;
-    const body = await table.body(state.id).catch((error: unknown) => {
+    const { table, deliver, clock, isShared } = this.#parts;
+    const isTaken = !isShared || (await this.#unlessFailed(state, table.take(state, clock.now() + LEASE_MS)));
+    if (!isTaken) {
+      this.#leave(state);
+      return;
+    }
+    const body = await this.#unlessFailed(state, table.body(state.id));
+    if (body === undefined) this.#leave(state);
+    else await this.#settle(state, deliver({ ...state, body }));
+  }
+
+  /** The row is found again if the database fails. */
+  #unlessFailed<T>(state: LateDeliveryState, query: Promise<T>): Promise<T> {
+    return query.catch((error: unknown) => {
       this.#leave(state);
       throw error;
     });
-    if (body === undefined) this.#leave(state);
-    else await this.#settle(state, deliver({ ...state, body }));
   }
 
   /** Called after the row is stored. Rejects when the database fails; the row is then found again. */
   async #settle(state: LateDeliveryState, attempt: Promise<DeliveryOutcome>): Promise<void> {
     const { table, clock, logger } = this.#parts;
-    const verdict = await classify(attempt);
+    const verdict = await findVerdict(attempt);
     const about = { delivery: state.id, source: state.source, agent: state.agent, instance: state.instance };
     switch (verdict.kind) {
       case "handled":
@@ -297,6 +342,7 @@ export class LateDeliveries {
 
   #leave(delivery: Pick<LateDelivery, "accountId" | "agent" | "instance">): void {
     const key = keyOf(delivery);
+    this.#ended?.add(key);
     const count = (this.#busy.get(key) ?? 1) - 1;
     if (count === 0) this.#busy.delete(key);
     else this.#busy.set(key, count);
@@ -328,41 +374,10 @@ export class LateDeliveries {
   }
 }
 
-/** Errors that do not count as attempts. After `agent_destroyed` a new instance of the name handles the delivery. */
-const POSTPONING: ReadonlySet<ErrorName> = new Set([
-  "overloaded",
-  "stopping",
-  "storage_unavailable",
-  "agent_destroyed",
-]);
-
-type Verdict =
-  | { readonly kind: "handled" }
-  | { readonly kind: "refused" | "absent" | "postponed" | "failed"; readonly error: unknown };
-
-async function classify(attempt: Promise<DeliveryOutcome>): Promise<Verdict> {
-  try {
-    const outcome = await attempt;
-    if (outcome.kind !== "answered" || outcome.status < 300) return { kind: "handled" };
-    const error = new Error(`the agent answered ${outcome.status}`);
-    return { kind: outcome.status < 500 && outcome.status !== 429 ? "refused" : "failed", error };
-  } catch (error) {
-    if (!(error instanceof SignalboxError)) return { kind: "failed", error };
-    if (POSTPONING.has(error.id)) return { kind: "postponed", error };
-    if (error.id === "agent_not_found" || error.id === "webhook_unknown_source")
-      return { kind: "absent", error };
-    return { kind: error.status < 500 ? "refused" : "failed", error };
-  }
-}
-
 function keyOf({
   accountId,
   agent,
   instance,
 }: Pick<LateDelivery, "accountId" | "agent" | "instance">): string {
   return `${accountId}\0${agent}\0${instance}`;
-}
-
-function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_LENGTH);
 }

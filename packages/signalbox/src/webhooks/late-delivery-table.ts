@@ -52,7 +52,7 @@ export class LateDeliveryTable {
   }
 
   /** All or none. */
-  async insert(deliveries: readonly LateDelivery[], now: number): Promise<void> {
+  async insert(deliveries: readonly LateDelivery[], nextAttemptAt: number): Promise<void> {
     const values = deliveries.flatMap((delivery) => [
       delivery.id,
       delivery.accountId,
@@ -66,7 +66,7 @@ export class LateDeliveryTable {
       delivery.body.length,
       delivery.body,
       0,
-      now,
+      nextAttemptAt,
     ]);
     await this.#runAll(INSERT.queries(values));
   }
@@ -82,6 +82,17 @@ export class LateDeliveryTable {
       sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error}
           WHERE id = ${id}`,
     );
+  }
+
+  /** Postpones an attempt that no other node has taken or postponed since the row was read; false otherwise. */
+  async take(
+    { id, nextAttemptAt }: Pick<LateDeliveryState, "id" | "nextAttemptAt">,
+    until: number,
+  ): Promise<boolean> {
+    const { changes } = await this.#run(
+      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${until} WHERE id = ${id} AND next_attempt_at = ${nextAttemptAt}`,
+    );
+    return changes === 1;
   }
 
   /** Makes all waiting deliveries due. */

@@ -61,6 +61,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     table: lateTable,
     clock,
     logger,
+    isShared: parts.cluster !== null,
     async deliver(delivery) {
       const source = sources.get(delivery.source);
       if (source === undefined) throw new SignalboxError("webhook_unknown_source");

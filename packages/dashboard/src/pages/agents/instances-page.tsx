@@ -70,6 +70,9 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
                   cell: (instance) =>
                     instance.in_memory ? <Badge tone="good">active</Badge> : <Badge>idle</Badge>,
                 },
+                ...(rows.some(({ node }) => node !== null)
+                  ? [{ title: "Node", cell: (instance: Instance) => instance.node ?? "–" }]
+                  : []),
                 { title: "Connections", align: "end", cell: (instance) => instance.connection_count },
                 { title: "Last active", cell: (instance) => <Time at={instance.last_active_at} /> },
                 { title: "Created", isMinor: true, cell: (instance) => <Time at={instance.created_at} /> },

@@ -12,7 +12,7 @@ export function SettingsPanel({ settings }: { readonly settings: readonly Databa
         rows={settings}
         keyOf={({ name }) => name}
         columns={[
-          { title: "Setting", cell: ({ name }) => <code>{name}</code> },
+          { title: "Setting", cell: ({ name }) => <code className="nowrap">{name}</code> },
           { title: "Value", cell: ({ value }) => <code>{value === "" ? "''" : value}</code> },
           {
             title: "Durability",

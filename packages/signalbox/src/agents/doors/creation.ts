@@ -23,7 +23,7 @@ export interface CreationOptions {
 export function requireInstance(
   { directory, creationRate }: CreationOptions,
   { definition, name }: { readonly definition: AgentDefinition; readonly name: string },
-  { account, level, isStranger }: Access,
+  { account, level, isStranger }: Pick<Access, "account" | "level" | "isStranger">,
 ): void | Promise<void> {
   if (level === "edit" && (!isStranger || creationRate === null)) return;
   const ref = { account, agent: definition.kebab, name };

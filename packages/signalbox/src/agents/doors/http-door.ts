@@ -24,6 +24,43 @@ export interface DoorOptions extends CreationOptions {
   readonly cors: Cors | null;
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
+  /** Null for a process that is alone. */
+  readonly elsewhere: RequestsElsewhere | null;
+}
+
+/** Runs requests at the nodes that own their instances, this one included. */
+export interface RequestsElsewhere {
+  /** `signal` aborts when the client has disconnected. */
+  request(work: RequestWork, signal: AbortSignal): Promise<RequestAnswer>;
+  call(work: CallWork): Promise<string | undefined>;
+}
+
+/** A request whose caller has access, without what the node of the caller alone knows. */
+interface AdmittedWork {
+  readonly target: Pick<AgentTarget, "definition" | "name">;
+  readonly access: Pick<Access, "account" | "level" | "isStranger">;
+}
+
+export interface RequestWork extends AdmittedWork {
+  readonly request: Request;
+  /** Undefined for a method that has none. */
+  readonly body: Uint8Array | undefined;
+  /** What `authorize` found out about the caller. */
+  readonly props: unknown;
+  readonly label: string;
+}
+
+export interface RequestAnswer {
+  readonly response: Response;
+  /** Must be called when the response has been sent: its body may come from the agent's object. */
+  readonly release: (() => void) | undefined;
+}
+
+export interface CallWork extends AdmittedWork {
+  readonly method: string;
+  readonly args: readonly unknown[];
+  readonly origin: { readonly request: Request };
+  readonly isConcurrent: boolean | undefined;
 }
 
 export interface AgentTarget {
@@ -62,7 +99,7 @@ export async function handleHttp(
   if (options.cors?.begin(request, response) === true) return;
   const found = findAccess(options.access, request, context.query);
   const access = found instanceof Promise ? await found : found;
-  const { account, level, principal } = access;
+  const { level, principal } = access;
   const target = findTarget(options.definitions, context);
   const method = request.method ?? "GET";
   const isCall = target.rest.length === 2 && target.rest[0] === RPC_SEGMENT;
@@ -71,37 +108,27 @@ export async function handleHttp(
   if (!isCall && !target.definition.hasRequestHook) {
     throw new SignalboxError("not_found", { message: "The agent answers no HTTP requests" });
   }
-  // A caller with read access learns nothing about an instance that does not exist.
-  if (level === "read") await requireInstance(options, target, access);
   if (isCall) return handleCall(options, access, target, request, response, context);
 
   // The body is read before the turn starts, so that a slow upload does not delay other turns.
   const body = isSafe ? undefined : await context.readBody(options.maxBodyBytes);
   const passed = passOn(access, request.url ?? "/", options.access.mode === "public");
-  const webRequest = toWebRequest(request, passed.target, {
-    ...(body === undefined || body.length === 0 ? {} : { body }),
-    ...passed.options,
-  });
-  const requestContext = { props: access.identity?.props };
-  const admission = admit(options, access, target, webRequest, body);
-  const refusal = admission instanceof Promise ? await admission : admission;
-  if (refusal instanceof Response) return sendWebResponse(refusal, response, method === "HEAD");
-  if (level === "edit") {
-    const created = requireInstance(options, target, access);
-    if (created instanceof Promise) await created;
-  }
-  const instance = options.directory.get(target.definition, account, target.name);
-  const answer = await instance.run({
-    kind: "request",
+  const work: RequestWork = {
+    target,
+    access,
+    request: toWebRequest(request, passed.target, {
+      ...(body === undefined || body.length === 0 ? {} : { body }),
+      ...passed.options,
+    }),
+    body,
+    props: access.identity?.props,
     label: `${method} ${context.path}`,
-    origin: { request: webRequest },
-    body: ({ agent }) => agent.onRequest(webRequest, requestContext),
-  });
-  if (!(answer instanceof Response)) {
-    throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
-  }
+  };
+  const { response: answer, release } =
+    options.elsewhere === null
+      ? await runRequest(options, work)
+      : await options.elsewhere.request(work, signalOf(response));
   // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
-  const release = answer.body === null ? undefined : instance.hold();
   const stopWatching =
     principal === null || answer.body === null
       ? undefined
@@ -114,13 +141,43 @@ export async function handleHttp(
   }
 }
 
+/** Runs the request on this node. */
+export async function runRequest(options: DoorOptions, work: RequestWork): Promise<RequestAnswer> {
+  const { target, access, request, props, label } = work;
+  // A caller with read access learns nothing about an instance that does not exist.
+  if (access.level === "read") await requireInstance(options, target, access);
+  const admission = admit(options, work);
+  const refusal = admission instanceof Promise ? await admission : admission;
+  if (refusal instanceof Response) return { response: refusal, release: undefined };
+  if (access.level === "edit") {
+    const created = requireInstance(options, target, access);
+    if (created instanceof Promise) await created;
+  }
+  const instance = options.directory.get(target.definition, access.account, target.name);
+  const requestContext = { props };
+  const response = await instance.run({
+    kind: "request",
+    label,
+    origin: { request },
+    body: ({ agent }) => agent.onRequest(request, requestContext),
+  });
+  if (!(response instanceof Response)) {
+    throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
+  }
+  return { response, release: response.body === null ? undefined : instance.hold() };
+}
+
+/** Aborts when the client disconnects. */
+function signalOf(response: HttpResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => controller.abort());
+  return controller.signal;
+}
+
 /** Calls `admitRequest`, if the class has it. */
 function admit(
   { environment }: DoorOptions,
-  { account, identity }: Access,
-  { definition, name }: AgentTarget,
-  request: Request,
-  body: Uint8Array | undefined,
+  { target: { definition, name }, access: { account }, request, props, body }: RequestWork,
 ): AdmissionAnswer | Promise<AdmissionAnswer> {
   const { agentClass } = definition;
   if (agentClass.admitRequest === undefined) return undefined;
@@ -129,7 +186,7 @@ function admit(
     account,
     name,
     env: environment.envOf(account),
-    props: identity?.props,
+    props,
     body: body ?? NO_BODY,
     now: clock.now(),
   });
@@ -156,14 +213,17 @@ async function handleCall(
       message: `Method ${method} streams: call it over a WebSocket`,
     });
   }
-  const created = requireInstance(options, { definition, name }, access);
-  if (created instanceof Promise) await created;
+  const work: CallWork = {
+    target: { definition, name },
+    access,
+    method,
+    args,
+    origin: new CallOrigin(request, access, options.access.mode === "public"),
+    isConcurrent: concurrent,
+  };
   let result: string | undefined;
   try {
-    result = await callMethod(options.directory.get(definition, access.account, name), method, args, {
-      origin: new CallOrigin(request, access, options.access.mode === "public"),
-      isConcurrent: concurrent,
-    });
+    result = await (options.elsewhere === null ? runCall(options, work) : options.elsewhere.call(work));
   } catch (error) {
     throw error instanceof SignalboxError
       ? error
@@ -175,6 +235,15 @@ async function handleCall(
     "content-length": Buffer.byteLength(body),
   });
   response.end(body);
+}
+
+/** Runs the method on this node. Resolves to the result as JSON. */
+export async function runCall(options: DoorOptions, work: CallWork): Promise<string | undefined> {
+  const { target, access, method, args, origin, isConcurrent } = work;
+  const created = requireInstance(options, target, access);
+  if (created instanceof Promise) await created;
+  const instance = options.directory.get(target.definition, access.account, target.name);
+  return callMethod(instance, method, args, { origin, isConcurrent });
 }
 
 /** The request of a method call, as agents' code sees it. Few methods read it, so it is converted on demand. */

@@ -9,6 +9,7 @@ import type {
   DeliveryTarget,
   SignedHeaders,
 } from "../../contracts/agents-door.ts";
+import { overloaded } from "../../core/overload.ts";
 import { objectClassOf } from "../../contracts/object-agent.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { ObjectHost } from "../objects/object-host.ts";
@@ -40,6 +41,14 @@ export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
   };
 }
 
+/** An object that could not take the delivery, or whose node was lost meanwhile, is no failure of its code: the sender should try again. */
+function toDeliveryError(error: unknown): SignalboxError {
+  const { cause, retryable } = (error ?? {}) as { readonly cause?: unknown; readonly retryable?: boolean };
+  if (cause instanceof SignalboxError) return cause;
+  if (retryable === true) return overloaded("The node of the object was lost", { "retry-after": "1" });
+  return new SignalboxError("agent_failed", { cause: error });
+}
+
 async function deliver(
   objects: ObjectHost,
   className: string,
@@ -61,7 +70,7 @@ async function deliver(
   try {
     response = await objects.namespace(className).getByName(name).fetch(request);
   } catch (cause) {
-    throw cause instanceof SignalboxError ? cause : new SignalboxError("agent_failed", { cause });
+    throw toDeliveryError(cause);
   }
   return {
     kind: "answered",

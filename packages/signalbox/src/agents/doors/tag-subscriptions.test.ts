@@ -35,6 +35,7 @@ beforeEach(async () => {
   );
   [delivered, logs, storageErrors, feedErrors, doorErrors] = [[], [], [], [], []];
   subscriptions = new TagSubscriptions({
+    placement: null,
     subscriptions: [SUBSCRIPTION],
     database: failing(database),
     door: {

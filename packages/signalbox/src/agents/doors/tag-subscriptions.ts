@@ -7,7 +7,9 @@
  *    delivered again after a crash between the two.
  * 3. A change that the instance refuses is given up after the last attempt, with an error in the log: one bad event must not block all later
  *    ones. A new subscription starts with the next change, not with the history.
- * 4. Failures of the storage and overloaded instances are waited for without limit; the subscription then continues at its position.
+ * 4. In a cluster, the node that owns the instance follows the changes. While the instance moves, two nodes may follow: the ledger recognises what
+ *    both deliver, and a stored position is never replaced by an earlier one.
+ * 5. Failures of the storage and overloaded instances are waited for without limit; the subscription then continues at its position.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,6 +19,7 @@ import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentsDoor, DeliveryTarget } from "../../contracts/agents-door.ts";
+import type { Placement } from "../placement/placement.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
 export interface TagSubscription {
@@ -31,6 +34,8 @@ export interface TagSubscriptionParts {
   readonly subscriptions: readonly TagSubscription[];
   readonly feed: TagFeed;
   readonly door: AgentsDoor;
+  /** Null for a process that is alone. */
+  readonly placement: Pick<Placement, "find"> | null;
   readonly database: Database;
   readonly logger: Logger;
 }
@@ -38,6 +43,8 @@ export interface TagSubscriptionParts {
 const ATTEMPTS = { maxAttempts: 8, baseDelayMs: 200, maxDelayMs: 10_000 };
 /** Between attempts that are not limited in number. */
 const PAUSES = { baseDelayMs: 200, maxDelayMs: 30_000 };
+/** How often a node looks whether a subscribing instance belongs to it. */
+const OWNER_CHECK_MS = 1000;
 
 export class TagSubscriptions {
   readonly #parts: TagSubscriptionParts;
@@ -62,16 +69,47 @@ export class TagSubscriptions {
     const progress: Progress = { failures: 0 };
     while (!this.#stopping.signal.aborted) {
       try {
-        await this.#follow(subscription, await this.#position(subscription), progress);
+        if (await this.#isHere(subscription)) await this.#followHere(subscription, progress);
+        else await this.#wait(OWNER_CHECK_MS);
       } catch (error) {
         await this.#pause(subscription, error, progress);
       }
     }
   }
 
-  async #follow(subscription: TagSubscription, from: number, progress: Progress): Promise<void> {
+  async #isHere(subscription: TagSubscription): Promise<boolean> {
+    const { placement } = this.#parts;
+    return placement === null || (await placement.find(subscription)) === null;
+  }
+
+  /** Follows the changes until the service stops or the instance belongs to another node. */
+  async #followHere(subscription: TagSubscription, progress: Progress): Promise<void> {
+    const leaving = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, leaving.signal]);
+    const check = async () => {
+      if (!(await this.#isHere(subscription))) leaving.abort();
+    };
+    const timer =
+      this.#parts.placement === null
+        ? undefined
+        : // While PostgreSQL cannot be reached, nothing moves.
+          setInterval(() => void check().catch(() => undefined), OWNER_CHECK_MS).unref();
     try {
-      for await (const change of this.#parts.feed.follow(subscription.account, from, this.#stopping.signal)) {
+      await this.#follow(subscription, await this.#position(subscription), progress, signal);
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  async #follow(
+    subscription: TagSubscription,
+    from: number,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      for await (const change of this.#parts.feed.follow(subscription.account, from, signal)) {
+        if (signal.aborted) return;
         if (!(await this.#deliver(subscription, change))) return;
         await this.#store(subscription, change.position);
         progress.failures = 0;
@@ -95,8 +133,12 @@ export class TagSubscriptions {
       { err: error, ...subscription, failures: progress.failures },
       "a subscription to tag changes failed; retrying",
     );
-    // `stop` aborts the pause.
-    await sleep(fullJitterDelay(progress.failures, PAUSES), undefined, { signal }).catch(() => undefined);
+    await this.#wait(fullJitterDelay(progress.failures, PAUSES));
+  }
+
+  /** `stop` ends the wait. */
+  async #wait(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 
   /** False when the service stops before the change was delivered. */
@@ -128,14 +170,19 @@ export class TagSubscriptions {
     );
     if (row !== undefined) return row.position;
     const newest = await this.#parts.feed.newestPosition(account);
-    await this.#store(subscription, newest);
-    return newest;
+    await this.#parts.database.run(
+      sql`INSERT INTO tag_subscription (agent, name, account_id, position) VALUES (${agent}, ${name}, ${account}, ${newest})
+          ON CONFLICT DO NOTHING`,
+    );
+    // Another node may have been first.
+    return this.#position(subscription);
   }
 
   async #store({ agent, name, account }: TagSubscription, position: number): Promise<void> {
     await this.#parts.database.run(
       sql`INSERT INTO tag_subscription (agent, name, account_id, position) VALUES (${agent}, ${name}, ${account}, ${position})
-          ON CONFLICT (agent, name, account_id) DO UPDATE SET position = excluded.position`,
+          ON CONFLICT (agent, name, account_id) DO UPDATE SET position = excluded.position
+          WHERE excluded.position > tag_subscription.position`,
     );
   }
 }

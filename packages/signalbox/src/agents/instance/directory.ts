@@ -21,6 +21,7 @@ import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import type { DueEntry } from "./instance-catalog.ts";
+import type { HandOverHook } from "./hand-over-hook.ts";
 import type { Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
@@ -55,6 +56,8 @@ export class Directory {
   readonly #arrivals = new Arrivals();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
+  /** What goes with an instance to another node; null for nothing. */
+  handOverHook: HandOverHook | null = null;
   #sweepTimer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
@@ -235,10 +238,12 @@ export class Directory {
     const { catalog, ownership } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
-    const release = async () => {
+    const release = async (wasQuiet: boolean) => {
+      const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
       await catalog.disown([ref]);
       await ownership?.release([name], to);
       this.movedAway(ref);
+      settle?.();
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
@@ -249,7 +254,7 @@ export class Directory {
       }
       const held = this.#files.find(key);
       if (held === undefined) {
-        const released = release();
+        const released = release(true);
         // An event in the meantime waits until the file is free, and then finds the new owner.
         this.#files.hold(key, released);
         await released;

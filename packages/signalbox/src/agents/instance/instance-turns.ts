@@ -2,6 +2,7 @@
  * What code outside of an instance does with it: runs turns, keeps it in memory, sends in order with its outputs, and reports events. `Instance` adds
  * the life from the start to the end.
  */
+import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import { currentTurn, type TurnOrigin, type TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { AgentClass, AnyAgent } from "../api/agent.ts";
 import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
@@ -12,6 +13,9 @@ import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment
 import type { InstanceRef } from "./instance-ref.ts";
 import { InstanceReports } from "./instance-reports.ts";
 import type { Holder, Resident } from "./resident.ts";
+
+/** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
+const END_GRACE_MS = 5000;
 
 export abstract class InstanceTurns<R extends Resident> implements Holder, AgentCaller, AgentOwner {
   readonly ref: InstanceRef;
@@ -39,9 +43,7 @@ export abstract class InstanceTurns<R extends Resident> implements Holder, Agent
     return this.runtime.waitingCount;
   }
 
-  run<T>(turn: ResidentTurn<R, T>): Promise<T> {
-    return this.runtime.run(turn);
-  }
+  abstract run<T>(turn: ResidentTurn<R, T>): Promise<T>;
 
   /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
   enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
@@ -86,6 +88,22 @@ export abstract class InstanceTurns<R extends Resident> implements Holder, Agent
 
   recordDisconnect(connection: string, code: number): void {
     this.activity.record("disconnect", this.environment.clock.now(), { connection, code });
+  }
+
+  /** Turns that have begun fail with the reason; those that wait can run elsewhere. */
+  protected abandon(reason: Error): void {
+    this.runtime.close(() => new InstanceElsewhereError(null));
+    this.runtime.abandon(() => reason);
+  }
+
+  /** Resolves when no turn runs and no output waits, at the latest when `end` has ended them after the grace period. */
+  protected async whenQuiet(end: () => void): Promise<void> {
+    const timer = setTimeout(end, END_GRACE_MS);
+    try {
+      await this.runtime.whenQuiet();
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   protected reportHookError(error: unknown, hook: string): void {

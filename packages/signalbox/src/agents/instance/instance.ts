@@ -46,9 +46,6 @@ import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
 
-/** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
-const END_GRACE_MS = 5000;
-
 type Phase<R extends Resident> =
   | { readonly kind: "starting" }
   | { readonly kind: "active"; readonly live: R }
@@ -130,6 +127,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#started;
   }
 
+  // Here and not above: it is on the path of every event, and the rest of that file is not.
+  run<T>(turn: ResidentTurn<R, T>): Promise<T> {
+    return this.runtime.run(turn);
+  }
+
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
     this.runtime.abandon(() => reason);
@@ -144,24 +146,23 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     if (this.#isFenced) return;
     this.#isFenced = true;
     // An instance that has not started ends when its start has.
-    if (this.#phase.kind !== "active") return;
-    const { database } = this.#phase.live;
-    this.runtime.close(() => new InstanceElsewhereError(null));
-    this.runtime.abandon(() => reason);
-    this.#leave(database, { reason: new InstanceElsewhereError(null), quiet: this.runtime.whenQuiet() });
+    const { live } = this;
+    if (live === null) return;
+    this.abandon(reason);
+    this.#leave(live.database, { reason: new InstanceElsewhereError(null), quiet: this.runtime.whenQuiet() });
   }
 
   /**
    * Leaves memory for another node. Running turns end; those that wait are held until `release` has given the instance up, and fail with the error
    * that it returns. False if the instance is not active.
    */
-  async handOver(release: () => Promise<Error>): Promise<boolean> {
+  async handOver(release: (wasQuiet: boolean) => Promise<Error>): Promise<boolean> {
     await this.#started;
-    if (this.#phase.kind !== "active") return false;
-    const { live } = this.#phase;
+    const { live } = this;
+    if (live === null) return false;
     live.stop();
     this.runtime.block();
-    await this.#whenQuiet();
+    await this.whenQuiet(() => this.abandon(new InstanceFencedError("dropped")));
     // Fenced or failed meanwhile.
     if (this.live === null) return false;
     this.#leave(live.database, { handOver: release });
@@ -179,32 +180,22 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /** Leaves memory. The caller has checked that the instance is idle. */
   hibernate(): void {
-    if (this.#phase.kind !== "active") return;
+    if (this.live === null) return;
     this.reports.hibernated();
-    this.#leave(this.#phase.live.database);
+    this.#leave(this.live.database);
   }
 
   /** Finishes the running turns, refuses the waiting ones with `reason`, and leaves memory. */
   async end(reason: unknown): Promise<void> {
     this.runtime.close(() => reason);
     await this.#started;
-    if (this.#phase.kind === "active") {
-      const { live } = this.#phase;
+    const { live } = this;
+    if (live !== null) {
       live.stop();
-      await this.#whenQuiet();
+      await this.whenQuiet(() => this.runtime.abandon(() => this.#goneError()));
       this.#leave(live.database, { reason });
     }
     await this.#left;
-  }
-
-  /** Resolves when no turn runs and no output waits, at the latest after the grace period. */
-  async #whenQuiet(): Promise<void> {
-    const timer = setTimeout(() => this.runtime.abandon(() => this.#goneError()), END_GRACE_MS);
-    try {
-      await this.runtime.whenQuiet();
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
@@ -332,12 +323,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     setImmediate(() => void this.#endFailed(createStorageError(error)));
   }
 
-  async #endFailed(reason: unknown): Promise<void> {
-    try {
-      await this.end(reason);
-    } catch {
-      // The directory has logged that the database could not be closed.
-    }
+  #endFailed(reason: unknown): Promise<void> {
+    // The directory has logged that the database could not be closed.
+    return this.end(reason).catch(() => undefined);
   }
 
   #checkIdle(): void {
@@ -370,10 +358,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   /** Turns that wait learn where the instance is when it is there. */
-  async #release(closed: Promise<void>, handOver: () => Promise<Error>): Promise<void> {
+  async #release(closed: Promise<void>, handOver: (wasQuiet: boolean) => Promise<Error>): Promise<void> {
     try {
       await closed;
-      const moved = await handOver();
+      const moved = await handOver(!this.runtime.wasInterrupted);
       this.runtime.close(() => moved);
     } catch (error) {
       this.runtime.close(() => error);

@@ -19,5 +19,5 @@ export interface Departure {
   /** The database is closed when it resolves; default: at once. */
   readonly quiet?: Promise<void>;
   /** Called when the database is closed; returns the error for turns that have not begun, instead of `reason`. */
-  readonly handOver?: () => Promise<Error>;
+  readonly handOver?: (wasQuiet: boolean) => Promise<Error>;
 }

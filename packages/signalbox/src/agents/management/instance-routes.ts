@@ -3,7 +3,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
@@ -12,16 +11,18 @@ import type { ManagedObjects } from "./managed-objects.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import { moveRoute, withNodes } from "./node-routes.ts";
 import { listInstances } from "./instance-list.ts";
+import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import * as show from "./show-instance.ts";
 
-export interface InstanceRouteParts {
+export interface InstanceRouteParts extends ResidentsParts {
   readonly access: InstanceAccess;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly directory: Directory;
   readonly catalog: InstanceCatalog;
-  readonly hub: SocketHub;
   readonly tags: TagLookup | undefined;
   readonly objects: ManagedObjects;
+  /** On all nodes. */
+  readonly findResidents: FindResidents;
   /** Null for a process that is alone. */
   readonly nodes: InstanceNodes | null;
 }
@@ -88,7 +89,12 @@ function list(parts: InstanceRouteParts): Route {
           : await findNamed(parts, accountOf(request), agent, search);
       const others = entries.filter(({ name }) => name !== named[0]?.name);
       return {
-        result: await showAll(parts, [...named, ...others], access.isObjectClass(request)),
+        result: await showAll(
+          parts.findResidents,
+          agent,
+          [...named, ...others],
+          access.isObjectClass(request),
+        ),
         resultInfo: show.pageInfo(named.length + others.length, next),
       };
     },
@@ -107,18 +113,17 @@ async function findNamed(
   return entry === undefined ? [] : [entry];
 }
 
-/** Names of objects are in their databases, which are opened one after the other: a page must not use up the open files. */
+/** `entries` are of one account. */
 async function showAll(
-  { directory, hub, objects }: InstanceRouteParts,
+  find: FindResidents,
+  agent: string,
   entries: readonly CatalogEntry[],
   areObjects: boolean,
 ): Promise<z.input<typeof show.instanceResult>[]> {
-  const shown: z.input<typeof show.instanceResult>[] = [];
-  for (const entry of entries) {
-    const instance = show.instance(entry, directory.find(entry), hub);
-    shown.push(areObjects ? await show.object(instance, entry, objects) : instance);
-  }
-  return shown;
+  const account = entries[0]?.account ?? "";
+  const names = entries.map(({ name }) => name);
+  const residents = await find({ account, agent, names, areObjects });
+  return entries.map((entry, i) => show.instance(entry, residents[i]));
 }
 
 function read(parts: InstanceRouteParts): Route {
@@ -133,7 +138,9 @@ function read(parts: InstanceRouteParts): Route {
       const entry = await access.entry(request);
       const detail = await directory.read(entry, "show", show.readDetail);
       const isObject = access.isObjectClass(request);
-      const [instance] = await showAll(parts, [entry], isObject);
+      // Runs where the instance is.
+      const here: FindResidents = (query) => findResidents(parts, query);
+      const [instance] = await showAll(here, entry.agent, [entry], isObject);
       if (instance === undefined) throw new SignalboxError("agent_instance_not_found");
       return { result: { ...instance, ...detail, ...(isObject ? show.objectDetail(entry) : {}) } };
     },

@@ -1,7 +1,7 @@
 /** Management of agents and their instances. Classes are the operator's and the same for every account; instances belong to an account. */
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { InstanceStore } from "../../engines/instance-store/index.ts";
-import type { Route } from "../../http/route.ts";
+import type { Route, RouteRequest } from "../../http/route.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
@@ -9,9 +9,11 @@ import type { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
-import { InstanceAccess } from "./instance-access.ts";
+import { INSTANCE, InstanceAccess } from "./instance-access.ts";
 import { instanceRoutes } from "./instance-routes.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import { observationRoutes } from "./observation-routes.ts";
+import { findResidents, type FindResidents } from "./residents.ts";
 import { SqlConsole } from "./sql-console.ts";
 import { workRoutes } from "./work-routes.ts";
 
@@ -26,13 +28,31 @@ export interface RouteParts {
   readonly objects: ManagedObjects;
   /** Null for a process that is alone. */
   readonly nodes: InstanceNodes | null;
+  /** Null for a process that is alone. */
+  readonly elsewhere: ManagementElsewhere | null;
+}
+
+/** Management of instances of all nodes. */
+export interface ManagementElsewhere {
+  readonly findResidents: FindResidents;
+  /** The route with a handler that runs at the owner of the instance. */
+  atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route;
 }
 
 export function agentRoutes(parts: RouteParts): Route[] {
   const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog, parts.objects);
-  return [
-    ...instanceRoutes({ ...parts, access }),
+  const { elsewhere } = parts;
+  const routes = [
+    ...instanceRoutes({
+      ...parts,
+      access,
+      findResidents: elsewhere?.findResidents ?? ((query) => findResidents(parts, query)),
+    }),
     ...workRoutes(access),
     ...observationRoutes({ ...parts, access, sqlConsole: new SqlConsole(parts.directory, parts.store) }),
   ];
+  if (elsewhere === null) return routes;
+  return routes.map((route) =>
+    route.path.startsWith(INSTANCE) ? elsewhere.atOwner(route, (request) => access.ref(request)) : route,
+  );
 }

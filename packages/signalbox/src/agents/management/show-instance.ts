@@ -4,13 +4,10 @@ import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
-import type { AnyInstance } from "../instance/instance.ts";
-import { keyOf } from "../instance/instance-ref.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
-import type { ManagedObjects } from "./managed-objects.ts";
+import type { Residency } from "./residents.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import type { Schedule } from "../work/schedule-row.ts";
-import type { SocketHub } from "../connections/socket-hub.ts";
 import type { QueueItem } from "../work/work-queue.ts";
 
 export const agentResult = z.object({
@@ -122,17 +119,6 @@ export function objectClass(
   };
 }
 
-/** The instance as an object of a worker program. */
-export async function object(
-  shown: z.input<typeof instanceResult>,
-  entry: CatalogEntry,
-  objects: ManagedObjects,
-): Promise<z.input<typeof instanceResult>> {
-  // An object that is destroyed meanwhile has no database.
-  const name = await objects.nameOf(entry).catch(() => null);
-  return { ...shown, object_name: name, connection_count: objects.connectionCount(entry) };
-}
-
 /** The work of an object is its alarm. */
 export function objectDetail({ nextDueAt }: CatalogEntry) {
   return { next_due_at: nextDueAt === null ? null : isoTime(nextDueAt) };
@@ -140,19 +126,18 @@ export function objectDetail({ nextDueAt }: CatalogEntry) {
 
 export function instance(
   entry: CatalogEntry,
-  inMemory: AnyInstance | undefined,
-  hub: SocketHub,
+  residency: Residency | undefined,
 ): z.input<typeof instanceResult> {
   return {
     agent: entry.agent,
     // `withNodes` knows it.
     node: null,
     name: entry.name,
-    object_name: null,
+    object_name: residency?.objectName ?? null,
     created_at: isoTime(entry.createdAt),
-    last_active_at: isoTime(Math.max(entry.lastActiveAt, inMemory?.lastActiveAt ?? 0)),
-    in_memory: inMemory !== undefined,
-    connection_count: hub.find(keyOf(entry))?.joinedCount ?? 0,
+    last_active_at: isoTime(Math.max(entry.lastActiveAt, residency?.lastActiveAt ?? 0)),
+    in_memory: residency?.isInMemory === true,
+    connection_count: residency?.connectionCount ?? 0,
   };
 }
 

@@ -1,12 +1,13 @@
 /** The instances of facets. They are loaded only through their parent, which knows how to construct them. */
 import { sql } from "../../core/sql.ts";
+import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Directory } from "../instance/directory.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ResidentDefinition } from "../instance/resident.ts";
 import type { LiveObject, ObjectSpec } from "./live-object.ts";
 import { type FacetHost, facetInstanceName, type FacetSpec } from "./object-facets.ts";
 import { createId } from "./object-id.ts";
-import { createObjectStub } from "./object-stub.ts";
+import { createObjectStub, localCalls } from "./object-stub.ts";
 import type { ObjectClass, ObjectId, ObjectStub } from "./object-types.ts";
 import { workerBinding } from "./worker-binding.ts";
 
@@ -17,6 +18,8 @@ export interface FacetInstancesParts {
   readonly agent: string;
   readonly define: (spec: () => Promise<ObjectSpec>) => ResidentDefinition<LiveObject>;
   readonly classOf: (value: unknown) => ObjectClass;
+  /** Takes a facet from the node where its parent was before. */
+  readonly claim: (ref: InstanceRef) => Promise<void>;
 }
 
 /** Names of objects are hexadecimal; those of facets have a dot for each level. */
@@ -39,9 +42,18 @@ export class FacetInstances implements FacetHost {
     const { account, define, directory } = this.#parts;
     const definition = define(async () => toSpec(await start()));
     const key = keyOf(this.#ref(instanceName));
-    return createObjectStub(undefined, (kind, label, body) =>
-      directory.get(definition, account, instanceName, key).run({ kind, label, body }),
-    );
+    // A facet is where its parent is.
+    const calls = localCalls(async (kind, label, body) => {
+      const run = () => directory.get(definition, account, instanceName, key).run({ kind, label, body });
+      try {
+        return await run();
+      } catch (error) {
+        if (!(error instanceof InstanceElsewhereError)) throw error;
+        await this.#parts.claim(this.#ref(instanceName));
+        return run();
+      }
+    });
+    return createObjectStub(null, null, calls);
   }
 
   abort(instanceName: string, reason: Error): void {
@@ -52,6 +64,8 @@ export class FacetInstances implements FacetHost {
     const { directory } = this.#parts;
     const ref = this.#ref(instanceName);
     if (!(await directory.exists(ref))) return;
+    // It may still belong to the node where its parent was before.
+    if (isFacetName(instanceName)) await this.#parts.claim(ref);
     const nested = await directory.read(ref, "facets", ({ database }) =>
       database.all<{ name: string }>(sql`SELECT name FROM _signalbox_facet`),
     );

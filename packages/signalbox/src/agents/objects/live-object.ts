@@ -19,7 +19,14 @@ import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
 import { reach, transferResult } from "./rpc-values.ts";
-import { endOf, type SocketEnd, type SocketFrame, WorkerWebSocket } from "./web-socket.ts";
+import {
+  cutAccepted,
+  endOf,
+  type FrameOutcome,
+  type SocketEnd,
+  type SocketFrame,
+  WorkerWebSocket,
+} from "./web-socket.ts";
 import { isStreaming } from "./worker-globals.ts";
 
 /** Frees the page cache, except for changed pages. */
@@ -50,7 +57,7 @@ export interface LiveObjectHost {
   readonly facets: FacetHost;
   readonly sockets: ObjectSockets;
   /** Delivers a frame to the object, which is loaded if it is not in memory. */
-  receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<void> | undefined;
+  receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<FrameOutcome> | undefined;
 }
 
 export class LiveObject implements Resident {
@@ -138,6 +145,7 @@ export class LiveObject implements Resident {
 
   stop(): void {
     this.alarm.stop();
+    cutAccepted(this.work);
     this.#host.sockets.releaseIfEmpty(this.#key);
   }
 

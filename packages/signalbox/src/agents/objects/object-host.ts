@@ -13,6 +13,7 @@
  * calls it once, before it loads the worker's module. `AgentsArea.objects` is the host of the service.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Directory } from "../instance/directory.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
@@ -25,10 +26,11 @@ import { createId, ObjectIds } from "./object-id.ts";
 import { readName } from "./object-name.ts";
 import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
-import { ObjectSockets } from "./object-sockets.ts";
-import { createObjectStub } from "./object-stub.ts";
+import { type AdoptedSocket, ObjectSockets } from "./object-sockets.ts";
+import type { ObjectAddress, ObjectCalls, ObjectReach } from "./object-calls.ts";
+import { createObjectStub, localCalls } from "./object-stub.ts";
 import type { ObjectClass, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
-import type { SocketEnd, SocketFrame } from "./web-socket.ts";
+import type { FrameOutcome, FrameReceiver, SocketEnd, SocketFrame } from "./web-socket.ts";
 import { workerBinding } from "./worker-binding.ts";
 
 export interface ObjectHostParts {
@@ -51,6 +53,8 @@ interface Registered {
   objectClass: ObjectClass | null;
 }
 
+const HANDLED = (): FrameOutcome => "handled";
+
 export class ObjectHost {
   readonly sockets = new ObjectSockets();
   readonly #parts: ObjectHostParts;
@@ -58,6 +62,8 @@ export class ObjectHost {
   readonly #byAgent = new Map<string, Registered>();
   /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
   readonly #names = new Map<string, string>();
+  /** Null in a process that is alone. */
+  #reach: ObjectReach | null = null;
 
   constructor(parts: ObjectHostParts) {
     this.#parts = parts;
@@ -154,7 +160,7 @@ export class ObjectHost {
     const registered: Registered = {
       ids,
       objectClass: null,
-      namespace: new Namespace(exportName, ids, (id) => this.#stub(registered, id)),
+      namespace: new Namespace(exportName, ids, (id) => this.#stub(exportName, registered, id)),
       definition: this.#define(agent, (ref) => this.#specOf(exportName, registered, ref)),
     };
     this.#byAgent.set(agent, registered);
@@ -194,15 +200,36 @@ export class ObjectHost {
     };
   }
 
-  #stub(registered: Registered, id: ObjectId): ObjectStub {
-    const { definition } = registered;
-    const instanceName = String(id);
+  #stub(exportName: string, registered: Registered, id: ObjectId): ObjectStub {
+    const address = { exportName, id: String(id), name: id.name };
+    const here = this.#callsHere(registered, address);
+    const calls =
+      this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
+    return createObjectStub(id, address, calls);
+  }
+
+  #callsHere({ definition }: Registered, { id, name }: ObjectAddress): ObjectCalls {
     const { account, directory } = this.#parts;
-    const key = keyOf({ account, agent: definition.kebab, name: instanceName });
-    return createObjectStub(id, (kind, label, body) => {
-      if (id.name !== undefined && !directory.has(key)) this.#names.set(key, id.name);
-      return directory.get(definition, account, instanceName, key).run({ kind, label, body });
+    const key = keyOf({ account, agent: definition.kebab, name: id });
+    return localCalls((kind, label, body) => {
+      if (name !== undefined && !directory.has(key)) this.#names.set(key, name);
+      return directory.get(definition, account, id, key).run({ kind, label, body });
     });
+  }
+
+  /** From now on stubs find objects on other nodes, too. */
+  connect(reach: ObjectReach): void {
+    this.#reach = reach;
+  }
+
+  /** The calls of an object of this node, for callers on other nodes. */
+  callsHere(address: ObjectAddress): ObjectCalls {
+    return this.#callsHere(this.#find(address.exportName), address);
+  }
+
+  /** A stub of an object that another node has named. */
+  stubOf({ exportName, id, name }: ObjectAddress): ObjectStub {
+    return this.#stub(exportName, this.#find(exportName), createId(id, name));
   }
 
   /** What the objects of one class use of the host; facets have the name of their parent's class in the catalog. */
@@ -218,12 +245,21 @@ export class ObjectHost {
       account,
       agent,
       define: (spec) => this.#define(agent, spec),
+      claim: async (ref) => this.#reach?.claimFacet(ref),
       classOf: (value) => this.#classOf(value),
     });
   }
 
+  readonly isFacet = (ref: InstanceRef): boolean => isFacetName(ref.name);
+
+  /** A WebSocket that the object accepted on another node belongs to it here from now on; the receiver takes its frames. */
+  adoptSocket(ref: InstanceRef, end: SocketEnd, socket: AdoptedSocket): FrameReceiver {
+    this.sockets.adopt(keyOf(ref), end, socket);
+    return (frame) => this.#receive(ref, end, frame);
+  }
+
   /** Delivers a frame to the object, which is loaded if it is not in memory. */
-  #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<void> | undefined {
+  #receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<FrameOutcome> | undefined {
     const { clock, logger } = this.#parts;
     const key = keyOf(ref);
     const set = this.sockets.find(key);
@@ -231,17 +267,23 @@ export class ObjectHost {
     if (set === undefined || !set.ends.has(end)) return undefined;
     if (frame.kind === "message" && set.answer(end, frame.data, clock.now())) return undefined;
     let isHandled = false;
-    return this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
+    const handled = this.#runOn(ref, `websocket ${frame.kind}`, async (live) => {
       isHandled = true;
       try {
         await live.receive(end, frame);
       } finally {
         if (frame.kind === "close") this.sockets.remove(key, end);
       }
-    }).catch((error: unknown) => {
+    });
+    return handled.then(HANDLED, (error: unknown) => {
+      if (error instanceof InstanceElsewhereError && this.#reach !== null) {
+        if (this.sockets.find(key)?.ends.has(end) === true) this.#reach.followTo(ref, error.node);
+        end.onReturn?.(frame);
+        return "not run";
+      }
       // A failure of the handler has been reported. Otherwise the object could not take the frame, and the client should connect again.
       if (frame.kind === "close") this.sockets.remove(key, end);
-      if (isHandled || frame.kind === "close") return;
+      if (isHandled || frame.kind === "close") return "handled";
       logger.warn(
         { err: error, agent: ref.agent, instance: ref.name },
         "a WebSocket message could not be delivered",
@@ -252,6 +294,7 @@ export class ObjectHost {
         reason: "the object could not take a message",
         wasClean: true,
       });
+      return "handled";
     });
   }
 

@@ -14,6 +14,14 @@ export interface AutoResponse {
   readonly response: string;
 }
 
+/** A WebSocket that an object accepted on another node. */
+export interface AdoptedSocket {
+  readonly tags: readonly string[];
+  readonly attachment: Uint8Array | null;
+  readonly autoResponseAt: Date | null;
+  readonly autoResponse: AutoResponse | null;
+}
+
 /** The sockets of one object. */
 export class SocketSet {
   /** Those that are closing are among them until the close event has been handled. */
@@ -65,6 +73,23 @@ export class ObjectSockets {
       throw new Error(`only ${MAX_SOCKETS} websockets can be accepted on a single Durable Object instance`);
     end.tags = checkTags(tags);
     set.ends.add(end);
+    return set;
+  }
+
+  /** Adds an end that an object has accepted before. */
+  adopt(key: string, end: SocketEnd, { autoResponse, ...socket }: AdoptedSocket): void {
+    const isFirst = !this.#sets.has(key);
+    const set = this.add(key, end, socket.tags);
+    end.attachment = socket.attachment;
+    end.autoResponseAt = socket.autoResponseAt;
+    // An object in memory may have set another one.
+    if (isFirst) set.autoResponse = autoResponse;
+  }
+
+  /** Removes the set of an object that leaves this node; undefined if it has none. */
+  take(key: string): SocketSet | undefined {
+    const set = this.#sets.get(key);
+    this.#sets.delete(key);
     return set;
   }
 

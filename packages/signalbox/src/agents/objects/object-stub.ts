@@ -3,6 +3,7 @@
  */
 import { currentWork } from "./current-work.ts";
 import type { LiveObject } from "./live-object.ts";
+import type { ObjectAddress, ObjectCalls } from "./object-calls.ts";
 import type { ObjectId, ObjectStub } from "./object-types.ts";
 import { toRemoteError } from "./remote-error.ts";
 import { createStub } from "./rpc-stub.ts";
@@ -15,13 +16,27 @@ export type RunOnObject = <T>(
   body: (live: LiveObject) => Promise<T>,
 ) => Promise<T>;
 
-export function createObjectStub(id: ObjectId | undefined, run: RunOnObject): ObjectStub {
+/** The calls of an object in this process. */
+export function localCalls(run: RunOnObject): ObjectCalls {
+  return {
+    invoke: (path, args) => run("rpc", path.join("."), (live) => live.invoke(path, args)),
+    fetch: (request) =>
+      run("request", `${request.method} ${pathOf(request.url)}`, (live) => live.fetch(request)),
+  };
+}
+
+/** `id` and `address` are null for an object that only its parent can reach. */
+export function createObjectStub(
+  id: ObjectId | null,
+  address: ObjectAddress | null,
+  calls: ObjectCalls,
+): ObjectStub {
   const send = async (path: readonly string[], args: readonly unknown[] | null): Promise<unknown> => {
     const caller = currentWork();
     const copies = args === null ? null : args.map((argument) => transfer(argument, caller ?? null));
     if (caller !== undefined) await caller.passGate();
     try {
-      return await run("rpc", path.join("."), (live) => live.invoke(path, copies));
+      return await calls.invoke(path, copies);
     } catch (error) {
       throw toRemoteError(error);
     }
@@ -31,19 +46,20 @@ export function createObjectStub(id: ObjectId | undefined, run: RunOnObject): Ob
     const request = input instanceof Request && init === undefined ? input : new Request(input, init);
     if (caller !== undefined) await caller.passGate();
     try {
-      return await run("request", `${request.method} ${pathOf(request.url)}`, (live) => live.fetch(request));
+      return await calls.fetch(request);
     } catch (error) {
       throw toRemoteError(error);
     }
   };
   const members = {
-    ...(id === undefined ? {} : { id, name: id.name }),
+    ...(id === null ? {} : { id, name: id.name }),
     fetch: fetchObject,
     connect: () => {
       throw new Error("connect() is not available: objects on this server have no raw sockets");
     },
   };
-  return createStub({ send }, { members, isCallable: false, tag: "DurableObject" }) as ObjectStub;
+  const target = address === null ? { send } : { send, address };
+  return createStub(target, { members, isCallable: false, tag: "DurableObject" }) as ObjectStub;
 }
 
 function pathOf(url: string): string {

@@ -11,8 +11,26 @@ const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
   ]),
 );
 
+const RESET_FLAGS = ["retryable", "overloaded", "durableObjectReset"];
+const FLAGS = [...RESET_FLAGS, "remote"];
+
+/** Errors that another node has made for the caller. */
+const FINAL = new WeakSet<object>();
+
+/** Marks what `toRemoteError` returns as it is. */
+export function finalError<T extends object>(error: T): T {
+  FINAL.add(error);
+  return error;
+}
+
+/** The built-in class of a name; undefined for other names. */
+export function errorClass(name: string): ErrorConstructor | undefined {
+  return CLASSES.get(name);
+}
+
 /** The error for the caller of an object that threw. */
 export function toRemoteError(error: unknown): Error {
+  if (typeof error === "object" && error !== null && FINAL.has(error)) return error as Error;
   if (error instanceof SignalboxError || error instanceof InstanceGoneError) return toHostError(error);
   const copy = rebuild(error);
   // The reset of an object is an error of the host, whatever its reason.
@@ -27,7 +45,7 @@ function rebuild(error: unknown): Error {
   const { name, message } = error;
   if (error instanceof AggregateError) return new AggregateError(error.errors.map(rebuild), message);
   const type = CLASSES.get(name);
-  const flags = flagsOf(error);
+  const flags = flagsOf(error, RESET_FLAGS);
   const copy = type === undefined ? new Error(message) : new type(message);
   if (type === undefined)
     Object.defineProperty(copy, "name", { value: name, configurable: true, writable: true });
@@ -48,9 +66,9 @@ function copyThrown(thrown: unknown): Error {
 }
 
 /** Flags that a call further down has set stay. */
-function flagsOf(error: Error): Record<string, boolean> {
+export function flagsOf(error: Error, names: readonly string[] = FLAGS): Record<string, boolean> {
   const flags: Record<string, boolean> = {};
-  for (const name of ["retryable", "overloaded", "durableObjectReset"]) {
+  for (const name of names) {
     if ((error as unknown as Record<string, unknown>)[name] === true) flags[name] = true;
   }
   return flags;

@@ -7,11 +7,15 @@
  * 2. Stubs of one target share its life: the target's disposer runs when the last stub and duplicate was disposed.
  */
 
+import type { ObjectAddress } from "./object-calls.ts";
+
 /** The other side of a stub. */
 export interface CallTarget {
   /** Calls what the path names, or reads it if `args` is null. An empty path is the target itself. */
   send(path: readonly string[], args: readonly unknown[] | null): Promise<unknown>;
   dispose?(): void;
+  /** Set for an object that every node can find. */
+  readonly address?: ObjectAddress;
 }
 
 /** A call target with the number of stubs that refer to it. */

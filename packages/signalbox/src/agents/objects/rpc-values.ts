@@ -41,32 +41,49 @@ const RESERVED: ReadonlySet<string> = new Set([
   "webSocketError",
 ]);
 
+const OWN = { enumerable: true, configurable: true, writable: true };
+
 /** One copy of a value. */
 interface Copying {
   readonly from: Side;
   readonly seen: Map<object, unknown>;
   /** The stubs that the copy contains. */
   readonly stubs: object[];
+  /** Replaces values that are passed by reference, and others that have no plain copy; null: they stay as they are. */
+  readonly replace: Replace | null;
 }
+
+/** Returns undefined for a value that it does not replace. */
+export type Replace = (value: object) => unknown;
 
 /** Copies an argument for the other side. Throws `DataCloneError` for what cannot be copied. */
 export function transfer(value: unknown, from: Side): unknown {
-  return copy(value, { from, seen: new Map(), stubs: [] });
+  return copy(value, { from, seen: new Map(), stubs: [], replace: null });
+}
+
+/** Copies a value that was transferred before, with replacements for what cannot leave this process. */
+export function replaceReferences(value: unknown, replace: Replace): unknown {
+  return copy(value, { from: null, seen: new Map(), stubs: [], replace });
 }
 
 /** Copies the result of a call: `transfer`, and a copy that is an object can be disposed, with the stubs that it contains. */
 export function transferResult(value: unknown, from: Side): unknown {
   const stubs: object[] = [];
-  const result = copy(value, { from, seen: new Map(), stubs });
-  if (typeof result === "object" && result !== null && result !== value && targetOf(result) === undefined)
-    Object.defineProperty(result, Symbol.dispose, {
-      value: () => {
-        for (const stub of stubs) (stub as Disposable)[Symbol.dispose]();
-      },
-      configurable: true,
-      writable: true,
-    });
+  const result = copy(value, { from, seen: new Map(), stubs, replace: null });
+  if (result !== value) makeDisposable(result, stubs);
   return result;
+}
+
+/** A result that is an object is disposed with the stubs that it contains. */
+export function makeDisposable(result: unknown, stubs: readonly object[]): void {
+  if (typeof result !== "object" || result === null || targetOf(result) !== undefined) return;
+  Object.defineProperty(result, Symbol.dispose, {
+    value: () => {
+      for (const stub of stubs) (stub as Disposable)[Symbol.dispose]();
+    },
+    configurable: true,
+    writable: true,
+  });
 }
 
 function copy(value: unknown, copying: Copying): unknown {
@@ -75,6 +92,11 @@ function copy(value: unknown, copying: Copying): unknown {
   const { seen } = copying;
   const known = seen.get(value);
   if (known !== undefined) return known;
+  const replacement = copying.replace?.(value);
+  if (replacement !== undefined) {
+    seen.set(value, replacement);
+    return replacement;
+  }
   if (targetOf(value) !== undefined) return value;
   if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) {
     const stub = stubOf(value, copying.from);
@@ -91,7 +113,12 @@ function copy(value: unknown, copying: Copying): unknown {
   if (prototype === Object.prototype || prototype === null) {
     const result: Record<string, unknown> = {};
     seen.set(value, result);
-    for (const [name, property] of Object.entries(value)) result[name] = copy(property, copying);
+    for (const [name, property] of Object.entries(value)) {
+      const copied = copy(property, copying);
+      // An assignment would set the prototype.
+      if (name === "__proto__") Object.defineProperty(result, name, { ...OWN, value: copied });
+      else result[name] = copied;
+    }
     return result;
   }
   return copySpecial(value, copying);
@@ -112,8 +139,11 @@ function copySpecial(value: object, copying: Copying): unknown {
     return items;
   }
   if (referenceClasses().some((type) => value instanceof type)) return value;
-  if (value instanceof Error) return copyError(value);
-  if (isCloneable(value)) return structuredClone(value);
+  if (value instanceof Error || isCloneable(value)) {
+    const clone = value instanceof Error ? copyError(value) : structuredClone(value);
+    seen.set(value, clone);
+    return clone;
+  }
   const { name } = value.constructor ?? { name: "Object" };
   throw NEVER_CLONED.has(name) ? refused(`#<${name}>`) : notCloneable(name);
 }
@@ -138,7 +168,7 @@ function isCloneable(value: object): boolean {
 /** Classes of the language that no clone can hold. */
 const NEVER_CLONED: ReadonlySet<string> = new Set(["WeakMap", "WeakSet", "WeakRef", "Promise"]);
 
-function refused(text: string): DOMException {
+export function refused(text: string): DOMException {
   return new DOMException(`${text} could not be cloned.`, "DataCloneError");
 }
 

@@ -18,8 +18,11 @@ export type SocketFrame =
   | { readonly kind: "message"; readonly data: string | ArrayBuffer }
   | { readonly kind: "close"; readonly code: number; readonly reason: string; readonly wasClean: boolean };
 
+/** What became of a frame: its event has ended, or its object has moved to another node before it could run. */
+export type FrameOutcome = "handled" | "not run";
+
 /** Takes the frames of an end; the promise, if any, resolves when the frame has been handled. It never rejects. */
-export type FrameReceiver = (frame: SocketFrame) => Promise<void> | undefined;
+export type FrameReceiver = (frame: SocketFrame) => Promise<FrameOutcome | void> | undefined;
 
 /** The size limit of an attachment. */
 const MAX_ATTACHMENT_BYTES = 16_384;
@@ -38,6 +41,12 @@ export class SocketEnd {
   isClosing = false;
   hasSentClose = false;
   hasReceivedClose = false;
+  /** Tells the client's node, if it is another one, that the object moves; null: the client is here. Resolves when the socket has followed. */
+  relocate: ((move: Uint8Array) => Promise<void>) | null = null;
+  /** Set while the socket follows its object: resolves when it has arrived. */
+  moving: Promise<void> | null = null;
+  /** Takes a frame back that the object could not run, because it has moved. */
+  onReturn: ((frame: SocketFrame) => void) | null = null;
   #early: SocketFrame[] | null = [];
   #receiver: FrameReceiver | null = null;
 
@@ -58,21 +67,24 @@ export class SocketEnd {
   }
 
   /** Delivers a frame to the other end. */
-  transmit(frame: SocketFrame): Promise<void> | undefined {
+  transmit(frame: SocketFrame): Promise<FrameOutcome | void> | undefined {
     if (this.hasSentClose) return undefined;
     if (frame.kind === "close") this.hasSentClose = true;
     return this.peer.#receive(frame);
   }
 
-  #receive(frame: SocketFrame): Promise<void> | undefined {
+  #receive(frame: SocketFrame): Promise<FrameOutcome | void> | undefined {
     if (this.hasReceivedClose) return undefined;
     if (frame.kind === "close") this.hasReceivedClose = true;
-    let handled: Promise<void> | undefined;
+    let handled: Promise<FrameOutcome | void> | undefined;
     if (this.#receiver === null) this.#early?.push(frame);
     else handled = this.#receiver(frame);
     // The answer to a close frame (RFC 6455, section 5.5.1), unless the handler of the event has answered.
     if (frame.kind === "close" && !this.hasSentClose) {
-      const answer = () => void this.transmit(frame);
+      const answer = (outcome?: unknown) => {
+        // The new owner of an object that has moved answers.
+        if (outcome !== "not run") void this.transmit(frame);
+      };
       if (handled === undefined) answer();
       else handled.then(answer, answer);
     }
@@ -139,6 +151,7 @@ export class WorkerWebSocket extends EventTarget {
     if (this.#end.isConnected) return;
     const work = currentWork();
     const release = work?.hold();
+    if (work !== undefined) addAccepted(work, this.#end);
     const deliver: FrameReceiver = (frame) => {
       if (frame.kind === "close") release?.();
       if (work === undefined) {
@@ -260,6 +273,25 @@ export class WorkerWebSocket extends EventTarget {
     void this.#end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
     throw thrown.error;
   }
+}
+
+/** WebSockets that objects accepted without hibernation: they end with the object in memory. */
+const ACCEPTED = new WeakMap<ObjectWork, Set<SocketEnd>>();
+
+function addAccepted(work: ObjectWork, end: SocketEnd): void {
+  const ends = ACCEPTED.get(work);
+  if (ends === undefined) ACCEPTED.set(work, new Set([end]));
+  else {
+    for (const other of ends) if (other.isClosed) ends.delete(other);
+    ends.add(end);
+  }
+}
+
+/** The object leaves memory: its clients must not wait for it. */
+export function cutAccepted(work: ObjectWork): void {
+  for (const end of ACCEPTED.get(work) ?? [])
+    void end.transmit({ kind: "close", code: 1006, reason: "", wasClean: false });
+  ACCEPTED.delete(work);
 }
 
 /** Two connected WebSockets: `const [client, server] = Object.values(new WebSocketPair())`. */

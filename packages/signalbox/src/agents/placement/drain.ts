@@ -8,9 +8,8 @@ import type { NodeNetwork } from "../../contracts/node-network.ts";
 import type { Ownership } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Directory } from "../instance/directory.ts";
-import type { AnyInstance } from "../instance/instance.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
-import { databaseName, keyOf, refOf } from "../instance/instance-ref.ts";
+import { databaseName, type InstanceRef, keyOf, refOf } from "../instance/instance-ref.ts";
 import { rendezvous } from "./rendezvous.ts";
 
 /** Instances that are not in memory, released with one statement for each node. */
@@ -22,7 +21,7 @@ export interface DrainParts {
   readonly network: Pick<NodeNetwork, "self" | "members" | "linkTo">;
   readonly ownership: Pick<Ownership, "held" | "isHeld" | "release">;
   readonly catalog: Pick<InstanceCatalog, "disown">;
-  readonly directory: Pick<Directory, "find" | "handOver" | "isClosing" | "movedAway">;
+  readonly directory: Pick<Directory, "find" | "handOver" | "handOverHook" | "isClosing" | "movedAway">;
   readonly logger: Logger;
 }
 
@@ -32,16 +31,18 @@ export async function drainInstances(parts: DrainParts, signal: AbortSignal): Pr
     const held = [...parts.ownership.held];
     if (held.length === 0 || targets(parts).length === 0) return;
     await releaseStored(parts, held, signal);
+    const connected = held.map(refOf).filter((ref) => isConnected(parts, ref));
+    await handOverAll(parts, connected, signal);
     const inMemory = held.flatMap((name) => parts.directory.find(refOf(name)) ?? []);
     await handOverAll(
       parts,
-      inMemory.filter(({ isIdle }) => isIdle),
+      inMemory.filter(({ isIdle }) => isIdle).map(({ ref }) => ref),
       signal,
     );
     const busy = inMemory.filter(({ isIdle }) => !isIdle);
     await handOverAll(
       parts,
-      busy.toSorted((a, b) => a.waitingTurns - b.waitingTurns),
+      busy.toSorted((a, b) => a.waitingTurns - b.waitingTurns).map(({ ref }) => ref),
       signal,
     );
     // Events that arrived meanwhile may have loaded further ones.
@@ -61,7 +62,7 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
   const { catalog, directory, ownership } = parts;
   const isStored = (name: string) => {
     const ref = refOf(name);
-    return directory.find(ref) === undefined && !directory.isClosing(keyOf(ref));
+    return directory.find(ref) === undefined && !directory.isClosing(keyOf(ref)) && !isConnected(parts, ref);
   };
   for (let i = 0; i < held.length && !signal.aborted; i += GROUP) {
     const names = held.slice(i, i + GROUP).filter(isStored);
@@ -75,20 +76,24 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
   }
 }
 
+/** Not in memory, but with connections that go with it. */
+function isConnected({ directory }: DrainParts, ref: InstanceRef): boolean {
+  return directory.find(ref) === undefined && directory.handOverHook?.concerns(ref) === true;
+}
+
 async function handOverAll(
   parts: DrainParts,
-  instances: readonly AnyInstance[],
+  instances: readonly InstanceRef[],
   signal: AbortSignal,
 ): Promise<void> {
   const queue = [...instances];
   const work = async () => {
     for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
-      const { ref, key } = next;
-      const node = rendezvous(databaseName(ref), targets(parts));
+      const node = rendezvous(databaseName(next), targets(parts));
       try {
-        await parts.directory.handOver(ref, node);
+        await parts.directory.handOver(next, node);
       } catch (err) {
-        parts.logger.warn({ err, instance: key }, "an instance could not be handed over");
+        parts.logger.warn({ err, instance: keyOf(next) }, "an instance could not be handed over");
       }
     }
   };

@@ -46,6 +46,8 @@ export class TestNodes {
   /** Removes all instances of earlier tests. */
   static async open(postgres: TestPostgres, agentClass: AgentClass): Promise<TestNodes> {
     const client = new Client({ connectionString: postgres.url });
+    // A failed query reports it.
+    client.on("error", () => undefined);
     await client.connect();
     await client.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
     await client.end();

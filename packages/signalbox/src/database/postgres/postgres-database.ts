@@ -221,7 +221,9 @@ export class PostgresDatabase implements Database {
   }
 
   get problem(): string | null {
-    return this.#problem ?? this.#session.heartbeats.problem;
+    const { heartbeats } = this.#session;
+    // A node that has left because of the schema cannot write either; the schema is the reason.
+    return heartbeats.isSchemaUnderstood ? (this.#problem ?? heartbeats.problem) : heartbeats.schemaProblem;
   }
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {

@@ -179,20 +179,23 @@ export class Listener {
     });
   }
 
-  /** Returns null if the connection had too many unanswered requests and was closed. */
+  /** Returns null if the connection is closing, or had too many unanswered requests and was closed. */
   #track(request: TrackedRequest, response: TrackedResponse): Tracking | null {
     const { socket } = request;
     let pipeline = this.#pipelines.get(socket);
     if (pipeline === undefined) {
-      pipeline = { unanswered: 0 };
+      pipeline = { unanswered: 0, latest: null, isClosing: false };
       this.#pipelines.set(socket, pipeline);
     }
+    // The client knows from the response before that it has to send the request on another connection.
+    if (pipeline.isClosing) return null;
     if (pipeline.unanswered >= MAX_UNANSWERED) {
       socket.destroy();
       return null;
     }
     pipeline.unanswered += 1;
     const tracking = new Tracking(this.#application.requestId(request), this.#state, pipeline);
+    pipeline.latest = tracking;
     response.tracking = tracking;
     // `close` instead of `finish`: it is also emitted if the client disconnected.
     response.on("close", this.#onResponseClose);

@@ -6,7 +6,8 @@
  *    `setHeader` would make Node.js use its slow path for all headers.
  * 2. The bytes on the wire are those that node:http would write. Head, chunk framing and a small piece of body leave in one buffer and one
  *    system call; Node passes them to its socket as up to six buffers.
- * 3. While the listener drains, every response closes its connection, including those that are already running.
+ * 3. While the listener drains, every response closes its connection, including those that are already running; of pipelined requests, that of the
+ *    last one. A request that arrives behind such a response is not handled (RFC 9112, section 9.6).
  * See docs/decisions/0051 and docs/decisions/0070.
  */
 import type { OutgoingHttpHeader } from "node:http";
@@ -23,6 +24,10 @@ export interface ListenerState {
 /** Requests of one connection that have no complete response yet. */
 export interface Pipeline {
   unanswered: number;
+  /** Of the request that was received last. */
+  latest: Tracking | null;
+  /** A response has told the client that the connection is closed. */
+  isClosing: boolean;
 }
 
 /** The same headers in the two forms that `writeHead` takes. */
@@ -86,7 +91,10 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
 
   override writeHead(statusCode: number, reason?: string | HeaderList, headers?: HeaderList): this {
     const { tracking } = this;
-    if (tracking?.listener.isDraining === true) this.shouldKeepAlive = false;
+    if (tracking?.listener.isDraining === true && tracking.pipeline.latest === tracking) {
+      this.shouldKeepAlive = false;
+      tracking.pipeline.isClosing = true;
+    }
     if (typeof reason === "string") return super.writeHead(statusCode, reason, withAdded(headers, tracking));
     return super.writeHead(statusCode, withAdded(reason ?? headers, tracking));
   }

@@ -1,6 +1,6 @@
 /** Turns a connected socket into a `Link`: runs one side of the handshake within its time limit. */
 import type { Socket } from "node:net";
-import { FRAME_KINDS, type Frame, FrameReader, FrameWriter, type FrameKind } from "./frame.ts";
+import { FRAME_KINDS, type Frame, type FrameKind, FrameWriter, takeFrame } from "./frame.ts";
 import {
   DiallerHandshake,
   HandshakeError,
@@ -22,6 +22,7 @@ export interface EstablishOptions {
 }
 
 const HANDSHAKE_MS = 5000;
+const NOTHING = Buffer.alloc(0);
 
 export function establish(socket: Socket, side: "dialler" | "listener", options: EstablishOptions): void {
   new Establishing(socket, side, options).begin();
@@ -31,11 +32,12 @@ class Establishing {
   readonly #socket: Socket;
   readonly #side: "dialler" | "listener";
   readonly #options: EstablishOptions;
-  readonly #reader = new FrameReader(MAX_HELLO_BYTES);
   readonly #writer: FrameWriter;
   readonly #dialler: DiallerHandshake;
   readonly #listener: ListenerHandshake;
   readonly #timer: NodeJS.Timeout;
+  /** Less than one frame of the handshake, and what arrived with it. */
+  #unread: Buffer = NOTHING;
   #link: Link | null = null;
   #isOver = false;
 
@@ -62,8 +64,9 @@ class Establishing {
       this.#link.receive(chunk);
       return;
     }
+    this.#unread = Buffer.concat([this.#unread, chunk]);
     try {
-      this.#reader.read(chunk, (frame) => this.#accept(frame));
+      this.#readHandshake();
     } catch (error) {
       // Also a frame that is too long: a stranger, or a wrong port.
       const reason = error instanceof Error ? error.message : String(error);
@@ -72,8 +75,20 @@ class Establishing {
     }
   }
 
+  #readHandshake(): void {
+    while (this.#link === null && !this.#isOver) {
+      const taken = takeFrame(this.#unread, MAX_HELLO_BYTES);
+      if (taken === null) return;
+      this.#unread = taken.rest;
+      this.#accept(taken.frame);
+    }
+    // The dialler is linked when it has sent its proof: its first calls may arrive together with the proof.
+    const rest = this.#unread;
+    this.#unread = NOTHING;
+    if (rest.length > 0) this.#link?.receive(rest);
+  }
+
   #accept({ kind, payload }: Frame): void {
-    if (this.#link !== null) throw new HandshakeError("frames before the end of the handshake");
     if (kind === FRAME_KINDS.refusal) {
       throw new HandshakeError(`the other node refused the link: ${printable(payload)}`);
     }

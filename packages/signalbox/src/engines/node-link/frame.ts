@@ -46,6 +46,26 @@ export class FrameError extends Error {
   override readonly name = "FrameError";
 }
 
+/** The first frame of the bytes and what follows it; null while it is incomplete. Throws `FrameError` if it is longer than the limit. */
+export function takeFrame(
+  bytes: Buffer,
+  maxBytes: number,
+): { readonly frame: Frame; readonly rest: Buffer } | null {
+  if (bytes.length < HEADER_BYTES) return null;
+  const length = checkedLength(bytes.readUInt32LE(0), maxBytes);
+  const end = HEADER_BYTES + length;
+  if (end > bytes.length) return null;
+  return {
+    frame: { kind: bytes[4] ?? 0, stream: bytes.readUInt32LE(5), payload: bytes.subarray(HEADER_BYTES, end) },
+    rest: bytes.subarray(end),
+  };
+}
+
+function checkedLength(length: number, maxBytes: number): number {
+  if (length > maxBytes) throw new FrameError(`a frame of ${length} bytes exceeds the limit`);
+  return length;
+}
+
 export class FrameReader {
   readonly #maxBytes: number;
   #held: Buffer[] = [];
@@ -97,8 +117,7 @@ export class FrameReader {
   }
 
   #checked(length: number): number {
-    if (length > this.#maxBytes) throw new FrameError(`a frame of ${length} bytes exceeds the limit`);
-    return length;
+    return checkedLength(length, this.#maxBytes);
   }
 }
 

@@ -6,3 +6,11 @@ export { LinkError, type LinkFailure } from "./link-failure.ts";
 export { LinkStream } from "./link-stream.ts";
 export { Links, type Peer } from "./links.ts";
 export { LINK_VERSIONS } from "./handshake.ts";
+export {
+  decodePacket,
+  encodePacket,
+  encodeStreamHead,
+  type Packet,
+  PacketError,
+  StreamHeadReader,
+} from "./packet.ts";

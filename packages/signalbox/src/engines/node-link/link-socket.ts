@@ -13,6 +13,8 @@ export interface LinkSocket {
   cork(): void;
   uncork(): void;
   write(bytes: Buffer): boolean;
+  pause(): void;
+  resume(): void;
   destroy(): void;
 }
 

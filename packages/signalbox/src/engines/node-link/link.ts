@@ -56,6 +56,8 @@ export class Link {
   #nextId: number;
   #unansweredBytes = 0;
   #isClosed = false;
+  /** Bytes that had been read when the link was paused; null unless it is. */
+  #unread: Buffer[] | null = null;
   #hasSent = false;
   #silentTicks = 0;
 
@@ -113,10 +115,27 @@ export class Link {
     return stream;
   }
 
+  /** Reads nothing more until `resume`; still sends. The silence of a paused peer is not noticed. */
+  pause(): void {
+    this.#unread = [];
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    const unread = this.#unread ?? [];
+    this.#unread = null;
+    for (const chunk of unread) this.receive(chunk);
+    this.#socket.resume();
+  }
+
   /** Bytes arrived at the socket. */
   receive(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.#silentTicks = 0;
+    if (this.#unread !== null) {
+      this.#unread.push(chunk);
+      return;
+    }
     try {
       this.#reader.read(chunk, (frame) => this.#accept(frame));
     } catch (error) {
@@ -185,7 +204,7 @@ export class Link {
   }
 
   #tick(): void {
-    this.#silentTicks += 1;
+    if (this.#unread === null) this.#silentTicks += 1;
     if (this.#silentTicks * PING_MS >= SILENCE_MS) {
       this.close({ code: "broken", message: "the node does not respond" });
       return;

@@ -1,9 +1,12 @@
 import { connect } from "node:net";
 import { randomBytes } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
+import { FRAME_KINDS, FrameReader, FrameWriter } from "./frame.ts";
+import { DiallerHandshake, toLinkKey } from "./handshake.ts";
 import { LinkError } from "./link-failure.ts";
 import type { LinkHandler } from "./link.ts";
 import { WINDOW_BYTES, type LinkStream } from "./link-stream.ts";
+import type { LinksOptions } from "./links.ts";
 import { openLinks, openPair, peerOf, REFUSING } from "./links-fixture.ts";
 
 const ECHO: LinkHandler = {
@@ -144,9 +147,8 @@ it("calls above the limits fail without being sent", async () => {
   expect(await waiting[128]).toBe("overloaded");
 });
 
-it("a node with another secret, and a node that is no member, are refused", async () => {
-  const problems: string[] = [];
-  const one = await openLinks("1", ECHO, { onProblem: (_peer, { message }) => problems.push(message) });
+it("a node with another secret is refused", async () => {
+  const one = await openLinks("1", ECHO);
   const refused: string[] = [];
   const stranger = await openLinks("2", ECHO, {
     security: { secret: "another secret", isEncrypted: false },
@@ -159,11 +161,87 @@ it("a node with another secret, and a node that is no member, are refused", asyn
   stranger.setPeers([peerOf("1", one, true)]);
   await expect.poll(() => refused.length).toBeGreaterThan(0);
   expect(refused[0]).toBe("wrong cluster secret");
+  expect(one.linked).toEqual([]);
+});
+
+it.each([false, true])(
+  "a node that dials before it is a member is heard when it is one, and nothing is reported meanwhile (TLS: %s)",
+  async (isEncrypted) => {
+    const events: string[] = [];
+    const options: Partial<LinksOptions> = {
+      security: { secret: "a secret of the cluster", isEncrypted },
+      onUp: (node) => events.push(`up ${node}`),
+      onDown: (node) => events.push(`down ${node}`),
+      onProblem: (node) => events.push(`problem ${node}`),
+    };
+    const one = await openLinks("1", ECHO, options);
+    const newcomer = await openLinks("2", ECHO, options);
+    onTestFinished(async () => {
+      await Promise.all([one.close(), newcomer.close()]);
+    });
+    newcomer.setPeers([peerOf("1", one, true)]);
+    await expect.poll(() => newcomer.linked).toEqual(["1"]);
+    const call = codeOf(newcomer.call("1", "echo", Buffer.from("early")));
+    // Long enough for the proof and the call to arrive; not heard however long it takes.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([one.linked, one.to("2"), events]).toEqual([[], null, ["up 1"]]);
+    one.setPeers([peerOf("2", newcomer, false)]);
+    expect(await call).toBe("answered");
+    expect([one.linked, events]).toEqual([["2"], ["up 1", "up 2"]]);
+  },
+);
+
+it("a node that does not become a member is refused", async () => {
+  const problems: (string | null)[] = [];
+  const one = await openLinks("1", ECHO, {
+    memberWaitMs: 20,
+    onProblem: (node, { message }) => problems.push(node, message),
+  });
   const outsider = await openLinks("5");
-  onTestFinished(() => outsider.close());
+  onTestFinished(async () => {
+    await Promise.all([one.close(), outsider.close()]);
+  });
   outsider.setPeers([peerOf("1", one, true)]);
-  await expect.poll(() => problems.length).toBeGreaterThan(1);
+  await expect.poll(() => problems.slice(0, 2)).toEqual(["5", "the node is not a member"]);
   expect([one.linked, one.to("5")]).toEqual([[], null]);
+});
+
+it("a call that arrives together with the proof is answered", async () => {
+  const one = await openLinks("1", ECHO);
+  onTestFinished(() => one.close());
+  one.setPeers([{ node: "2", host: "127.0.0.1", port: 1, isDialled: false }]);
+  const handshake = new DiallerHandshake(toLinkKey("a secret of the cluster"), {
+    node: "2",
+    cluster: "test",
+  });
+  const socket = connect(one.port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  const frames: Buffer[] = [];
+  const writer = new FrameWriter({
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes) => frames.push(bytes) > 0,
+  });
+  const send = () => {
+    writer.flush();
+    socket.write(Buffer.concat(frames.splice(0)));
+  };
+  writer.write(FRAME_KINDS.hello, 0, handshake.hello);
+  send();
+  const reader = new FrameReader(1 << 20);
+  const answer = await new Promise<string>((resolve, reject) => {
+    socket.on("close", () => reject(new Error("refused")));
+    socket.on("data", (chunk: Buffer) =>
+      reader.read(chunk, ({ kind, payload }) => {
+        if (kind === FRAME_KINDS.answer) resolve(payload.toString());
+        if (kind !== FRAME_KINDS.hello) return;
+        writer.write(FRAME_KINDS.proof, 0, handshake.answer(payload).proof);
+        writer.write(FRAME_KINDS.call, 1, Buffer.alloc(9000, "x"), Buffer.from("\x04echo"));
+        send();
+      }),
+    );
+  });
+  expect(answer).toBe("x".repeat(9000));
 });
 
 it("bytes of a stranger are refused, and do not disturb the links", async () => {

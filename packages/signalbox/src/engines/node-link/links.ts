@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. At most one link per peer. A second connection from a peer replaces the first: the peer has noticed a break that this side has not.
- * 2. A peer that is not a member is refused, and links of nodes that left are closed.
+ * 2. A peer that is not a member is not heard: its link waits, unread, and is closed after `MEMBER_WAIT_MS`. Links of nodes that left are closed.
  * 3. A broken link is dialled again with backoff until the peer leaves.
  */
 import type { AddressInfo, Server, Socket } from "node:net";
@@ -29,11 +29,15 @@ export interface LinksOptions {
   readonly handler: LinkHandler;
   readonly onUp?: (peer: string) => void;
   readonly onDown?: (peer: string, failure: LinkFailure) => void;
+  /** How long a peer may wait to become a member. */
+  readonly memberWaitMs?: number;
   /** A connection was refused, or could not be made. */
   readonly onProblem?: (peer: string | null, failure: LinkFailure) => void;
 }
 
 const RETRY = { baseDelayMs: 50, maxDelayMs: 1000 };
+/** A node that has just joined dials before the others have seen its row. They look twice a second. */
+const MEMBER_WAIT_MS = 3000;
 
 interface PeerState {
   peer: Peer;
@@ -43,12 +47,19 @@ interface PeerState {
   attempt: number;
 }
 
+interface EarlyLink {
+  readonly link: Link;
+  readonly timer: NodeJS.Timeout;
+}
+
 export class Links {
   readonly #options: LinksOptions;
   readonly #key: Buffer;
   readonly #peers = new Map<string, PeerState>();
   readonly #server: Server;
   readonly #newcomers = new Newcomers();
+  /** Links of nodes that are not members yet. */
+  readonly #early = new Map<string, EarlyLink>();
   #isClosed = false;
 
   private constructor(options: LinksOptions) {
@@ -111,12 +122,14 @@ export class Links {
       const state: PeerState = { peer, link: null, socket: null, timer: undefined, attempt: 0 };
       this.#peers.set(peer.node, state);
       if (peer.isDialled) this.#dial(state);
+      else this.#admitEarly(state);
     }
   }
 
   close(): Promise<void> {
     this.#isClosed = true;
     for (const [node, state] of this.#peers) this.#forget(node, state);
+    for (const { link } of this.#early.values()) link.close({ code: "broken", message: "the node stops" });
     this.#newcomers.closeAll();
     return new Promise((resolve) => this.#server.close(() => resolve()));
   }
@@ -200,8 +213,7 @@ export class Links {
   /** Returns why the link is refused; null if it is accepted. */
   #add(link: Link): LinkFailure | null {
     const state = this.#peers.get(link.peer.node);
-    // A node that has just joined may dial before this node has seen its row; it dials again.
-    if (state === undefined) return { code: "unreachable", message: "the node is not a member yet" };
+    if (state === undefined) return this.#holdEarly(link);
     const previous = state.link;
     state.link = link;
     state.attempt = 0;
@@ -210,7 +222,36 @@ export class Links {
     return null;
   }
 
+  /** What the peer sends waits in the buffers of the kernel. */
+  #holdEarly(link: Link): null {
+    const { node } = link.peer;
+    this.#early.get(node)?.link.close({ code: "broken", message: "the node connected again" });
+    link.pause();
+    const refuse = () => link.close({ code: "unreachable", message: "the node is not a member" });
+    this.#early.set(node, {
+      link,
+      timer: setTimeout(refuse, this.#options.memberWaitMs ?? MEMBER_WAIT_MS).unref(),
+    });
+    return null;
+  }
+
+  #admitEarly({ peer }: PeerState): void {
+    const early = this.#early.get(peer.node);
+    if (early === undefined) return;
+    this.#early.delete(peer.node);
+    clearTimeout(early.timer);
+    this.#add(early.link);
+    early.link.resume();
+  }
+
   #remove(link: Link, failure: LinkFailure): void {
+    const early = this.#early.get(link.peer.node);
+    if (early?.link === link) {
+      this.#early.delete(link.peer.node);
+      clearTimeout(early.timer);
+      this.#options.onProblem?.(link.peer.node, failure);
+      return;
+    }
     const state = this.#peers.get(link.peer.node);
     if (state?.link === link) state.link = null;
     else if (state?.link != null) return;

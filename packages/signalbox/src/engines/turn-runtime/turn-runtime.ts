@@ -69,6 +69,7 @@ export class TurnRuntime<Subject> {
   #parts: OpenParts | null = null;
   #subject: Subject | undefined;
   #holds = 0;
+  #hasAbandoned = false;
 
   constructor(options: TurnRuntimeOptions) {
     this.#options = options;
@@ -92,6 +93,11 @@ export class TurnRuntime<Subject> {
 
   get waitingCount(): number {
     return this.#mailbox.waitingCount;
+  }
+
+  /** True if turns ended before their code, or something still holds the runtime. */
+  get wasInterrupted(): boolean {
+    return this.#hasAbandoned || this.#holds > 0;
   }
 
   /** True when no turn runs or waits, nothing holds the runtime, no transaction is open and no output waits. */
@@ -162,6 +168,7 @@ export class TurnRuntime<Subject> {
     this.#parts?.transactions.rollbackOpen();
     for (const turn of this.#away.oldestFirst()) {
       clearTimeout(turn.timer);
+      this.#hasAbandoned = true;
       this.#end(turn, "abandoned", reason());
     }
     this.#silence(reason);

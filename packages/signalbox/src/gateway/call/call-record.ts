@@ -1,16 +1,116 @@
 /**
- * What a call used and cost, and its row in the call log. Usage is as the provider reported it, or estimated by what went through: a call
- * without reported usage is never a call without usage.
+ * The response of a call as it passes, what the call used and cost, and its row in the call log. Usage is as the provider reported it, or
+ * estimated by what went through: a call without reported usage is never a call without usage.
  */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "../../engines/relay/index.ts";
+import {
+  createUsageTap,
+  KeptBody,
+  NO_USAGE,
+  type ResponseHead,
+  type TappedResponse,
+  type Usage,
+  type UsageTap,
+} from "../../engines/relay/index.ts";
 import type { CallFigures, UsageState } from "../limits/call-figures.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import type { Step } from "../plan/plan-step.ts";
-import type { CallParts, CallStart } from "./call-start.ts";
+import type { UsageEventRemover } from "../plan/stream-usage.ts";
+import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
+
+/** Of a response under limits: enough to estimate its output, if its usage is not reported. */
+const ESTIMATED_BYTES = 64 * 1024;
+
+/** The response as it passes to the client, and what is known of the call when it ends. */
+export class PassingResponse {
+  head: ResponseHead | null = null;
+  /** Null until the call is settled. */
+  figures: CallFigures | null = null;
+  lastChunk: Buffer | null = null;
+  /** Attempts before and beside the one that answered; null when there were none. */
+  otherAttempts: AttemptReport[] | null = null;
+  readonly #parts: CallParts;
+  readonly #start: CallStart;
+  readonly #kept: KeptBody;
+  #tap: UsageTap | null = null;
+  #filter: UsageEventRemover | null = null;
+  #firstByteMs: number | null = null;
+  #bytes = 0;
+
+  /** Keeps at least `cacheBytes` of the response for the cache. */
+  constructor(parts: CallParts, start: CallStart, cacheBytes: number) {
+    this.#parts = parts;
+    this.#start = start;
+    const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
+    const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
+    this.#kept = new KeptBody(keptBytes, parts.budget);
+  }
+
+  /** `tap` reads the usage of a translated response. */
+  begin(step: Step, head: ResponseHead, tap: UsageTap | null): void {
+    this.head = head;
+    this.#firstByteMs = performance.now() - this.#start.startedAt;
+    if (step.requestType !== "models") {
+      this.#tap = tap ?? createUsageTap(head.contentType, wantsModel(this.#parts, this.#start, step));
+    }
+    this.#filter = step.filter?.(head) ?? null;
+  }
+
+  /** Returns what the client receives of these bytes. */
+  pass(received: Buffer, isLast: boolean): Buffer {
+    if (received.length > 0) this.#tap?.push(received);
+    const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
+    if (chunk.length > 0) {
+      this.#bytes += chunk.length;
+      this.lastChunk = chunk;
+      this.#kept.add(chunk, isLast);
+    }
+    return chunk;
+  }
+
+  /** Determines what the call used and cost, once, and charges its limits. */
+  settle(step: Step, isComplete: boolean, isLeft: boolean): CallFigures {
+    this.figures ??= settleCall(this.#parts, this.#start, {
+      step,
+      head: this.head,
+      tapped: this.#tap?.end() ?? null,
+      isComplete,
+      isLeft,
+      kept: this.#kept.bytes,
+      responseBytes: this.#bytes,
+      otherAttempts: this.otherAttempts,
+    });
+    return this.figures;
+  }
+
+  /** Records the call. */
+  end(
+    step: Step,
+    stepIndex: number,
+    { status, isComplete }: Pick<CallOutcome, "status" | "isComplete">,
+  ): Omit<CallOutcome, "isAbandoned"> {
+    const figures = this.settle(step, isComplete, false);
+    const body = this.#kept.take();
+    const ended = { step, status, isComplete, head: this.head, figures };
+    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
+    recordCall(this.#parts, this.#start, {
+      ...ended,
+      stepIndex,
+      isCached: false,
+      firstByteMs: this.#firstByteMs,
+      responseBytes: this.#bytes,
+      body,
+    });
+    return {
+      ...ended,
+      body: this.#kept.isWhole && isComplete ? body : null,
+      otherAttempts: this.otherAttempts,
+    };
+  }
+}
 
 export interface CallResult {
   readonly step: Step;
@@ -89,7 +189,7 @@ function cut(bytes: Buffer, length: number): Buffer {
   return bytes.length <= length ? bytes : bytes.subarray(0, length);
 }
 
-export interface AnsweredCall {
+interface AnsweredCall {
   readonly step: Step;
   /** Null when no response arrived. */
   readonly head: ResponseHead | null;
@@ -116,14 +216,14 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** Determines the figures of a call, and charges its limits with them. */
-export function settleCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
+function settleCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
   const figures = figuresOf(parts, start, call);
   start.account?.settle(call.step, figures, call.otherAttempts);
   return figures;
 }
 
 /** Whether the model that the response names is needed: for the row, or for the price. */
-export function wantsModel({ prices }: CallParts, { account, gateway }: CallStart, step: Step): boolean {
+function wantsModel({ prices }: CallParts, { account, gateway }: CallStart, step: Step): boolean {
   return (
     step.model === "" ||
     account?.wantsModel(step) === true ||

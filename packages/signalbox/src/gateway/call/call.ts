@@ -22,12 +22,11 @@
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
-import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
+import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { type Admission, Delay } from "../limits/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
-import type { UsageEventRemover } from "../plan/stream-usage.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -41,14 +40,12 @@ import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import { sendCallError } from "./call-error.ts";
-import { recordCall, settleCall, wantsModel } from "./call-record.ts";
+import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 import { ClientResponse } from "./response-headers.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
-/** Of a response under limits: enough to estimate its output, if its usage is not reported. */
-const ESTIMATED_BYTES = 64 * 1024;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;
@@ -56,25 +53,19 @@ export class Call implements AttemptOwner, Placed {
   readonly #parts: CallParts;
   readonly #start: CallStart;
   readonly #onEnded: (outcome: CallOutcome) => void;
-  readonly #kept: KeptBody;
+  readonly #passing: PassingResponse;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
   #steps: readonly Step[];
   #stepIndex = 0;
   /** Of the present step; 0 before it is admitted. */
   #attempts = 0;
+  /** The present step is admitted, and the rate limit of its key decides later. */
+  #isKeyDelayed = false;
   #current: Attempt | null = null;
   /** The second attempt of a hedged call. */
   #hedge: Attempt | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #otherAttempts: AttemptReport[] | null = null;
-  #head: ResponseHead | null = null;
-  #tap: UsageTap | null = null;
-  #filter: UsageEventRemover | null = null;
-  #firstByteMs: number | null = null;
-  #responseBytes = 0;
-  #lastChunk: Buffer | null = null;
   #overheadMs = 0;
-  #figures: CallFigures | null = null;
   #answer: ClientResponse | null = null;
 
   /** Keeps at least `cacheBytes` of the response for the cache; `onEnded` is called once. */
@@ -83,9 +74,7 @@ export class Call implements AttemptOwner, Placed {
     this.#start = start;
     this.#steps = start.steps;
     this.#onEnded = onEnded;
-    const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
-    const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
-    this.#kept = new KeptBody(keptBytes, parts.budget);
+    this.#passing = new PassingResponse(parts, start, cacheBytes);
     this.response = start.response;
     this.response.once("close", () => this.#onClientClose());
   }
@@ -101,7 +90,7 @@ export class Call implements AttemptOwner, Placed {
     if (this.#state === "ended") return;
     const isRelaying = this.#state === "relaying";
     this.#abortAttempts();
-    this.#end(isRelaying ? (this.#head?.status ?? error.status) : error.status, false);
+    this.#end(isRelaying ? this.#statusOr(error.status) : error.status, false);
     if (isRelaying) this.response.destroy();
     else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
   }
@@ -157,10 +146,12 @@ export class Call implements AttemptOwner, Placed {
     const step = this.#step;
     const { account } = this.#start;
     // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
-    const refusal = (this.#attempts === 0 ? account?.admit(step, this.#stepIndex) : null) ?? null;
+    const isAdmitted = this.#attempts > 0 || this.#isKeyDelayed;
+    const refusal = (isAdmitted ? null : account?.admit(step, this.#stepIndex)) ?? null;
     if (refusal !== null) return refusal;
     const key = step.keys?.pick(step.upstream) ?? null;
-    if (key !== null && key instanceof SignalboxError) return key;
+    this.#isKeyDelayed = key instanceof Delay;
+    if (key !== null && (key instanceof Delay || key instanceof SignalboxError)) return key;
     const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
     const next = isSkipped && this.#takeNextStep();
     if (next instanceof Delay) return next;
@@ -213,6 +204,7 @@ export class Call implements AttemptOwner, Placed {
       } else {
         // A hedge that would have to wait for a limit comes too late.
         this.#start.account?.stopWaiting();
+        this.#isKeyDelayed = false;
         [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
       }
     }, ms);
@@ -286,7 +278,7 @@ export class Call implements AttemptOwner, Placed {
 
   #addReport(attempt: Attempt, outcome: AttemptReport["outcome"], failure: AttemptFailure | null): void {
     const report = attempt.toReport(outcome, failure);
-    (this.#otherAttempts ??= []).push(report);
+    (this.#passing.otherAttempts ??= []).push(report);
     if (outcome === "failed") this.#start.account?.attemptFailed(report);
   }
 
@@ -302,7 +294,6 @@ export class Call implements AttemptOwner, Placed {
     if (this.#hedge !== null) this.#dropLoser(attempt);
     this.#state = "relaying";
     this.#stepIndex = attempt.stepIndex;
-    this.#firstByteMs = performance.now() - this.#start.startedAt;
     const { step, key } = attempt;
     if (head.status < 400) {
       if (key !== null) step.keys?.report(key, { status: head.status, retryAfterMs: null });
@@ -310,13 +301,7 @@ export class Call implements AttemptOwner, Placed {
         this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
       if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
-    if (step.requestType !== "models") {
-      this.#tap =
-        attempt.converted?.tap ??
-        createUsageTap(head.contentType, wantsModel(this.#parts, this.#start, step));
-    }
-    this.#filter = step.filter?.(head) ?? null;
-    this.#head = head;
+    this.#passing.begin(step, head, attempt.converted?.tap ?? null);
     const place = step.place ?? this.#stepIndex;
     const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
     this.#answer = client;
@@ -342,19 +327,13 @@ export class Call implements AttemptOwner, Placed {
 
   onBody(received: Buffer, isLast: boolean): void {
     if (this.#state !== "relaying") return;
-    if (received.length > 0) this.#tap?.push(received);
-    const chunk = this.#filter === null ? received : this.#filter.push(received, isLast);
-    if (chunk.length > 0) {
-      this.#responseBytes += chunk.length;
-      this.#lastChunk = chunk;
-      this.#kept.add(chunk, isLast);
-    }
+    const chunk = this.#passing.pass(received, isLast);
     const client = this.#answer;
     if (client === null || client.holds(chunk, isLast)) return;
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
-      this.#end(this.#head?.status ?? 0, true);
-      client.end(chunk, this.#figures);
+      this.#end(this.#statusOr(0), true);
+      client.end(chunk, this.#passing.figures);
     } else if (chunk.length > 0) client.write(chunk, this.#current);
   }
 
@@ -368,12 +347,12 @@ export class Call implements AttemptOwner, Placed {
     this.#reportFailure(attempt, failure);
     this.#settle(false, false);
     const client = this.#answer;
-    if (client?.isHeld === true && this.#isRefused(client.release(this.#figures))) return;
-    this.#end(this.#head?.status ?? 0, false);
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.figures))) return;
+    this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
-      head: this.#head,
+      head: this.#passing.head,
       dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
-      lastChunk: this.#lastChunk,
+      lastChunk: this.#passing.lastChunk,
       converted: attempt.converted,
       isTimeout: failure.kind === "timeout",
     });
@@ -386,47 +365,24 @@ export class Call implements AttemptOwner, Placed {
     const left = this.#state === "attempting" ? this.#current : null;
     this.#stepIndex = left?.stepIndex ?? this.#stepIndex;
     this.#abortAttempts();
-    const status = this.#state === "relaying" ? (this.#head?.status ?? CLIENT_CLOSED) : CLIENT_CLOSED;
+    const status = this.#state === "relaying" ? this.#statusOr(CLIENT_CLOSED) : CLIENT_CLOSED;
     this.#settle(false, left !== null);
     this.#end(status, false, true);
   }
 
-  /** Determines what the call used and cost, once, and charges its limits. */
+  #statusOr(status: number): number {
+    return this.#passing.head?.status ?? status;
+  }
+
   #settle(isComplete: boolean, isLeft: boolean): CallFigures {
-    this.#figures ??= settleCall(this.#parts, this.#start, {
-      step: this.#step,
-      head: this.#head,
-      tapped: this.#tap?.end() ?? null,
-      isComplete,
-      isLeft,
-      kept: this.#kept.bytes,
-      responseBytes: this.#responseBytes,
-      otherAttempts: this.#otherAttempts,
-    });
-    return this.#figures;
+    return this.#passing.settle(this.#step, isComplete, isLeft);
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
     const step = this.#step;
-    const figures = this.#settle(isComplete, false);
-    const body = this.#kept.take();
-    const ended = { step, status, isComplete, head: this.#head, figures };
-    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
-    recordCall(this.#parts, this.#start, {
-      ...ended,
-      stepIndex: step.place ?? this.#stepIndex,
-      isCached: false,
-      firstByteMs: this.#firstByteMs,
-      responseBytes: this.#responseBytes,
-      body,
-    });
-    this.#onEnded({
-      ...ended,
-      isAbandoned,
-      body: this.#kept.isWhole && isComplete ? body : null,
-      otherAttempts: this.#otherAttempts,
-    });
+    const outcome = this.#passing.end(step, step.place ?? this.#stepIndex, { status, isComplete });
+    this.#onEnded({ ...outcome, isAbandoned });
   }
 }

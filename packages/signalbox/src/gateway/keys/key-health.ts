@@ -4,9 +4,12 @@
  * States:  active → cooldown (429) → active, after the time that the provider names, else 30 s, doubled with each further 429, at most 10 min
  *          active → invalid (401, 403) → active, when the key is edited
  *
+ * Nodes that share a database share `invalid`, and that a stored key has worked: one node asks the provider for all. Cool-downs, refused models and
+ * everything about a key in a variable or file, which may differ from node to node, stay with the node.
+ *
  * A 403 of a key that has worked before concerns the model of the call only: providers answer 403 for a model that the key's account has not enabled, and a
  * caller chooses the model. Otherwise any caller could make a working key invalid for all others.
- * See docs/decisions/0119.
+ * See docs/decisions/0119 and 0181.
  */
 import type { ProviderKey } from "./provider-key.ts";
 
@@ -20,8 +23,8 @@ export interface KeyOutcome {
 
 export type KeyStatus = "active" | "cooldown" | "invalid" | "disabled";
 
-/** `invalid`: the change must be stored. `used`: the key was accepted. */
-export type HealthChange = "invalid" | "used" | "none";
+/** `invalid` and `worked` must be stored. `used`: the key was accepted, and `worked`: for the first time. */
+export type HealthChange = "invalid" | "worked" | "used" | "none";
 
 const FIRST_COOLDOWN_MS = 30_000;
 const MAX_COOLDOWN_MS = 600_000;
@@ -32,11 +35,14 @@ const MAX_REFUSED_MODELS = 100;
 
 export class KeyHealth {
   cooldownUntil = 0;
+  /** The rate limit of the key, which nodes share, is used up until then. */
+  fullUntil = 0;
   isInvalid: boolean;
   /** The provider has accepted the key since it was edited. */
   hasWorked: boolean;
   usedAt: number | null;
   readonly refusedModels = new Set<string>();
+  #textState: string | null = null;
   #strikes = 0;
   #periodStart = 0;
   #callsInPeriod = 0;
@@ -47,8 +53,22 @@ export class KeyHealth {
     this.usedAt = key.lastUsedAt;
   }
 
-  /** The key has another text. */
-  reset(): void {
+  /** The row was read again: another node may have changed it. */
+  follow({ secretId, invalidSince, lastUsedAt }: ProviderKey): void {
+    if (secretId !== null) return;
+    this.isInvalid = invalidSince !== null;
+    if (lastUsedAt === null) return;
+    this.hasWorked = true;
+    this.usedAt = Math.max(this.usedAt ?? 0, lastUsedAt);
+  }
+
+  /** The text of a key in a variable or file was read; `state` identifies it. A changed file is a new key. */
+  followText(state: string): void {
+    if (this.#textState !== null && this.#textState !== state) this.#reset();
+    this.#textState = state;
+  }
+
+  #reset(): void {
     this.isInvalid = false;
     this.hasWorked = false;
     this.cooldownUntil = 0;
@@ -76,21 +96,22 @@ export class KeyHealth {
     if (status >= 400) return "none";
     this.#strikes = 0;
     this.cooldownUntil = 0;
-    this.hasWorked = true;
     this.usedAt = now;
-    return "used";
+    if (this.hasWorked) return "used";
+    this.hasWorked = true;
+    return "worked";
   }
 
   /** 0 if the key may be used now, else the time until it may. */
   waitMs(key: ProviderKey, now: number): number {
-    const cooling = Math.max(this.cooldownUntil - now, 0);
+    const cooling = Math.max(this.cooldownUntil - now, this.fullUntil - now, 0);
     if (key.rateLimit === null) return cooling;
     const periodMs = key.rateLimitPeriodS * 1000;
     const end = this.#periodStart + periodMs;
     return now < end && this.#callsInPeriod >= key.rateLimit ? Math.max(cooling, end - now) : cooling;
   }
 
-  /** Counts a call against the rate limit of the key. */
+  /** Counts a call against the rate limit of the key, if this process is alone. */
   count(key: ProviderKey, now: number): void {
     if (key.rateLimit === null) return;
     if (now >= this.#periodStart + key.rateLimitPeriodS * 1000 || now < this.#periodStart) {

@@ -59,13 +59,10 @@ export class KeyMaterial {
   }
 
   #named(key: ProviderKey, secretId: string, health: KeyHealth): PoolKey["reveal"] {
-    let state: string | null = null;
     return () => {
       const read = this.mayUse(key, secretId) ? this.#parts.sources.read(secretId) : null;
       if (read === null) return null;
-      // A changed file is a new key.
-      if (state !== null && state !== read.state) health.reset();
-      state = read.state;
+      health.followText(read.state);
       return read.text;
     };
   }

@@ -7,19 +7,27 @@
  * See docs/decisions/0119.
  */
 import { createHash } from "node:crypto";
+import type { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
+import { Delay } from "../limits/delay.ts";
 import type { KeyHealth, KeyOutcome } from "./key-health.ts";
+import type { KeyRefusal, PendingRate } from "./key-rates.ts";
 import type { ProviderKey } from "./provider-key.ts";
 
-/** `cooling`: a key is available again after this time. `unusable`: waiting does not help. */
+/**
+ * `cooling`: a key is available again after this time. `unusable`: waiting does not help. If nodes share the rate limits of keys, `delayed`: ask
+ * again with the same `PendingRate`; `unchecked`: the database is unavailable.
+ */
 export type KeyChoice =
   | { readonly kind: "key"; readonly id: string; readonly headers: readonly string[] }
   | { readonly kind: "cooling"; readonly retryAfterMs: number }
-  | { readonly kind: "unusable" };
+  | { readonly kind: "unusable" }
+  | { readonly kind: "unchecked"; readonly error: SignalboxError }
+  | { readonly kind: "delayed"; readonly delay: Delay };
 
 type Found =
   | { readonly kind: "found"; readonly chosen: PoolKey; readonly text: string }
-  | Exclude<KeyChoice, { readonly kind: "key" }>;
+  | Extract<KeyChoice, { readonly kind: "cooling" | "unusable" }>;
 
 /** A key as a pool uses it. */
 export interface PoolKey {
@@ -34,6 +42,8 @@ export interface PoolKey {
 export interface ProviderKeyPoolParts {
   readonly keys: readonly PoolKey[];
   readonly clock: Clock;
+  /** Counts a call with a key that has a rate limit; null if the process counts alone. */
+  readonly takeRate: ((key: ProviderKey, pending: PendingRate) => KeyRefusal | Delay | null) | null;
   /** Identifies the keys, for the cache: a response is shared only by calls that could have used the same keys. */
   readonly scope: string;
   /** The headers that carry the key. */
@@ -53,12 +63,27 @@ export class ProviderKeyPool {
     return this.#parts.scope;
   }
 
-  pick(model: string, session: string | undefined, tried: ReadonlySet<string> | null = null): KeyChoice {
-    const found = this.#find(model, session, tried);
-    if (found.kind !== "found") return found;
-    const { chosen, text } = found;
-    chosen.health.count(chosen.key, this.#parts.clock.now());
-    return { kind: "key", id: chosen.key.id, headers: this.#parts.toHeaders(text) };
+  pick(
+    model: string,
+    session: string | undefined,
+    tried: ReadonlySet<string> | null,
+    pending: PendingRate,
+  ): KeyChoice {
+    const { clock, takeRate, toHeaders } = this.#parts;
+    for (;;) {
+      const found = this.#find(model, session, tried, pending.claim?.keyId);
+      if (found.kind !== "found") return found;
+      const { key, health } = found.chosen;
+      const isCountedHere = key.rateLimit === null || takeRate === null;
+      const refusal = isCountedHere ? null : takeRate(key, pending);
+      if (refusal === null) {
+        if (isCountedHere) health.count(key, clock.now());
+        return { kind: "key", id: key.id, headers: toHeaders(found.text) };
+      }
+      if (refusal instanceof Delay) return { kind: "delayed", delay: refusal };
+      if (refusal.error !== null) return { kind: "unchecked", error: refusal.error };
+      health.fullUntil = clock.now() + refusal.waitMs;
+    }
   }
 
   /** True if `pick` would return a key. */
@@ -66,7 +91,13 @@ export class ProviderKeyPool {
     return this.#find(model, session, tried).kind === "found";
   }
 
-  #find(model: string, session: string | undefined, tried: ReadonlySet<string> | null): Found {
+  /** `preferred`: the key whose rate was asked for. */
+  #find(
+    model: string,
+    session: string | undefined,
+    tried: ReadonlySet<string> | null,
+    preferred?: string,
+  ): Found {
     const { keys, clock } = this.#parts;
     const now = clock.now();
     const name = model.toLowerCase();
@@ -86,7 +117,7 @@ export class ProviderKeyPool {
         if (waitMs > 0) shortestMs = Math.min(shortestMs, waitMs);
         return waitMs === 0;
       });
-      const chosen = choose(healthy, session);
+      const chosen = healthy.find(({ key }) => key.id === preferred) ?? choose(healthy, session);
       if (chosen === undefined) break;
       const text = chosen.reveal();
       if (text !== null) return { kind: "found", chosen, text };

@@ -88,5 +88,23 @@ export function putKey(key: ProviderKey): SqlQuery {
       sealed = excluded.sealed, data_key = excluded.data_key, preview = excluded.preview, bound_to = excluded.bound_to,
       weight = excluded.weight, models = excluded.models, rate_limit = excluded.rate_limit,
       rate_limit_period = excluded.rate_limit_period, disabled = excluded.disabled, invalid_since = excluded.invalid_since,
-      modified_at = excluded.modified_at`;
+      last_used_at = excluded.last_used_at, modified_at = excluded.modified_at`;
+}
+
+/** `mayHaveWorked`: also a key that was accepted before. */
+export function markInvalid({ id, modifiedAt }: ProviderKey, now: number, mayHaveWorked: boolean): SqlQuery {
+  const condition = mayHaveWorked ? sql`` : sql`AND last_used_at IS NULL`;
+  return sql`UPDATE stored_provider_key SET invalid_since = ${now}
+    WHERE id = ${id} AND modified_at = ${modifiedAt} AND invalid_since IS NULL ${condition}`;
+}
+
+/** The provider has accepted the key for the first time. Another node may have taken a 403, which concerned a model, for a refusal of the key. */
+export function markWorked({ id, modifiedAt }: ProviderKey, usedAt: number): SqlQuery {
+  return sql`UPDATE stored_provider_key SET last_used_at = ${usedAt}, invalid_since = NULL
+    WHERE id = ${id} AND modified_at = ${modifiedAt} AND last_used_at IS NULL`;
+}
+
+export function markUsed({ id, modifiedAt }: ProviderKey, usedAt: number): SqlQuery {
+  return sql`UPDATE stored_provider_key SET last_used_at = ${usedAt}
+    WHERE id = ${id} AND modified_at = ${modifiedAt} AND COALESCE(last_used_at, 0) < ${usedAt}`;
 }

@@ -11,6 +11,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import type { KeyPool, KeyResult, PickedKey } from "../plan/key-pool.ts";
+import type { Delay } from "../limits/delay.ts";
+import type { PendingRate } from "./key-rates.ts";
 import { concernsKey, type KeyChoice, type ProviderKeyPool } from "./provider-key-pool.ts";
 
 /** The call, as far as the choice of a key depends on it. */
@@ -25,15 +27,17 @@ export class StepKeys implements KeyPool {
   readonly #pool: ProviderKeyPool;
   readonly #call: KeyedCall;
   readonly #refused = new Set<string>();
+  readonly #pending: PendingRate = { claim: null };
 
   constructor(pool: ProviderKeyPool, call: KeyedCall) {
     this.#pool = pool;
     this.#call = call;
   }
 
-  pick(upstream: UpstreamRequest): PickedKey | SignalboxError {
+  pick(upstream: UpstreamRequest): PickedKey | SignalboxError | Delay {
     const { model, session } = this.#call;
-    const choice = this.#pool.pick(model, session, this.#refused);
+    const choice = this.#pool.pick(model, session, this.#refused, this.#pending);
+    if (choice.kind === "delayed") return choice.delay;
     if (choice.kind !== "key") return this.#noKey(choice);
     return { id: choice.id, upstream: { ...upstream, headers: [...upstream.headers, ...choice.headers] } };
   }
@@ -50,8 +54,9 @@ export class StepKeys implements KeyPool {
     return status !== null && concernsKey(status) && this.#pool.hasKey(model, session, this.#refused);
   }
 
-  #noKey(choice: Exclude<KeyChoice, { kind: "key" }>): SignalboxError {
+  #noKey(choice: Exclude<KeyChoice, { kind: "key" | "delayed" }>): SignalboxError {
     const { providerSlug } = this.#call;
+    if (choice.kind === "unchecked") return choice.error;
     if (choice.kind === "cooling") {
       return new SignalboxError("gateway_rate_limited", {
         message: `All stored keys of ${providerSlug} have reached a rate limit`,

@@ -13,6 +13,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
+import { type AmountRow, fromAmountRow } from "./amount-row.ts";
 import type { LimitOwner, LimitRule } from "./limit-rule.ts";
 import { NamedBucket } from "./rule-buckets.ts";
 import type { FoundAmount, JournalPosition, SlotAmount, SpendJournal } from "./spend-journal.ts";
@@ -76,15 +77,7 @@ export class LocalBooks implements Books {
     const { database, journal, clock } = this.#parts;
     await this.#removeEnded(clock.now());
     for (const row of await database.all<AmountRow>(sql`SELECT * FROM limit_amount`)) {
-      this.#keepStored({
-        accountId: row.account_id,
-        owner: row.owner,
-        bucket: row.bucket,
-        slot: row.slot_start,
-        end: row.ends_at,
-        amount: row.amount,
-        from: null,
-      });
+      this.#keepStored({ ...fromAmountRow(row), from: null });
     }
     const id = journal.readId();
     for (const found of journal.recover(id === null ? null : await this.#readPosition(id))) {
@@ -287,15 +280,6 @@ export class LocalBooks implements Books {
     else waiting.amount += entry.amount;
     return waiting === undefined;
   }
-}
-
-interface AmountRow {
-  readonly account_id: string;
-  readonly owner: string;
-  readonly bucket: string;
-  readonly slot_start: number;
-  readonly ends_at: number;
-  readonly amount: number;
 }
 
 function ownerKey(accountId: string, owner: string): string {

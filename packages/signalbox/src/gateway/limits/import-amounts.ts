@@ -5,16 +5,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { sql } from "../../core/sql.ts";
 import type { Database, Queryable } from "../../database/database.ts";
+import { type AmountRow, fromAmountRow } from "./amount-row.ts";
 import { type FoundAmount, SpendJournal } from "./spend-journal.ts";
-
-interface AmountRow {
-  readonly account_id: string;
-  readonly owner: string;
-  readonly bucket: string;
-  readonly slot_start: number;
-  readonly ends_at: number;
-  readonly amount: number;
-}
 
 export async function importAmounts(database: Database, journalFolder: string, now: number): Promise<void> {
   const hasJournal = existsSync(journalFolder);
@@ -24,7 +16,7 @@ export async function importAmounts(database: Database, journalFolder: string, n
     async (tx) => {
       const rows = await tx.all<AmountRow>(sql`SELECT * FROM limit_amount WHERE ends_at > ${now}`);
       const found = hasJournal ? await readJournal(tx, journalFolder) : [];
-      for (const { accountId, owner, bucket, slot, end, amount } of [...rows.map(toFound), ...found]) {
+      for (const { accountId, owner, bucket, slot, end, amount } of [...rows.map(fromAmountRow), ...found]) {
         if (end > now) await add(tx, { accountId, owner, bucket, slot, end, amount });
       }
       await tx.run(sql`DELETE FROM limit_amount`);
@@ -62,15 +54,4 @@ async function add(
           used = limit_share.used || jsonb_build_object(${String(slot)}::text,
             coalesce((limit_share.used ->> ${String(slot)}::text)::bigint, 0) + ${amount}::bigint)`,
   );
-}
-
-function toFound(row: AmountRow): FoundAmount {
-  return {
-    accountId: row.account_id,
-    owner: row.owner,
-    bucket: row.bucket,
-    slot: row.slot_start,
-    end: row.ends_at,
-    amount: row.amount,
-  };
 }

@@ -83,14 +83,21 @@ function takeShared(
   if (claim === undefined && !shares.tryTake([part])) {
     const made = shares.claim([part]);
     pending.set(element, made);
+    // Here, because the call may have ended meanwhile.
+    if (rule.kind === "cost") void made.ready.then(() => releaseGranted(made));
     return new Delay(made.ready);
   }
   if (claim !== undefined && claim.state !== "granted")
     return { waitMs: claim.refusal?.waitMs ?? RETRY_MS, error: claim.error };
   if (rule.kind !== "cost") return { budget: null };
   // Money was left. The call reserves what it needs when it is sent.
-  bucket.release(need);
+  if (claim === undefined) bucket.release(need);
   return { budget: { rule, bucket } };
+}
+
+function releaseGranted(claim: Claim): void {
+  if (claim.state !== "granted") return;
+  for (const { bucket, need } of claim.parts) bucket.release(need);
 }
 
 function toRule(gateway: Gateway, routeId: string, element: RateElement): LimitRule {

@@ -13,18 +13,19 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { MasterKeys } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
 import { ALL_KEYS, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
+import type { KeyRates } from "../keys/key-rates.ts";
 import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
 import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
 import { checkSecretId, envPrefix, grantName } from "../keys/key-source.ts";
 import { KeyVault } from "../keys/key-vault.ts";
 import { fromRow, type ProviderKey, type ProviderKeyRow, putKey } from "../keys/provider-key.ts";
+import { StoredHealth } from "../keys/stored-health.ts";
 import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -63,7 +64,6 @@ interface Keys {
   readonly pool: readonly PoolKey[];
 }
 
-const USE_FLUSH_MS = 60_000;
 const PREVIEW_LENGTH = 4;
 const DEFAULT_WEIGHT = 1;
 
@@ -74,15 +74,21 @@ export class ProviderKeys implements SettingsStore {
   /** By account, gateway and provider. */
   readonly #byProvider = new Map<string, Keys>();
   readonly #healthById = new Map<string, KeyHealth>();
-  readonly #used = new Set<PoolKey>();
+  readonly #storedHealth: StoredHealth;
+  #rates: KeyRates | null = null;
   #lastWrite: Promise<unknown> = Promise.resolve();
-  #flushing: Repetition | undefined;
 
   constructor(parts: ProviderKeysParts) {
     this.#parts = parts;
     this.#vault = new KeyVault(parts.masterKeys);
     this.#material = new KeyMaterial(parts, this.#vault);
+    this.#storedHealth = new StoredHealth(parts);
     parts.settings.register("provider_key", this);
+  }
+
+  /** Nodes share the rate limits of keys. Called before the first call. */
+  shareRates(rates: KeyRates): void {
+    this.#rates = rates;
   }
 
   load(): Promise<void> {
@@ -90,11 +96,10 @@ export class ProviderKeys implements SettingsStore {
   }
 
   /** Reads all keys: they are few, and the keys of a provider depend on each other. An edited key is a new one for its health. */
-  async reload(ids: readonly string[] | null): Promise<void> {
+  async reload(): Promise<void> {
     const rows = await this.#parts.database.all<ProviderKeyRow>(
       sql`SELECT * FROM stored_provider_key ORDER BY id`,
     );
-    for (const id of ids ?? []) this.#healthById.delete(id);
     const modifiedAt = new Map(this.#all().map(({ key }) => [key.id, key.modifiedAt]));
     const lists = new Map<string, PoolKey[]>();
     for (const row of rows) {
@@ -117,12 +122,11 @@ export class ProviderKeys implements SettingsStore {
   }
 
   start(): void {
-    this.#flushing = repeat(USE_FLUSH_MS, () => this.#flushUses(), this.#parts.onError);
+    this.#storedHealth.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#flushing?.stop();
-    await this.#flushUses();
+  stop(): Promise<void> {
+    return this.#storedHealth.stop();
   }
 
   #all(): PoolKey[] {
@@ -147,10 +151,10 @@ export class ProviderKeys implements SettingsStore {
       const all = [...(own?.all ?? []), ...(shared?.all ?? [])].filter(({ key }) => key.alias !== "");
       const found = all.find(({ key }) => key.alias === alias);
       if (found === undefined) throw unknownAlias(provider.slug, all);
-      return this.#toPool(provider, [found], found.key.id);
+      return this.#toPool(gateway, provider, [found], found.key.id);
     }
     const keys = own !== undefined && own.pool.length > 0 ? own.pool : (shared?.pool ?? []);
-    return keys.length === 0 ? null : this.#toPool(provider, keys, "pool");
+    return keys.length === 0 ? null : this.#toPool(gateway, provider, keys, "pool");
   }
 
   async create(scope: KeyScope, providerSlug: string, wanted: KeyChange): Promise<PoolKey> {
@@ -192,7 +196,9 @@ export class ProviderKeys implements SettingsStore {
       this.#write(scope, (stored) => {
         const before = stored.find((key) => key.id === id);
         if (before === undefined) throw keyMissing();
-        return this.#changed(before, wanted);
+        const key = this.#changed(before, wanted);
+        // Every edit has another time, by which its health is told from that before, also if the clock of another node is ahead.
+        return { ...key, modifiedAt: Math.max(key.modifiedAt, before.modifiedAt + 1) };
       }),
     );
   }
@@ -336,15 +342,17 @@ export class ProviderKeys implements SettingsStore {
     if (health === undefined) {
       health = new KeyHealth(key);
       this.#healthById.set(key.id, health);
-    }
+    } else health.follow(key);
     return this.#material.toPoolKey(key, health);
   }
 
-  #toPool(provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+  #toPool(gateway: Gateway, provider: Provider, keys: readonly PoolKey[], scope: string): ProviderKeyPool {
+    const rates = this.#rates;
     return new ProviderKeyPool({
       keys,
       scope,
       clock: this.#parts.clock,
+      takeRate: rates === null ? null : (key, pending) => rates.take(key, gateway, pending),
       toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
       onReport: (key, outcome) => this.#onReport(key, outcome),
     });
@@ -356,26 +364,8 @@ export class ProviderKeys implements SettingsStore {
     if (this.#healthById.get(key.id) !== health) return;
     const now = this.#parts.clock.now();
     const change = health.report(outcome, now);
-    if (change === "used") this.#used.add(found);
-    if (change !== "invalid") return;
-    this.#parts.onProblem(key, "refused");
-    // A variable can be corrected only by a restart, which then must find the key active.
-    if (key.secretId !== null) return;
-    this.#parts.database
-      .run(
-        sql`UPDATE stored_provider_key SET invalid_since = ${now} WHERE id = ${key.id} AND modified_at = ${key.modifiedAt}`,
-      )
-      .catch(this.#parts.onError);
-  }
-
-  async #flushUses(): Promise<void> {
-    const uses = [...this.#used];
-    this.#used.clear();
-    for (const { key, health } of uses) {
-      await this.#parts.database.run(
-        sql`UPDATE stored_provider_key SET last_used_at = ${health.usedAt} WHERE id = ${key.id} AND modified_at = ${key.modifiedAt}`,
-      );
-    }
+    if (change === "invalid") this.#parts.onProblem(key, "refused");
+    this.#storedHealth.store(found, change, outcome, now);
   }
 }
 

@@ -18,23 +18,27 @@ function start(...crons: string[]) {
     setAlarm: async (time: number) => {
       alarmAt = time;
     },
+    getAlarm: async () => alarmAt,
     deleteAlarm: async () => {
       alarmAt = null;
     },
   };
-  const CronClass = createCronClass({
-    logger: pino({ level: "silent" }),
-    crons,
-    scheduled: async (event) => {
-      ran.push(event);
-      if (event.cron === "* * * * *") throw new Error("one trigger fails");
-    },
-  });
-  const object = new CronClass({ storage }, {});
+  const create = (triggers: readonly string[]) => {
+    const CronClass = createCronClass({
+      logger: pino({ level: "silent" }),
+      crons: triggers,
+      scheduled: async (event) => {
+        ran.push(event);
+        if (event.cron === "* * * * *") throw new Error("one trigger fails");
+      },
+    });
+    return new CronClass({ storage }, {});
+  };
+  const object = create(crons);
   const runDue = async () => {
     if (alarmAt !== null && alarmAt <= Date.now()) await object.alarm();
   };
-  return { object, ran, runDue, alarmAt: () => alarmAt };
+  return { object, ran, runDue, alarmAt: () => alarmAt, create };
 }
 
 test("each trigger runs at its times, whatever another one does", async () => {
@@ -63,6 +67,20 @@ test("times that passed before a start are not made up, and no triggers means no
   const none = start();
   await none.object.begin();
   expect(none.alarmAt()).toBeNull();
+});
+
+test("a node that starts leaves the triggers of the cluster as they are, also one that is just due", async () => {
+  const { object, ran, runDue, alarmAt, create } = start("0 * * * *");
+  await object.begin();
+  const due = Date.UTC(2026, 0, 1, 1);
+  vi.setSystemTime(due + 3000);
+  await object.begin();
+  expect(alarmAt()).toBe(due);
+  await runDue();
+  expect(ran).toEqual([{ cron: "0 * * * *", scheduledTime: due }]);
+  // Another program has other triggers.
+  await create(["30 * * * *"]).begin();
+  expect(alarmAt()).toBe(Date.UTC(2026, 0, 1, 1, 30));
 });
 
 test("days of the week count from Sunday as 1", () => {

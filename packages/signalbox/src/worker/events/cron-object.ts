@@ -18,11 +18,16 @@ export interface CronParts {
 interface CronStorage {
   readonly kv: { get(key: string): unknown; put(key: string, value: unknown): void };
   setAlarm(time: number): Promise<void>;
+  getAlarm(): Promise<number | null>;
   deleteAlarm(): Promise<void>;
 }
 
 /** Triggers up to this time have run. */
 const CHECKED_AT = "checkedAt";
+/** The triggers that are set. */
+const CRONS = "crons";
+/** Another node takes over in less. */
+const LATE_MS = 30_000;
 
 /** Throws for a pattern that is not a cron expression. The days of the week are 1 (Sunday) to 7 or names, as in the originals. */
 export function nextRun(pattern: string, after: number): number | null {
@@ -63,9 +68,17 @@ export class CronObject extends DurableObject {
     this.#storage = (ctx as { storage: CronStorage }).storage;
   }
 
-  /** The triggers run from now on. */
+  /**
+   * The triggers run from now on. Each node of a cluster calls it when it starts: a trigger that is set, or due for less than `LATE_MS` because its node
+   * was lost, stays.
+   */
   async begin(): Promise<void> {
-    await this.#schedule(Date.now());
+    const now = Date.now();
+    const isSame = this.#storage.kv.get(CRONS) === JSON.stringify(this.#crons);
+    const alarmAt = isSame ? await this.#storage.getAlarm() : null;
+    if (alarmAt !== null && alarmAt > now - LATE_MS) return;
+    this.#storage.kv.put(CRONS, JSON.stringify(this.#crons));
+    await this.#schedule(now);
   }
 
   async alarm(): Promise<void> {

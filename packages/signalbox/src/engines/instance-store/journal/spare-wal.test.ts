@@ -29,13 +29,16 @@ async function leaveStaleWals(names: readonly string[]): Promise<void> {
   expect(walsOf("disk")).toHaveLength(names.length);
 }
 
-/** Delays the listing of folders until the returned function is called. */
-function holdListings(): () => void {
+/** Delays the listing of folders until `release` is called, and counts the listings. */
+function holdListings(): { release: () => void; readonly count: number } {
   const { readdir } = fs.promises;
   const gate = Promise.withResolvers<void>();
+  const listings = { release: gate.resolve, count: 0 };
   fs.promises.readdir = (async (...args: Parameters<typeof readdir>) => {
     await gate.promise;
-    return readdir(...args);
+    const names = await readdir(...args);
+    listings.count += 1;
+    return names;
   }) as typeof readdir;
   syncBuiltinESMExports();
   onTestFinished(() => {
@@ -43,14 +46,18 @@ function holdListings(): () => void {
     fs.promises.readdir = readdir;
     syncBuiltinESMExports();
   });
-  return gate.resolve;
+  return listings;
 }
 
 describe("WAL files of a killed process", () => {
   it("are removed in the background, and their folder with them when the store closes", async () => {
     await leaveStaleWals(["x", "y", "z"]);
+    const listings = holdListings();
+    listings.release();
     const files = disks.open("disk");
-    await expect.poll(() => walsOf("disk")).toEqual([]);
+    const folders = globSync("disk/agents/??", { cwd: disks.folder }).length;
+    await expect.poll(() => listings.count).toBe(folders);
+    expect(walsOf("disk")).toEqual([]);
     const database = await files.open("x");
     expect(readRows(database)).toEqual([1, 2]);
     await writeRow(database, 3);
@@ -62,7 +69,7 @@ describe("WAL files of a killed process", () => {
 
   it("do not delay the start and are not read, and a WAL that is in use by then is not removed", async () => {
     await leaveStaleWals(["x", "y"]);
-    const release = holdListings();
+    const { release } = holdListings();
     const files = disks.open("disk");
     const database = await files.open("x");
     expect(readRows(database)).toEqual([1, 2]);
@@ -79,7 +86,7 @@ describe("WAL files of a killed process", () => {
 
   it("are removed by the next start if the process stops before they are removed", async () => {
     await leaveStaleWals(["x", "y"]);
-    const release = holdListings();
+    const { release } = holdListings();
     const files = disks.open("disk");
     const closed = files.close();
     release();

@@ -95,7 +95,7 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
     const wal = spareWal.attach(path, template !== null);
     let connection: SqliteConnection | undefined;
     try {
-      connection = SqliteConnection.open(path, { busyTimeoutMs: 0 });
+      connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
       if (template !== null) fill(path, template);
       connection.exec(SETTINGS);
       if (template === null) requireVersion(connection, baseSchema);
@@ -151,7 +151,8 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
     const { spareWal, caches, onClose } = this.#parts;
     spareWal.detach(this.#place.path, this.#wal);
     this.closeConnection();
-    spareWal.release(this.#wal, this.#reader.extent);
+    // A fenced database has commits that were not read: the next database must not take them for its own.
+    spareWal.release(this.#wal, isComplete ? this.#reader.extent : Number.POSITIVE_INFINITY);
     if (this.#descriptor !== null) closeSync(this.#descriptor);
     if (this.#hasLargeCache) caches.release();
     this.#instance.open = null;

@@ -163,6 +163,26 @@ describe("an instance of a living node", () => {
     expect(readRows(again)).toEqual([1]);
     await again.close();
   });
+
+  it("leaves no commit to the next database that uses its WAL file", async () => {
+    const { store, node } = await start();
+    for (const [name, row] of [
+      ["x", 1],
+      ["y", 10],
+    ] as const) {
+      const database = await store.open(name);
+      await writeRow(database, row);
+      await database.close();
+    }
+    const fenced = await store.open("x");
+    commitRow(fenced, 2);
+    node.self = "1000";
+    store.ownership.rejoined();
+    await fenced.close();
+    const other = await store.open("y");
+    expect(readRows(other)).toEqual([10]);
+    await other.close();
+  });
 });
 
 describe("a record whose outcome is unknown", () => {

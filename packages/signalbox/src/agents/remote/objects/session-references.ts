@@ -1,0 +1,218 @@
+/** What the two sides of one session offer each other: call targets, signals and WebSockets, by their numbers. */
+import type { ObjectAddress } from "../../objects/object-calls.ts";
+import type { CallTarget } from "../../objects/rpc-stub.ts";
+import { endOf, WebSocketPair, type WorkerWebSocket } from "../../objects/web-socket.ts";
+import type { Finds, Offers, Reference } from "./references.ts";
+import { Route, SocketTunnel, type TunnelHost } from "./socket-tunnel.ts";
+import { type MessageKind, MESSAGES, RELEASE } from "./wire-message.ts";
+import { encodeValue, plainReason } from "./wire-values.ts";
+
+/** What sessions use of their node. */
+export interface SessionHost extends TunnelHost {
+  /** A stub of an object that the other side named. */
+  objectStub(address: ObjectAddress): object;
+}
+
+/** The session that the references belong to. */
+export interface ReferenceWire {
+  send(kind: MessageKind, id: number, payload: Uint8Array): void;
+  call(reference: Reference, path: readonly string[], args: readonly unknown[] | null): Promise<unknown>;
+  /** Something is used no more. */
+  changed(): void;
+}
+
+interface Offered {
+  readonly target: CallTarget;
+  readonly onRelease: (wasDisposed: boolean) => void;
+}
+
+interface Tunnelled {
+  readonly tunnel: SocketTunnel;
+  readonly route: Route;
+}
+
+interface Collected {
+  readonly references: WeakRef<SessionReferences>;
+  readonly reference: Reference;
+}
+
+/** Programs rarely dispose stubs: what no code refers to any more is released, too. */
+const COLLECTED = new FinalizationRegistry<Collected>(({ references, reference }) =>
+  references.deref()?.release(reference, RELEASE.collected),
+);
+
+export class SessionReferences implements Offers, Finds {
+  readonly #host: SessionHost;
+  readonly #wire: ReferenceWire;
+  readonly #offered = new Map<Reference, Offered>();
+  /** Targets of the other side that are in use here. */
+  readonly #held = new Set<Reference>();
+  readonly #tunnels = new Map<Reference, Tunnelled>();
+  /** Signals of this side, with the listeners that tell the other. */
+  readonly #signals = new Map<AbortSignal, () => void>();
+  /** Of signals of the other side. */
+  readonly #controllers = new Map<Reference, AbortController>();
+  /** Of the value that is being encoded: their frames follow the message that names them. */
+  #newTunnels: Tunnelled[] = [];
+  #next: Reference;
+
+  constructor(first: Reference, host: SessionHost, wire: ReferenceWire) {
+    this.#next = first;
+    this.#host = host;
+    this.#wire = wire;
+  }
+
+  get isEmpty(): boolean {
+    return this.#offered.size + this.#held.size + this.#tunnels.size === 0;
+  }
+
+  /** The bytes of a value. If a part of it cannot be encoded, nothing of it was offered. */
+  encode(value: unknown): Buffer {
+    const mark = this.#next;
+    try {
+      return encodeValue(value, this);
+    } catch (error) {
+      for (let reference = mark; reference < this.#next; reference += 2) {
+        this.#offered.delete(reference);
+        this.#tunnels.delete(reference);
+      }
+      this.#newTunnels = [];
+      throw error;
+    }
+  }
+
+  /** The message that names the new tunnels was sent. */
+  startTunnels(): void {
+    const tunnels = this.#newTunnels;
+    this.#newTunnels = [];
+    for (const { tunnel, route } of tunnels) tunnel.start(route);
+  }
+
+  /** A tunnel that exists goes through this session from now on; its new number. */
+  adopt(tunnel: SocketTunnel): { readonly reference: Reference; readonly route: Route } {
+    const reference = this.#take();
+    const { route } = this.#add(reference, tunnel);
+    return { reference, route };
+  }
+
+  offered(reference: Reference): CallTarget | undefined {
+    return this.#offered.get(reference)?.target;
+  }
+
+  /** The other side needs an offered target no more. */
+  released(reference: Reference, wasDisposed: boolean): void {
+    const offered = this.#offered.get(reference);
+    this.#offered.delete(reference);
+    offered?.onRelease(wasDisposed);
+  }
+
+  /** This side needs a target of the other no more. */
+  release(reference: Reference, how: Uint8Array = RELEASE.disposed): void {
+    if (!this.#held.delete(reference)) return;
+    this.#wire.send(MESSAGES.release, reference, how);
+    this.#wire.changed();
+  }
+
+  aborted(reference: Reference, reason: unknown): void {
+    this.#controllers.get(reference)?.abort(reason);
+    this.#controllers.delete(reference);
+  }
+
+  receiveFrame(reference: Reference, kind: number, payload: Buffer): void {
+    const found = this.#tunnels.get(reference);
+    found?.tunnel.receive(found.route, kind, payload);
+  }
+
+  target(reference: Reference): CallTarget;
+  target(target: CallTarget, onRelease: (wasDisposed: boolean) => void): Reference;
+  target(
+    given: Reference | CallTarget,
+    onRelease: (wasDisposed: boolean) => void = () => undefined,
+  ): CallTarget | Reference {
+    if (typeof given === "number") return this.#hold(given);
+    const reference = this.#take();
+    this.#offered.set(reference, { target: given, onRelease });
+    return reference;
+  }
+
+  signal(reference: Reference): AbortSignal;
+  signal(signal: AbortSignal): Reference;
+  signal(given: Reference | AbortSignal): AbortSignal | Reference {
+    if (typeof given === "number") {
+      const controller = new AbortController();
+      this.#controllers.set(given, controller);
+      return controller.signal;
+    }
+    const reference = this.#take();
+    const listener = () =>
+      this.#wire.send(MESSAGES.abort, reference, encodeValue(plainReason(given.reason), this));
+    given.addEventListener("abort", listener, { once: true });
+    this.#signals.set(given, listener);
+    return reference;
+  }
+
+  socket(reference: Reference): WorkerWebSocket;
+  socket(webSocket: WorkerWebSocket): Reference;
+  socket(given: Reference | WorkerWebSocket): WorkerWebSocket | Reference {
+    if (typeof given !== "number") {
+      const reference = this.#take();
+      this.#newTunnels.push(this.#add(reference, new SocketTunnel(endOf(given), this.#host)));
+      return reference;
+    }
+    const pair = new WebSocketPair();
+    const { tunnel, route } = this.#add(given, new SocketTunnel(endOf(pair[1]), this.#host));
+    tunnel.start(route);
+    return pair[0];
+  }
+
+  object(address: ObjectAddress): object {
+    return this.#host.objectStub(address);
+  }
+
+  /** `end`: how the session ended. After a failure, what was offered counts as disposed by the other side. */
+  finish(end: "ended" | "failed" | "not run"): void {
+    for (const [signal, listener] of this.#signals) signal.removeEventListener("abort", listener);
+    this.#signals.clear();
+    const offered = [...this.#offered.values()];
+    this.#offered.clear();
+    this.#held.clear();
+    const tunnels = [...this.#tunnels.values()];
+    this.#tunnels.clear();
+    if (end === "not run") return;
+    for (const { onRelease } of offered) onRelease(true);
+    for (const { tunnel, route } of tunnels) tunnel.lost(route);
+    if (end === "ended") return;
+    // What waits for a signal of the other node waits for a node that is gone.
+    for (const controller of this.#controllers.values())
+      controller.abort(new DOMException("The node of the caller is gone.", "AbortError"));
+  }
+
+  #take(): Reference {
+    const reference = this.#next;
+    this.#next += 2;
+    return reference;
+  }
+
+  #hold(reference: Reference): CallTarget {
+    this.#held.add(reference);
+    const target: CallTarget = {
+      send: (path, args) => this.#wire.call(reference, path, args),
+      dispose: () => this.release(reference),
+    };
+    COLLECTED.register(target, { references: new WeakRef(this), reference });
+    return target;
+  }
+
+  #add(reference: Reference, tunnel: SocketTunnel): Tunnelled {
+    const route = new Route({
+      send: (kind, payload) => this.#wire.send(kind, reference, payload),
+      over: () => {
+        this.#tunnels.delete(reference);
+        this.#wire.changed();
+      },
+    });
+    const tunnelled = { tunnel, route };
+    this.#tunnels.set(reference, tunnelled);
+    return tunnelled;
+  }
+}

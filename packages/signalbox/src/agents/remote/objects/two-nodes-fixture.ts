@@ -1,0 +1,137 @@
+/** Two nodes in one process, with a real link between them: the objects of all classes are on the second one unless a test says otherwise. */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { NodeNetwork } from "../../../contracts/node-network.ts";
+import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
+import type { Link, LinkStream, Links } from "../../../engines/node-link/index.ts";
+import { openLinks, peerOf } from "../../../engines/node-link/links-fixture.ts";
+import { type HostOptions, openHost, type TestHost } from "../../objects/object-host-fixture.ts";
+import type { ObjectClass, ObjectNamespace } from "../../objects/object-types.ts";
+import { NotSentError, type Placement } from "../../placement/placement.ts";
+import { RemoteObjects } from "./remote-objects.ts";
+
+type StreamService = (payload: Buffer, stream: LinkStream, from: string) => void;
+
+export class LinkNetwork implements NodeNetwork {
+  readonly self: string;
+  readonly members = [
+    { inc: "1", name: "one", state: "up" as const },
+    { inc: "2", name: "two", state: "up" as const },
+  ];
+  links: Links | null = null;
+  readonly #streams = new Map<string, StreamService>();
+  readonly #calls = new Map<string, (payload: Buffer, from: string) => Uint8Array | Promise<Uint8Array>>();
+
+  constructor(self: string) {
+    this.self = self;
+  }
+
+  readonly handler = {
+    onCall: (name: string, payload: Buffer, from: Link) =>
+      this.#calls.get(name)?.(payload, from.peer.node) ?? new Uint8Array(0),
+    onStream: (name: string, payload: Buffer, stream: LinkStream, from: Link) =>
+      this.#streams.get(name)?.(payload, stream, from.peer.node),
+  };
+
+  linkTo(node: string): Link | null {
+    return this.links?.to(node) ?? null;
+  }
+
+  call(node: string, name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {
+    if (this.links === null) return Promise.reject(new Error("not linked"));
+    return this.links.call(node, name, payload, signal);
+  }
+
+  serve(name: string, service: (payload: Buffer, from: string) => Uint8Array | Promise<Uint8Array>): void {
+    this.#calls.set(name, service);
+  }
+
+  serveStreams(name: string, service: StreamService): void {
+    this.#streams.set(name, service);
+  }
+
+  onChange(): () => void {
+    return () => undefined;
+  }
+}
+
+export interface TwoNodes {
+  /** Namespaces of the first node, whose objects are on the second one. */
+  readonly env: Readonly<Record<string, ObjectNamespace>>;
+  readonly one: TestHost;
+  readonly two: TestHost;
+  /** The node that owns all objects. */
+  owner: "1" | "2";
+  /** Breaks the link for ever. */
+  cut(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openTwoNodes(
+  classes: Readonly<Record<string, ObjectClass>>,
+  options: HostOptions = {},
+): Promise<TwoNodes> {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-two-"));
+  const [networkOne, networkTwo] = [new LinkNetwork("1"), new LinkNetwork("2")];
+  const linksOne = await openLinks("1", networkOne.handler);
+  const linksTwo = await openLinks("2", networkTwo.handler);
+  linksOne.setPeers([peerOf("2", linksTwo, false)]);
+  linksTwo.setPeers([peerOf("1", linksOne, true)]);
+  networkOne.links = linksOne;
+  networkTwo.links = linksTwo;
+  while (linksOne.to("2") === null || linksTwo.to("1") === null)
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  await mkdir(join(folder, "one"));
+  await mkdir(join(folder, "two"));
+  const one = await openHost(join(folder, "one"), classes, options);
+  const two = await openHost(join(folder, "two"), classes, options);
+  const nodes = {
+    env: one.env,
+    one,
+    two,
+    owner: "2" as "1" | "2",
+    async cut() {
+      await Promise.all([linksOne.close(), linksTwo.close()]);
+    },
+    async close() {
+      await this.cut();
+      await one.close();
+      await two.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  for (const [host, network] of [
+    [one, networkOne],
+    [two, networkTwo],
+  ] as const) {
+    const remote = new RemoteObjects({
+      network,
+      placement: placementOf(network.self, () => nodes.owner),
+      ownership: { claim: async () => [], onFenced: () => undefined },
+      directory: host.directory,
+      objects: host.host,
+      account: "default",
+      maxBufferedBytes: 2 ** 20,
+    });
+    remote.connect();
+  }
+  return nodes;
+}
+
+function placementOf(self: string, owner: () => string): Placement {
+  return {
+    find: () => (owner() === self ? null : owner()),
+    learn: () => undefined,
+    reach: async ({ here, there }) => {
+      for (let attempt = 0; ; attempt += 1) {
+        try {
+          return await (owner() === self ? here() : there(owner()));
+        } catch (error) {
+          const isUnrun = error instanceof NotSentError || error instanceof InstanceElsewhereError;
+          if (!isUnrun || attempt > 2) throw error;
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** Connections of a listener that is retired or drains. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
+import { type HttpApplication, Listener } from "./listener.ts";
+import type { TrackedResponse } from "./tracked-response.ts";
+
+const LIMITS = {
+  maxHeaderBytes: 16_384,
+  headerTimeoutMs: 10_000,
+  bodyTimeoutMs: 10_000,
+  idleTimeoutMs: 60_000,
+  maxConnections: 10,
+};
+
+/** A listener whose responses the test ends, and a connection to it. */
+async function open() {
+  const waiting = new Map<string, TrackedResponse>();
+  const application: HttpApplication = {
+    requestId: () => "1",
+    handle: ({ url = "" }, response) => void waiting.set(url, response),
+    upgrade: (_request, socket) => void socket.destroy(),
+    refuse: (_refusal, response) => void response.end(),
+    refusalText: () => "",
+    ended: () => undefined,
+    connection: () => undefined,
+    malformed: () => undefined,
+  };
+  const listener = new Listener(application, LIMITS);
+  const { port } = await listener.listen("127.0.0.1", 0);
+  const socket: Socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.setEncoding("latin1").on("data", (data: string) => (text += data));
+  onTestFinished(async () => {
+    socket.destroy();
+    listener.drain();
+    await listener.close(0);
+  });
+  return {
+    listener,
+    socket,
+    send: (...paths: string[]) =>
+      socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`).join("")),
+    /** Resolves when the request has been received. */
+    async received(path: string): Promise<TrackedResponse> {
+      await expect.poll(() => waiting.has(path)).toBe(true);
+      return waiting.get(path) as TrackedResponse;
+    },
+    has: (path: string) => waiting.has(path),
+    connections: () => [...text.matchAll(/^Connection: (\S+)/gim)].map(([, value]) => value),
+    text: () => text,
+  };
+}
+
+it("a retired listener answers all pipelined requests, and the last response closes the connection", async () => {
+  const { listener, socket, send, received, connections } = await open();
+  send("/1", "/2", "/3");
+  await received("/3");
+  listener.retire();
+  for (const path of ["/3", "/1", "/2"]) (await received(path)).end(path);
+  await once(socket, "close");
+  expect(connections()).toEqual(["keep-alive", "keep-alive", "close"]);
+});
+
+it("a request behind a response that closes the connection is not handled", async () => {
+  const { listener, socket, send, received, has, text } = await open();
+  listener.retire();
+  send("/stream");
+  const stream = await received("/stream");
+  stream.writeHead(200);
+  stream.write("first");
+  await expect.poll(text).toContain("first");
+  send("/late");
+  const other = connect(socket.remotePort as number, "127.0.0.1");
+  other.write("GET /other HTTP/1.1\r\nhost: x\r\n\r\n");
+  // Received later than the one before.
+  (await received("/other")).end();
+  expect(has("/late")).toBe(false);
+  stream.end("last");
+  await once(socket, "close");
+  expect(text()).toContain("last");
+  other.destroy();
+});
+
+it("a stream that outlives the retired phase is finished while the listener drains", async () => {
+  const { listener, socket, send, received, text } = await open();
+  send("/stream");
+  const stream = await received("/stream");
+  stream.writeHead(200);
+  stream.write("first");
+  await expect.poll(text).toContain("first");
+  listener.retire();
+  listener.drain();
+  let isClosed = false;
+  const closed = listener.close(60_000).then(() => (isClosed = true));
+  stream.write("second");
+  await expect.poll(text).toContain("second");
+  expect(isClosed).toBe(false);
+  stream.end("last");
+  await once(socket, "close");
+  await closed;
+  expect(text()).toMatch(/last\r\n0\r\n\r\n$/);
+});

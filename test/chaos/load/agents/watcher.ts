@@ -1,0 +1,136 @@
+/**
+ * A WebSocket client that watches the state of one entity at one node, and opens a new socket when its own was closed.
+ *
+ * Rules:
+ * 1. The states of a socket only grow, and what they say is in the chain (`ChainModel`).
+ * 2. A socket is closed only with the node at which it is: by a kill (no code), or with 1012 when the node stops. It stays open when the
+ *    instance moves from one node to another. During a fault it may be closed with 1013, if its instance cannot be reached.
+ * 3. At the end each open socket has the last state.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import type { LoadTarget } from "../../cluster/load-target.ts";
+import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
+import type { ChainAnswer } from "./chain-agent.ts";
+import type { ChainModel } from "./chain-model.ts";
+import { AUTHORIZATION } from "./method-caller.ts";
+
+const RETRY_MS = 200;
+const SERVICE_RESTART = 1012;
+const OVERLOADED = 1013;
+/** Longer than a socket waits for an instance that cannot be reached. */
+const RECENT_MS = 15_000;
+
+type Frame =
+  | { readonly type: "cf_agent_state"; readonly state: ChainAnswer | null }
+  | { readonly type?: undefined; readonly connected?: string };
+
+export class Watcher {
+  readonly #context: LoadContext;
+  readonly #model: ChainModel;
+  readonly #name: string;
+  #sockets = 0;
+  #socket: WebSocket | null = null;
+  #node: LoadTarget | null = null;
+  #seq = 0;
+
+  constructor(context: LoadContext, model: ChainModel, name: string) {
+    this.#context = context;
+    this.#model = model;
+    this.#name = name;
+  }
+
+  get model(): ChainModel {
+    return this.#model;
+  }
+
+  /** The last state of the open socket; null if it is closed. */
+  get seq(): number | null {
+    return this.#socket?.readyState === WebSocket.OPEN ? this.#seq : null;
+  }
+
+  /** Runs until the signal aborts, and leaves its socket open. */
+  async run(): Promise<void> {
+    const { signal } = this.#context;
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    while (!signal.aborted) {
+      await Promise.race([this.#open(), aborted]);
+      if (!signal.aborted) await sleep(RETRY_MS);
+    }
+  }
+
+  close(): void {
+    this.#socket?.terminate();
+  }
+
+  /** Resolves when the socket is closed. */
+  #open(): Promise<void> {
+    const node = anyNode(this.#context);
+    const { url } = node;
+    if (url === null) return Promise.resolve();
+    const { history } = this.#context;
+    const nonce = `${this.#name}-${++this.#sockets}`;
+    const before = this.#model.known;
+    const startedAt = performance.now();
+    const socket = new WebSocket(
+      `${url.replace(/^http/, "ws")}/agents/chain/${this.#model.name}?nonce=${nonce}`,
+      {
+        headers: AUTHORIZATION,
+      },
+    );
+    this.#socket = socket;
+    this.#node = node;
+    this.#seq = 0;
+    let isFirst = true;
+    socket.on("error", () => undefined);
+    socket.on("message", (data: Buffer) => {
+      const frame = JSON.parse(data.toString()) as Frame;
+      if (frame.type === undefined) {
+        if (frame.connected === nonce) this.#model.connected(nonce);
+      } else if (frame.type === "cf_agent_state" && frame.state !== null) {
+        this.#saw(frame.state, isFirst ? before.seq : 0, nonce);
+        isFirst = false;
+      }
+    });
+    return new Promise<void>((resolve) => {
+      socket.once("close", (code) => {
+        this.#checkClose(node, code, startedAt, nonce);
+        history.count(`sockets closed with ${code}`);
+        resolve();
+      });
+    });
+  }
+
+  #saw(state: ChainAnswer, atLeast: number, nonce: string): void {
+    const { history } = this.#context;
+    history.count("states received");
+    const where = `${nonce} at ${this.#node?.name} of ${this.#model.name}`;
+    if (state.seq < this.#seq)
+      history.violation(`a socket went back: from ${this.#seq} to ${state.seq} (${where})`);
+    if (state.seq < atLeast)
+      history.violation(`a stale socket: the first state is ${state.seq}, ${atLeast} was known (${where})`);
+    this.#seq = Math.max(this.#seq, state.seq);
+    this.#model.saw(state);
+  }
+
+  #checkClose(node: LoadTarget, code: number, startedAt: number, nonce: string): void {
+    const { signal, history } = this.#context;
+    if (signal.aborted || node.mayHaveBrokenSince(startedAt)) return;
+    if (code === SERVICE_RESTART && node.url === null) return;
+    // A node that was cut off from PostgreSQL for long closes its sockets, which reconnect elsewhere.
+    const now = performance.now();
+    if (code === SERVICE_RESTART && node.isolation.longestWithin(now - RECENT_MS, now) > 0) {
+      history.count("sockets closed by an isolated node");
+      return;
+    }
+    // The node of the socket and that of the instance are cut off from each other.
+    if (
+      code === OVERLOADED &&
+      mayBeUnavailable(this.#context, { startedAt: now - RECENT_MS, endedAt: now })
+    ) {
+      history.count("sockets closed because the instance could not be reached");
+      return;
+    }
+    history.violation(`a socket was closed with ${code}: ${nonce} at ${node.name} of ${this.#model.name}`);
+  }
+}

@@ -1,0 +1,77 @@
+/** Nodes that stop or are killed under a program of the worker mode. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startWorkerCluster, type WorkerCluster } from "./support/worker-cluster.ts";
+
+let cluster: WorkerCluster;
+let pids: readonly number[];
+beforeAll(async () => {
+  cluster = await startWorkerCluster(3);
+  ({ pids } = cluster);
+});
+afterAll(() => cluster.stop());
+
+const call: WorkerCluster["call"] = (...args) => cluster.call(...args);
+
+test("a node that stops hands its objects over, and the WebSockets of other nodes' clients follow without a new request", async () => {
+  const room = await cluster.roomAt(2);
+  const ann = await cluster.connect(0, room, "ann");
+  const bob = await cluster.connect(1, room, "bob");
+  const eve = await cluster.connect(2, room, "eve");
+  for (const client of [ann, bob, eve]) {
+    await client.next();
+    client.socket.send("before");
+    expect(JSON.parse(await client.next())).toMatchObject({ pid: pids[2], messages: 1, message: "before" });
+  }
+  expect(await call(1, `room/${room}/inChild`, "kid")).toEqual({ parent: pids[2], child: pids[2], count: 1 });
+  const stopped = cluster.nodes[2]?.end("SIGTERM");
+  expect(await eve.closed).toMatchObject({ code: 1012 });
+  await stopped;
+  const { pid } = await call<{ pid: number }>(0, `room/${room}/add`, 0);
+  expect(pids.slice(0, 2)).toContain(pid);
+  // The attachments and tags came along.
+  for (const [client, user] of [
+    [ann, "ann"],
+    [bob, "bob"],
+  ] as const) {
+    client.socket.send("after");
+    expect(JSON.parse(await client.next())).toMatchObject({ pid, user, messages: 2, tags: [user, "all"] });
+    client.socket.send("ping");
+    expect(await client.next()).toBe("pong");
+  }
+  expect(await call(1, `room/${room}/broadcast`, "all of you", "all")).toBe(2);
+  expect([await ann.next(), await bob.next()]).toEqual(["all of you", "all of you"]);
+  expect(await call(0, `room/${room}/closes`)).toEqual([
+    expect.objectContaining({ user: "eve", code: 1012 }),
+  ]);
+  // The facet is where its parent is.
+  expect(await call(1, `room/${room}/inChild`, "kid")).toEqual({ parent: pid, child: pid, count: 2 });
+  ann.socket.close(4005, "over");
+  await ann.closed;
+  await expect
+    .poll(() => call(1, `room/${room}/closes`))
+    .toContainEqual({ user: "ann", code: 4005, reason: "over", wasClean: true });
+  bob.socket.close();
+});
+
+test("when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told", async () => {
+  const room = await cluster.roomAt(1);
+  const ann = await cluster.connect(0, room, "ann");
+  await ann.next();
+  ann.socket.send("one");
+  expect(JSON.parse(await ann.next())).toMatchObject({ count: 1 });
+  await call(0, `room/${room}/wakeIn`, 3000);
+  const other = await cluster.roomAt(0);
+  const eve = await cluster.connect(1, other, "eve");
+  await eve.next();
+  const hanging = call(0, `room/${room}/hang`);
+  ann.socket.send("die");
+  expect(await ann.closed).toMatchObject({ code: 1006 });
+  expect(await hanging).toMatchObject({ error: "Network connection lost.", retryable: true });
+  // A call waits for the take-over.
+  expect(await call(0, `room/${room}/add`, 1)).toEqual({ pid: pids[0], count: 2 });
+  await expect.poll(() => call(0, `room/${room}/rings`)).toEqual([pids[0]]);
+  // The client of the lost node is gone: its object sees it once.
+  await expect
+    .poll(() => call(0, `room/${other}/closes`))
+    .toEqual([expect.objectContaining({ user: "eve", code: 1006, wasClean: false })]);
+});
