@@ -57,7 +57,7 @@ export class SocketNode {
     const links = await openLinks(
       node.inc,
       {
-        onCall: () => Buffer.alloc(0),
+        onCall: () => Buffer.from(""),
         onStream: (name, payload, stream, from) => services.get(name)?.(payload, stream, from.peer.node),
       },
       { onUp: changed, onDown: changed },
