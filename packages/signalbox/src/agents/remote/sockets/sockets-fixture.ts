@@ -52,8 +52,7 @@ export class SocketNode {
 
   static async open(node: TestNode): Promise<SocketNode> {
     const services = new Map<string, StreamService>();
-    // Like the heartbeat, not in the middle of the handshake.
-    const changed = () => void setTimeout(() => node.network.change(), 5);
+    const changed = () => node.network.change();
     const links = await openLinks(
       node.inc,
       {
