@@ -364,8 +364,9 @@ export class EdgeGroup implements EdgeHome {
   }
 }
 
-/** A node that stops has handed its instances over, or will. */
+/** A node that stops has handed its instances over, or will; a fenced instance is another node's, or starts again here. Nothing was run. */
 function throwElsewhere(error: unknown): never {
   const isStopping = error instanceof SignalboxError && error.id === "stopping";
-  throw isStopping ? new InstanceElsewhereError(null) : error;
+  if (error instanceof InstanceElsewhereError) throw error;
+  throw isStopping || isElsewhere(error) ? new InstanceElsewhereError(null) : error;
 }
