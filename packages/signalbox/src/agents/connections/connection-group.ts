@@ -10,16 +10,23 @@ import { toFrame } from "../../engines/http-server/index.ts";
 import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
 import type { ConnectionMessage } from "../api/connection.ts";
 import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
-import { type LiveConnection, toBytes } from "./live-connection.ts";
+import type { ConnectionSocket } from "./connection-socket.ts";
+import { type LiveConnection, socketOf, toBytes } from "./live-connection.ts";
 
 /** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
 const REPLACED = 4409;
 const REPLACED_REASON = "replaced by a newer connection";
 
+interface Member {
+  readonly connection: LiveConnection;
+  /** A broadcast writes to the sockets themselves. */
+  readonly socket: ConnectionSocket;
+}
+
 export class ConnectionGroup implements ConnectionOutlet {
   readonly key: string;
   readonly limits: ConnectionLimits;
-  readonly #joined = new Map<string, LiveConnection>();
+  readonly #joined = new Map<string, Member>();
   /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
   outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
   /** The number of sockets, joined or not. */
@@ -28,10 +35,6 @@ export class ConnectionGroup implements ConnectionOutlet {
   constructor(key: string, limits: ConnectionLimits) {
     this.key = key;
     this.limits = limits;
-  }
-
-  get joined(): Iterable<LiveConnection> {
-    return this.#joined.values();
   }
 
   get joinedCount(): number {
@@ -52,7 +55,7 @@ export class ConnectionGroup implements ConnectionOutlet {
   }
 
   join(connection: LiveConnection): void {
-    const older = this.#joined.get(connection.id);
+    const older = this.find(connection.id);
     connection.joinedAt ||= Date.now();
     connection.isJoined = true;
     // After a move of the instance, connections join again in any order.
@@ -60,20 +63,20 @@ export class ConnectionGroup implements ConnectionOutlet {
       connection.closeNow(REPLACED, REPLACED_REASON);
       return;
     }
-    this.#joined.set(connection.id, connection);
+    this.#joined.set(connection.id, { connection, socket: socketOf(connection) });
     older?.closeNow(REPLACED, REPLACED_REASON);
   }
 
   leave(connection: LiveConnection): void {
-    if (this.#joined.get(connection.id) === connection) this.#joined.delete(connection.id);
+    if (this.find(connection.id) === connection) this.#joined.delete(connection.id);
   }
 
   find(id: string): LiveConnection | undefined {
-    return this.#joined.get(id);
+    return this.#joined.get(id)?.connection;
   }
 
   list(tag?: string): LiveConnection[] {
-    const all = [...this.#joined.values()];
+    const all = Array.from(this.#joined.values(), ({ connection }) => connection);
     return tag === undefined ? all : all.filter((connection) => connection.tags.includes(tag));
   }
 
@@ -82,7 +85,7 @@ export class ConnectionGroup implements ConnectionOutlet {
     if (this.#joined.size === 0) return;
     this.#send(
       message,
-      [...this.#joined.values()].filter(({ id }) => !withoutIds.includes(id)),
+      [...this.#joined.values()].filter(({ connection }) => !withoutIds.includes(connection.id)),
     );
   }
 
@@ -91,14 +94,16 @@ export class ConnectionGroup implements ConnectionOutlet {
     if (this.#joined.size === 0) return;
     this.#send(
       message,
-      [...this.#joined.values()].filter(({ id, hasProtocol }) => hasProtocol && id !== exceptId),
+      [...this.#joined.values()].filter(
+        ({ connection: { id, hasProtocol } }) => hasProtocol && id !== exceptId,
+      ),
     );
   }
 
-  #send(message: ConnectionMessage, receivers: readonly LiveConnection[]): void {
-    const frame = toFrame(toBytes(message));
+  #send(message: ConnectionMessage, receivers: readonly Member[]): void {
+    const frame = toFrame(typeof message === "string" ? message : toBytes(message));
     this.output(() => {
-      for (const receiver of receivers) receiver.write(frame);
+      for (const { socket } of receivers) socket.write(frame);
     });
   }
 
@@ -106,12 +111,12 @@ export class ConnectionGroup implements ConnectionOutlet {
   detach(): void {
     this.outputs = null;
     this.holdInstance = null;
-    for (const connection of this.#joined.values()) connection.dropListeners();
+    for (const { connection } of this.#joined.values()) connection.dropListeners();
   }
 
   /** Closes every connection of a destroyed instance, without `onClose`. */
   dismiss(code: number, reason: string): void {
-    for (const connection of this.#joined.values()) {
+    for (const { connection } of this.#joined.values()) {
       connection.isJoined = false;
       connection.closeNow(code, reason);
     }

@@ -69,6 +69,11 @@ export class LiveConnection implements Connection {
     this.#isReadonlyByAccess = isReadonlyByAccess;
   }
 
+  /** For `socketOf`: agents' code has the connection, and must not have its socket. */
+  static socketOf(connection: LiveConnection): ConnectionSocket {
+    return connection.#socket;
+  }
+
   get isReadonly(): boolean {
     return this.#isReadonlyByAccess || this.#isReadonlyForAgent;
   }
@@ -302,6 +307,9 @@ Object.assign(LiveConnection.prototype, {
   protocol: "",
   extensions: "",
 });
+
+/** The client's end, for the group of the connection. */
+export const { socketOf } = LiveConnection;
 
 export function toBytes(message: ConnectionMessage): string | Uint8Array {
   if (typeof message === "string" || message instanceof Uint8Array) return message;

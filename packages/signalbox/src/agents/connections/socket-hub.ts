@@ -4,7 +4,7 @@
  */
 import type { ConnectionLimits } from "./connection-outlet.ts";
 import { ConnectionGroup } from "./connection-group.ts";
-import type { LocalSocket } from "./local-socket.ts";
+import type { LocalSocket } from "../../engines/http-server/index.ts";
 
 export interface SocketHubOptions extends ConnectionLimits {
   /** Interval between pings; a connection that has not answered by the next ping is terminated. */

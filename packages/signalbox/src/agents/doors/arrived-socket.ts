@@ -8,7 +8,7 @@ import type { RawData, WebSocket } from "ws";
 import type { Authenticator, Principal } from "../../accounts/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
-import type { LocalSocket } from "../connections/local-socket.ts";
+import type { LocalSocket } from "../../engines/http-server/index.ts";
 import type { EarlyReader } from "./early-reader.ts";
 
 /** Messages of one connection that may wait for their turns; beyond it the socket is not read until half of them have ended. */

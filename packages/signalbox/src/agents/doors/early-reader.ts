@@ -7,7 +7,7 @@
  */
 import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
-import type { LocalSocket } from "../connections/local-socket.ts";
+import type { LocalSocket } from "../../engines/http-server/index.ts";
 import { toFrame } from "../../engines/http-server/index.ts";
 
 export class EarlyReader {

@@ -11,7 +11,7 @@ import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/i
 import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { type ServerOptions, WebSocketServer } from "ws";
-import { MAX_REASON_BYTES } from "../connections/local-socket.ts";
+import { MAX_REASON_BYTES } from "../../engines/http-server/index.ts";
 
 /** A few round trips on a slow connection: for the close frame and the peer's answer. */
 const CLOSE_TIMEOUT_MS = 1000;

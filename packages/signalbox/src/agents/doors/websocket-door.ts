@@ -13,7 +13,7 @@ import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
 import type { ConnectionContext } from "../api/connection.ts";
-import { LocalSocket } from "../connections/local-socket.ts";
+import { LocalSocket } from "../../engines/http-server/index.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { ArrivedSocket, type SocketTarget } from "./arrived-socket.ts";
 import { type AcceptedSocket, ConnectionInbox, type InboxParts } from "./connection-inbox.ts";

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import { toFrame } from "../../engines/http-server/index.ts";
 import { LiveConnection } from "../connections/live-connection.ts";
-import { LocalSocket } from "../connections/local-socket.ts";
+import { LocalSocket } from "../../engines/http-server/index.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { endOf, type SocketFrame } from "./web-socket.ts";
 

@@ -13,7 +13,7 @@ import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/p
 import { toFrame } from "../../../engines/http-server/index.ts";
 import type { ConnectionContext } from "../../api/connection.ts";
 import type { ConnectionFacts, ConnectionSocket } from "../../connections/connection-socket.ts";
-import type { LocalSocket } from "../../connections/local-socket.ts";
+import type { LocalSocket } from "../../../engines/http-server/index.ts";
 import type { SocketTarget } from "../../doors/arrived-socket.ts";
 import type { AcceptedSocket, ConnectionInbox } from "../../doors/connection-inbox.ts";
 import { isStateFrame, mayBeState } from "./state-frame.ts";

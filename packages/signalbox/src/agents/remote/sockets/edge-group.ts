@@ -11,6 +11,7 @@
  * 3. If the instance cannot be reached in time, the sockets are closed with the code of the error; clients connect again.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { repeat, type Repetition } from "../../../core/repeat.ts";
 import { closeCodeOf, toSignalboxError } from "../../../http/render-error.ts";
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
@@ -62,8 +63,8 @@ export class EdgeGroup implements EdgeHome {
   /** Another node runs the instance, or was the last one to run it. */
   #isKnownElsewhere = false;
   #locatedAt = 0;
-  #brokenTimer: NodeJS.Timeout | undefined;
-  #brokenAt = 0;
+  /** While the link to the owner is broken. */
+  #mending: Repetition | null = null;
 
   constructor(parts: EdgeGroupParts, definition: AgentDefinition, ref: InstanceRef) {
     this.#parts = parts;
@@ -104,7 +105,7 @@ export class EdgeGroup implements EdgeHome {
   forget(connection: EdgeConnection): void {
     if (!this.#connections.delete(connection.number) || this.#connections.size > 0) return;
     this.#closing.abort();
-    clearTimeout(this.#brokenTimer);
+    this.#stopMending();
     if (this.#place.kind === "there") this.#place.session.end();
     this.#parts.onEmpty(this);
   }
@@ -311,7 +312,7 @@ export class EdgeGroup implements EdgeHome {
   #leaveThere(node: string | null, received: number): void {
     if (this.#place.kind !== "there") return;
     this.#place = LOCATING;
-    clearTimeout(this.#brokenTimer);
+    this.#stopMending();
     this.#parts.placement.learn(this.#ref, node);
     for (const connection of this.#all()) {
       connection.ownerGone(received);
@@ -323,22 +324,31 @@ export class EdgeGroup implements EdgeHome {
 
   /** The link may come back, the owner may be declared dead, or the instance may have moved meanwhile. */
   #onBroken(session: EdgeSession): void {
-    this.#brokenAt = performance.now();
-    const { placement } = this.#parts;
+    const brokenAt = performance.now();
+    const { placement, logger } = this.#parts;
     const check = async () => {
-      if (!session.isBroken || this.#place.kind !== "there" || this.#place.session !== session) return;
+      if (!session.isBroken) {
+        this.#stopMending();
+        return;
+      }
       session.continue();
-      const node = await Promise.resolve(placement.find(this.#ref)).catch(() => session.node);
+      const node = await placement.find(this.#ref);
       if (!session.isBroken) return;
       if (node !== session.node) session.lose();
-      else if (performance.now() - this.#brokenAt > BROKEN_MS) {
+      else if (performance.now() - brokenAt > BROKEN_MS) {
         for (const connection of this.#connections.values())
           if (!connection.isClosed) connection.close(1013, "the instance cannot be reached");
       }
-      this.#brokenTimer = setTimeout(() => void check(), CONTINUE_MS).unref();
     };
-    clearTimeout(this.#brokenTimer);
-    this.#brokenTimer = setTimeout(() => void check(), CONTINUE_MS).unref();
+    this.#stopMending();
+    this.#mending = repeat(CONTINUE_MS, check, (error) =>
+      logger.debug({ err: error, instance: this.key }, "cannot look for an instance; retrying"),
+    );
+  }
+
+  #stopMending(): void {
+    void this.#mending?.stop();
+    this.#mending = null;
   }
 
   #giveAll(connection: EdgeConnection): void {
@@ -354,8 +364,9 @@ export class EdgeGroup implements EdgeHome {
   }
 }
 
-/** A node that stops has handed its instances over, or will. */
+/** A node that stops has handed its instances over, or will; a fenced instance is another node's, or starts again here. Nothing was run. */
 function throwElsewhere(error: unknown): never {
   const isStopping = error instanceof SignalboxError && error.id === "stopping";
-  throw isStopping ? new InstanceElsewhereError(null) : error;
+  if (error instanceof InstanceElsewhereError) throw error;
+  throw isStopping || isElsewhere(error) ? new InstanceElsewhereError(null) : error;
 }

@@ -1,6 +1,6 @@
 /** How a stream between an edge and an owner begins: the edge says hello in the payload, the owner answers with a welcome or resets the stream. */
 import { ERROR_TABLE, type ErrorName, SignalboxError } from "@signalbox/protocol";
-import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
+import { InstanceElsewhereError, InstanceFencedError } from "../../../engines/instance-store/index.ts";
 import type { LinkFailure } from "../../../engines/node-link/index.ts";
 import type { InstanceRef } from "../../instance/instance-ref.ts";
 import { NotSentError } from "../../placement/placement.ts";
@@ -72,8 +72,8 @@ export function toRefusal(error: unknown): LinkFailure {
   if (error instanceof InstanceElsewhereError)
     return { code: "elsewhere", message: error.message, details: { node: error.node } };
   if (error instanceof SignalboxError) {
-    // A node that stops hands its instances over.
-    if (error.id === "stopping")
+    // A node that stops hands its instances over; a fenced one has moved. Nothing was run.
+    if (error.id === "stopping" || error instanceof InstanceFencedError)
       return { code: "elsewhere", message: error.message, details: { node: null } };
     return { code: "refused", message: error.message, details: { id: error.id } };
   }

@@ -170,7 +170,7 @@ export class OwnerSession implements RemoteOutput {
       encode: () => {
         this.#dirty.delete(socket);
         const facts = this.#remotes.get(socket.number)?.inbox.connection.facts ?? null;
-        const bytes = facts === null ? Buffer.alloc(0) : encodeFacts(facts);
+        const bytes = facts === null ? Buffer.from("") : encodeFacts(facts);
         return encodeItem(ITEM_KINDS.facts, encodeNumbers(socket.number), bytes);
       },
     });

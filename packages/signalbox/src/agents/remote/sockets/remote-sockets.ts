@@ -2,8 +2,9 @@
  * WebSockets in a cluster: they end where they arrived, and follow their instances over the nodes. This node is the edge of the sockets that
  * arrive here, and the owner of the instances that run here.
  */
+import { repeat } from "../../../core/repeat.ts";
 import type { ConnectionContext } from "../../api/connection.ts";
-import type { LocalSocket } from "../../connections/local-socket.ts";
+import type { LocalSocket } from "../../../engines/http-server/index.ts";
 import type { AcceptedSocket } from "../../doors/connection-inbox.ts";
 import type { SocketRouter } from "../../doors/websocket-door.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
@@ -48,7 +49,7 @@ export class RemoteSockets implements SocketRouter {
     let isOver = false;
     const stop = () => {
       isOver = true;
-      clearInterval(timer);
+      void looking.stop();
       cancel();
     };
     const arrived = () => {
@@ -57,12 +58,13 @@ export class RemoteSockets implements SocketRouter {
       callback();
     };
     const cancel = directory.onArrival(keyOf(ref), arrived);
-    const look = () =>
-      directory.exists(ref).then(
-        (exists) => (exists ? arrived() : undefined),
-        (error: unknown) => logger.debug({ err: error }, "cannot look for an instance; retrying"),
-      );
-    const timer = setInterval(() => void look(), ARRIVAL_MS).unref();
+    const looking = repeat(
+      ARRIVAL_MS,
+      async () => {
+        if (await directory.exists(ref)) arrived();
+      },
+      (error) => logger.debug({ err: error }, "cannot look for an instance; retrying"),
+    );
     return stop;
   }
 

@@ -43,10 +43,10 @@ export interface Item {
 /** One item as pieces: the last piece of a frame is the frame itself, which many items may share. */
 export function encodeItem(kind: number, ...pieces: readonly Uint8Array[]): Buffer[] {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 1);
-  const header = Buffer.allocUnsafe(HEADER_BYTES);
-  header.writeUInt32LE(length);
-  header[4] = kind;
-  return [header, ...pieces.map((piece) => toBuffer(piece))];
+  const header = new DataView(new ArrayBuffer(HEADER_BYTES));
+  header.setUint32(0, length, true);
+  header.setUint8(4, kind);
+  return [Buffer.from(header.buffer), ...pieces.map((piece) => toBuffer(piece))];
 }
 
 /** Puts items together from the chunks of a stream. */
@@ -81,9 +81,9 @@ export class ItemReader {
 }
 
 export function encodeNumbers(...numbers: readonly number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(numbers.length * 4);
-  numbers.forEach((number, i) => bytes.writeUInt32LE(number, i * 4));
-  return bytes;
+  const bytes = new DataView(new ArrayBuffer(numbers.length * 4));
+  numbers.forEach((number, i) => bytes.setUint32(i * 4, number, true));
+  return Buffer.from(bytes.buffer);
 }
 
 /** The unsigned 32-bit number at an offset. */
@@ -94,9 +94,9 @@ export function readNumber(payload: Buffer, offset: number): number {
 
 /** Up to 2^53: a session may exchange more than 2^32 items. */
 export function encodeCount(count: number): Buffer {
-  const bytes = Buffer.allocUnsafe(8);
-  bytes.writeDoubleLE(count);
-  return bytes;
+  const bytes = new DataView(new ArrayBuffer(8));
+  bytes.setFloat64(0, count, true);
+  return Buffer.from(bytes.buffer);
 }
 
 export function decodeCount(payload: Buffer): number {

@@ -6,7 +6,7 @@ import type { Link, LinkStream, Links } from "../../../engines/node-link/index.t
 import { openLinks, peerOf } from "../../../engines/node-link/links-fixture.ts";
 import type { SocketTarget } from "../../doors/arrived-socket.ts";
 import { Departures } from "../../doors/departures.ts";
-import { LocalSocket } from "../../connections/local-socket.ts";
+import { LocalSocket } from "../../../engines/http-server/index.ts";
 import type { TestNode } from "../../placement/nodes-fixture.ts";
 import { RemoteSockets } from "./remote-sockets.ts";
 import { ItemReader } from "./socket-items.ts";
@@ -52,12 +52,11 @@ export class SocketNode {
 
   static async open(node: TestNode): Promise<SocketNode> {
     const services = new Map<string, StreamService>();
-    // Like the heartbeat, not in the middle of the handshake.
-    const changed = () => void setTimeout(() => node.network.change(), 5);
+    const changed = () => node.network.change();
     const links = await openLinks(
       node.inc,
       {
-        onCall: () => Buffer.alloc(0),
+        onCall: () => Buffer.from(""),
         onStream: (name, payload, stream, from) => services.get(name)?.(payload, stream, from.peer.node),
       },
       { onUp: changed, onDown: changed },

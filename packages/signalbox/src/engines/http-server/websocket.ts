@@ -6,24 +6,28 @@
  */
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { ConnectionLimits } from "./connection-outlet.ts";
-import type { ConnectionSocket } from "./connection-socket.ts";
 
+/** Bytes that may be buffered for one slow reader. */
+export interface SocketLimits {
+  readonly maxBufferedBytes: number;
+}
+
+const FINAL_TEXT = 0x81;
+const FINAL_BINARY = 0x82;
 /** How long a slow reader may take to answer the close frame. */
 const SLOW_READER_GRACE_MS = 2000;
 /** Space for the reason in a close frame (RFC 6455, section 5.5). */
 export const MAX_REASON_BYTES = 123;
 
-export class LocalSocket implements ConnectionSocket {
+export class LocalSocket {
   readonly #webSocket: WebSocket;
   readonly #socket: Duplex;
-  readonly #limits: ConnectionLimits;
+  readonly #limits: SocketLimits;
   /** False from a ping until its pong. */
   isAlive = true;
   #isClosed = false;
-  onFacts: (() => void) | undefined = undefined;
 
-  constructor(webSocket: WebSocket, socket: Duplex, limits: ConnectionLimits) {
+  constructor(webSocket: WebSocket, socket: Duplex, limits: SocketLimits) {
     this.#webSocket = webSocket;
     this.#socket = socket;
     this.#limits = limits;
@@ -76,4 +80,24 @@ export class LocalSocket implements ConnectionSocket {
   resume(): void {
     this.#webSocket.resume();
   }
+}
+
+/** A whole WebSocket frame as bytes (RFC 6455, section 5.2), made once and written to every socket of a broadcast. Servers do not mask. */
+export function toFrame(message: string | Uint8Array): Buffer {
+  const isText = typeof message === "string";
+  const length = isText ? Buffer.byteLength(message) : message.byteLength;
+  const headerLength = length < 126 ? 2 : length < 65_536 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(headerLength + length);
+  frame[0] = isText ? FINAL_TEXT : FINAL_BINARY;
+  if (headerLength === 2) frame[1] = length;
+  else if (headerLength === 4) {
+    frame[1] = 126;
+    frame.writeUInt16BE(length, 2);
+  } else {
+    frame[1] = 127;
+    frame.writeBigUInt64BE(BigInt(length), 2);
+  }
+  if (isText) frame.write(message, headerLength, "utf8");
+  else frame.set(message, headerLength);
+  return frame;
 }
