@@ -40,10 +40,22 @@ const insist = async (
   return body.result as unknown;
 };
 
+/** Creates the instance, and moves it to the node. */
+async function place(name: string, node: ClusterNodeProcess): Promise<void> {
+  await insist(left, name, "read");
+  const path = `/accounts/default/agents/moving-agent/instances/${name}/move`;
+  await waitUntil(
+    () => left.api("POST", path, { to: node.name }),
+    ({ status }) => status === 200,
+    20,
+  );
+}
+
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
 it("another node takes over the instances of a killed one, with everything that was acknowledged", async () => {
   const third = await cluster.join({ name: "node-3" });
+  await place("killed", third);
   for (let i = 1; i <= 20; i++) expect(await insist(third, "killed", "add")).toBe(i);
   await third.kill();
   expect(await insist([left, right], "killed", "add")).toBe(21);
@@ -53,6 +65,7 @@ it("another node takes over the instances of a killed one, with everything that 
 it("due work of a killed node runs although nobody asks", async () => {
   const third = await cluster.join({ name: "node-3" });
   const names = Array.from({ length: 12 }, (_, i) => `due-${i}`);
+  for (const name of names) await place(name, third);
   for (const name of names) await insist(third, name, "ringAfter", 2);
   await third.kill();
   await waitUntil(
@@ -73,6 +86,7 @@ async function schedulesRun(node: ClusterNodeProcess): Promise<number> {
 
 it("a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim", async () => {
   const third = await cluster.join({ name: "node-3" });
+  await place("paused", third);
   for (let i = 1; i <= 5; i++) expect(await insist(third, "paused", "add")).toBe(i);
   // Under way when the pause begins, and another request that arrives during it.
   const slow = call(third, "paused", "addAfter", 300);
@@ -95,6 +109,7 @@ it("a paused owner neither writes nor answers when it wakes, and gets the instan
 it("a node that is stopped hands its instances over, without an error", async () => {
   const third = await cluster.join({ name: "node-3" });
   const names = Array.from({ length: 30 }, (_, i) => `stopped-${i}`);
+  for (const name of names) await place(name, third);
   for (const name of names) await insist(third, name, "add");
   const slow = call(third, "stopped-7", "addAfter", 500);
   await third.api("GET", "/metrics");
@@ -109,6 +124,7 @@ it("a node that is stopped hands its instances over, without an error", async ()
 
 it("a node with an empty disk has the instances as they were", async () => {
   const third = await cluster.join({ name: "node-3" });
+  await place("restored", third);
   for (let i = 1; i <= 300; i++) await insist(third, "restored", "add");
   await third.kill();
   await rm(join(third.dataDir, "agent-cache"), { recursive: true });

@@ -71,4 +71,41 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/upgrading.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
   ],
+  "The node of an instance is killed": [
+    "test/cluster/agents-take-over.test.ts › another node takes over the instances of a killed one, with everything that was acknowledged",
+    "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work for a killed node waits until the node is declared dead, and then runs at another one",
+    "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work that cannot be sent is refused with 503 and Retry-After in the end",
+  ],
+  "The node of an instance is paused or cut off, and continues": [
+    "test/cluster/agents-take-over.test.ts › a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim",
+    "packages/signalbox/src/agents/placement/two-nodes.test.ts › an answer that only read is not sent when the lease is old and another node has the instance",
+    "packages/signalbox/src/agents/placement/two-nodes.test.ts › a node that joins again drops its instances: what has begun is refused, what waits is sent elsewhere",
+  ],
+  "An instance with due work loses its node, and no event asks for it": [
+    "test/cluster/agents-take-over.test.ts › due work of a killed node runs although nobody asks",
+    "packages/signalbox/src/agents/placement/orphans.test.ts › a node takes at once what the hash gives to it, and leaves the rest to the others for five seconds",
+  ],
+  "A node with instances is stopped": [
+    "test/cluster/agents-take-over.test.ts › a node that is stopped hands its instances over, without an error",
+    "packages/signalbox/src/agents/placement/two-nodes.test.ts › a draining node hands everything over, and is empty afterwards",
+    "packages/signalbox/src/agents/placement/two-nodes.test.ts › the last node keeps its instances",
+  ],
+  "The disk of a node is lost": [
+    "test/cluster/agents-take-over.test.ts › a node with an empty disk has the instances as they were",
+  ],
+  "The connection to PostgreSQL is cut while an instance writes": [
+    "packages/signalbox/src/engines/instance-store/shared/shared-store.test.ts › is acknowledged if PostgreSQL has it",
+    "packages/signalbox/src/engines/instance-store/shared/shared-store.test.ts › is not sent again if PostgreSQL does not have it: the instance is fenced",
+  ],
+  "PostgreSQL is away": [
+    "packages/signalbox/src/engines/instance-store/shared/shared-store.test.ts › that is stopped delays a write, and lets no instance wake without a lease",
+  ],
+  "A former owner writes a due time late": [
+    "packages/signalbox/src/agents/placement/two-nodes.test.ts › a former owner changes nothing in the catalog any more",
+  ],
+  "A process that was alone starts as a node, with instances in its data folder": [
+    "test/cluster/agents-import.test.ts › a node does not start on a folder with instances that were not imported, and has them after the import",
+    "test/cluster/agents-import.test.ts › an import that is repeated changes nothing, and a damaged file is named and left out",
+    "test/cluster/agents-import.test.ts › a folder is imported when no process uses it, once, with state, SQL and schedules",
+  ],
 };

@@ -36,6 +36,7 @@ export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export type { OpenRemote } from "./remote/remote.ts";
+export { databaseName, type InstanceRef } from "./instance/instance-ref.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
 export type { QueuedWebhookOptions } from "./work/queued-webhook.ts";

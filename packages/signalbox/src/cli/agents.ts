@@ -1,5 +1,6 @@
 /** `signalbox agents …`: agents, their instances and calls of their methods. */
 import type { InstanceDetail } from "@signalbox/client";
+import { agentsImport } from "./agents-import.ts";
 import { agentsTail } from "./agents-tail.ts";
 import { agentsWorkCommands } from "./agents-work.ts";
 import type { Command } from "./command.ts";
@@ -108,6 +109,7 @@ export const agentCommands: readonly Command[] = [
     },
   },
   agentsTail,
+  agentsImport,
   {
     words: ["agents", "move"],
     positionals: INSTANCE_POSITIONALS,

@@ -44,8 +44,12 @@ export interface Storage {
   readonly ownership: Ownership | null;
   /** Null for a process that is alone. */
   readonly openRemote: OpenRemote | null;
+  /** Null for a process that is alone. */
   readonly agentsReport: SharedAgentsReport | null;
 }
+
+/** What a process without other nodes has not. */
+const ALONE = { ownership: null, openRemote: null, agentsReport: null };
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
 export async function openStorage(
@@ -68,12 +72,7 @@ export async function openStorage(
   const lease = membership?.lease ?? null;
   const { instanceStore, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? {
-          instanceStore: await openLocalAgents(options, dataFolder),
-          ownership: null,
-          openRemote: null,
-          agentsReport: null,
-        }
+      ? { ...ALONE, instanceStore: await openLocalAgents(options, dataFolder) }
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   closers.push({ close: () => agentsReport?.close() });
@@ -93,12 +92,9 @@ export async function openStorage(
   };
 }
 
-async function openShared(options: SharedAgentsOptions): Promise<{
-  instanceStore: InstanceStore;
-  ownership: Ownership;
-  openRemote: OpenRemote;
-  agentsReport: SharedAgentsReport;
-}> {
+async function openShared(
+  options: SharedAgentsOptions,
+): Promise<Pick<Storage, "instanceStore" | "ownership" | "openRemote" | "agentsReport">> {
   const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
   const { store, report } = await openSharedAgents(options);
   return { instanceStore: store, ownership: store.ownership, openRemote, agentsReport: report };

@@ -46,8 +46,9 @@ export class InstanceNodes {
   }
 
   get #targets(): NetworkMember[] {
-    const { members, self, linkTo } = this.#parts.network;
-    return members.filter(({ inc, state }) => state === "up" && (inc === self || linkTo(inc) !== null));
+    const { network } = this.#parts;
+    const isHere = (inc: string) => inc === network.self || network.linkTo(inc) !== null;
+    return network.members.filter(({ inc, state }) => state === "up" && isHere(inc));
   }
 
   #select(name: string): NetworkMember {

@@ -35,6 +35,11 @@ export interface SharedInstanceStore extends InstanceStore {
   readonly ownership: Ownership;
   /** How long the oldest record has waited that PostgreSQL has not acknowledged; 0 if none waits. */
   readonly lagMs: number;
+  /**
+   * Makes a database file that no process has open, without a WAL, the first content of the instance. False, and nothing is changed, if the instance
+   * has a content already.
+   */
+  importFile(name: string, path: string): Promise<boolean>;
   /** Of each store, as configured. */
   readSizes(): Promise<readonly HistorySize[]>;
 }

@@ -20,6 +20,7 @@ import { Compressor } from "./compressor.ts";
 import { createFigures, type Figures } from "./figures.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import { History } from "./history.ts";
+import { importFile } from "./import-file.ts";
 import { type HistorySize, readHistorySize } from "./history-size.ts";
 import { Lane } from "./lane.ts";
 import { OwnedInstances, type Store } from "./owned-instances.ts";
@@ -148,6 +149,24 @@ export class SharedStore implements SharedInstanceStore {
     } finally {
       // Whatever became of it: the next call asks PostgreSQL.
       this.ownership.destroyed(instance.name);
+    }
+  }
+
+  async importFile(name: string, path: string): Promise<boolean> {
+    const place = this.#paths.find(name);
+    if (this.#open.has(place.id)) throw new Error("the instance's database is open");
+    this.#open.add(place.id);
+    try {
+      const instance = await this.#hold(name);
+      this.#paths.createFolder(place.path);
+      const isImported = await importFile(instance, { source: path, target: place.path });
+      await this.ownership.release([name]);
+      return isImported;
+    } catch (error) {
+      throw toClientError(error);
+    } finally {
+      this.#open.delete(place.id);
+      this.#cache.discard(place.id);
     }
   }
 

@@ -63,7 +63,13 @@ export class Snapshots {
     const changed = dirtyParts;
     instance.dirtyParts = new Set();
     try {
-      const partBytes = await this.#write(instance, { seq: head, databasePages, pageBytes, changed, files });
+      const partBytes = await writeSnapshot(instance, {
+        seq: head,
+        databasePages,
+        pageBytes,
+        changed,
+        files,
+      });
       if (partBytes === null) return;
       instance.partBytes = partBytes;
       instance.snapSeq = head;
@@ -102,34 +108,37 @@ export class Snapshots {
     const { graceMs = GRACE_MS } = this.#options;
     this.#expired.push({ history, range: { id, epoch, upTo, claimSeq }, dueAt: performance.now() + graceMs });
   }
-
-  /** Returns the stored size of all parts, or null if this node is not the owner any more. */
-  async #write(instance: HeldInstance, snapshot: SnapshotContent): Promise<number | null> {
-    const { seq, databasePages, pageBytes, changed, files } = snapshot;
-    const bytes = databasePages * pageBytes;
-    const partCount = Math.ceil(bytes / PART_BYTES);
-    const numbers = changed === null ? Array.from({ length: partCount }, (_, i) => i) : [...changed];
-    const frames = await findFrames(files, pageBytes, databasePages);
-    async function* parts() {
-      for (const part of numbers.filter((number) => number < partCount)) {
-        const raw = await readPart(files, frames, { part, bytes, pageBytes });
-        yield { part, data: await toPart(raw) };
-      }
-    }
-    const { id, epoch, history } = instance;
-    return history.snapshot({
-      id,
-      epoch,
-      seq,
-      pages: databasePages,
-      pageBytes,
-      partCount,
-      parts: parts(),
-    });
-  }
 }
 
-interface SnapshotContent {
+/** Returns the stored size of all parts, or null if this node is not the owner any more. */
+export async function writeSnapshot(
+  instance: HeldInstance,
+  snapshot: SnapshotContent,
+): Promise<number | null> {
+  const { seq, databasePages, pageBytes, changed, files } = snapshot;
+  const bytes = databasePages * pageBytes;
+  const partCount = Math.ceil(bytes / PART_BYTES);
+  const numbers = changed === null ? Array.from({ length: partCount }, (_, i) => i) : [...changed];
+  const frames = await findFrames(files, pageBytes, databasePages);
+  async function* parts() {
+    for (const part of numbers.filter((number) => number < partCount)) {
+      const raw = await readPart(files, frames, { part, bytes, pageBytes });
+      yield { part, data: await toPart(raw) };
+    }
+  }
+  const { id, epoch, history } = instance;
+  return history.snapshot({
+    id,
+    epoch,
+    seq,
+    pages: databasePages,
+    pageBytes,
+    partCount,
+    parts: parts(),
+  });
+}
+
+export interface SnapshotContent {
   readonly seq: number;
   readonly databasePages: number;
   readonly pageBytes: number;

@@ -1,0 +1,82 @@
+/** The instances in the data folder of a process that was alone: reads their files, which no process has open. */
+import { readdirSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { BASE_SCHEMA, databaseName, type InstanceRef, RESERVED_NAME } from "../agents/index.ts";
+import { rawSql, sql } from "../core/sql.ts";
+import { openInstanceStore } from "../engines/instance-store/index.ts";
+import { SqliteConnection } from "../engines/sqlite-file/index.ts";
+
+export interface LocalInstance {
+  readonly path: string;
+  readonly ref: InstanceRef;
+  readonly createdAt: number;
+  readonly lastActiveAt: number;
+  /** It has a queue, schedules or an alarm. */
+  readonly hasWork: boolean;
+}
+
+/** Copies what a crash left in the journal or in WAL files into the databases. */
+export async function recoverLocalInstances(folder: string): Promise<void> {
+  const fail = (error: Error): never => {
+    throw error;
+  };
+  const store = await openInstanceStore("journal", {
+    folder,
+    baseSchema: BASE_SCHEMA,
+    reservedName: RESERVED_NAME,
+    segmentBytes: 64 * 1024,
+    onFailure: fail,
+    onStall: fail,
+  });
+  await store.close();
+}
+
+/** The files of the instances. */
+export function listLocalInstances(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".db"))
+    .toSorted()
+    .map((name) => join(folder, name));
+}
+
+/** Throws for a damaged file, and for one that is not the file of the instance it names. */
+export function readLocalInstance(path: string, idOf: (name: string) => string): LocalInstance {
+  const url = pathToFileURL(path);
+  // The file has no WAL, and none must be created.
+  url.searchParams.set("immutable", "1");
+  const connection = SqliteConnection.open(url, { readOnly: true });
+  try {
+    const [check] = connection.all<{ integrity_check: string }>(rawSql("PRAGMA integrity_check(1)"));
+    if (check?.integrity_check !== "ok") throw new Error(`damaged: ${check?.integrity_check ?? "no answer"}`);
+    const rows = connection.all<{ key: string; value: string }>(sql`SELECT key, value FROM _signalbox_meta`);
+    const meta = new Map(rows.map(({ key, value }) => [key, value]));
+    const ref = {
+      account: meta.get("account") ?? "default",
+      agent: meta.get("agent") ?? "",
+      name: meta.get("name") ?? "",
+    };
+    if (basename(path, ".db") !== idOf(databaseName(ref)))
+      throw new Error(`the file is not that of the instance ${ref.agent}/${ref.name}, which it names`);
+    const { mtimeMs } = statSync(path);
+    return {
+      path,
+      ref,
+      createdAt: Number(meta.get("created_at") ?? mtimeMs),
+      lastActiveAt: Math.round(mtimeMs),
+      hasWork: WORK.some(([table, query]) => hasTable(connection, table) && connection.all(query).length > 0),
+    };
+  } finally {
+    connection.close();
+  }
+}
+
+const WORK = [
+  ["_signalbox_queue", rawSql("SELECT 1 FROM _signalbox_queue LIMIT 1")],
+  ["_signalbox_schedule", rawSql("SELECT 1 FROM _signalbox_schedule LIMIT 1")],
+  ["_signalbox_object", rawSql("SELECT 1 FROM _signalbox_object WHERE alarm_at IS NOT NULL")],
+] as const;
+
+function hasTable(connection: SqliteConnection, name: string): boolean {
+  return connection.all(sql`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ${name}`).length > 0;
+}
