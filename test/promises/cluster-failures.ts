@@ -71,6 +71,23 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/upgrading.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
   ],
+  "The node of an instance with WebSockets at other nodes is killed or paused": [
+    "test/cluster/sockets-follow.test.ts › the owner is killed",
+    "test/cluster/sockets-follow.test.ts › the owner is paused until another node has its instances, and continues",
+    "test/cluster/original-clients.test.ts › the clients stay connected and converge when the owner %s",
+  ],
+  "A node with WebSockets is killed": [
+    "test/cluster/sockets-follow.test.ts › the node of the sockets is killed",
+    "packages/signalbox/src/agents/remote/sockets/remote-sockets.test.ts › has its connections closed with 1006, once, and its sockets close when it notices",
+  ],
+  "A node with WebSockets is stopped": [
+    "test/cluster/sockets-follow.test.ts › the owner stops: its own sockets are closed with 1012, and the others follow the instance",
+    "test/browser/original-use-agent-cluster.test.ts › pages at both nodes stay connected when one of the nodes stops, and share the state",
+  ],
+  "The link between two nodes breaks for a moment": [
+    "packages/signalbox/src/agents/remote/sockets/remote-sockets.test.ts › loses no state, doubles none, and runs no hook",
+    "packages/signalbox/src/agents/remote/sockets/item-channel.test.ts › delivers every item once and in order, although the link breaks again and again",
+  ],
   "The node of an instance is killed": [
     "test/cluster/agents-take-over.test.ts › another node takes over the instances of a killed one, with everything that was acknowledged",
     "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work for a killed node waits until the node is declared dead, and then runs at another one",

@@ -11,7 +11,7 @@ import { migrate } from "../../database/migrate.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { openSharedStore, type SharedInstanceStore } from "../../engines/instance-store/index.ts";
 import { OutgoingWebhooks } from "../../outgoing/index.ts";
-import { createLogger } from "../../telemetry/logger.ts";
+import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { createAgentMetrics } from "../agent-metrics.ts";
 import type { AgentClass } from "../api/agent.ts";
 import { SocketHub } from "../connections/socket-hub.ts";
@@ -103,9 +103,11 @@ export class TestNode {
   readonly instances: ClusterInstances;
   /** Errors and warnings in the log. */
   readonly logged: string[];
+  readonly logger: Logger;
   isDraining = false;
   readonly lease: { isFresh: boolean };
-  readonly #definition: AgentDefinition;
+  readonly hub = new SocketHub({ pingIntervalMs: 30_000, maxBufferedBytes: 2 ** 20 });
+  readonly definition: AgentDefinition;
 
   static async open(inc: string, nodes: TestNodes, parts: NodeParts): Promise<TestNode> {
     const lease = { isFresh: true };
@@ -137,7 +139,7 @@ export class TestNode {
   ) {
     this.inc = inc;
     this.store = store;
-    this.#definition = definition;
+    this.definition = definition;
     this.network = new FakeNetwork(inc);
     this.network.self = inc;
     const { ownership } = store;
@@ -146,6 +148,7 @@ export class TestNode {
     const logger = createLogger({ level: "silent", isPretty: false });
     const record = (_: object, message: string) => this.logged.push(message);
     Object.assign(logger, { error: record, warn: record });
+    this.logger = logger;
     this.catalog = new InstanceCatalog(database, fail, {
       self: inc,
       epochOf: (ref) => ownership.epochOf(databaseName(ref)),
@@ -154,7 +157,7 @@ export class TestNode {
       store,
       ownership,
       catalog: this.catalog,
-      hub: new SocketHub({ pingIntervalMs: 30_000, maxBufferedBytes: 2 ** 20 }),
+      hub: this.hub,
       activity: new ActivityHub(),
       metrics: createAgentMetrics(new Registry(), {
         instances: () => 0,
@@ -189,11 +192,11 @@ export class TestNode {
   }
 
   ref(name: string): { account: string; agent: string; name: string } {
-    return { account: "default", agent: this.#definition.kebab, name };
+    return { account: "default", agent: this.definition.kebab, name };
   }
 
   instance(name: string): Instance {
-    return this.directory.get(this.#definition, "default", name);
+    return this.directory.get(this.definition, "default", name);
   }
 
   /** Calls a method of the instance, which must run here. */

@@ -6,9 +6,10 @@
  * 1. Messages and the close are in the order of their arrival. Each is given to one owner at a time, and to another one only if it certainly did
  *    not run.
  * 2. If it is unknown whether a message ran, a method call is answered with an error, and other messages are dropped.
- * 3. After a move the client receives the state once, unless it has that state.
+ * 3. The messages that wait are bounded for all sockets of the instance together; beyond that they are refused as by a full queue.
+ * 4. After a move the client receives the state once, unless it has that state.
  */
-import { parseClientFrame } from "@signalbox/protocol";
+import { parseClientFrame, type ServerFrame, SignalboxError } from "@signalbox/protocol";
 import { toFrame } from "../../../engines/http-server/index.ts";
 import type { ConnectionContext } from "../../api/connection.ts";
 import type { ConnectionFacts, ConnectionSocket } from "../../connections/connection-socket.ts";
@@ -29,6 +30,7 @@ interface EventState {
 export interface EdgeMessage extends EventState {
   readonly kind: "message";
   readonly message: string | Buffer;
+  readonly bytes: number;
   readonly onHandled: () => void;
 }
 
@@ -40,6 +42,8 @@ export interface EdgeClose extends EventState {
 
 /** The sockets of one instance, as one of them uses them. */
 export interface EdgeHome {
+  /** Bytes of messages without an answer. */
+  waitingBytes: number;
   /** An event has happened. */
   take(connection: EdgeConnection, event: EdgeEvent): void;
   loseCredential(connection: EdgeConnection): void;
@@ -50,6 +54,9 @@ export interface EdgeHome {
 /** The error of a call that was given to an owner that is gone. */
 export const OUTCOME_UNKNOWN =
   "The outcome of the call is unknown: the node that ran the instance is gone. The call may have run";
+
+/** Messages that may wait for the owner of one instance at one node, in bytes: the queue of the instance is bounded too. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export class EdgeConnection implements SocketTarget, ConnectionSocket {
   readonly number: number;
@@ -89,8 +96,15 @@ export class EdgeConnection implements SocketTarget, ConnectionSocket {
 
   receive(message: string | Buffer): Promise<void> {
     if (mayBeState(message)) this.#lastState = null;
+    const bytes = message.length;
+    if (this.#home.waitingBytes + bytes > MAX_WAITING_BYTES) {
+      this.#refuse(message, new SignalboxError("overloaded").message);
+      return Promise.resolve();
+    }
+    this.#home.waitingBytes += bytes;
     return new Promise((resolve) => {
-      this.#add({ kind: "message", ticket: this.#nextTicket++, item: null, message, onHandled: resolve });
+      const ticket = this.#nextTicket++;
+      this.#add({ kind: "message", ticket, item: null, message, bytes, onHandled: resolve });
     });
   }
 
@@ -158,8 +172,10 @@ export class EdgeConnection implements SocketTarget, ConnectionSocket {
     const event = this.#events.get(ticket);
     if (event === undefined) return;
     this.#events.delete(ticket);
-    if (event.kind === "message") event.onHandled();
-    else this.#home.forget(this);
+    if (event.kind === "message") {
+      this.#home.waitingBytes -= event.bytes;
+      event.onHandled();
+    } else this.#home.forget(this);
   }
 
   /** The event certainly did not run: the next owner receives it. */
@@ -189,8 +205,18 @@ export class EdgeConnection implements SocketTarget, ConnectionSocket {
 
   #reportUnknown(message: string | Buffer): void {
     const frame = typeof message === "string" ? parseClientFrame(message) : null;
-    if (frame?.type !== "rpc") return;
-    const { id } = frame;
-    this.#socket.write(toFrame(JSON.stringify({ type: "rpc", id, success: false, error: OUTCOME_UNKNOWN })));
+    if (frame?.type === "rpc")
+      this.#sendNow({ type: "rpc", id: frame.id, success: false, error: OUTCOME_UNKNOWN });
+  }
+
+  /** As an instance whose queue is full. */
+  #refuse(message: string | Buffer, error: string): void {
+    const frame = typeof message === "string" ? parseClientFrame(message) : null;
+    if (frame?.type === "rpc") this.#sendNow({ type: "rpc", id: frame.id, success: false, error });
+    else this.#sendNow({ type: "cf_agent_state_error", error });
+  }
+
+  #sendNow(frame: ServerFrame): void {
+    this.#socket.write(toFrame(JSON.stringify(frame)));
   }
 }

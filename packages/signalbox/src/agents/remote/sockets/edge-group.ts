@@ -49,6 +49,7 @@ const LOCATING: Place = { kind: "locating" };
 
 export class EdgeGroup implements EdgeHome {
   readonly key: string;
+  waitingBytes = 0;
   readonly #parts: EdgeGroupParts;
   readonly #definition: AgentDefinition;
   readonly #ref: InstanceRef;
@@ -203,7 +204,10 @@ export class EdgeGroup implements EdgeHome {
         connection.beginResume();
         this.#createInbox(connection).resume(connection.facts as ConnectionFacts, resumed);
       }
-      resumed.catch((error: unknown) => (isElsewhere(error) ? this.moved() : this.#fail(error)));
+      resumed.catch((error: unknown) => {
+        if (isElsewhere(error)) this.moved();
+        else for (const connection of greeted) connection.close(1013, "the instance cannot be reached");
+      });
     }
     for (const connection of connections) {
       if (connection.inbox === null) this.#openHere(connection);

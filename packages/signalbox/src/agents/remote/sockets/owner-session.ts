@@ -104,7 +104,7 @@ export class OwnerSession implements RemoteOutput {
 
   /** Begins, or continues after a break. `received` is how many items the edge has. */
   attach(stream: LinkStream, received: number, existed: boolean): void {
-    clearTimeout(this.#expiry);
+    if (this.#phase === "open") clearTimeout(this.#expiry);
     this.#channel.attach(stream, received, encodeWelcome({ received: this.#channel.received, existed }));
     readItems(stream, {
       onItem: (item) => this.#channel.deliver(stream, item),
@@ -126,6 +126,7 @@ export class OwnerSession implements RemoteOutput {
     this.#remotes.clear();
     this.#send(ITEM_KINDS.moved, encodeCount(this.#channel.received), Buffer.from(node ?? ""));
     this.#channel.flush();
+    this.#expiry = setTimeout(() => this.#over(), EMPTY_SESSION_MS).unref();
   }
 
   /** The node of the edge is gone, and the sockets with it. */

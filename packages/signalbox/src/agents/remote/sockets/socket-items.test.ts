@@ -56,6 +56,7 @@ describe("items", () => {
       property(array(number, { maxLength: 50 }), bytes, (to, frame) => {
         expect(decodeFrame(Buffer.concat([encodeReceivers(to), frame]))).toEqual({ to, frame });
       }),
+      { numRuns: 30 },
     );
     assert(
       property(number, number, string({ unit: "binary" }), bytes, (connection, ticket, text, binary) => {
@@ -64,6 +65,7 @@ describe("items", () => {
           expect(decodeMessage(Buffer.concat(encodeMessage(item)))).toEqual(item);
         }
       }),
+      { numRuns: 30 },
     );
     assert(
       property(number, number, number, string({ unit: "binary" }), (connection, ticket, code, reason) => {

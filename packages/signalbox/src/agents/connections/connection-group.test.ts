@@ -1,0 +1,66 @@
+import { expect, it } from "vitest";
+import { ConnectionGroup } from "./connection-group.ts";
+import type { ConnectionSocket } from "./connection-socket.ts";
+import { LiveConnection } from "./live-connection.ts";
+
+class RecordingSocket implements ConnectionSocket {
+  readonly written: Buffer[] = [];
+  closed: number | null = null;
+  readonly readyState = 1;
+  readonly bufferedAmount = 0;
+
+  get isClosed(): boolean {
+    return this.closed !== null;
+  }
+
+  write(frame: Buffer): void {
+    this.written.push(frame);
+  }
+
+  close(code: number): void {
+    this.closed = code;
+  }
+}
+
+function create(
+  group: ConnectionGroup,
+  joinedAt: number,
+): { connection: LiveConnection; socket: RecordingSocket } {
+  const socket = new RecordingSocket();
+  const connection = new LiveConnection(group, "id", "/", socket, false);
+  connection.joinedAt = joinedAt;
+  return { connection, socket };
+}
+
+it("a new connection replaces the one with its id", () => {
+  const group = new ConnectionGroup("key", { maxBufferedBytes: 1 });
+  const [first, second] = [create(group, 0), create(group, 0)];
+  group.join(first.connection);
+  group.join(second.connection);
+  expect([first.socket.closed, second.socket.closed]).toEqual([4409, null]);
+  expect(group.list()).toEqual([second.connection]);
+});
+
+it.each([
+  ["first", [1, 2]],
+  ["last", [2, 1]],
+])("of two connections that resume with one id the younger stays, if it resumes %s", (_title, order) => {
+  const group = new ConnectionGroup("key", { maxBufferedBytes: 1 });
+  const both = order.map((joinedAt) => create(group, joinedAt));
+  for (const { connection } of both) group.join(connection);
+  const closed = both
+    .toSorted((a, b) => a.connection.joinedAt - b.connection.joinedAt)
+    .map(({ socket }) => socket.closed);
+  expect(closed).toEqual([4409, null]);
+  expect(group.joinedCount).toBe(1);
+});
+
+it("a connection that moved on neither writes to its socket nor closes it", () => {
+  const group = new ConnectionGroup("key", { maxBufferedBytes: 1 });
+  const { connection, socket } = create(group, 1);
+  group.join(connection);
+  connection.detach();
+  connection.write(Buffer.from("late"));
+  connection.closeNow(1000, "late");
+  expect([socket.written, socket.closed]).toEqual([[], null]);
+});
