@@ -15,7 +15,8 @@ const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>] [--load gatewa
 /** Shorter than the longest partitions of a plan, so that nodes also refuse calls; longer than the restarts of PostgreSQL. */
 const MAX_STALE_MS = 10_000;
 
-process.exitCode = await main();
+// Connections to servers that were killed may still be closing.
+process.exit(await main());
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
