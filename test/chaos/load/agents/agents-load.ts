@@ -41,7 +41,7 @@ export class AgentsLoad implements Workload {
     "work done",
     "activations",
   ];
-  readonly warmUp = ["events acknowledged", "agents\' reads answered", "states received"];
+  readonly warmUp = ["events acknowledged", "agents' reads answered", "states received"];
   readonly #context: LoadContext;
   readonly #options: AgentsLoadOptions;
   readonly #models: readonly ChainModel[];
