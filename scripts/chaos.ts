@@ -15,7 +15,8 @@ const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>] [--load gatewa
 /** Shorter than the longest partitions of a plan, so that nodes also refuse calls; longer than the restarts of PostgreSQL. */
 const MAX_STALE_MS = 10_000;
 
-process.exitCode = await main();
+// Connections to servers that were killed may still be closing.
+process.exit(await main());
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
@@ -38,27 +39,31 @@ async function main(): Promise<number> {
     return 2;
   }
   if (values.rolls === undefined) return runFaults(seed, minutes, load);
-  return report(await runRolls({ rolls, balancer, onProgress: printTime() }), "");
+  return report(await runRolls({ rolls, balancer, onProgress: printTime(), signal: endSignal() }), "");
 }
 
 async function runFaults(seed: number, minutes: number, load: LoadKind): Promise<number> {
   const plan = planFaults({ seed, nodes: NODES, durationMs: minutes * 60_000 });
   console.log(`seed ${seed}, ${minutes} min, ${plan.flat().length} faults`);
-  const stop = new AbortController();
-  // The first signal ends the run early, with its summary.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const history = await runChaos({
     seed,
     plan,
     maxStaleMs: MAX_STALE_MS,
     load,
     onProgress: printTime(),
-    signal: stop.signal,
+    signal: endSignal(),
   });
   return report(
     history,
     `broken with seed ${seed}; repeat: npm run chaos -- --minutes ${minutes} --seed ${seed} --load ${load}`,
   );
+}
+
+/** The first SIGTERM ends the run early, with its summary. */
+function endSignal(): AbortSignal {
+  const stop = new AbortController();
+  process.once("SIGTERM", () => stop.abort());
+  return stop.signal;
 }
 
 function printTime(): (text: string) => void {

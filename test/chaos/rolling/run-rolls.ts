@@ -34,6 +34,8 @@ export interface RollOptions {
   readonly rolls: number;
   readonly balancer: "haproxy" | "nginx";
   readonly onProgress?: (text: string) => void;
+  /** Ends the run after the present restart. What happened until then is checked. */
+  readonly signal?: AbortSignal;
 }
 
 const BALANCERS: Readonly<
@@ -85,8 +87,8 @@ const CALLS: readonly Call[] = [
   },
 ];
 
-export async function runRolls({ rolls, balancer: kind, onProgress }: RollOptions): Promise<History> {
-  const history = new History();
+export async function runRolls({ rolls, balancer: kind, onProgress, signal }: RollOptions): Promise<History> {
+  const history = new History((text) => onProgress?.(`violation: ${text}`));
   const folder = await mkdtemp(join(tmpdir(), "signalbox-rolls-"));
   const config = join(folder, "config.json");
   await writeFile(config, JSON.stringify({ ...agentsConfig, listener: { lameDuckMs: LAME_DUCK_MS } }));
@@ -127,7 +129,8 @@ export async function runRolls({ rolls, balancer: kind, onProgress }: RollOption
     ]);
     clients.push(...agents.clients());
     for (let roll = 1; roll <= rolls; roll++) {
-      for (const node of nodes) await restart(node, nodes, history);
+      for (const node of nodes) if (signal?.aborted !== true) await restart(node, nodes, history);
+      if (signal?.aborted === true) break;
       history.count("rolls");
       onProgress?.(
         `roll ${roll} of ${rolls}: ${history.counted("answered")} answers, ${history.violations} failures`,
@@ -178,6 +181,7 @@ async function restart(node: ChaosNode, nodes: readonly ChaosNode[], history: Hi
   history.fault(`${node.name} stops`);
   const code = await node.terminate();
   if (code !== 0) history.violation(`${node.name} ended with ${code}`);
+  history.count("restarts");
   history.fault(`${node.name} starts`);
   await node.start();
   if ((await allReady(nodes, READY_MS)) === null) history.violation("a node did not become ready");

@@ -41,7 +41,7 @@ export class AgentsLoad implements Workload {
     "work done",
     "activations",
   ];
-  readonly warmUp = ["events acknowledged", "agents\' reads answered", "states received"];
+  readonly warmUp = ["events acknowledged", "agents' reads answered", "states received"];
   readonly #context: LoadContext;
   readonly #options: AgentsLoadOptions;
   readonly #models: readonly ChainModel[];
@@ -122,6 +122,7 @@ export class AgentsLoad implements Workload {
     history.count("activations", work.activations.length);
     history.count("activations in another process", moves(work));
     history.count("work done", work.work.length);
+    history.count("sockets whose onConnect ran again", work.connects.filter(({ times }) => times > 1).length);
     history.max("latest work, ms", Math.max(0, ...work.work.map(({ lateMs }) => lateMs)));
   }
 

@@ -10,7 +10,8 @@
  * 5. No split brain: an epoch belongs to one process, and no answer of an epoch arrives for a request that began after an answer of a later
  *    epoch had arrived. Rows of a later epoch follow those of an earlier one.
  * 6. Work runs: what was queued or scheduled by an event took effect once, and nothing else did.
- * 7. A socket is connected once.
+ * 7. A socket is connected once: no second `onConnect` after the client has a message of the first. If a node is lost before that message has left,
+ *    the outcome is unknown, and `onConnect` runs again.
  */
 import type { ChainAnswer, ChainHead, EventKind, EventRow, WorkAudit } from "./chain-agent.ts";
 import { nextHash, START_HASH } from "./chain-hash.ts";
@@ -32,7 +33,8 @@ export class ChainModel {
   readonly #processOfEpoch = new Map<number, string>();
   /** The latest answer that has arrived. */
   #known: ChainHead & { readonly epoch: number } = { seq: 0, hash: START_HASH, epoch: 0 };
-  readonly #connected = new Set<string>();
+  /** Messages of `onConnect` that arrived, by socket. */
+  readonly #connected = new Map<string, number>();
 
   // As of the last audit.
   #audited: ChainHead = { seq: 0, hash: START_HASH };
@@ -98,7 +100,9 @@ export class ChainModel {
   }
 
   connected(nonce: string): void {
-    this.#connected.add(nonce);
+    const times = (this.#connected.get(nonce) ?? 0) + 1;
+    this.#connected.set(nonce, times);
+    if (times > 1) this.#report(`doubled: socket ${nonce} was connected ${times} times`);
   }
 
   /** Checks rows that follow those of the last audit. Called in order. */
@@ -165,11 +169,9 @@ export class ChainModel {
       if (owner !== process)
         this.#report(`split brain: epoch ${epoch} is of ${process}, but ${owner} answered in it`);
     }
-    const connects = new Map(audit.connects.map(({ nonce, times }) => [nonce, times]));
-    for (const [nonce, times] of connects)
-      if (times !== 1) this.#report(`doubled: socket ${nonce} was connected ${times} times`);
-    for (const nonce of this.#connected)
-      if (!connects.has(nonce))
-        this.#report(`lost: socket ${nonce} received a state, and its onConnect is not stored`);
+    const stored = new Set(audit.connects.map(({ nonce }) => nonce));
+    for (const nonce of this.#connected.keys())
+      if (!stored.has(nonce))
+        this.#report(`lost: socket ${nonce} was connected, and its onConnect is not stored`);
   }
 }
