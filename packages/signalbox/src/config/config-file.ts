@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { agentsConfig } from "./agents-config.ts";
+import { auditKeys } from "./audit-keys.ts";
 import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
@@ -57,6 +58,7 @@ export const configFile = z.strictObject({
   gateway,
   providers: providerKeys,
   tags: tagKeys,
+  audit: auditKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

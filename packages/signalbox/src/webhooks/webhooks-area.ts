@@ -27,13 +27,15 @@ export interface WebhooksParts {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly database: Database;
+  /** `database` without the audit log, for intake. */
+  readonly plainDatabase: Database;
   readonly registry: Registry;
   readonly agents: AgentsDoor;
   readonly tags?: TagLookup | undefined;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
-  const { clock, logger, database, agents } = parts;
+  const { clock, logger, database, plainDatabase, agents } = parts;
   const { webhooks, listener } = parts.config.file;
   const config = { ...webhooks, publicUrl: webhooks.publicUrl ?? listener.publicUrl };
   const sources = createSources(config, parts.config.environment);
@@ -46,7 +48,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     totalMs: config.bodyTimeoutMs,
   });
   const metrics = createMetrics(parts.registry, inFlight, bodies, () => late.count);
-  const log = new DeliveryLog(database, logger, {
+  const log = new DeliveryLog(plainDatabase, logger, {
     keep: config.keepDeliveries,
     onDropped: (count) => metrics.unlisted.add(count),
   });
@@ -66,7 +68,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     late,
     answerWithinMs: config.answerWithinMs,
     agents,
-    claims: new EntityClaims(database, (error) => notice.claimsFailed(error)),
+    claims: new EntityClaims(plainDatabase, (error) => notice.claimsFailed(error)),
     inFlight,
     bodies,
     log,
