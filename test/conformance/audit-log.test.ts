@@ -319,7 +319,7 @@ describe("durability", () => {
     const database = new DatabaseSync(join(dataDir, "signalbox.db"));
     // What a kill between the commit of a change and its answer leaves.
     database.exec(`INSERT INTO audit_claim (id, account_id, at, facts) VALUES ('claim1', 'default', ${Date.now()},
-      '${JSON.stringify({ accountId: "default", requestId: "lost", actor: { type: "root", id: "", name: "root", session: null, ip: null }, action: "delete", operation: "DELETE x", resourceType: "gateways", resourceId: "gone", path: "/x", userAgent: null, forwardedFor: null })}')`);
+      '${JSON.stringify({ request: null, before: null, facts: { accountId: "default", requestId: "lost", actor: { type: "root", id: "", name: "root", session: null, ip: null }, action: "delete", operation: "DELETE x", resourceType: "gateways", resourceId: "gone", path: "/x", userAgent: null, forwardedFor: null } })}')`);
     database.close();
     const second = await startTestServer({ dataDir });
     try {

@@ -2,6 +2,7 @@
 import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
+import { AuditApi } from "./management/audit.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
@@ -25,6 +26,8 @@ import { WebhooksApi } from "./management/webhooks.ts";
 
 export class SignalboxClient {
   readonly accounts: AccountsApi;
+  /** Management writes that belong to no account. Requires the root token. */
+  readonly audit: AuditApi;
   readonly #transport: Transport;
   readonly #options: TransportOptions;
 
@@ -33,6 +36,7 @@ export class SignalboxClient {
     this.#options = options;
     this.#transport = new Transport(options, errorName);
     this.accounts = new AccountsApi(this.#transport);
+    this.audit = new AuditApi(this.#transport, "");
   }
 
   /** Address of the service, without a trailing slash. */
@@ -114,6 +118,8 @@ export class AccountClient {
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
+  /** Management writes of the account. */
+  readonly audit: AuditApi;
   readonly #transport: Transport;
   readonly #path: string;
 
@@ -127,6 +133,7 @@ export class AccountClient {
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
+    this.audit = new AuditApi(transport, this.#path);
   }
 
   /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */

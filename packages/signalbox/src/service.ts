@@ -130,7 +130,7 @@ class Start {
     const identity = await this.#openIdentity(storage, resourceEvents);
     const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain);
     this.#areas = areas;
-    const dashboard = this.#createDashboard(identity, storage);
+    const dashboard = this.#createDashboard(identity, storage, audit);
     const server = new LocalServer(identity.rootToken);
     // Its classes must be known before the agents' area wakes objects.
     const worker = await this.#createWorker(areas, identity, server);
@@ -246,10 +246,11 @@ class Start {
     });
   }
 
-  #createDashboard(identity: Identity, storage: Storage): AreaModule {
+  #createDashboard(identity: Identity, storage: Storage, audit: AuditArea): AreaModule {
     const rootTokenExpression = this.#rootTokenExpression(storage);
     return createDashboardArea({
       ...identity,
+      audit: audit.trail,
       version: VERSION,
       failures: new FailureThrottle(MAX_WRONG_LOGINS),
       trafficUrl: () =>

@@ -46,6 +46,12 @@ const ENTRIES: readonly Entry[] = [
     needs: ["tokens.edit"],
     icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.700V17h3v-2h2v-2l1.500-1.500M13 7h.01" />,
   },
+  {
+    page: "audit",
+    title: "Audit log",
+    needs: ["audit.read"],
+    icon: <path d="M5 3h7l3 3v11H5zM8 9h4M8 12h4M8 15h2" />,
+  },
 ];
 
 export function Navigation({ current }: { readonly current: string }) {

@@ -61,6 +61,9 @@ const PricesPage = lazy(async () => ({
 const CustomProvidersPage = lazy(async () => ({
   default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
 }));
+const AuditPage = lazy(async () => ({
+  default: (await import("../pages/audit/audit-page.tsx")).AuditPage,
+}));
 
 /** Pages about all gateways of the account. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
@@ -78,6 +81,7 @@ export function PageRouter({ page }: { readonly page: readonly string[] }): Reac
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (rest.length === 0 && Object.hasOwn(ACCOUNT_PAGES, area)) return ACCOUNT_PAGES[area];
+  if (area === "audit" && rest.length === 0) return <AuditPage />;
   if (area === "agents") return agentsPage(rest);
   if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);

@@ -26,6 +26,7 @@ import { sql } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
 import { chainEntry, ENTRY_COLUMN_COUNT, ENTRY_COLUMNS, type EntryDraft, FIRST_HASH } from "./audit-entry.ts";
+import { SecretHider } from "./hide-secrets.ts";
 import { type Retention, prune } from "./prune.ts";
 import { RefusalBudget } from "./refusal-budget.ts";
 
@@ -143,14 +144,17 @@ export class AuditLog implements AuditTrail {
         ? sql`SELECT id, at, facts FROM audit_claim ORDER BY at LIMIT 1000`
         : sql`SELECT id, at, facts FROM audit_claim WHERE at < ${olderThan} ORDER BY at LIMIT 1000`,
     );
-    for (const { id, at, facts } of claims) {
+    for (const { id, at, facts: text } of claims) {
+      const { facts, request, before } = JSON.parse(text) as Claim;
       const result: WriteResult = {
         outcome: "unknown",
         status: null,
         code: null,
         message: "The server stopped before it answered. The change was stored, at least in part",
+        request,
+        before,
       };
-      await this.store({ id, at, facts: JSON.parse(facts) as WriteFacts, result }, true);
+      await this.store({ id, at, facts, result }, true);
     }
   }
 
@@ -186,6 +190,11 @@ export class AuditLog implements AuditTrail {
   }
 }
 
+/** The content of a row of `audit_claim`, without secrets. */
+interface Claim extends Pick<WriteResult, "request" | "before"> {
+  readonly facts: WriteFacts;
+}
+
 const SUCCESS = { outcome: "success", status: 200, code: null, message: null } as const;
 
 /** States: begun → claimed (with a change) → complete. A store that knows the whole change goes from begun to complete. */
@@ -194,6 +203,7 @@ class Pending implements PendingWrite {
   readonly #facts: WriteFacts;
   readonly #id: string;
   readonly #at: number;
+  #known: Pick<WriteResult, "request" | "before"> = {};
   #state: "begun" | "claimed" | "complete" = "begun";
 
   constructor(log: AuditLog, facts: WriteFacts, at: number) {
@@ -207,14 +217,21 @@ class Pending implements PendingWrite {
     return this.#state !== "begun";
   }
 
+  prepare(known: Pick<WriteResult, "request" | "before">): void {
+    this.#known = known;
+  }
+
   draft(result: WriteResult): EntryDraft {
     return { id: this.#id, at: this.#at, facts: this.#facts, result };
   }
 
   async claimIn(tx: Queryable): Promise<void> {
+    const hider = new SecretHider();
+    const { request, before } = this.#known;
+    const claim: Claim = { facts: this.#facts, request: hider.hide(request), before: hider.hide(before) };
     await tx.run(
       sql`INSERT INTO audit_claim (id, account_id, at, facts)
-          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${JSON.stringify(this.#facts)})
+          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${JSON.stringify(claim)})
           ON CONFLICT (id) DO NOTHING`,
     );
   }

@@ -6,6 +6,7 @@ import { DataFolderError } from "../core/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";
+import { auditCommands } from "./audit.ts";
 import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
@@ -29,6 +30,7 @@ const COMMANDS: readonly Command[] = [
   loginLink,
   ...accountCommands,
   ...tokenCommands,
+  ...auditCommands,
   ...providerKeyCommands,
   ...logsCommands,
   ...agentCommands,

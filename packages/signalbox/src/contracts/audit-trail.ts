@@ -57,6 +57,8 @@ export interface WriteResult {
 }
 
 export interface PendingWrite {
+  /** What the claim contains besides the facts: the input and the state before the change. */
+  prepare(known: Pick<WriteResult, "request" | "before">): void;
   /** True when a claim or the entry is durable. */
   readonly isClaimed: boolean;
   /** Writes the claim in the transaction of the change. */

@@ -3,9 +3,8 @@
  * outcome before the client is answered.
  */
 import type { HttpRequest } from "../engines/http-server/index.ts";
-import type { Principal } from "../accounts/index.ts";
+import { auditActor, type Principal } from "../accounts/index.ts";
 import {
-  type AuditActor,
   type AuditTrail,
   currentWrite,
   type PendingWrite,
@@ -20,8 +19,6 @@ import type { Reply, Route } from "./route.ts";
 const MAX_FACT = 256;
 /** A body that the handler reads itself is recorded up to this size. */
 const MAX_RAW_BODY = 64 * 1024;
-/** Characters of a session's hash that identify it and cannot be used to log in. */
-const SESSION_ID_LENGTH = 12;
 
 export interface WriteParts {
   readonly audit: AuditTrail;
@@ -47,7 +44,7 @@ export class ManagedWrite {
     this.#pending = parts.audit.begin({
       accountId: accountOf(principal, parts),
       requestId: context.id,
-      actor: actorOf(principal, request),
+      actor: auditActor(principal, request),
       ...describeRoute(route, params),
       operation: `${route.method} ${route.path}`,
       path: context.path.slice(0, 2 * MAX_FACT),
@@ -65,6 +62,7 @@ export class ManagedWrite {
   async run(managed: ManagedRequest, readBefore: () => Promise<unknown>): Promise<Reply> {
     this.#managed = managed;
     this.#before = await readBefore();
+    this.#pending.prepare({ request: this.#input, before: this.#before });
     return currentWrite.run(this.#pending, async () => this.#parts.route.handler(managed));
   }
 
@@ -119,15 +117,6 @@ function accountOf(principal: Principal | null, { params, hasAccount }: WritePar
   if (principal.kind === "token") return principal.token.accountId;
   const accountId = params["account_id"] ?? "";
   return hasAccount(accountId) ? accountId : "";
-}
-
-function actorOf(principal: Principal | null, { socket }: HttpRequest): AuditActor {
-  const ip =
-    (socket as { remoteAddress?: string } | undefined)?.remoteAddress?.replace(/^::ffff:/, "") ?? null;
-  if (principal === null) return { type: "anonymous", id: "", name: "", session: null, ip };
-  const session = principal.session?.hash.slice(0, SESSION_ID_LENGTH) ?? null;
-  if (principal.kind === "root") return { type: "root", id: "", name: "root", session, ip };
-  return { type: "token", id: principal.token.id, name: principal.token.name, session, ip };
 }
 
 /**
