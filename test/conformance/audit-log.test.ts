@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import Cloudflare from "cloudflare";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkChain } from "../../packages/signalbox/src/cli/audit-chain.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { type TestServer, ROOT_TOKEN, startTestServer } from "../support/test-server.ts";
 
 interface Entry {
@@ -260,6 +262,30 @@ describe("reading", () => {
     const [head = "", first = ""] = (await csv.text()).split("\r\n");
     expect(head.split(",").slice(0, 5)).toEqual(["seq", "id", "when", "account_id", "action"]);
     expect(first.startsWith("1,")).toBe(true);
+  });
+
+  it("the command line lists, exports and verifies it", async () => {
+    const listed = await runCommand(server, ["audit", "list", "--outcome", "refused", "--limit", "5"]);
+    expect(listed.out).toContain("refused");
+    expect(listed.out.trimEnd().split("\n")).toHaveLength(6);
+    const exported = await runCommand(server, ["audit", "export", "--format", "csv", "--service"]);
+    expect(exported.out).toContain("POST /accounts");
+    const { hash } = await newest();
+    expect((await runCommand(server, ["audit", "verify", "--head", hash])).code).toBe(0);
+    const wrong = await runCommand(server, ["audit", "verify", "--head", "0".repeat(64)]);
+    expect([wrong.code, wrong.out]).toEqual([1, expect.stringContaining("no entry has the hash") as string]);
+  });
+
+  it("a changed or removed row is noticed", async () => {
+    const lines = (await (await download("ndjson")).text()).trimEnd().split("\n");
+    const problemOf = async (some: string[]) => (await checkChain(some, undefined)).problem;
+    expect(await problemOf(lines)).toBeNull();
+    expect(await problemOf(lines.slice(3))).toBeNull();
+    expect(await problemOf(lines.toSpliced(4, 1))).toContain("entry 5 is missing");
+    expect(await problemOf(lines.with(4, (lines[4] ?? "").replace("127.0.0.1", "127.0.0.2")))).toContain(
+      "was changed",
+    );
+    expect(await problemOf([...lines.slice(0, 3), "{}"])).toContain("not an entry");
   });
 
   it("the public SDK lists it", async () => {

@@ -21,7 +21,7 @@ import {
   Transport,
   type TransportOptions,
 } from "./management/transport.ts";
-import { readUsage, type Usage, type UsageQuery } from "./management/usage.ts";
+import { exportUsage, readUsage, type Usage, type UsageQuery } from "./management/usage.ts";
 import { WebhooksApi } from "./management/webhooks.ts";
 
 export class SignalboxClient {
@@ -154,5 +154,10 @@ export class AccountClient {
   /** Reads calls, tokens, cost and durations. */
   usage(query: UsageQuery = {}, options: RequestOptions = {}): Promise<Usage[]> {
     return readUsage(this.#transport, this.#path, query, options);
+  }
+
+  /** Reads usage as CSV. */
+  exportUsage(query: UsageQuery = {}, options: RequestOptions = {}): Promise<Response> {
+    return exportUsage(this.#transport, this.#path, query, options);
   }
 }

@@ -22,6 +22,7 @@ import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
+import { usageCommand } from "./usage.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 const COMMANDS: readonly Command[] = [
@@ -33,6 +34,7 @@ const COMMANDS: readonly Command[] = [
   ...auditCommands,
   ...providerKeyCommands,
   ...logsCommands,
+  usageCommand,
   ...agentCommands,
   ...gatewayCommands,
   ...priceCommands,

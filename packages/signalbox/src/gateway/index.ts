@@ -90,7 +90,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     routes: [
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
-      usageRoute({ callLog, clock, tags: parts.tags }),
+      usageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),

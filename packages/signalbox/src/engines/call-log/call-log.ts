@@ -6,6 +6,7 @@
 import type { CallValues, RecordColumn } from "./columns.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { UsageBy, UsageByQuery } from "./usage-by.ts";
 
 /** A call belongs to one gateway of one account; both are plain names here. */
 export interface GatewayRef {
@@ -92,6 +93,8 @@ export interface CallLog extends CallSink {
   /** Resolves with the number of rows deleted. */
   delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number>;
   summarise(query: UsageQuery): Promise<UsageFigures[]>;
+  /** Usage by token or metadata, from the rows. */
+  summariseBy(query: UsageByQuery): Promise<UsageBy>;
   /** Applies to calls recorded from now on; null removes the quota. Quotas are not stored: set them after every start. */
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void;
   /** Deletes the rows, bodies and usage of a gateway. */

@@ -4,6 +4,7 @@ import type { BodySide, GatewayRef } from "./call-log.ts";
 import { CallReader } from "./call-reader.ts";
 import type { CallPageRequest, CallSelection, Order } from "./selection.ts";
 import type { UsageQuery } from "./usage.ts";
+import type { UsageByQuery } from "./usage-by.ts";
 import type { ReaderOptions, WorkerRequest } from "./worker-messages.ts";
 import { answerRequest } from "./worker-requests.ts";
 
@@ -23,6 +24,7 @@ const handlers = {
     return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
+  summariseBy: (query: UsageByQuery) => reader.summariseBy(query),
   close: () => reader.close(),
 };
 

@@ -92,10 +92,13 @@ export const CALL_COLUMNS = {
   score: { kind: "real", nullable: true, from: "edit" },
 } as const satisfies Readonly<Record<string, Column>>;
 
-/** A sum over the calls of one hour, gateway, provider and model; `of` is what one call adds. A new sum is 0 in files of earlier versions. */
+/** A sum over the calls of one hour, gateway, provider and model. A new sum is 0 in files of earlier versions. */
 export interface UsageSum {
   readonly kind: "integer" | "real";
+  /** What one call adds. */
   readonly of: (call: NumberReader) => number;
+  /** The same as an SQL expression over the columns of a call. */
+  readonly sql: string;
   readonly since?: number;
 }
 
@@ -105,16 +108,20 @@ export interface NumberReader {
 }
 
 export const USAGE_SUMS = {
-  calls: { kind: "integer", of: () => 1 },
-  errors: { kind: "integer", of: (call) => 1 - call.number("success") },
-  cached: { kind: "integer", of: (call) => call.number("cached") },
-  tokensIn: { kind: "integer", of: (call) => call.number("tokensIn") },
-  tokensOut: { kind: "integer", of: (call) => call.number("tokensOut") },
-  tokensInCached: { kind: "integer", of: (call) => call.number("tokensInCached") },
-  tokensOutReasoning: { kind: "integer", of: (call) => call.number("tokensOutReasoning") },
+  calls: { kind: "integer", of: () => 1, sql: "1" },
+  errors: { kind: "integer", of: (call) => 1 - call.number("success"), sql: "1 - success" },
+  cached: { kind: "integer", of: (call) => call.number("cached"), sql: "cached" },
+  tokensIn: { kind: "integer", of: (call) => call.number("tokensIn"), sql: "tokens_in" },
+  tokensOut: { kind: "integer", of: (call) => call.number("tokensOut"), sql: "tokens_out" },
+  tokensInCached: { kind: "integer", of: (call) => call.number("tokensInCached"), sql: "tokens_in_cached" },
+  tokensOutReasoning: {
+    kind: "integer",
+    of: (call) => call.number("tokensOutReasoning"),
+    sql: "tokens_out_reasoning",
+  },
   /** Sum of the known costs. */
-  cost: { kind: "real", of: (call) => call.number("cost") },
-  durationMs: { kind: "real", of: (call) => call.number("durationMs") },
+  cost: { kind: "real", of: (call) => call.number("cost"), sql: "coalesce(cost, 0)" },
+  durationMs: { kind: "real", of: (call) => call.number("durationMs"), sql: "duration_ms" },
 } as const satisfies Readonly<Record<string, UsageSum>>;
 
 type Columns = typeof CALL_COLUMNS;

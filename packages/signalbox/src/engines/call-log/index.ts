@@ -21,6 +21,7 @@ export type {
   CallSelection,
 } from "./selection.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
+export type { UsageBy, UsageByFigures, UsageByQuery, UsageDimension } from "./usage-by.ts";
 export {
   addUsageFigures,
   LATENCY_BUCKETS_MS,

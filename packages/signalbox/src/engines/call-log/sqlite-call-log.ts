@@ -27,6 +27,7 @@ import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { RemovedForSize } from "./size-limit.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { UsageBy, UsageByQuery } from "./usage-by.ts";
 import type { WriterOptions } from "./worker-messages.ts";
 import { startWorker } from "./worker-requests.ts";
 import { MAX_SEND_DELAY_MS, WriterThread } from "./writer-thread.ts";
@@ -160,6 +161,10 @@ export class SqliteCallLog implements CallLog {
 
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
     return this.#read("summarise", query);
+  }
+
+  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+    return this.#read("summariseBy", query);
   }
 
   async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {

@@ -3,11 +3,11 @@ import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts"
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
-import { LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
+import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
 import { HOUR_MS } from "./hourly-usage.ts";
 import { addUsageFigures, type UsageFigures, type UsageGroup, type UsageQuery } from "./usage.ts";
 
-type HourlySums = Readonly<Record<string, string | number | null>>;
+export type HourlySums = Readonly<Record<string, string | number | null>>;
 
 const NULL = rawSql("NULL");
 const SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name}) AS ${name}`).join(", "));
@@ -45,7 +45,7 @@ function groupColumns(
   };
 }
 
-function toFigures(row: HourlySums): UsageFigures {
+export function toFigures(row: HourlySums): UsageFigures {
   const count = (name: string) => Number(row[name] ?? 0);
   const text = (name: string) => (row[name] === null ? null : String(row[name]));
   const sums = Object.fromEntries(SUM_NAMES.map((name) => [name, count(toSqlName(name))]));
@@ -56,6 +56,7 @@ function toFigures(row: HourlySums): UsageFigures {
     model: text("model"),
     ...(sums as UsageSums),
     latency: LATENCY_COLUMNS.map(count),
+    firstToken: FIRST_TOKEN_COLUMNS.map(count),
   };
 }
 
