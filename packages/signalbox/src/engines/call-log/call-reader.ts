@@ -26,6 +26,8 @@ import {
 import { type StoredRow, toCallRow } from "./stored-row.ts";
 import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
+import { type DayFiles, neighboursOf, scanFiles, storedAfter } from "./scan-files.ts";
 import { summariseRows } from "./summarise-rows.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import { MAX_ROWS_READ, type UsageBy, type UsageByQuery, UsageByTotals } from "./usage-by.ts";
@@ -63,6 +65,10 @@ interface GatewayDay {
 export class CallReader {
   readonly #folder: string;
   readonly #days = new Map<Day, OpenDay>();
+  readonly #files: DayFiles = {
+    days: () => listDays(this.#folder),
+    open: (day) => this.#day(day)?.connection,
+  };
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -154,6 +160,18 @@ export class CallReader {
       if (!isComplete) return totals.finish(oldest ?? start + DAY_MS);
     }
     return totals.finish(null);
+  }
+
+  scan(scan: CallScan): CallSlice {
+    return scanFiles(this.#files, scan);
+  }
+
+  storedAfter(position: string | null, limit: number): StoredCalls {
+    return storedAfter(this.#files, position, limit);
+  }
+
+  neighbours(gateway: GatewayRef, id: string): CallNeighbours {
+    return neighboursOf(this.#files, gateway, id);
   }
 
   close(): void {

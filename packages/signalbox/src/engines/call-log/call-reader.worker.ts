@@ -2,6 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { BodySide, GatewayRef } from "./call-log.ts";
 import { CallReader } from "./call-reader.ts";
+import type { CallScan } from "./call-scan.ts";
 import type { CallPageRequest, CallSelection, Order } from "./selection.ts";
 import type { UsageQuery } from "./usage.ts";
 import type { UsageByQuery } from "./usage-by.ts";
@@ -25,6 +26,9 @@ const handlers = {
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
   summariseBy: (query: UsageByQuery) => reader.summariseBy(query),
+  scan: (scan: CallScan) => reader.scan(scan),
+  storedAfter: (position: string | null, limit: number) => reader.storedAfter(position, limit),
+  neighbours: (gateway: GatewayRef, id: string) => reader.neighbours(gateway, id),
   close: () => reader.close(),
 };
 

@@ -11,6 +11,7 @@ export type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
+export type { CallNeighbours, CallScan, CallSlice, ScannedCall, StoredCalls } from "./call-scan.ts";
 export { CALL_COLUMNS } from "./columns.ts";
 export type {
   CallField,

@@ -38,7 +38,12 @@ export function isEverything(selection: CallSelection): boolean {
 
 /** The condition that selects rows of one gateway. */
 export function whereSql(gatewayKey: number, selection: CallSelection): SqlQuery {
-  const conditions = [sql`gateway = ${gatewayKey}`, ...filterConditions(selection.filters)];
+  return joinSql([sql`gateway = ${gatewayKey}`, ...filtersSql(selection)], " AND ");
+}
+
+/** The conditions of a selection, whatever the gateway. */
+export function filtersSql(selection: CallSelection): SqlQuery[] {
+  const conditions = filterConditions(selection.filters);
   if (selection.search !== "") {
     const pattern = likePattern(selection.search);
     conditions.push(
@@ -47,7 +52,7 @@ export function whereSql(gatewayKey: number, selection: CallSelection): SqlQuery
       ),
     );
   }
-  return joinSql(conditions, " AND ");
+  return conditions;
 }
 
 function filterConditions(filters: readonly CallFilter[]): SqlQuery[] {

@@ -21,6 +21,7 @@ import type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import { listDays } from "./day-files.ts";
 import { QueueRoom } from "./row-queue.ts";
 import { ReaderThread } from "./reader-thread.ts";
@@ -165,6 +166,18 @@ export class SqliteCallLog implements CallLog {
 
   async summariseBy(query: UsageByQuery): Promise<UsageBy> {
     return this.#read("summariseBy", query);
+  }
+
+  async scan(scan: CallScan): Promise<CallSlice> {
+    return this.#read("scan", scan);
+  }
+
+  async storedAfter(position: string | null, limit: number): Promise<StoredCalls> {
+    return this.#read("storedAfter", position, limit);
+  }
+
+  async neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours> {
+    return isUlid(id) ? this.#read("neighbours", toRef(gateway), id) : { newer: null, older: null };
   }
 
   async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {
