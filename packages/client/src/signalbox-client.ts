@@ -8,7 +8,7 @@ import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
 import { GatewaysApi } from "./management/gateways.ts";
 import { RoutesApi } from "./management/routes.ts";
-import { LogsApi } from "./management/logs.ts";
+import { AllLogsApi, LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
 import { ProviderKeysApi } from "./management/provider-keys.ts";
 import { TagsApi } from "./management/tags.ts";
@@ -120,6 +120,8 @@ export class AccountClient {
   readonly tags: TagsApi;
   /** Management writes of the account. */
   readonly audit: AuditApi;
+  /** The stored calls of all gateways. */
+  readonly allLogs: AllLogsApi;
   readonly #transport: Transport;
   readonly #path: string;
 
@@ -134,6 +136,7 @@ export class AccountClient {
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
     this.audit = new AuditApi(transport, this.#path);
+    this.allLogs = new AllLogsApi(transport, this.#path);
   }
 
   /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */

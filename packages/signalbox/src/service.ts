@@ -128,10 +128,10 @@ class Start {
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
-    const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain);
+    const server = new LocalServer(identity.rootToken);
+    const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain, server);
     this.#areas = areas;
     const dashboard = this.#createDashboard(identity, storage, audit);
-    const server = new LocalServer(identity.rootToken);
     // Its classes must be known before the agents' area wakes objects.
     const worker = await this.#createWorker(areas, identity, server);
     const all = [audit, ...areas.all, ...(worker === null ? [] : [worker.module]), dashboard];
@@ -197,6 +197,7 @@ class Start {
     resourceEvents: ResourceEvents,
     audit: AuditArea,
     plain: Storage,
+    server: LocalServer,
   ): Areas {
     const { clock, logger, onFatal } = this.#options;
     this.#options.uncaughtErrors?.register(this.#registry);
@@ -205,6 +206,7 @@ class Start {
       ...identity,
       plainDatabase: plain.database,
       audit: audit.trail,
+      server,
       config: this.#config,
       logger,
       clock: this.#clock,

@@ -17,6 +17,7 @@ import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
+import { logsWorkCommands } from "./logs-work.ts";
 import { routeCommands } from "./routes.ts";
 import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
@@ -34,6 +35,7 @@ const COMMANDS: readonly Command[] = [
   ...auditCommands,
   ...providerKeyCommands,
   ...logsCommands,
+  ...logsWorkCommands,
   usageCommand,
   ...agentCommands,
   ...gatewayCommands,

@@ -8,6 +8,7 @@ import type { Sealing } from "../core/sealing.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.ts";
 import type { Database } from "../database/database.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { OwnServer } from "../contracts/own-server.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
@@ -15,6 +16,8 @@ import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { KeySources } from "./keys/key-source.ts";
+import { replayRoutes } from "./log-api/replay-routes.ts";
+import { scanRoutes } from "./log-api/scan-routes.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
@@ -59,6 +62,8 @@ export interface GatewayParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
+  /** For replays of stored calls. */
+  readonly server: OwnServer;
   /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
 }
@@ -90,6 +95,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     routes: [
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
+      ...scanRoutes({ callLog }),
+      ...replayRoutes({ callLog, gatewayExists: exists, server: parts.server }),
       usageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),

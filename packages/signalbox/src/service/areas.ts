@@ -11,6 +11,7 @@ import type { Sealing } from "../core/sealing.ts";
 import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { createTagsArea } from "../tags/index.ts";
+import type { OwnServer } from "../contracts/own-server.ts";
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
@@ -20,6 +21,7 @@ export interface AreaParts extends Storage {
   /** `database` without the audit log, for paths without management writes. */
   readonly plainDatabase: Database;
   readonly audit: AuditTrail;
+  readonly server: OwnServer;
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
