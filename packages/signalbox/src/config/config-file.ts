@@ -9,6 +9,7 @@ import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
+import { logPushKeys } from "./log-push-keys.ts";
 import { gatewayKeys, httpUrl, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -46,6 +47,8 @@ const gateway = z
     ...gatewayKeys,
     logs: callLogKeys,
     prices: priceKeys,
+    /** Copies stored calls to S3-compatible storage. Default: off. */
+    logPush: logPushKeys.optional(),
   })
   .prefault({});
 

@@ -17,6 +17,7 @@ import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { KeySources } from "./keys/key-source.ts";
 import { replayRoutes } from "./log-api/replay-routes.ts";
+import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
 import { scanRoutes } from "./log-api/scan-routes.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
@@ -82,6 +83,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
   const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
+  const logPush = createLogPush(parts);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -96,6 +98,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       ...scanRoutes({ callLog }),
+      ...logPushRoutes(logPush),
       ...replayRoutes({ callLog, gatewayExists: exists, server: parts.server }),
       usageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
@@ -117,11 +120,13 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await providerKeys.load();
       providerKeys.start();
       await dynamicRoutes.load();
+      await logPush?.start();
       await gatewayLimits.start(({ accountId, key }) =>
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
     },
     async stop() {
+      await logPush?.stop();
       runner.close();
       client.close();
       await providerKeys.stop();
