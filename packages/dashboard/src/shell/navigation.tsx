@@ -19,7 +19,7 @@ const ENTRIES: readonly Entry[] = [
     page: "gateways",
     title: "Gateways",
     needs: ["gateway.read"],
-    also: ["usage", "limits", "provider-keys", "prices", "providers"],
+    also: ["logs", "usage", "limits", "provider-keys", "prices", "providers"],
     icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
   },
   {

@@ -61,12 +61,16 @@ const PricesPage = lazy(async () => ({
 const CustomProvidersPage = lazy(async () => ({
   default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
 }));
+const AllLogsPage = lazy(async () => ({
+  default: (await import("../pages/gateways/logs/all-logs-page.tsx")).AllLogsPage,
+}));
 const AuditPage = lazy(async () => ({
   default: (await import("../pages/audit/audit-page.tsx")).AuditPage,
 }));
 
 /** Pages about all gateways of the account. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
+  logs: <AllLogsPage />,
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,

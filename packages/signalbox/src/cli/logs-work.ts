@@ -96,7 +96,30 @@ export const logsWorkCommands: readonly Command[] = [
       return result.success ? 0 : 1;
     },
   },
+  {
+    words: ["logs", "push"],
+    summary:
+      "Copy stored calls to the configured bucket now (gateway.logPush); with --status only show the state.",
+    options: [{ name: "status", summary: "copy nothing" }, ...CLIENT_OPTIONS],
+    async run(context) {
+      const client = await context.client();
+      if (!context.hasSwitch("status")) await client.request("POST", "/log_push/run", { timeoutMs: 0 });
+      const { result } = await client.request<PushState>("GET", "/log_push");
+      context.print(result, ({ enabled, pushed_at: at, calls, last_error: error }) =>
+        enabled
+          ? `${calls} calls copied, last time ${at ?? "never"}${error === null ? "" : `; last error: ${error}`}\n`
+          : "gateway.logPush is not configured\n",
+      );
+    },
+  },
 ];
+
+interface PushState {
+  readonly enabled: boolean;
+  readonly pushed_at: string | null;
+  readonly calls: number;
+  readonly last_error: string | null;
+}
 
 async function logsOf(context: CommandContext) {
   return (await context.account()).logs(context.option("gateway") ?? "default");
