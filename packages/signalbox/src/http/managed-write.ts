@@ -92,8 +92,18 @@ export class ManagedWrite {
       message: known.message,
       request: this.#inputOf(),
       before: this.#before,
+      resourceId: this.#wantedId(),
     };
     await this.#pending.finish(result);
+  }
+
+  /** The id that a refused creation asked for. */
+  #wantedId(): string | undefined {
+    const { route, params } = this.#parts;
+    const { action, resourceId } = describeRoute(route, params);
+    if (action !== "create" || resourceId !== "" || !isObject(this.#input)) return undefined;
+    const { id } = this.#input;
+    return typeof id === "string" ? id.slice(0, MAX_FACT) : undefined;
   }
 
   #inputOf(): unknown {

@@ -105,11 +105,7 @@ export function AuditPage() {
                 {
                   title: "Change",
                   cell: (entry) => (
-                    <button
-                      type="button"
-                      className="button button-quiet button-small"
-                      onClick={() => setShown(entry)}
-                    >
+                    <button type="button" className="link-button" onClick={() => setShown(entry)}>
                       {entry.action.type} {entry.resource.type}
                       {entry.resource.id !== "" && ` / ${entry.resource.id}`}
                     </button>

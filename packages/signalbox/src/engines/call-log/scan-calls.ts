@@ -90,8 +90,9 @@ function readRows(
   let last = after;
   for (;;) {
     const from = last === null ? rawSql("1 = 1") : isDown ? sql`call.seq < ${last}` : sql`call.seq > ${last}`;
+    // `CROSS JOIN` keeps the order of the tables: with the gateway first, every part would sort the whole file.
     const rows = connection.all<StoredRow>(
-      sql`SELECT ${COLUMNS}, gateway.account_id, gateway.gateway_id FROM call JOIN gateway ON gateway.key = call.gateway
+      sql`SELECT ${COLUMNS}, gateway.account_id, gateway.gateway_id FROM call CROSS JOIN gateway ON gateway.key = call.gateway
           WHERE ${from} AND ${where} ORDER BY call.seq ${rawSql(isDown ? "DESC" : "ASC")} LIMIT ${PART_ROWS}`,
     );
     for (const row of rows) {

@@ -57,12 +57,12 @@ export function AllLogsPage() {
       </PageHeader>
       <GatewaysTabs current="logs" />
       <div className="filters">
-        <Field label="Prompt or answer contains">
+        <Field label="Search">
           <input
             type="search"
             value={text}
             maxLength={256}
-            placeholder="Text"
+            placeholder="In prompt or answer"
             onChange={({ target }) => setText(target.value)}
           />
         </Field>

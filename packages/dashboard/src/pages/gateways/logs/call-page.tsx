@@ -27,10 +27,10 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
           { title: "Logs", to: page("gateways", gatewayId, "logs") },
         ]}
         actions={
-          <>
-            <NeighbourLinks gatewayId={gatewayId} path={path} />
+          <div className="row">
             {call.value !== undefined && <StatusBadge call={call.value} />}
-          </>
+            <NeighbourLinks gatewayId={gatewayId} path={path} />
+          </div>
         }
       >
         {callId}
