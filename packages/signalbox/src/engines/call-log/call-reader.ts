@@ -28,9 +28,9 @@ import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import { type DayFiles, neighboursOf, scanFiles, storedAfter } from "./scan-files.ts";
-import { summariseRows } from "./summarise-rows.ts";
+import { summarisePart } from "./summarise-rows.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
-import { MAX_ROWS_READ, type UsageBy, type UsageByQuery, UsageByTotals } from "./usage-by.ts";
+import type { UsageByPart, UsageByQuery } from "./usage-by.ts";
 
 /** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
@@ -146,20 +146,9 @@ export class CallReader {
     return totals.all();
   }
 
-  summariseBy(query: UsageByQuery, maxRows: number = MAX_ROWS_READ): UsageBy {
-    const totals = new UsageByTotals(query.maxValues);
-    let left = maxRows;
-    // Newest first: if there are too many rows, the recent ones are counted.
-    for (const day of listDays(this.#folder).toReversed()) {
-      const start = startOfDay(day);
-      if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
-      const connection = this.#day(day)?.connection;
-      if (connection === undefined) continue;
-      const { rows, oldest, isComplete } = summariseRows(connection, query, totals, left);
-      left -= rows;
-      if (!isComplete) return totals.finish(oldest ?? start + DAY_MS);
-    }
-    return totals.finish(null);
+  /** One part of a query, newest calls first. */
+  summariseBy(query: UsageByQuery, cursor: string | null): UsageByPart {
+    return summarisePart(this.#files, query, cursor);
   }
 
   scan(scan: CallScan): CallSlice {

@@ -25,7 +25,7 @@ const handlers = {
     return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
-  summariseBy: (query: UsageByQuery) => reader.summariseBy(query),
+  summariseBy: (query: UsageByQuery, cursor: string | null) => reader.summariseBy(query, cursor),
   scan: (scan: CallScan) => reader.scan(scan),
   storedAfter: (position: string | null, limit: number) => reader.storedAfter(position, limit),
   neighbours: (gateway: GatewayRef, id: string) => reader.neighbours(gateway, id),

@@ -28,7 +28,13 @@ import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { RemovedForSize } from "./size-limit.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
-import type { UsageBy, UsageByQuery } from "./usage-by.ts";
+import {
+  MAX_ROWS_READ,
+  type UsageBy,
+  type UsageByPart,
+  type UsageByQuery,
+  UsageByTotals,
+} from "./usage-by.ts";
 import type { WriterOptions } from "./worker-messages.ts";
 import { startWorker } from "./worker-requests.ts";
 import { MAX_SEND_DELAY_MS, WriterThread } from "./writer-thread.ts";
@@ -165,7 +171,17 @@ export class SqliteCallLog implements CallLog {
   }
 
   async summariseBy(query: UsageByQuery): Promise<UsageBy> {
-    return this.#read("summariseBy", query);
+    const totals = new UsageByTotals(query.maxValues);
+    let cursor: string | null = null;
+    let rows = 0;
+    for (;;) {
+      const part: UsageByPart = await this.#read("summariseBy", query, cursor);
+      totals.addPart(part);
+      rows += part.rows;
+      cursor = part.next;
+      if (cursor === null) return totals.finish(null);
+      if (rows >= MAX_ROWS_READ) return totals.finish(part.countedFrom);
+    }
   }
 
   async scan(scan: CallScan): Promise<CallSlice> {

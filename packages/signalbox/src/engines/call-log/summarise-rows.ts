@@ -2,15 +2,22 @@
 import { joinSql, rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSum } from "./columns.ts";
-import { DAY_MS } from "./day-files.ts";
+import { DAY_MS, startOfDay } from "./day-files.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS } from "./day-schema.ts";
 import { HOUR_MS } from "./hourly-usage.ts";
 import { type HourlySums, toFigures } from "./summarise-usage.ts";
 import { LATENCY_BUCKETS_MS, type UsageGroup } from "./usage.ts";
-import type { UsageByQuery, UsageByTotals, UsageDimension } from "./usage-by.ts";
+import type { DayFiles } from "./scan-files.ts";
+import {
+  MAX_PART_VALUES,
+  type UsageByPart,
+  type UsageByQuery,
+  UsageByTotals,
+  type UsageDimension,
+} from "./usage-by.ts";
 
-/** Rows that one statement reads. */
-const PART_ROWS = 250_000;
+/** Rows of one part: some hundred milliseconds. */
+const PART_ROWS = 50_000;
 
 const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
 const IS_STREAM =
@@ -28,50 +35,60 @@ const ROW_SUMS = rawSql(
   ].join(", "),
 );
 
-export interface RowsRead {
-  readonly rows: number;
-  /** Time of the oldest call of the last part. */
-  readonly oldest: number | null;
-  readonly isComplete: boolean;
+const CURSOR = /^(\d{4}-\d{2}-\d{2})\.(\d{1,15})$/;
+
+/** Reads one part of one file: `PART_ROWS` rows, whether they match or not. */
+export function summarisePart(files: DayFiles, query: UsageByQuery, cursor: string | null): UsageByPart {
+  const [, cursorDay = null, seq = ""] = CURSOR.exec(cursor ?? "") ?? [];
+  const totals = new UsageByTotals(MAX_PART_VALUES);
+  // Newest first: if there are too many rows, the recent ones are counted.
+  for (const day of files.days().toReversed()) {
+    const start = startOfDay(day);
+    if (cursorDay !== null && day > cursorDay) continue;
+    if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
+    const connection = files.open(day);
+    const last = day === cursorDay ? Number(seq) - 1 : connection && lastSeq(connection);
+    if (connection === undefined || last === undefined || last < 0) continue;
+    const first = Math.max(0, last - PART_ROWS + 1);
+    const oldest = readPart(connection, query, totals, first, last);
+    return { ...totals.finish(oldest ?? start), rows: last - first + 1, next: `${day}.${first}` };
+  }
+  return { ...totals.finish(null), rows: 0, next: null };
 }
 
-/** Reads at most `maxRows` rows, whether they match or not. */
-export function summariseRows(
+function lastSeq(connection: SqliteConnection): number {
+  return connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? -1;
+}
+
+/** Returns the time of the oldest call. */
+function readPart(
   connection: SqliteConnection,
   query: UsageByQuery,
   totals: UsageByTotals,
-  maxRows: number,
-): RowsRead {
-  let last = connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? null;
-  let rows = 0;
-  let oldest: number | null = null;
+  first: number,
+  last: number,
+): number | null {
   const { dimensions } = query;
-  const labels =
-    dimensions.length === 0 ? [rawSql("NULL")] : dimensions.map((dimension) => valueOf(dimension));
+  const labels = dimensions.length === 0 ? [rawSql("NULL")] : dimensions.map((one) => valueOf(one));
   const columns = labels.map((value, i) => sql`${value} AS ${rawSql(`label_${i}`)}`);
-  const where = conditionsOf(query);
   const groups = groupColumns(query.groupBy);
-  while (last !== null && last >= 0) {
-    if (rows >= maxRows) return { rows, oldest, isComplete: false };
-    const first = Math.max(0, last - PART_ROWS + 1);
-    // `CROSS JOIN` keeps the order of the tables: with the gateway first, every part would read the whole file.
-    const found = connection.all<HourlySums>(sql`
-      SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
-        ${joinSql(columns, ", ")}, min(created_at) AS oldest, ${ROW_SUMS}
-      FROM call CROSS JOIN gateway ON gateway.key = call.gateway
-      WHERE call.seq >= ${first} AND call.seq <= ${last} AND ${where}
-      GROUP BY ${rawSql(Array.from({ length: 4 + columns.length }, (_, i) => String(i + 1)).join(", "))}`);
-    for (const row of found) {
-      totals.add(
-        dimensions.map((_, i) => textOf(row[`label_${i}`] ?? null)),
-        toFigures(row),
-      );
-      oldest = Math.min(oldest ?? Infinity, Number(row["oldest"]));
-    }
-    rows += last - first + 1;
-    last = first === 0 ? null : first - 1;
+  const numbers = Array.from({ length: 4 + columns.length }, (_, i) => String(i + 1)).join(", ");
+  // `CROSS JOIN` keeps the order of the tables: with the gateway first, every part would read the whole file.
+  const found = connection.all<HourlySums>(sql`
+    SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
+      ${joinSql(columns, ", ")}, min(created_at) AS oldest, ${ROW_SUMS}
+    FROM call CROSS JOIN gateway ON gateway.key = call.gateway
+    WHERE call.seq >= ${first} AND call.seq <= ${last} AND ${conditionsOf(query)}
+    GROUP BY ${rawSql(numbers)}`);
+  let oldest: number | null = null;
+  for (const row of found) {
+    totals.add(
+      dimensions.map((_, i) => textOf(row[`label_${i}`] ?? null)),
+      toFigures(row),
+    );
+    oldest = Math.min(oldest ?? Infinity, Number(row["oldest"]));
   }
-  return { rows, oldest, isComplete: true };
+  return oldest;
 }
 
 function conditionsOf({ accountId, gatewayIds, from, to, only }: UsageByQuery): SqlQuery {

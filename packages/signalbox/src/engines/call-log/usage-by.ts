@@ -28,14 +28,23 @@ export interface UsageByFigures extends UsageFigures {
 
 export interface UsageBy {
   readonly figures: readonly UsageByFigures[];
-  /** Values that are added up in `other`. At least this many: a value that was added up early is not counted twice. */
+  /** Values that are added up in `other`, about: one that was added up early and returned is counted again. */
   readonly otherValues: number;
   /** Time of the oldest call that was read, if the period has more rows than one query reads; otherwise null. */
   readonly countedFrom: number | null;
 }
 
-/** Rows that one query reads: some seconds in the thread of the reader. */
+/** One part of a query: other reads run between two parts. */
+export interface UsageByPart extends UsageBy {
+  readonly rows: number;
+  /** Continues the query; null at the end. */
+  readonly next: string | null;
+}
+
+/** Rows that one query reads. */
 export const MAX_ROWS_READ = 5_000_000;
+/** Values of one part, which are copied between threads. */
+export const MAX_PART_VALUES = 2000;
 /** Values that are kept while rows are read. */
 const MAX_KEPT_VALUES = 20_000;
 
@@ -66,6 +75,15 @@ export class UsageByTotals {
     value.calls += one.calls;
     addTo(value.groups, one);
     if (this.#values.size > MAX_KEPT_VALUES) this.#keep(MAX_KEPT_VALUES / 2);
+  }
+
+  /** Adds the groups of one part. */
+  addPart({ figures, otherValues }: UsageBy): void {
+    this.#otherValues += otherValues;
+    for (const { labels, ...one } of figures) {
+      if (labels === null) addTo(this.#other, one);
+      else this.add(labels, one);
+    }
   }
 
   /** The values with the most calls first, then `other`; each in the order of time. */
