@@ -14,7 +14,9 @@ export const agentsImport: Command = {
   positionals: ["<data-folder>"],
   summary:
     "Copy the instances in a data folder that no process uses into the PostgreSQL of a cluster. May be repeated.",
-  options: SERVE_OPTIONS.filter(({ name }) => ["config", "database-url", "env-file", "log-level"].includes(name)),
+  options: SERVE_OPTIONS.filter(({ name }) =>
+    ["config", "database-url", "env-file", "log-level"].includes(name),
+  ),
   async run(context) {
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });

@@ -4,8 +4,10 @@
  * The types of a call are generated from the table in `columns.ts`.
  */
 import type { CallValues, RecordColumn } from "./columns.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { UsageBy, UsageByQuery } from "./usage-by.ts";
 
 /** A call belongs to one gateway of one account; both are plain names here. */
 export interface GatewayRef {
@@ -92,6 +94,13 @@ export interface CallLog extends CallSink {
   /** Resolves with the number of rows deleted. */
   delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number>;
   summarise(query: UsageQuery): Promise<UsageFigures[]>;
+  /** One slice of a scan over the gateways of an account, with previews, search in texts, or bodies. */
+  scan(scan: CallScan): Promise<CallSlice>;
+  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the present end. */
+  storedAfter(position: string | null, limit: number): Promise<StoredCalls>;
+  neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours>;
+  /** Usage by token or metadata, from the rows. */
+  summariseBy(query: UsageByQuery): Promise<UsageBy>;
   /** Applies to calls recorded from now on; null removes the quota. Quotas are not stored: set them after every start. */
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void;
   /** Deletes the rows, bodies and usage of a gateway. */

@@ -1,0 +1,90 @@
+/** Scans: all gateways of an account, search in texts, previews, following what is stored, neighbours. */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { DAY, GATEWAY, NOON, TestLog } from "./call-log-fixture.ts";
+import type { CallScan } from "./call-scan.ts";
+
+let under: TestLog;
+beforeEach(async () => {
+  under = await TestLog.open();
+});
+afterEach(() => under.remove());
+
+const ALL: CallScan = {
+  accountId: GATEWAY.accountId,
+  gatewayIds: null,
+  selection: { filters: [], search: "" },
+  text: "",
+  direction: "desc",
+  cursor: null,
+  limit: 100,
+  previewLength: 100,
+  withBodies: false,
+};
+const body = (text: string) => Buffer.from(JSON.stringify({ messages: [{ role: "user", content: text }] }));
+const stream = (...parts: string[]) =>
+  Buffer.from(
+    parts.map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`).join(""),
+  );
+
+async function scanAll(scan: Partial<CallScan>): Promise<string[]> {
+  const found: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const slice = await under.log.scan({ ...ALL, ...scan, cursor });
+    found.push(...slice.calls.map(({ prompt, answer }) => `${prompt} > ${answer}`));
+    cursor = slice.next;
+  } while (cursor !== null);
+  return found;
+}
+
+it("lists all gateways of one account over days with previews, in both directions, page by page", async () => {
+  under.record({ createdAt: NOON - DAY, requestBody: body("old"), responseBody: stream("a") });
+  under.record({ createdAt: NOON, requestBody: body("new"), responseBody: stream("b"), gatewayId: "other" });
+  under.record({ createdAt: NOON, requestBody: null, responseBody: null });
+  under.record({ createdAt: NOON, requestBody: body("foreign"), accountId: "foreign" });
+  expect(await scanAll({})).toEqual(["null > null", "new > b", "old > a"]);
+  expect(await scanAll({ limit: 1, direction: "asc" })).toEqual(["old > a", "new > b", "null > null"]);
+  expect(await scanAll({ gatewayIds: ["other"] })).toEqual(["new > b"]);
+  expect(await scanAll({ accountId: "foreign" })).toEqual(["foreign > null"]);
+});
+
+it("finds a text in prompts and answers, in any case, across the deltas of a stream, and escaped", async () => {
+  under.record({
+    createdAt: NOON,
+    requestBody: body('Grüße an "alle"'),
+    responseBody: stream("The qui", "ck brown", " fox"),
+  });
+  under.record({ createdAt: NOON, requestBody: body("nothing"), responseBody: stream("here") });
+  expect(await scanAll({ text: "QUICK BROWN" })).toHaveLength(1);
+  expect(await scanAll({ text: 'grüße an "alle"' })).toHaveLength(1);
+  expect(await scanAll({ text: "quick red" })).toEqual([]);
+  // Names of members are not text.
+  expect(await scanAll({ text: "messages" })).toEqual([]);
+});
+
+it("follows what is stored, also a slow call that is added to the file of the day before", async () => {
+  under.record({ createdAt: NOON, requestBody: body("before") });
+  let { position } = await under.log.storedAfter(null, 10);
+  const next = async (limit = 10) => {
+    const stored = await under.log.storedAfter(position, limit);
+    ({ position } = stored);
+    return stored.calls.map(({ request }) => Buffer.from(request?.bytes ?? []).toString());
+  };
+  expect(await next()).toEqual([]);
+  under.record({ createdAt: NOON, requestBody: body("one") });
+  under.record({ createdAt: NOON - DAY, requestBody: body("slow") });
+  under.record({ createdAt: NOON, requestBody: body("foreign"), accountId: "foreign" });
+  const found = [...(await next(2)), ...(await next(2)), ...(await next(2))];
+  expect(found.map((text) => /"content":"(\w+)"/.exec(text)?.[1]).sort()).toEqual(["foreign", "one", "slow"]);
+});
+
+it("names the calls before and after one of the same gateway, over days", async () => {
+  const ids = [NOON - DAY, NOON, NOON + 1].map((createdAt) => under.record({ createdAt }));
+  under.record({ createdAt: NOON, gatewayId: "other" });
+  const [first = "", second = "", third = ""] = ids.map(
+    (call) => (call as unknown as { id: string }).id ?? call,
+  );
+  expect(await under.log.neighbours(GATEWAY, second)).toEqual({ older: first, newer: third });
+  expect(await under.log.neighbours(GATEWAY, first)).toMatchObject({ older: null });
+  expect(await under.log.neighbours(GATEWAY, third)).toMatchObject({ newer: null });
+});
