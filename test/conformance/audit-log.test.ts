@@ -46,7 +46,7 @@ afterAll(() => server.stop());
 async function entries(query = "", path = LOG): Promise<Entry[]> {
   const { status, body } = await server.api("GET", `${path}?limit=1000&${query}`);
   expect(status).toBe(200);
-  return body.result as unknown as Entry[];
+  return body.result;
 }
 
 async function newest(query = "", path = LOG): Promise<Entry> {
@@ -101,7 +101,7 @@ describe("an entry", () => {
     await server.api("PUT", tags, { ...resource, tags: { env: "a" } });
     await server.api("PATCH", tags, { ...resource, tags: { env: "b" } });
     await server.api("DELETE", tags, resource);
-    const found = (await entries("resource_type=tags&resource_id=worker/w1")).reverse();
+    const found = (await entries("resource_type=tags&resource_id=worker/w1")).toReversed();
     expect(found.map(({ before, after }) => [before?.["tags"], after?.["tags"]])).toEqual([
       [undefined, { env: "a" }],
       [{ env: "a" }, { env: "b" }],

@@ -82,7 +82,7 @@ it("copies what was stored since the last run, one object per account, and a man
   const { objects } = JSON.parse(String(manifests[0]?.[1])) as {
     objects: { key: string; calls: number; sha256: string }[];
   };
-  expect(objects.map(({ calls }) => calls).sort()).toEqual([1, 2]);
+  expect(objects.map(({ calls }) => calls).sort((a, b) => a - b)).toEqual([1, 2]);
   for (const { key, sha256 } of objects) {
     expect(
       createHash("sha256")

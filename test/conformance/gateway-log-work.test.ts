@@ -38,7 +38,7 @@ async function call(
 async function find(query: string, token?: string): Promise<Found[]> {
   const { status, body } = await server.api("GET", `${LOGS}?${query}`, undefined, token);
   expect(status, JSON.stringify(body)).toBe(200);
-  return body.result as unknown as Found[];
+  return body.result;
 }
 
 let ids: string[];

@@ -24,7 +24,7 @@ const BUCKET = "calls";
 export async function startS3(): Promise<S3Peer> {
   const objects = new Map<string, Buffer>();
   const puts: string[] = [];
-  const peer = { objects, puts, refuse: (): number | null => null };
+  const peer: Pick<S3Peer, "objects" | "puts" | "refuse"> = { objects, puts, refuse: () => null };
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -32,7 +32,7 @@ export async function startS3(): Promise<S3Peer> {
       const body = Buffer.concat(chunks);
       const key = decodeURIComponent((request.url ?? "").slice(`/${BUCKET}/`.length));
       const problem = problemOf(request, body);
-      const status = problem === null ? (peer.refuse as (key: string) => number | null)(key) : 403;
+      const status = problem === null ? peer.refuse(key) : 403;
       if (status !== null) {
         response.writeHead(status);
         response.end(`<Error><Code>${problem ?? "SlowDown"}</Code></Error>`);
@@ -48,7 +48,7 @@ export async function startS3(): Promise<S3Peer> {
   return Object.assign(peer, {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     close: () => new Promise<void>((resolve) => server.close(() => resolve())),
-  }) as S3Peer;
+  });
 }
 
 function problemOf(request: IncomingMessage, body: Buffer): string | null {

@@ -71,6 +71,7 @@ export class SessionDoor {
       failures.record(request.socket.remoteAddress);
       const refuse = () =>
         Promise.reject(new SignalboxError("unauthenticated", { message: "Unknown login code" }));
+      // The page shows the failure; it is thrown only to be recorded.
       await recordSession(audit, { ...event, principal: null }, refuse).catch(() => undefined);
     } else {
       await recordSession(audit, { ...event, principal: { kind: "root" } }, async () => undefined);

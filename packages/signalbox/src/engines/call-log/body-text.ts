@@ -102,6 +102,7 @@ function shorten(text: string, maxLength: number): string | null {
   const line = text.replaceAll(/\s+/g, " ").trim();
   if (line === "") return null;
   if (line.length <= maxLength) return line;
+  const cut = line.slice(0, maxLength - 1);
   // A pair of surrogates is not split.
-  return `${[...line.slice(0, maxLength + 1)].slice(0, maxLength - 1).join("")}…`;
+  return `${cut.isWellFormed() ? cut : cut.slice(0, -1)}…`;
 }

@@ -5,15 +5,12 @@
  */
 import type { CallValues, RecordColumn } from "./columns.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
+import type { CallRow, GatewayRef, StoredBody } from "./stored-call.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import type { UsageBy, UsageByQuery } from "./usage-by.ts";
 
-/** A call belongs to one gateway of one account; both are plain names here. */
-export interface GatewayRef {
-  readonly accountId: string;
-  readonly gatewayId: string;
-}
+export type { CallRow, GatewayRef, StoredBody };
 
 /** A finished call, as the caller records it. */
 export interface CallRecord extends GatewayRef, Pick<CallValues, RecordColumn> {
@@ -21,9 +18,6 @@ export interface CallRecord extends GatewayRef, Pick<CallValues, RecordColumn> {
   readonly requestBody: Uint8Array | null;
   readonly responseBody: Uint8Array | null;
 }
-
-/** A stored call, without its bodies. */
-export interface CallRow extends GatewayRef, CallValues {}
 
 export interface CallPage {
   readonly rows: readonly CallRow[];
@@ -40,13 +34,6 @@ export interface CallPatch {
 }
 
 export type BodySide = "request" | "response";
-
-export interface StoredBody {
-  readonly contentType: string;
-  readonly bytes: Uint8Array;
-  /** False if the body was longer than the part that was kept. */
-  readonly isComplete: boolean;
-}
 
 /** How many rows a gateway may keep, and what happens beyond. */
 export interface CallQuota {

@@ -5,7 +5,7 @@
  * A scan is done in slices. Each slice has a budget of time and bytes and returns where the next one continues, so that a search through a
  * million bodies neither blocks other reads nor holds its results in memory.
  */
-import type { CallRow, StoredBody } from "./call-log.ts";
+import type { CallRow, StoredBody } from "./stored-call.ts";
 import type { CallSelection } from "./selection.ts";
 
 export interface CallScan {

@@ -11,7 +11,7 @@ export type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
-export type { CallNeighbours, CallScan, CallSlice, ScannedCall, StoredCalls } from "./call-scan.ts";
+export type { CallScan, ScannedCall } from "./call-scan.ts";
 export { CALL_COLUMNS } from "./columns.ts";
 export type {
   CallField,
@@ -23,7 +23,7 @@ export type {
 } from "./selection.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
-export type { UsageBy, UsageByFigures, UsageByQuery, UsageDimension } from "./usage-by.ts";
+export type { UsageByFigures, UsageByQuery, UsageDimension } from "./usage-by.ts";
 export {
   addUsageFigures,
   LATENCY_BUCKETS_MS,

@@ -95,6 +95,7 @@ export class LogPush {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#repetition?.stop();
+    // The run that was asked for reports its failure; the calls are copied after the next start.
     await this.#running?.catch(() => undefined);
   }
 
