@@ -151,7 +151,7 @@ describe("an entry", () => {
   });
 
   it("says that a browser session was used", async () => {
-    const login = await fetch(server.service.createLoginLink(), { redirect: "manual" });
+    const login = await fetch(await server.service.createLoginLink(), { redirect: "manual" });
     const cookie = (login.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
     const response = await fetch(`${server.url}${GATEWAYS}`, {
       method: "POST",
