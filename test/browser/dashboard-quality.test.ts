@@ -115,6 +115,8 @@ const PAGES: readonly (() => string)[] = [
   () => "",
   () => "/gateways",
   () => "/usage",
+  () => "/logs",
+  () => "/audit",
   () => "/limits",
   () => "/provider-keys",
   () => "/prices",

@@ -12,7 +12,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "published-package",
   ],
   "the listener: limits, request targets, malformed input, operations": ["listener"],
-  "envelope, accounts, tokens, permissions": ["accounts-and-tokens"],
+  "envelope, accounts, tokens, permissions": ["accounts-and-tokens", "audit-log"],
   "exposure: loopback or other addresses, a separate administration address": ["exposure"],
   "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-providers", "gateway-clients"],
   "gateway: unified doors, names of models, translation": [
@@ -46,6 +46,9 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-management",
     "gateway-logs",
     "gateway-usage",
+    "gateway-usage-by-whom",
+    "gateway-log-work",
+    "gateway-log-push",
     "gateway-on-postgres",
     "cli-logs",
   ],

@@ -20,6 +20,13 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
     "test/hostile/provider-secret-headers.test.ts › stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted",
   ],
+  "Every management write is recorded": [
+    "test/hostile/audit-coverage.test.ts › every writing operation is recorded, whoever calls it",
+    "test/conformance/audit-log.test.ts › are in no entry: tokens, provider keys, secret headers, login codes, keys in error texts",
+    "test/conformance/audit-log.test.ts › needs its own permission, in the own account, and is closed to tokens of a gateway",
+    "test/conformance/audit-log.test.ts › a changed or removed row is noticed",
+    "packages/signalbox/src/audit/hide-secrets.test.ts › a secret that has a name is hidden everywhere in the entry, also before it and in later texts",
+  ],
   "Secrets are not logged": [
     "packages/signalbox/src/telemetry/logger.test.ts › logs no credential, neither as a Secret nor under a known key or header",
     "packages/signalbox/src/core/secret.test.ts › prints, serialises and inspects as [secret]",

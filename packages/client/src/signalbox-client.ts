@@ -2,13 +2,14 @@
 import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
+import { AuditApi } from "./management/audit.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
 import { ClusterApi } from "./management/cluster.ts";
 import { GatewaysApi } from "./management/gateways.ts";
 import { RoutesApi } from "./management/routes.ts";
-import { LogsApi } from "./management/logs.ts";
+import { AllLogsApi, LogsApi } from "./management/logs.ts";
 import { pathOf } from "./management/path.ts";
 import { ProviderKeysApi } from "./management/provider-keys.ts";
 import { TagsApi } from "./management/tags.ts";
@@ -21,12 +22,14 @@ import {
   Transport,
   type TransportOptions,
 } from "./management/transport.ts";
-import { readUsage, type Usage, type UsageQuery } from "./management/usage.ts";
+import { exportUsage, readUsage, type Usage, type UsageQuery } from "./management/usage.ts";
 import { WebhooksApi } from "./management/webhooks.ts";
 
 export class SignalboxClient {
   readonly accounts: AccountsApi;
   readonly cluster: ClusterApi;
+  /** Management writes that belong to no account. Requires the root token. */
+  readonly audit: AuditApi;
   readonly #transport: Transport;
   readonly #options: TransportOptions;
 
@@ -36,6 +39,7 @@ export class SignalboxClient {
     this.#transport = new Transport(options, errorName);
     this.accounts = new AccountsApi(this.#transport);
     this.cluster = new ClusterApi(this.#transport);
+    this.audit = new AuditApi(this.#transport, "");
   }
 
   /** Address of the service, without a trailing slash. */
@@ -117,6 +121,10 @@ export class AccountClient {
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
+  /** Management writes of the account. */
+  readonly audit: AuditApi;
+  /** The stored calls of all gateways. */
+  readonly allLogs: AllLogsApi;
   readonly #transport: Transport;
   readonly #path: string;
 
@@ -130,6 +138,8 @@ export class AccountClient {
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
+    this.audit = new AuditApi(transport, this.#path);
+    this.allLogs = new AllLogsApi(transport, this.#path);
   }
 
   /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */
@@ -150,5 +160,10 @@ export class AccountClient {
   /** Reads calls, tokens, cost and durations. */
   usage(query: UsageQuery = {}, options: RequestOptions = {}): Promise<Usage[]> {
     return readUsage(this.#transport, this.#path, query, options);
+  }
+
+  /** Reads usage as CSV. */
+  exportUsage(query: UsageQuery = {}, options: RequestOptions = {}): Promise<Response> {
+    return exportUsage(this.#transport, this.#path, query, options);
   }
 }

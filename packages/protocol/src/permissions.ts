@@ -12,6 +12,8 @@ export const PERMISSIONS = [
   "webhooks.read",
   "webhooks.edit",
   "tokens.edit",
+  /** Reads the audit log of the account, with the state of resources before and after each change. */
+  "audit.read",
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];

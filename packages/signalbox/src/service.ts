@@ -14,6 +14,7 @@ import {
   type RootToken,
 } from "./accounts/index.ts";
 import type { AreaModule, FirstCommand } from "./area-module.ts";
+import { type AuditArea, createAuditArea } from "./audit/index.ts";
 import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
@@ -121,20 +122,27 @@ class Start {
     const { logger } = this.#options;
     checkWorkerAccess(this.#config.file.agents);
     checkCluster(this.#config);
-    const storage = await openStorage(this.#options, this.#clock, this.#closers);
+    const plain = await openStorage(this.#options, this.#clock, this.#closers);
+    const audit = createAuditArea({
+      database: plain.database,
+      clock: this.#clock,
+      retention: this.#config.file.audit,
+      onError: (error) => logger.error({ err: error }, "audit log: cannot write"),
+    });
+    const storage = { ...plain, database: audit.database };
     // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
       this.#config = withWebhookSecret(this.#config, storage.dataFolder);
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
-    const areas = this.#createAreas(storage, identity, resourceEvents);
-    this.#areas = areas;
-    const dashboard = this.#createDashboard(identity, storage);
     const server = new LocalServer(identity.rootToken);
+    const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain, server);
+    this.#areas = areas;
+    const dashboard = this.#createDashboard(identity, storage, audit);
     // Its classes must be known before the agents' area wakes objects.
     const worker = await this.#createWorker(areas, identity, server);
-    const all = [...areas.all, ...(worker === null ? [] : [worker.module]), dashboard];
+    const all = [audit, ...areas.all, ...(worker === null ? [] : [worker.module]), dashboard];
     for (const area of all) {
       await area.start?.();
       this.#closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
@@ -146,6 +154,7 @@ class Start {
       dashboard,
       server,
       worker?.fallback ?? null,
+      audit,
     );
     this.#front = front;
     storage.cluster?.start();
@@ -191,12 +200,22 @@ class Start {
     return openIdentity(storage, options, this.#closers);
   }
 
-  #createAreas(storage: Storage, identity: Identity, resourceEvents: ResourceEvents): Areas {
+  #createAreas(
+    storage: Storage,
+    identity: Identity,
+    resourceEvents: ResourceEvents,
+    audit: AuditArea,
+    plain: Storage,
+    server: LocalServer,
+  ): Areas {
     const { clock, logger, onFatal } = this.#options;
     this.#options.uncaughtErrors?.register(this.#registry);
     return createAreas({
       ...storage,
       ...identity,
+      plainDatabase: plain.database,
+      audit: audit.trail,
+      server,
       config: this.#config,
       logger,
       clock: this.#clock,
@@ -241,10 +260,11 @@ class Start {
     return worker;
   }
 
-  #createDashboard(identity: Identity, storage: Storage): AreaModule {
+  #createDashboard(identity: Identity, storage: Storage, audit: AuditArea): AreaModule {
     const rootTokenExpression = this.#rootTokenExpression(storage);
     return createDashboardArea({
       ...identity,
+      audit: audit.trail,
       version: VERSION,
       failures: new FailureThrottle(MAX_WRONG_LOGINS),
       trafficUrl: () =>
@@ -266,6 +286,7 @@ class Start {
     dashboard: AreaModule,
     server: LocalServer,
     fallback: FallbackArea | null,
+    audit: AuditArea,
   ): Promise<Front> {
     const config = this.#config;
     const { listener } = config.file;
@@ -273,7 +294,7 @@ class Start {
     const routes = [
       ...accountRoutes(accounts),
       ...tokenRoutes(tokens),
-      ...[...all, dashboard].flatMap((area) => area.routes),
+      ...[audit, ...all, dashboard].flatMap((area) => area.routes),
     ];
     const health = new StorageHealth(this.#registry, {
       database: storage.database,
@@ -300,6 +321,7 @@ class Start {
       routes,
       authenticator,
       accounts,
+      audit: audit.trail,
       onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
       trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
       maxBodyBytes: listener.maxBodyBytes,

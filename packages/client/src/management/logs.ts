@@ -52,6 +52,36 @@ export interface CallDetail extends Call {
   readonly response_head_complete?: boolean;
 }
 
+/** A call in the view of all gateways. */
+export interface FoundCall extends Call {
+  readonly gateway_id: string;
+  /** The beginning of the last message of the user, and of the answer; null without stored text. */
+  readonly prompt: string | null;
+  readonly answer: string | null;
+}
+
+export interface CallNeighbours {
+  readonly newer: string | null;
+  readonly older: string | null;
+}
+
+export interface Replay {
+  readonly status: number;
+  readonly success: boolean;
+  /** The row of the new call. */
+  readonly log_id: string | null;
+  readonly content_type: string;
+  readonly answer: string;
+  readonly answer_complete: boolean;
+}
+
+export interface FoundSelection extends Omit<CallSelection, "order_by" | "order_by_direction"> {
+  /** Text in the prompt or the answer. */
+  readonly q?: string | undefined;
+  readonly gateway_id?: readonly string[] | undefined;
+  readonly direction?: "asc" | "desc" | undefined;
+}
+
 export interface CallFilter {
   readonly key: string;
   readonly operator: "eq" | "neq" | "contains" | "lt" | "gt";
@@ -108,6 +138,24 @@ export class LogsApi {
     return (await this.#transport.result<{ deleted: number }>("DELETE", this.#path, request)).deleted;
   }
 
+  async neighbours(id: string, options: RequestOptions = {}): Promise<CallNeighbours> {
+    return this.#transport.result<CallNeighbours>("GET", this.#path + pathOf`/${id}/neighbours`, options);
+  }
+
+  /** Resolves to a shell command; credentials are variables. */
+  async curl(id: string, options: RequestOptions = {}): Promise<string> {
+    return (await this.#transport.raw("GET", this.#path + pathOf`/${id}/curl`, options)).text();
+  }
+
+  /** Sends the request again, to another model with `model` (`provider/model`). It is a call of this client's token. */
+  async replay(
+    id: string,
+    body: { model?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<Replay> {
+    return this.#transport.result<Replay>("POST", this.#path + pathOf`/${id}/replay`, { body, ...options });
+  }
+
   /** Resolves to a response with the stored request body. */
   async request(id: string, options: RequestOptions = {}): Promise<Response> {
     return this.#transport.raw("GET", this.#path + pathOf`/${id}/request`, options);
@@ -116,6 +164,33 @@ export class LogsApi {
   /** Resolves to a response with the stored response body; for a streamed call, the text of the stream. */
   async response(id: string, options: RequestOptions = {}): Promise<Response> {
     return this.#transport.raw("GET", this.#path + pathOf`/${id}/response`, options);
+  }
+}
+
+/** The stored calls of all gateways of an account. */
+export class AllLogsApi {
+  readonly #transport: Transport;
+  readonly #path: string;
+
+  constructor(transport: Transport, accountPath: string) {
+    this.#transport = transport;
+    this.#path = `${accountPath}/ai-gateway/logs`;
+  }
+
+  /** Lists calls, newest first. A page of a search can be short although more follows. */
+  list(
+    selection: FoundSelection & { limit?: number | undefined } = {},
+    options: RequestOptions = {},
+  ): List<FoundCall> {
+    return new List(this.#transport, this.#path, toQuery(selection), options);
+  }
+
+  /** Resolves to a response with one call per line, oldest first. */
+  async export(
+    selection: FoundSelection & { format?: "ndjson" | "csv" | undefined; bodies?: boolean | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<Response> {
+    return this.#transport.raw("GET", `${this.#path}/export`, { query: toQuery(selection), ...options });
   }
 }
 

@@ -45,6 +45,9 @@ export interface ResultInfo {
   readonly per_page?: number;
   readonly total_count?: number;
   readonly has_more?: boolean;
+  /** Usage by whom: the number of values in the row with `other`, and since when calls are counted if there are too many. */
+  readonly other_values?: number;
+  readonly counted_from?: string | null;
 }
 
 export interface ApiResponse<Result> {

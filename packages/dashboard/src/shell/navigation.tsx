@@ -21,7 +21,7 @@ const ENTRIES: readonly Entry[] = [
     page: "gateways",
     title: "Gateways",
     needs: ["gateway.read"],
-    also: ["usage", "limits", "provider-keys", "prices", "providers"],
+    also: ["logs", "usage", "limits", "provider-keys", "prices", "providers"],
     icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
   },
   {
@@ -47,6 +47,12 @@ const ENTRIES: readonly Entry[] = [
     title: "Tokens",
     needs: ["tokens.edit"],
     icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.700V17h3v-2h2v-2l1.500-1.500M13 7h.01" />,
+  },
+  {
+    page: "audit",
+    title: "Audit log",
+    needs: ["audit.read"],
+    icon: <path d="M5 3h7l3 3v11H5zM8 9h4M8 12h4M8 15h2" />,
   },
   {
     page: "cluster",

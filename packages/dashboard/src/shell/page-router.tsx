@@ -61,6 +61,12 @@ const PricesPage = lazy(async () => ({
 const CustomProvidersPage = lazy(async () => ({
   default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
 }));
+const AllLogsPage = lazy(async () => ({
+  default: (await import("../pages/gateways/logs/all-logs-page.tsx")).AllLogsPage,
+}));
+const AuditPage = lazy(async () => ({
+  default: (await import("../pages/audit/audit-page.tsx")).AuditPage,
+}));
 
 const ClusterPage = lazy(async () => ({
   default: (await import("../pages/cluster/cluster-page.tsx")).ClusterPage,
@@ -68,6 +74,7 @@ const ClusterPage = lazy(async () => ({
 
 /** Pages without parts below them. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
+  logs: <AllLogsPage />,
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,
@@ -83,6 +90,7 @@ export function PageRouter({ page }: { readonly page: readonly string[] }): Reac
   if (area === "gateways")
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (rest.length === 0 && Object.hasOwn(ACCOUNT_PAGES, area)) return ACCOUNT_PAGES[area];
+  if (area === "audit" && rest.length === 0) return <AuditPage />;
   if (area === "agents") return agentsPage(rest);
   if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);

@@ -1,3 +1,4 @@
+export { auditActor } from "./audit-actor.ts";
 export { Accounts } from "./account.ts";
 export { AllowRules } from "./allow-rules.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";

@@ -6,6 +6,7 @@ import { DataFolderError } from "../core/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";
+import { auditCommands } from "./audit.ts";
 import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
 import { connect, type Connection } from "./connect.ts";
@@ -17,11 +18,13 @@ import { priceCommands } from "./prices.ts";
 import { commandHelp, overview } from "./help.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
+import { logsWorkCommands } from "./logs-work.ts";
 import { routeCommands } from "./routes.ts";
 import { providerKeyCommands } from "./provider-keys.ts";
 import { serve } from "./serve.ts";
 import { tagCommands } from "./tags.ts";
 import { tokenCommands } from "./token.ts";
+import { usageCommand } from "./usage.ts";
 import { webhookCommands } from "./webhooks.ts";
 
 const COMMANDS: readonly Command[] = [
@@ -31,8 +34,11 @@ const COMMANDS: readonly Command[] = [
   ...accountCommands,
   ...clusterCommands,
   ...tokenCommands,
+  ...auditCommands,
   ...providerKeyCommands,
   ...logsCommands,
+  ...logsWorkCommands,
+  usageCommand,
   ...agentCommands,
   ...gatewayCommands,
   ...priceCommands,

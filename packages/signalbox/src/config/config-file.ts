@@ -4,11 +4,13 @@
  */
 import { z } from "zod";
 import { agentsConfig } from "./agents-config.ts";
+import { auditKeys } from "./audit-keys.ts";
 import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { clusterKeys } from "./cluster-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
+import { logPushKeys } from "./log-push-keys.ts";
 import { gatewayKeys, httpUrl, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -51,6 +53,8 @@ const gateway = z
     ...gatewayKeys,
     logs: callLogKeys,
     prices: priceKeys,
+    /** Copies stored calls to S3-compatible storage. Default: off. */
+    logPush: logPushKeys.optional(),
   })
   .prefault({});
 
@@ -64,6 +68,7 @@ export const configFile = z.strictObject({
   providers: providerKeys,
   tags: tagKeys,
   cluster: clusterKeys,
+  audit: auditKeys,
 });
 
 export type ConfigFile = z.output<typeof configFile>;

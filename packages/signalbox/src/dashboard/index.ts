@@ -29,7 +29,8 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
           const code = name === "login" ? new URLSearchParams(context.query).get("code") : null;
           if (name === "session") await door.session(request, response, context);
           else if (name === "first-commands") door.firstCommands(request, response);
-          else if (code !== null && request.method === "GET") await door.loginByLink(request, response, code);
+          else if (code !== null && request.method === "GET")
+            await door.loginByLink(request, response, context, code);
           else serveFile(request, response, files, name);
         },
       },

@@ -19,12 +19,15 @@ import {
   type Principal,
 } from "../accounts/index.ts";
 import type { FirstCommand, OverviewCard } from "../area-module.ts";
+import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { RequestContext } from "../http/request-context.ts";
+import { recordSession } from "./recorded-session.ts";
 
 export interface SessionDoorParts {
   readonly sessions: BrowserSessions;
   readonly authenticator: Authenticator;
   readonly accounts: Accounts;
+  readonly audit: AuditTrail;
   /** Counts wrong tokens and codes. */
   readonly failures: Pick<FailureThrottle, "record">;
   /** Returns the address of the traffic; null if it is the dashboard's address. */
@@ -39,6 +42,10 @@ export interface SessionDoorParts {
   readonly rootTokenExpression: string;
 }
 
+const LOGIN = "POST /dashboard/session";
+const LOGIN_LINK = "GET /dashboard/login";
+const LOGOUT = "DELETE /dashboard/session";
+
 /** A token has 50 characters; a root token from the environment may be longer. */
 const MAX_LOGIN_BYTES = 8 * 1024;
 const login = z.strictObject({ token: z.string().trim().min(1) });
@@ -51,9 +58,24 @@ export class SessionDoor {
   }
 
   /** Exchanges the code of a login link for a session. For a used or expired code the login page shows an error. */
-  async loginByLink(request: HttpRequest, response: HttpResponse, code: string): Promise<void> {
-    const cookie = await this.#parts.sessions.openWithCode(request, code);
-    if (cookie === null) this.#parts.failures.record(request.socket.remoteAddress);
+  async loginByLink(
+    request: HttpRequest,
+    response: HttpResponse,
+    context: RequestContext,
+    code: string,
+  ): Promise<void> {
+    const { sessions, audit, failures } = this.#parts;
+    const cookie = await sessions.openWithCode(request, code);
+    const event = { request, requestId: context.id, action: "login", operation: LOGIN_LINK } as const;
+    if (cookie === null) {
+      failures.record(request.socket.remoteAddress);
+      const refuse = () =>
+        Promise.reject(new SignalboxError("unauthenticated", { message: "Unknown login code" }));
+      // The page shows the failure; it is thrown only to be recorded.
+      await recordSession(audit, { ...event, principal: null }, refuse).catch(() => undefined);
+    } else {
+      await recordSession(audit, { ...event, principal: { kind: "root" } }, async () => undefined);
+    }
     response.writeHead(303, {
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
@@ -71,7 +93,17 @@ export class SessionDoor {
     } else if (request.method === "POST") {
       await this.#login(request, response, context);
     } else if (request.method === "DELETE") {
-      const cookie = await this.#parts.sessions.close(request);
+      const principal = this.#parts.sessions.find(request)?.principal ?? null;
+      const close = () => this.#parts.sessions.close(request);
+      // Without a session there is nothing to record.
+      const event = {
+        request,
+        requestId: context.id,
+        action: "logout",
+        operation: LOGOUT,
+        principal,
+      } as const;
+      const cookie = await (principal === null ? close() : recordSession(this.#parts.audit, event, close));
       sendResult(response, null, { "set-cookie": cookie });
     } else {
       throw new SignalboxError("method_not_allowed", { headers: { allow: "GET, POST, DELETE" } });
@@ -89,14 +121,17 @@ export class SessionDoor {
     this.#parts.sessions.requireOwnPage(request);
     const { token } = parseLogin(await context.readBody(MAX_LOGIN_BYTES));
     const principal = this.#parts.authenticator.fromText(token);
-    if (principal === null) {
-      this.#parts.failures.record(request.socket.remoteAddress);
-      throw new SignalboxError("unauthenticated", {
-        message: "This token is unknown, expired or revoked",
-      });
-    }
-    const { cookie, expiresAt } = await this.#parts.sessions.open(request, principal);
-    sendResult(response, this.#describe(principal, expiresAt), { "set-cookie": cookie });
+    const event = { request, requestId: context.id, action: "login", operation: LOGIN, principal } as const;
+    const [known, { cookie, expiresAt }] = await recordSession(this.#parts.audit, event, async () => {
+      if (principal === null) {
+        this.#parts.failures.record(request.socket.remoteAddress);
+        throw new SignalboxError("unauthenticated", {
+          message: "This token is unknown, expired or revoked",
+        });
+      }
+      return [principal, await this.#parts.sessions.open(request, principal)] as const;
+    });
+    sendResult(response, this.#describe(known, expiresAt), { "set-cookie": cookie });
   }
 
   #describe(principal: Principal, expiresAt: number): object {

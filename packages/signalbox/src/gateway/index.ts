@@ -9,6 +9,7 @@ import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.t
 import type { Database } from "../database/database.ts";
 import type { SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { OwnServer } from "../contracts/own-server.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
@@ -17,6 +18,9 @@ import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { KeyRates } from "./keys/key-rates.ts";
 import { KeySources } from "./keys/key-source.ts";
+import { replayRoutes } from "./log-api/replay-routes.ts";
+import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
+import { scanRoutes } from "./log-api/scan-routes.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
@@ -64,6 +68,8 @@ export interface GatewayParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
+  /** For replays of stored calls. */
+  readonly server: OwnServer;
   /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
 }
@@ -82,6 +88,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
   const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
+  const logPush = createLogPush(parts);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -95,7 +102,10 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     routes: [
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
-      usageRoute({ callLog, clock, tags: parts.tags }),
+      ...scanRoutes({ callLog }),
+      ...logPushRoutes(logPush),
+      ...replayRoutes({ callLog, gatewayExists: exists, server: parts.server }),
+      usageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
@@ -115,11 +125,13 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await providerKeys.load();
       providerKeys.start();
       await dynamicRoutes.load();
+      await logPush?.start();
       await gatewayLimits.start(({ accountId, key }) =>
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
     },
     async stop() {
+      await logPush?.stop();
       runner.close();
       client.close();
       await providerKeys.stop();

@@ -24,6 +24,8 @@ export class ManagedRequest implements RouteRequest {
   query: unknown = undefined;
   body: unknown = undefined;
   readonly #parts: ManagedRequestParts;
+  /** The raw body, if the handler has read it. */
+  bodyRead: Buffer | undefined = undefined;
   #rawQuery: URLSearchParams | undefined;
   #controller: AbortController | undefined;
 
@@ -32,6 +34,26 @@ export class ManagedRequest implements RouteRequest {
     this.params = parts.params;
     this.principal = parts.principal;
     this.#parts = parts;
+  }
+
+  get maxBodyBytes(): number {
+    return this.#parts.maxBodyBytes;
+  }
+
+  /** Returns the same request without query and body, for the handler of a read. */
+  toRead(params: Record<string, string>): ManagedRequest {
+    const { context, request, response, principal, maxBodyBytes, trafficOrigin } = this.#parts;
+    const read = new ManagedRequest({
+      context,
+      request,
+      response,
+      params,
+      principal,
+      maxBodyBytes,
+      trafficOrigin,
+    });
+    read.#rawQuery = new URLSearchParams();
+    return read;
   }
 
   get headers(): IncomingHttpHeaders {
@@ -79,7 +101,8 @@ export class ManagedRequest implements RouteRequest {
     return this.#controller.signal;
   }
 
-  readBody(): Promise<Buffer> {
-    return this.#parts.context.readBody(this.#parts.maxBodyBytes);
+  async readBody(): Promise<Buffer> {
+    this.bodyRead = await this.#parts.context.readBody(this.#parts.maxBodyBytes);
+    return this.bodyRead;
   }
 }

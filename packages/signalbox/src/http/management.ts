@@ -1,18 +1,20 @@
 /**
  * The management interface. Every request is processed in the same order: path, method, credential, permission, account, input, handler,
- * envelope.
- * See docs/decisions/0002.
+ * envelope. A write is recorded in the audit log before it is answered, also if it is refused at one of these steps.
+ * See docs/decisions/0002 and 0188.
  */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
 import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
+import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Area } from "./area.ts";
 import { ManagedRequest } from "./managed-request.ts";
+import { ManagedWrite } from "./managed-write.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route } from "./route.ts";
 import { knownParameters, requireAccount } from "./route-rules.ts";
-import { RouteTree } from "./route-tree.ts";
+import { type RouteMatch, RouteTree } from "./route-tree.ts";
 import { sendReply } from "./send-reply.ts";
 
 export interface ManagementOptions {
@@ -23,6 +25,7 @@ export interface ManagementOptions {
   /** Scheme, host and port at which the sender of the request reaches the gateway. */
   readonly trafficOrigin: (request: HttpRequest) => string;
   readonly accounts: Accounts;
+  readonly audit: AuditTrail;
   readonly maxBodyBytes: number;
 }
 
@@ -45,6 +48,10 @@ export function createManagement(options: ManagementOptions): Area {
   };
 }
 
+interface FoundRoute extends RouteMatch {
+  readonly route: Route;
+}
+
 class Management {
   readonly #tree: RouteTree;
   readonly #options: ManagementOptions;
@@ -58,14 +65,80 @@ class Management {
   serve(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void> {
     const match = this.#tree.match(request.method ?? "GET", withoutPrefix(context.segments));
     if (match === undefined) throw new SignalboxError("not_found");
-    const { route, params, parameters } = match;
+    const { route } = match;
     if (route === undefined) {
       throw new SignalboxError("method_not_allowed", { headers: { allow: match.allowed.join(", ") } });
     }
+    if (route.method !== "GET") return this.#serveWrite({ ...match, route }, request, response, context);
     const principal = this.#authenticate(request);
-    if (route.accountOf !== undefined) {
-      params["account_id"] = route.accountOf(principal, new URLSearchParams(context.query));
+    nameAccount({ ...match, route }, principal, context);
+    const managed = this.#admit({ ...match, route }, principal, request, response, context);
+    const { body } = route;
+    if (body === undefined) return this.#reply(response, managed, route.handler(managed));
+    return readJson(request, context, managed.maxBodyBytes).then((input) => {
+      managed.body = parseInput(body, input);
+      return this.#reply(response, managed, route.handler(managed));
+    });
+  }
+
+  async #serveWrite(
+    match: FoundRoute,
+    request: HttpRequest,
+    response: HttpResponse,
+    context: RequestContext,
+  ): Promise<void> {
+    const { route, params } = match;
+    const { audit, accounts } = this.#options;
+    const hasAccount = (id: string) => accounts.find(id) !== undefined;
+    const parts = { audit, route, request, context, params, hasAccount };
+    let write: ManagedWrite | undefined;
+    let managed: ManagedRequest;
+    let reply: Reply;
+    try {
+      const principal = this.#authenticate(request);
+      nameAccount(match, principal, context);
+      write = new ManagedWrite(parts, principal);
+      managed = this.#admit(match, principal, request, response, context);
+      if (route.body !== undefined) {
+        const input = await readJson(request, context, managed.maxBodyBytes);
+        write.receive(input);
+        managed.body = parseInput(route.body, input);
+      }
+      reply = await write.run(managed, () => this.#readBefore(match, managed));
+    } catch (error) {
+      await (write ?? new ManagedWrite(parts, null)).fail(error);
+      throw error;
     }
+    await write.succeed(reply);
+    return sendReply(response, reply, managed, this.#options.authenticator);
+  }
+
+  /** Returns the resource as the GET of the path shows it; null if there is no such route or resource. */
+  async #readBefore({ route, params }: FoundRoute, managed: ManagedRequest): Promise<unknown> {
+    const { method, path } = route;
+    // A deletion of several resources does not read them all first.
+    const isOne = path.endsWith("}") || method === "PUT" || method === "PATCH";
+    if (method === "POST" || !isOne || route.recordsChange === true) return null;
+    const read = this.#tree.match("GET", path.slice(1).split("/"))?.route;
+    if (read === undefined || read.path !== path) return null;
+    try {
+      const reading = managed.toRead(params);
+      if (read.query !== undefined) reading.query = parseInput(read.query, {});
+      const { result } = await read.handler(reading);
+      return Array.isArray(result) ? null : (result ?? null);
+    } catch {
+      return null;
+    }
+  }
+
+  /** Checks the caller, the account and the query, and creates the request of the handler. */
+  #admit(
+    { route, params, parameters }: FoundRoute,
+    principal: Principal,
+    request: HttpRequest,
+    response: HttpResponse,
+    context: RequestContext,
+  ): ManagedRequest {
     authorise(route, principal, params, this.#options);
 
     const { trafficOrigin } = this.#options;
@@ -83,12 +156,7 @@ class Management {
     if (route.query !== undefined) {
       managed.query = parseInput(route.query, Object.fromEntries(managed.rawQuery));
     }
-    const { body } = route;
-    if (body === undefined) return this.#reply(response, managed, route.handler(managed));
-    return readJson(request, context, maxBodyBytes).then((input) => {
-      managed.body = parseInput(body, input);
-      return this.#reply(response, managed, route.handler(managed));
-    });
+    return managed;
   }
 
   #authenticate(request: HttpRequest): Principal {
@@ -106,6 +174,13 @@ class Management {
     const { authenticator } = this.#options;
     const send = (ready: Reply) => sendReply(response, ready, request, authenticator);
     return reply instanceof Promise ? reply.then(send) : send(reply);
+  }
+}
+
+/** Sets the account of a path without one. */
+function nameAccount({ route, params }: FoundRoute, principal: Principal, { query }: RequestContext): void {
+  if (route.accountOf !== undefined) {
+    params["account_id"] = route.accountOf(principal, new URLSearchParams(query));
   }
 }
 

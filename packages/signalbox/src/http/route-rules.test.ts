@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
+import type { AuditTrail } from "../contracts/audit-trail.ts";
 import { createManagement } from "./management.ts";
 import type { Route } from "./route.ts";
 import { gatewayBinding, knownParameters } from "./route-rules.ts";
@@ -18,6 +19,7 @@ const serve = (one: Route) =>
     routes: [one],
     authenticator: {} as Authenticator,
     accounts: {} as Accounts,
+    audit: {} as AuditTrail,
     onWrongCredential: () => undefined,
     trafficOrigin: () => "",
     maxBodyBytes: 1,

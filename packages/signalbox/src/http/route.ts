@@ -87,6 +87,8 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
   readonly narrowsToGateway?: boolean;
   /** Returns the account of a path without `{account_id}`. It is checked like one of a path and stored in `params.account_id`. */
   accountOf?(principal: Principal, query: URLSearchParams): string;
+  /** The store records the state before and after the change in the audit log; otherwise the router reads it with the GET of the same path. */
+  readonly recordsChange?: boolean;
   /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */

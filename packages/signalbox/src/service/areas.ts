@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
+import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Config } from "../config/index.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { Clock } from "../core/clock.ts";
@@ -10,11 +11,17 @@ import type { Sealing } from "../core/sealing.ts";
 import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { createTagsArea } from "../tags/index.ts";
+import type { OwnServer } from "../contracts/own-server.ts";
+import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
 import type { Storage } from "./storage.ts";
 
 export interface AreaParts extends Storage {
+  /** `database` without the audit log, for paths without management writes. */
+  readonly plainDatabase: Database;
+  readonly audit: AuditTrail;
+  readonly server: OwnServer;
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -43,6 +50,7 @@ export function createAreas(parts: AreaParts): Areas {
   const agents = createAgentsArea({
     ...parts,
     network: parts.cluster,
+    database: parts.plainDatabase,
     outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,

@@ -1,4 +1,5 @@
 /** Opens PostgreSQL, alone or as a node of a cluster, as the configuration says. Loaded on demand: most installations use SQLite. */
+import { AuditedDatabase } from "../audit/index.ts";
 import { ClusterNode, ClusterSettings, Lease } from "../cluster/index.ts";
 import { type Config, sharedSecrets } from "../config/index.ts";
 import { newestMigration } from "../database/migrate.ts";
@@ -103,7 +104,7 @@ async function openAsMember(
   });
   closers.push({ close: () => database.close() });
   cluster.useLivingNodes(() => database.readLivingNodes());
-  const membership = { cluster, lease, openSettings: () => settings.open(database) };
+  const membership = { cluster, lease, openSettings: () => settings.open(new AuditedDatabase(database)) };
   return { database, settings, membership };
 }
 
@@ -131,7 +132,7 @@ async function openAlone(
       return database.close();
     },
   });
-  settings = new LocalSettings(database);
+  settings = new LocalSettings(new AuditedDatabase(database));
   return { database, settings, membership: null };
 }
 

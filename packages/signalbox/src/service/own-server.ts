@@ -27,11 +27,18 @@ export class LocalServer implements OwnServer {
     this.#url = url;
   }
 
-  async call({ method, target, headers = {}, body = null, signal }: OwnCall): Promise<Response> {
+  async call({
+    method,
+    target,
+    headers = {},
+    body = null,
+    signal,
+    authorization,
+  }: OwnCall): Promise<Response> {
     const [, segment = ""] = target.split(/[/?]/, 2);
     const area = this.#areas.get(segment);
     if (area === undefined) throw new Error(`this server has no path /${segment}`);
-    const token = `Bearer ${this.#rootToken.secret.reveal()}`;
+    const token = authorization ?? `Bearer ${this.#rootToken.secret.reveal()}`;
     const credential = segment === "v1" ? { "gw-aig-authorization": token } : { authorization: token };
     this.#calls += 1;
     return callArea(area, `local-${this.#calls}`, {

@@ -1,6 +1,7 @@
 /** Opens the data folder, the database, the call log and the instance store. */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
+import { AuditedDatabase } from "../audit/index.ts";
 import { BASE_SCHEMA, type OpenRemote, RESERVED_NAME } from "../agents/index.ts";
 import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
@@ -117,7 +118,7 @@ async function openDatabase(
     closers.push({ close: () => database.close() });
     return {
       database,
-      settings: new LocalSettings(database),
+      settings: new LocalSettings(new AuditedDatabase(database)),
       membership: null,
       node: null,
       incarnation: null,

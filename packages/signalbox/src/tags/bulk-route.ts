@@ -94,7 +94,11 @@ function parseItem(
     const ifMatch = payload["if_match"];
     if (ifMatch !== undefined && typeof ifMatch !== "string")
       throw new SignalboxError("tags_invalid_set_payload");
-    const authorship = { condition: parseIfMatch(ifMatch), actor: principalName(request.principal) };
+    const authorship = {
+      condition: parseIfMatch(ifMatch),
+      actor: principalName(request.principal),
+      isPart: true,
+    };
     if (operation === "delete") {
       const error = "tags_invalid_delete_payload";
       const resource = parseResource((name) => identityField(payload, name), parts.types, "", error);

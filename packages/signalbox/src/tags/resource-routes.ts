@@ -77,6 +77,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       access: "tags.edit",
       summary: "Replace all tags of one resource. `If-Match` makes the write conditional.",
       documents: { body: set },
+      recordsChange: true,
       result: resourceResult,
       handler: (request) => write(parts, request, "set"),
     }),
@@ -87,6 +88,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       summary:
         "Merge tags into the tags of one resource; null removes a key. `If-Match` makes the write conditional.",
       documents: { body: merge },
+      recordsChange: true,
       result: resourceResult,
       handler: (request) => write(parts, request, "patch"),
     }),
@@ -97,6 +99,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       summary:
         "Delete the tags of one resource, which is identified in the body or the query. `If-Match` makes the deletion conditional.",
       documents: { body: named, query: named.partial() },
+      recordsChange: true,
       handler: (request) => remove(parts, request),
     }),
   ];

@@ -1,5 +1,6 @@
 /** Creates the tags area: its store, its routes, and the look-up and the change feed for other areas. */
 import type { AreaModule } from "../area-module.ts";
+import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
@@ -27,6 +28,7 @@ export interface TagsAreaParts {
   readonly clock: Clock;
   readonly resourceEvents: ResourceEvents;
   readonly logger: Logger;
+  readonly audit?: AuditTrail | undefined;
 }
 
 export interface TagsArea extends AreaModule {
@@ -55,6 +57,7 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     maxTagsPerResource: settings.maxTagsPerResource,
     cache,
     changes: log,
+    audit: parts.audit,
   });
   const vocabularies = new Vocabularies(new TagVocabulary(database, accounts), reader);
   const types = new ResourceTypes(settings.resourceTypes);

@@ -29,6 +29,8 @@ export interface WebhooksParts {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly database: Database;
+  /** `database` without the audit log, for intake. */
+  readonly plainDatabase: Database;
   readonly registry: Registry;
   readonly agents: AgentsDoor;
   readonly tags?: TagLookup | undefined;
@@ -37,7 +39,7 @@ export interface WebhooksParts {
 }
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
-  const { clock, logger, database, agents } = parts;
+  const { clock, logger, database, plainDatabase, agents } = parts;
   const { webhooks, listener } = parts.config.file;
   const config = { ...webhooks, publicUrl: webhooks.publicUrl ?? listener.publicUrl };
   const sources = createSources(config, parts.config.environment);
@@ -50,7 +52,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     totalMs: config.bodyTimeoutMs,
   });
   const metrics = createMetrics(parts.registry, inFlight, bodies, () => late.count);
-  const log = new DeliveryLog(database, logger, {
+  const log = new DeliveryLog(plainDatabase, logger, {
     keep: config.keepDeliveries,
     others: parts.cluster === null ? null : new OtherDeliveries(parts.cluster),
     onDropped: (count) => metrics.unlisted.add(count),
@@ -72,7 +74,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     late,
     answerWithinMs: config.answerWithinMs,
     agents,
-    claims: new EntityClaims(database, (error) => notice.claimsFailed(error)),
+    claims: new EntityClaims(plainDatabase, (error) => notice.claimsFailed(error)),
     inFlight,
     bodies,
     log,

@@ -3,6 +3,7 @@ import { useAccountPaths } from "../../session/session.ts";
 
 const TABS = [
   { page: "gateways", title: "Gateways" },
+  { page: "logs", title: "Logs" },
   { page: "usage", title: "Usage" },
   { page: "limits", title: "Limits" },
   { page: "provider-keys", title: "Provider keys" },

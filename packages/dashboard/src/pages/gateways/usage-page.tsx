@@ -2,6 +2,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { useHasPermission } from "../../session/session.ts";
 import { AnalyticsTab } from "./analytics/analytics-tab.tsx";
 import { UsageByTag } from "./analytics/usage-by-tag.tsx";
+import { UsageByWhom } from "./analytics/usage-by-whom.tsx";
 import { GatewaysTabs } from "./gateways-tabs.tsx";
 
 /** Usage of all gateways of the account. */
@@ -12,6 +13,7 @@ export function UsagePage() {
       <PageHeader title="Usage">Calls, errors, tokens and cost of all gateways in this account.</PageHeader>
       <GatewaysTabs current="usage" />
       <AnalyticsTab gatewayId={null} />
+      <UsageByWhom gatewayId={null} />
       {canReadTags && <UsageByTag />}
     </>
   );

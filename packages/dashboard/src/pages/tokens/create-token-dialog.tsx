@@ -24,6 +24,7 @@ const DESCRIPTIONS: Readonly<Record<Permission, string>> = {
   "webhooks.read": "view sources and deliveries",
   "webhooks.edit": "send test events, replay deliveries",
   "tokens.edit": "create and revoke tokens",
+  "audit.read": "view the audit log, with resources before and after each change",
 };
 
 export function CreateTokenDialog({

@@ -4,14 +4,13 @@
  * The types of a call are generated from the table in `columns.ts`.
  */
 import type { CallValues, RecordColumn } from "./columns.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
+import type { CallRow, GatewayRef, StoredBody } from "./stored-call.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { UsageBy, UsageByQuery } from "./usage-by.ts";
 
-/** A call belongs to one gateway of one account; both are plain names here. */
-export interface GatewayRef {
-  readonly accountId: string;
-  readonly gatewayId: string;
-}
+export type { CallRow, GatewayRef, StoredBody };
 
 /** A finished call, as the caller records it. */
 export interface CallRecord extends GatewayRef, Pick<CallValues, RecordColumn> {
@@ -19,9 +18,6 @@ export interface CallRecord extends GatewayRef, Pick<CallValues, RecordColumn> {
   readonly requestBody: Uint8Array | null;
   readonly responseBody: Uint8Array | null;
 }
-
-/** A stored call, without its bodies. */
-export interface CallRow extends GatewayRef, CallValues {}
 
 export interface CallPage {
   readonly rows: readonly CallRow[];
@@ -38,13 +34,6 @@ export interface CallPatch {
 }
 
 export type BodySide = "request" | "response";
-
-export interface StoredBody {
-  readonly contentType: string;
-  readonly bytes: Uint8Array;
-  /** False if the body was longer than the part that was kept. */
-  readonly isComplete: boolean;
-}
 
 /** How many rows a gateway may keep, and what happens beyond. */
 export interface CallQuota {
@@ -92,6 +81,13 @@ export interface CallLog extends CallSink {
   /** Resolves with the number of rows deleted. */
   delete(gateway: GatewayRef, deletion: CallDeletion): Promise<number>;
   summarise(query: UsageQuery): Promise<UsageFigures[]>;
+  /** One slice of a scan over the gateways of an account, with previews, search in texts, or bodies. */
+  scan(scan: CallScan): Promise<CallSlice>;
+  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the present end. */
+  storedAfter(position: string | null, limit: number): Promise<StoredCalls>;
+  neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours>;
+  /** Usage by token or metadata, from the rows. */
+  summariseBy(query: UsageByQuery): Promise<UsageBy>;
   /** Applies to calls recorded from now on; null removes the quota. Quotas are not stored: set them after every start. */
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void;
   /** Deletes the rows, bodies and usage of a gateway. */

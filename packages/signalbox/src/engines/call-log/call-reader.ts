@@ -27,7 +27,11 @@ import { type StoredRow, toCallRow } from "./stored-row.ts";
 import { SQLITE_SELECTION } from "./sqlite-selection.ts";
 import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
+import { type DayFiles, neighboursOf, scanFiles, storedAfter } from "./scan-files.ts";
+import { summarisePart } from "./summarise-rows.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import type { UsageByPart, UsageByQuery } from "./usage-by.ts";
 
 /** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
@@ -64,6 +68,10 @@ interface GatewayDay {
 export class CallReader {
   readonly #folder: string;
   readonly #days = new Map<Day, OpenDay>();
+  readonly #files: DayFiles = {
+    days: () => listDays(this.#folder),
+    open: (day) => this.#day(day)?.connection,
+  };
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -139,6 +147,23 @@ export class CallReader {
       );
     }
     return totals.all();
+  }
+
+  /** One part of a query, newest calls first. */
+  summariseBy(query: UsageByQuery, cursor: string | null): UsageByPart {
+    return summarisePart(this.#files, query, cursor);
+  }
+
+  scan(scan: CallScan): CallSlice {
+    return scanFiles(this.#files, scan);
+  }
+
+  storedAfter(position: string | null, limit: number): StoredCalls {
+    return storedAfter(this.#files, position, limit);
+  }
+
+  neighbours(gateway: GatewayRef, id: string): CallNeighbours {
+    return neighboursOf(this.#files, gateway, id);
   }
 
   close(): void {

@@ -2,8 +2,10 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { BodySide, GatewayRef } from "./call-log.ts";
 import { CallReader } from "./call-reader.ts";
+import type { CallScan } from "./call-scan.ts";
 import type { CallPageRequest, CallSelection, Order } from "./selection.ts";
 import type { UsageQuery } from "./usage.ts";
+import type { UsageByQuery } from "./usage-by.ts";
 import type { ReaderOptions, WorkerRequest } from "./worker-messages.ts";
 import { answerRequest } from "./worker-requests.ts";
 
@@ -23,6 +25,10 @@ const handlers = {
     return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
+  summariseBy: (query: UsageByQuery, cursor: string | null) => reader.summariseBy(query, cursor),
+  scan: (scan: CallScan) => reader.scan(scan),
+  storedAfter: (position: string | null, limit: number) => reader.storedAfter(position, limit),
+  neighbours: (gateway: GatewayRef, id: string) => reader.neighbours(gateway, id),
   close: () => reader.close(),
 };
 

@@ -16,14 +16,17 @@ export interface TableColumn {
   readonly default: string;
 }
 
-export const LATENCY_COLUMNS: readonly string[] = [
-  ...LATENCY_BUCKETS_MS.keys(),
-  LATENCY_BUCKETS_MS.length,
-].map((i) => `latency_${i}`);
+const BUCKETS: readonly number[] = [...LATENCY_BUCKETS_MS.keys(), LATENCY_BUCKETS_MS.length];
+export const LATENCY_COLUMNS: readonly string[] = BUCKETS.map((i) => `latency_${i}`);
+export const FIRST_TOKEN_COLUMNS: readonly string[] = BUCKETS.map((i) => `first_token_${i}`);
 
 const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
 /** Columns of `hourly` that are added up. */
-export const SUM_COLUMNS: readonly string[] = [...SUMS.map(([name]) => toSqlName(name)), ...LATENCY_COLUMNS];
+export const SUM_COLUMNS: readonly string[] = [
+  ...SUMS.map(([name]) => toSqlName(name)),
+  ...LATENCY_COLUMNS,
+  ...FIRST_TOKEN_COLUMNS,
+];
 
 const KEY_COLUMNS = { call: ["seq", "gateway"], hourly: ["hour", "gateway", "provider", "model"] } as const;
 const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
@@ -35,12 +38,8 @@ const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
       since,
       default: "0",
     })),
-    ...LATENCY_COLUMNS.map((sqlName) => ({
-      sqlName,
-      definition: "INTEGER NOT NULL",
-      since: 1,
-      default: "0",
-    })),
+    ...LATENCY_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 1)),
+    ...FIRST_TOKEN_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 3)),
   ],
 };
 const TABLE_NAMES = ["call", "hourly"] as const;
@@ -112,6 +111,10 @@ function definitions(table: "call" | "hourly"): string {
 /** Only an added column needs a default. */
 function withDefault({ definition, since, default: value }: TableColumn): string {
   return since === 1 ? definition : `${definition} DEFAULT ${value}`;
+}
+
+function toBucketColumn(sqlName: string, since: number): TableColumn {
+  return { sqlName, definition: "INTEGER NOT NULL", since, default: "0" };
 }
 
 function toTableColumn(sqlName: string, sqlType: string, column: Column): TableColumn {

@@ -10,6 +10,7 @@ import { LATENCY_BUCKETS_MS } from "./usage.ts";
 
 export const HOUR_MS = 3_600_000;
 const SUMS: readonly UsageSum[] = Object.values(USAGE_SUMS);
+const BUCKETS = LATENCY_BUCKETS_MS.length + 1;
 const COLUMNS = rawSql(SUM_COLUMNS.join(", "));
 const UPDATES = rawSql(SUM_COLUMNS.map((name) => `${name} = ${name} + excluded.${name}`).join(", "));
 
@@ -32,6 +33,10 @@ export class HourlyUsage {
     for (const [i, { of }] of SUMS.entries()) sums[i] = (sums[i] ?? 0) + of(call);
     const bucket = SUMS.length + latencyBucket(call.number("durationMs"));
     sums[bucket] = (sums[bucket] ?? 0) + 1;
+    const firstByteMs = call.number("firstByteMs");
+    if (firstByteMs === 0 || !isStream(call.text("responseContentType"))) return;
+    const first = SUMS.length + BUCKETS + latencyBucket(firstByteMs);
+    sums[first] = (sums[first] ?? 0) + 1;
   }
 
   get rows(): Iterable<HourlyRow> {
@@ -63,6 +68,11 @@ export class HourlyUsage {
     this.#last = row;
     return row;
   }
+}
+
+/** `text/event-stream`, and the event stream of AWS. */
+export function isStream(contentType: string): boolean {
+  return contentType.includes("event-stream") || contentType.includes("eventstream");
 }
 
 export function latencyBucket(durationMs: number): number {

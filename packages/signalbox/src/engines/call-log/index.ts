@@ -11,6 +11,7 @@ export type {
   GatewayRef,
   StoredBody,
 } from "./call-log.ts";
+export type { CallScan, ScannedCall } from "./call-scan.ts";
 export { CALL_COLUMNS } from "./columns.ts";
 export type {
   CallField,
@@ -22,6 +23,7 @@ export type {
 } from "./selection.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
+export type { UsageByFigures, UsageByQuery, UsageDimension } from "./usage-by.ts";
 export {
   addUsageFigures,
   LATENCY_BUCKETS_MS,

@@ -46,7 +46,7 @@ export class PackedRow implements GatewayRef, NumberReader {
     return (this.values[INDEXES[name]] ?? 0) as number;
   }
 
-  text(name: "provider" | "model"): string {
+  text(name: "provider" | "model" | "responseContentType"): string {
     return this.values[INDEXES[name]] as string;
   }
 

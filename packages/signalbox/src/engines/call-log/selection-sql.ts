@@ -76,13 +76,18 @@ export class SelectionSql {
 
   /** The condition that selects rows of one gateway, which is given by its number or by a query for it. */
   where(gateway: number | SqlQuery, selection: CallSelection): SqlQuery {
-    const conditions = [sql`gateway = ${gateway}`, ...this.#filters(selection.filters)];
+    return joinSql([sql`gateway = ${gateway}`, ...this.conditions(selection)], " AND ");
+  }
+
+  /** The conditions of a selection, whatever the gateway. */
+  conditions(selection: CallSelection): SqlQuery[] {
+    const conditions = this.#filters(selection.filters);
     if (selection.search !== "") {
       const { entryText } = this.#dialect;
       const found = [ENTRY_KEY, entryText].map((column) => this.#contains(column, selection.search));
       conditions.push(this.#someEntry(anyOf(found)));
     }
-    return joinSql(conditions, " AND ");
+    return conditions;
   }
 
   #filters(filters: readonly CallFilter[]): SqlQuery[] {

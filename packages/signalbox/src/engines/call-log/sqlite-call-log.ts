@@ -7,11 +7,19 @@ import type { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { isUlid } from "../../core/ulid.ts";
 import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "./call-log.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import { listDays } from "./day-files.ts";
 import { QueuedCallLog, type QueuedCallLogOptions, toRef } from "./queued-call-log.ts";
 import { ReaderThread } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
+import {
+  MAX_ROWS_READ,
+  type UsageBy,
+  type UsageByPart,
+  type UsageByQuery,
+  UsageByTotals,
+} from "./usage-by.ts";
 import type { WriterOptions } from "./worker-messages.ts";
 import { startWorker } from "./worker-requests.ts";
 
@@ -78,6 +86,32 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
 
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
     return this.#read("summarise", query);
+  }
+
+  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+    const totals = new UsageByTotals(query.maxValues);
+    let cursor: string | null = null;
+    let rows = 0;
+    for (;;) {
+      const part: UsageByPart = await this.#read("summariseBy", query, cursor);
+      totals.addPart(part);
+      rows += part.rows;
+      cursor = part.next;
+      if (cursor === null) return totals.finish(null);
+      if (rows >= MAX_ROWS_READ) return totals.finish(part.countedFrom);
+    }
+  }
+
+  async scan(scan: CallScan): Promise<CallSlice> {
+    return this.#read("scan", scan);
+  }
+
+  async storedAfter(position: string | null, limit: number): Promise<StoredCalls> {
+    return this.#read("storedAfter", position, limit);
+  }
+
+  async neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours> {
+    return isUlid(id) ? this.#read("neighbours", toRef(gateway), id) : { newer: null, older: null };
   }
 
   async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {

@@ -6,7 +6,7 @@ import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { type NumberColumn, toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
 import { CALL_SELECT_LIST } from "./day-schema.ts";
-import { HOUR_MS, latencyBucket } from "./hourly-usage.ts";
+import { HOUR_MS, isStream, latencyBucket } from "./hourly-usage.ts";
 import { addUsageFigures, LATENCY_BUCKETS_MS, type UsageFigures, type UsageQuery } from "./usage.ts";
 
 const PART = 5000;
@@ -52,12 +52,21 @@ function toFigures(row: Row, { groupBy }: UsageQuery): UsageFigures {
   const createdAt = call.number("createdAt");
   const unit = groupBy.includes("hour") ? HOUR_MS : groupBy.includes("day") ? DAY_MS : null;
   const bucket = latencyBucket(call.number("durationMs"));
+  const firstMs = call.number("firstByteMs");
   return {
     time: unit === null ? null : createdAt - (createdAt % unit),
     gatewayId: groupBy.includes("gateway") ? String(row["gateway_id"]) : null,
     provider: groupBy.includes("provider") ? String(row["provider"]) : null,
     model: groupBy.includes("model") ? String(row["model"]) : null,
     ...(Object.fromEntries(SUMS.map(([name, { of }]) => [name, of(call)])) as UsageSums),
-    latency: Array.from({ length: LATENCY_BUCKETS_MS.length + 1 }, (_, i) => (i === bucket ? 1 : 0)),
+    latency: oneIn(bucket),
+    firstToken: oneIn(
+      firstMs === 0 || !isStream(String(row["response_content_type"])) ? -1 : latencyBucket(firstMs),
+    ),
   };
+}
+
+/** A histogram with one call, or with none. */
+function oneIn(bucket: number): number[] {
+  return Array.from({ length: LATENCY_BUCKETS_MS.length + 1 }, (_, i) => (i === bucket ? 1 : 0));
 }

@@ -3,7 +3,7 @@ import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
-import { LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
+import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
 import { HOUR_MS } from "./hourly-usage.ts";
 import { addUsageFigures, type UsageFigures, type UsageGroup, type UsageQuery } from "./usage.ts";
 
@@ -57,6 +57,7 @@ export function toFigures(row: HourlySums): UsageFigures {
     model: text("model"),
     ...(sums as UsageSums),
     latency: LATENCY_COLUMNS.map(count),
+    firstToken: FIRST_TOKEN_COLUMNS.map(count),
   };
 }
 

@@ -25,6 +25,8 @@ export interface UsageFigures extends UsageSums {
   readonly model: string | null;
   /** Calls per bucket of `LATENCY_BUCKETS_MS`; the last element counts the calls above all bounds. */
   readonly latency: readonly number[];
+  /** Streamed answers per bucket, by the time to their first byte, which is about that of the first token. */
+  readonly firstToken: readonly number[];
 }
 
 /** Upper bounds in milliseconds: from a cached answer to a long generation. */
@@ -37,5 +39,14 @@ const SUM_NAMES = Object.keys(USAGE_SUMS) as (keyof UsageSums)[];
 /** Adds two groups; the result has the group fields of the first. */
 export function addUsageFigures(a: UsageFigures, b: UsageFigures): UsageFigures {
   const sums = Object.fromEntries(SUM_NAMES.map((name) => [name, a[name] + b[name]]));
-  return { ...a, ...sums, latency: a.latency.map((count, i) => count + (b.latency[i] ?? 0)) };
+  return {
+    ...a,
+    ...sums,
+    latency: addBuckets(a.latency, b.latency),
+    firstToken: addBuckets(a.firstToken, b.firstToken),
+  };
+}
+
+function addBuckets(a: readonly number[], b: readonly number[]): number[] {
+  return a.map((count, i) => count + (b[i] ?? 0));
 }

@@ -23,7 +23,7 @@ const ONE = `${PATH}/{id}`;
 const MAX_PER_PAGE = 1000;
 /** The rows before a page are skipped one by one; a filter on `created_at` or `id` is faster for deeper pages. */
 const MAX_OFFSET = 1_000_000;
-const MAX_METADATA_KEYS = 20;
+const MAX_METADATA_KEYS = 32;
 
 export interface CallLogRouteParts {
   readonly callLog: CallLog;

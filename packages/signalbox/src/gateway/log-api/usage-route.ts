@@ -1,27 +1,41 @@
-/** The usage of an account over time, read from the hourly sums without counting rows. */
+/**
+ * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums, without counting rows; by token, owner, user
+ * and metadata from the rows, within a budget.
+ * See docs/decisions/0189.
+ */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { boundGateway, maySee, type Tokens } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import {
   addUsageFigures,
   type CallLog,
-  LATENCY_BUCKETS_MS,
   USAGE_GROUPS,
   type UsageFigures,
   type UsageGroup,
 } from "../../engines/call-log/index.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
-import { percentile } from "./percentiles.ts";
+import { showUsage, usageResult } from "./show-usage.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
+import { usageByWhom, type UsageByParts } from "./usage-by-whom.ts";
+import { usageCsv } from "./usage-csv.ts";
+import {
+  DIMENSION_NAMES,
+  type NamedDimension,
+  parseDimension,
+  parseOnly,
+  requireFewDimensions,
+} from "./usage-dimensions.ts";
 
 const DEFAULT_SPAN_MS = 7 * 86_400_000;
 const GATEWAY_TYPE = "ai_gateway";
 const TAG_GROUP = "tag:";
+/** Values of token, owner, user or metadata that one response lists. */
+const MAX_VALUES = 1000;
 
 export interface UsageRouteParts {
-  readonly callLog: Pick<CallLog, "summarise" | "unreadableDays">;
+  readonly callLog: Pick<CallLog, "summarise" | "summariseBy" | "unreadableDays">;
   readonly clock: Clock;
   /** Usage can be grouped and filtered by the tags of gateways. */
   readonly tags: TagLookup;
@@ -30,7 +44,10 @@ export interface UsageRouteParts {
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
 const usageQuery = z.strictObject({
-  /** Comma-separated or repeated: hour or day, provider, model, gateway, `tag:<key>`. Default: one row with the total. */
+  /**
+   * Comma-separated or repeated: hour or day, provider, model, gateway, `tag:<key>` of gateways; or token, owner, user, `metadata:<key>`,
+   * `token_tag:<key>`. Default: one row with the total.
+   */
   group_by: z.string().optional(),
   /** Inclusive, rounded down to the hour. Default: seven days before `end`. */
   start: time.optional(),
@@ -40,35 +57,17 @@ const usageQuery = z.strictObject({
   gateway_id: z.string().optional(),
   /** Repeatable; a tag filter that the gateways must match. */
   tag: z.string().optional(),
-});
-
-const usageResult = z.object({
-  hour: z.iso.datetime().optional(),
-  day: z.iso.datetime().optional(),
-  gateway_id: z.string().optional(),
-  provider: z.string().optional(),
-  model: z.string().optional(),
-  /** Value of the tag in `group_by`; null for gateways without the tag. */
-  tag: z.string().nullable().optional(),
-  calls: z.number(),
-  errors: z.number(),
-  cached: z.number(),
-  tokens_in: z.number(),
-  tokens_out: z.number(),
-  tokens_in_cached: z.number(),
-  tokens_out_reasoning: z.number(),
-  cost: z.number(),
-  duration_avg: z.number().nullable(),
-  duration_p50: z.number().nullable(),
-  duration_p95: z.number().nullable(),
-  duration_p99: z.number().nullable(),
-  /** Calls with a duration of at most `le` milliseconds and above the previous bound; null: no bound. */
-  durations: z.array(z.object({ le: z.number().nullable(), calls: z.number() })),
+  /** Repeatable; only the calls of a token, owner, user or metadata value: `owner=ada`, `metadata:team=search`. Empty: calls without one. */
+  only: z.string().optional(),
+  /** Number of values of token, owner, user or metadata; the rest is one row with `other`. Default 100. */
+  limit: z.coerce.number().int().min(1).max(MAX_VALUES).default(100),
+  format: z.enum(["json", "csv"]).default("json"),
 });
 
 interface Groups {
   readonly groups: readonly UsageGroup[];
   readonly tagKey: string | null;
+  readonly dimensions: readonly NamedDimension[];
 }
 
 /** The usage of one token. */
@@ -78,7 +77,7 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
     path: "/accounts/{account_id}/tokens/{token_id}/usage",
     access: "tokens.edit",
     summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
-    query: usageQuery.omit({ tag: true }),
+    query: usageQuery.omit({ tag: true, only: true, limit: true, format: true }),
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {
@@ -86,8 +85,9 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
       const token = parts.tokens.find(accountId, tokenId);
       if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
       if (!maySee(principal, token)) throw new SignalboxError("forbidden");
-      const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
+      const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
+      if (dimensions.length > 0) throw invalid(`group_by: expected ${USAGE_GROUPS.join(", ")}`);
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
       const figures = await parts.callLog.summarise({
@@ -106,31 +106,40 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
   });
 }
 
-export function usageRoute(parts: UsageRouteParts): Route {
+export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">): Route {
   return defineRoute({
     method: "GET",
     path: "/accounts/{account_id}/ai-gateway/usage",
     access: "gateway.read",
     summary:
-      "Calls, errors, tokens, cost and durations by hour, day, provider, model, gateway or a gateway tag.",
+      "Calls, errors, tokens, cost, durations and time to first token by hour, day, provider, model, gateway, gateway tag, token, owner, user or metadata; as JSON or CSV.",
     query: usageQuery,
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {
       const accountId = params["account_id"] ?? "";
-      const { groups, tagKey } = parseGroups(rawQuery.getAll("group_by"));
+      const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
+      const only = rawQuery.getAll("only").map(parseOnly);
+      const reply = (found: Reply) =>
+        query.format === "csv" ? usageCsv(found.result as Record<string, unknown>[]) : found;
+      if (dimensions.length > 0 || only.length > 0) {
+        if (tagKey !== null)
+          throw invalid("group_by: tag:<key> cannot be combined with token, owner, user or metadata");
+        const request = { accountId, gatewayIds, from, to, groupBy: groups, only, maxValues: query.limit };
+        return reply(await usageByWhom(parts, request, dimensions, principal));
+      }
       const groupBy = tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])];
       const figures = await parts.callLog.summarise({ accountId, gatewayIds, from, to, groupBy });
       const messages = unreadableMessages(parts.callLog);
-      if (tagKey === null) return { result: figures.map((one) => showUsage(one, groups)), messages };
+      if (tagKey === null) return reply({ result: figures.map((one) => showUsage(one, groups)), messages });
       const values = await parts.tags.valuesOf(accountId, GATEWAY_TYPE, tagKey);
       const result = mergeByTag(figures, values, groups).map(({ figures: one, tag }) => ({
         ...showUsage(one, groups),
         tag,
       }));
-      return { result, messages };
+      return reply({ result, messages });
     },
   });
 }
@@ -155,15 +164,20 @@ function parseGroups(texts: readonly string[]): Groups {
   const tagKeys = names
     .filter((name) => name.startsWith(TAG_GROUP))
     .map((name) => name.slice(TAG_GROUP.length));
-  const groups = names.filter((name) => !name.startsWith(TAG_GROUP));
+  const rest = names.filter((name) => !name.startsWith(TAG_GROUP));
+  const dimensions = [...new Set(rest)].flatMap((name) => parseDimension(name) ?? []);
+  requireFewDimensions(dimensions);
+  const groups = rest.filter((name) => !dimensions.some((dimension) => dimension.name === name));
   const unknown = groups.find((name) => !(USAGE_GROUPS as readonly string[]).includes(name));
   if (unknown !== undefined) {
-    throw invalid(`group_by: expected ${USAGE_GROUPS.join(", ")} or tag:<key>, found "${unknown}"`);
+    throw invalid(
+      `group_by: expected ${USAGE_GROUPS.join(", ")}, tag:<key>, ${DIMENSION_NAMES}, found "${unknown}"`,
+    );
   }
   if (tagKeys.length > 1) throw invalid("group_by: one tag at a time");
   if (tagKeys[0] === "") throw invalid("group_by: tag: needs a key");
   if (groups.includes("hour") && groups.includes("day")) throw invalid("group_by: hour or day, not both");
-  return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null };
+  return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null, dimensions };
 }
 
 /** Null: all gateways of the account. */
@@ -203,30 +217,6 @@ function mergeByTag(
     merged.set(key, { tag, figures: known === undefined ? one : addUsageFigures(known.figures, one) });
   }
   return [...merged.values()];
-}
-
-function showUsage(one: UsageFigures, groups: readonly UsageGroup[]): z.input<typeof usageResult> {
-  const start = one.time === null ? undefined : new Date(one.time).toISOString();
-  return {
-    ...(groups.includes("hour") ? { hour: start } : {}),
-    ...(groups.includes("day") ? { day: start } : {}),
-    ...(groups.includes("gateway") ? { gateway_id: one.gatewayId ?? "" } : {}),
-    ...(groups.includes("provider") ? { provider: one.provider ?? "" } : {}),
-    ...(groups.includes("model") ? { model: one.model ?? "" } : {}),
-    calls: one.calls,
-    errors: one.errors,
-    cached: one.cached,
-    tokens_in: one.tokensIn,
-    tokens_out: one.tokensOut,
-    tokens_in_cached: one.tokensInCached,
-    tokens_out_reasoning: one.tokensOutReasoning,
-    cost: one.cost,
-    duration_avg: one.calls === 0 ? null : Math.round((one.durationMs / one.calls) * 100) / 100,
-    duration_p50: percentile(one.latency, 0.5),
-    duration_p95: percentile(one.latency, 0.95),
-    duration_p99: percentile(one.latency, 0.99),
-    durations: one.latency.map((calls, i) => ({ le: LATENCY_BUCKETS_MS[i] ?? null, calls })),
-  };
 }
 
 function invalid(message: string): SignalboxError {

@@ -53,7 +53,7 @@ type MutableOptions = { -readonly [Name in keyof CallOptions]: CallOptions[Name]
 
 export const NO_OPTIONS: CallOptions = {};
 
-const MAX_METADATA_KEYS = 5;
+const MAX_METADATA_KEYS = 32;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_RETRY_WAIT_MS = 600_000;
 const MAX_WEIGHT = 1_000_000;
@@ -208,10 +208,11 @@ function toFallbackCauses(value: string, name: string): FallbackCause[] {
   });
 }
 
-/** Keys beyond the fifth are dropped, as in the hosted original. */
 function toMetadata(value: string, name: string): string {
   const object = toObject(value, name);
-  const entries = Object.entries(object).slice(0, MAX_METADATA_KEYS);
+  const entries = Object.entries(object);
+  if (entries.length > MAX_METADATA_KEYS)
+    throw invalid(name, `an object with at most ${MAX_METADATA_KEYS} keys`);
   for (const [key, item] of entries) {
     // Rules of a gateway can rely on these keys, so only the service sets them.
     if (key.startsWith(RESERVED_METADATA_PREFIX)) {

@@ -32,6 +32,32 @@ it.each([
   expect(signatureOf(request)).toBe(signature);
 });
 
+/** The examples of the documentation of S3. */
+it.each([
+  ["GET bucket lifecycle", "/?lifecycle", "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"],
+  [
+    "list objects",
+    "/?max-keys=2&prefix=J",
+    "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+  ],
+])("signs for S3 as the documented example %s", (_, target, signature) => {
+  const [, authorization = ""] = signAws(
+    {
+      ...REQUEST,
+      target,
+      host: "examplebucket.s3.amazonaws.com",
+      service: "s3",
+      now: Date.UTC(2013, 4, 24),
+    },
+    {
+      accessKeyId: "AKIAIOSFODNN7EXAMPLE",
+      secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+      sessionToken: null,
+    },
+  );
+  expect(authorization).toContain(`Signature=${signature}`);
+});
+
 it("names the signed headers, the time and the session token", () => {
   const headers = signAws(REQUEST, { ...CREDENTIALS, sessionToken: "session" });
   expect(headers.slice(2)).toEqual(["x-amz-date", "20150830T123600Z", "x-amz-security-token", "session"]);

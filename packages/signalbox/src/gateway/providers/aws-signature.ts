@@ -51,8 +51,10 @@ export function signAws(request: AwsRequest, credentials: AwsCredentials): strin
   const day = time.slice(0, 8);
   const bodyHash = sha256(request.body);
   const { sessionToken } = credentials;
+  const isS3 = request.service === "s3";
   const signed: [string, string][] = [
     ["host", request.host],
+    ...(isS3 ? [["x-amz-content-sha256", bodyHash] as [string, string]] : []),
     ["x-amz-date", time],
     ...(sessionToken === null ? [] : [["x-amz-security-token", sessionToken] as [string, string]]),
   ];
@@ -62,7 +64,7 @@ export function signAws(request: AwsRequest, credentials: AwsCredentials): strin
   const query = question === -1 ? "" : request.target.slice(question + 1);
   const canonical = [
     request.method,
-    canonicalPath(path),
+    isS3 ? path : canonicalPath(path),
     canonicalQuery(query),
     ...signed.map(([name, value]) => `${name}:${value}`),
     "",

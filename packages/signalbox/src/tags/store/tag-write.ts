@@ -22,6 +22,8 @@ export interface TagWrite {
   readonly condition: EtagCondition | null;
   /** Stored in the history: `root`, `token:<id>` or `system`. */
   readonly actor: string;
+  /** One of several writes of a request, which the audit log records together. */
+  readonly isPart?: boolean;
 }
 
 export type WriteOutcome =

@@ -10,6 +10,7 @@
  *    last one would wait for the sum of all timeouts.
  * See docs/decisions/0031.
  */
+import { type AuditTrail, currentWrite, type PendingWrite } from "../../contracts/audit-trail.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
@@ -20,6 +21,7 @@ import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { scopeOfAccount } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
+import { isPart, recordBatch } from "./record-batch.ts";
 import { writeBatch } from "./write-batch.ts";
 
 /** Writes that share the fixed cost of a transaction. */
@@ -32,6 +34,8 @@ const MAX_PENDING = 20_000;
 
 interface Pending {
   readonly write: TagWrite;
+  /** The management write that this is, or is a part of. */
+  readonly audited: PendingWrite | undefined;
   readonly resolve: (outcome: WriteOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -49,6 +53,7 @@ export interface TagWriterOptions {
   readonly bitmapMinUses?: number;
   /** Notified when changes of an account are durable. */
   readonly changes: Pick<ChangeLog, "notify">;
+  readonly audit?: Pick<AuditTrail, "recordIn"> | undefined;
 }
 
 /** Writes of a load that share one update of the index. More would need more memory and save little. */
@@ -148,7 +153,7 @@ class WriteQueue {
       if (queue.pending.length >= MAX_PENDING) {
         throw overloaded();
       }
-      queue.pending.push({ write, resolve, reject });
+      queue.pending.push({ write, audited: currentWrite.getStore(), resolve, reject });
       this.#advance(queue);
     });
   }
@@ -156,7 +161,8 @@ class WriteQueue {
   #advance(queue: AccountQueue): void {
     if (queue.pending.length > 0 && queue.runningBatches < MAX_RUNNING_BATCHES) {
       queue.runningBatches += 1;
-      void this.#runBatch(queue);
+      // A batch contains writes of several requests, so it runs outside of theirs.
+      void currentWrite.run(undefined, () => this.#runBatch(queue));
     } else if (queue.runningBatches === 0) {
       this.#queues.delete(queue.accountNo);
     }
@@ -165,13 +171,13 @@ class WriteQueue {
   async #runBatch(queue: AccountQueue): Promise<void> {
     let taken: Pending[] = [];
     let keys: string[] = [];
-    const { cache } = this.#options;
+    const { cache, audit } = this.#options;
     try {
       const { outcomes, hasChanges } = await this.#database.transaction(async (tx) => {
         // Taken when the transaction begins, so that writes that arrived until then are included. After a conflict the adapter runs this
         // function again, with the same writes.
         if (taken.length === 0) taken = queue.pending.splice(0, MAX_BATCH);
-        if (taken.length === 0) return { outcomes: [], hasChanges: false };
+        if (taken.length === 0) return { outcomes: [], previous: [], hasChanges: false };
         const batch = await writeBatch(
           tx,
           queue.accountNo,
@@ -185,6 +191,7 @@ class WriteQueue {
           },
         );
         queue.pending.unshift(...taken.splice(batch.outcomes.length));
+        if (audit !== undefined) await recordBatch(tx, audit, taken, batch);
         cache.endWrite(keys);
         keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
         cache.beginWrite(keys);
@@ -192,6 +199,9 @@ class WriteQueue {
       }, scopeOfAccount(queue.accountNo));
       cache.endWrite(keys);
       keys = [];
+      taken.forEach(({ audited, write }, i) => {
+        if (outcomes[i]?.kind !== "refused") audited?.committed(!isPart(write));
+      });
       if (hasChanges) this.#options.changes.notify(queue.accountNo);
       taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
     } catch (error) {

@@ -29,6 +29,13 @@ interface AccountRow {
   readonly next_change: number;
 }
 
+export interface BatchResult {
+  readonly outcomes: WriteOutcome[];
+  /** The resources before their writes, in the order of the outcomes. */
+  readonly previous: (TaggedResource | null)[];
+  readonly hasChanges: boolean;
+}
+
 const NO_TAGS: Tags = new Map();
 
 const insertChanges = new RowsStatement(
@@ -42,7 +49,7 @@ export async function writeBatch(
   accountNo: number,
   writes: readonly TagWrite[],
   options: BatchOptions,
-): Promise<{ outcomes: WriteOutcome[]; hasChanges: boolean }> {
+): Promise<BatchResult> {
   const startedAt = performance.now();
   const account = await tx.get<AccountRow>(
     sql`UPDATE tag_account SET next_change = next_change WHERE account_no = ${accountNo}
@@ -56,11 +63,12 @@ export async function writeBatch(
     if (performance.now() - startedAt > options.budgetMs) break;
   }
   await batch.finish();
-  return { outcomes, hasChanges: batch.hasChanges };
+  return { outcomes, previous: batch.previous, hasChanges: batch.hasChanges };
 }
 
 class Batch {
   hasChanges = false;
+  readonly previous: (TaggedResource | null)[] = [];
   #nextResource: number;
   #nextChange: number;
   readonly #indexCounters: { nextKey: number; nextValue: number };
@@ -83,6 +91,7 @@ class Batch {
   async apply(write: TagWrite): Promise<WriteOutcome> {
     const row = await findResourceRow(this.#tx, this.#accountNo, write.resource);
     const current = row === undefined ? null : toTaggedResource(row);
+    this.previous.push(current);
     const effect = effectOf(write, current, row?.updated_at ?? 0, this.#options);
     if (effect.kind === "changed") {
       this.hasChanges = true;

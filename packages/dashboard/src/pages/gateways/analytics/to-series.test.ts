@@ -19,6 +19,10 @@ const row = (hour: number, provider: string, calls: number, p95: number | null =
   duration_p50: null,
   duration_p95: p95,
   duration_p99: null,
+  streams: 0,
+  time_to_first_token_p50: null,
+  time_to_first_token_p95: null,
+  time_to_first_token_p99: null,
 });
 
 it("returns every hour of the time span, including hours without calls", () => {

@@ -10,6 +10,7 @@ import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
+import { CallCommand, CallReplay, NeighbourLinks } from "./call-work.tsx";
 import { StatusBadge } from "./logs-tab.tsx";
 
 export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; readonly callId: string }) {
@@ -25,7 +26,12 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
           { title: gatewayId, to: page("gateways", gatewayId) },
           { title: "Logs", to: page("gateways", gatewayId, "logs") },
         ]}
-        actions={call.value !== undefined && <StatusBadge call={call.value} />}
+        actions={
+          <div className="row">
+            {call.value !== undefined && <StatusBadge call={call.value} />}
+            <NeighbourLinks gatewayId={gatewayId} path={path} />
+          </div>
+        }
       >
         {callId}
       </PageHeader>
@@ -44,6 +50,10 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
               />
             </div>
             <Feedback path={path} call={value} onChange={call.reload} />
+            <div className="columns">
+              <CallReplay key={path} gatewayId={gatewayId} path={path} />
+              <CallCommand key={path} path={path} />
+            </div>
           </div>
         )}
       </ResourceView>

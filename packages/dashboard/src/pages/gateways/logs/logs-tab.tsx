@@ -45,7 +45,7 @@ export function LogsTab({ gatewayId }: { readonly gatewayId: string }) {
             <EmptyState title={filters.isFiltered ? "No matching calls" : "No calls yet"}>
               <p>
                 {filters.isFiltered
-                  ? "Change or clear the filters. The search covers only the metadata of calls."
+                  ? "Change or clear the filters. The search covers only the metadata of calls; the logs of all gateways can be searched by prompt and answer."
                   : "Send a call with the client code on the Settings tab. It appears here when its response is complete. Calls rejected by authentication are not logged."}
               </p>
             </EmptyState>

@@ -7,7 +7,7 @@ import { ulidFloor } from "../../../core/ulid.ts";
 import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
 import { CALL_COLUMNS, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
 import { DAY_MS } from "../day-files.ts";
-import { LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
+import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
 import { HOUR_MS } from "../hourly-usage.ts";
 import {
   type CallPageRequest,
@@ -43,10 +43,16 @@ const RANGES = rawSql(
 const HOURLY_SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name})::float8 AS ${name}`).join(", "));
 const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
 /** The sums of `call_log_hour`, from the calls themselves. */
-const TOKEN_SUMS = rawSql(
+export const ROW_SUMS = rawSql(
   [
     ...SUMS.map(([name, { sql: text }]) => `sum(${text})::float8 AS ${toSqlName(name)}`),
-    ...LATENCY_COLUMNS.map((name, i) => `count(*) FILTER (WHERE ${isInBucket(i)})::float8 AS ${name}`),
+    ...LATENCY_COLUMNS.map(
+      (name, i) => `count(*) FILTER (WHERE ${isInBucket("duration_ms", i)})::float8 AS ${name}`,
+    ),
+    ...FIRST_TOKEN_COLUMNS.map(
+      (name, i) =>
+        `count(*) FILTER (WHERE first_byte_ms > 0 AND response_content_type ~ 'event-?stream' AND ${isInBucket("first_byte_ms", i)})::float8 AS ${name}`,
+    ),
   ].join(", "),
 );
 
@@ -157,7 +163,7 @@ export function conditionOf(gateway: GatewayRef | number, selection: CallSelecti
   return joinSql(conditions, " AND ");
 }
 
-function timeOfId(time: number): number {
+export function timeOfId(time: number): number {
   return Math.max(0, Math.min(MAX_TIME, time));
 }
 
@@ -170,7 +176,10 @@ function orderSql({ orderBy, direction }: Order): SqlQuery {
     : sql`ORDER BY ${column} DESC NULLS LAST, id DESC`;
 }
 
-function gatewayCondition({ accountId, gatewayIds }: UsageQuery): SqlQuery {
+export function gatewayCondition({
+  accountId,
+  gatewayIds,
+}: Pick<UsageQuery, "accountId" | "gatewayIds">): SqlQuery {
   const account = sql`gateway.account_id = ${accountId}`;
   if (gatewayIds === null) return account;
   return sql`${account} AND gateway.gateway_id IN (SELECT json_array_elements_text(${JSON.stringify(gatewayIds)}::json))`;
@@ -194,15 +203,15 @@ function tokenUsage(query: UsageQuery, tokenId: string): SqlQuery {
     ulidFloor(timeOfId(startOfDayAt(time))),
   ) as [string, string];
   return sql`SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
-      ${TOKEN_SUMS}
+      ${ROW_SUMS}
     FROM call_log AS call JOIN call_log_gateway AS gateway ON gateway.key = call.gateway
     WHERE token_id = ${tokenId} AND ${gatewayCondition(query)} AND created_at >= ${from} AND created_at < ${Math.ceil(query.to)}
       AND id >= ${first} AND id < ${last}
     GROUP BY 1, 2, 3, 4`;
 }
 
-function isInBucket(bucket: number): string {
-  const above = bucket === 0 ? null : `duration_ms > ${LATENCY_BUCKETS_MS[bucket - 1]}`;
-  const upTo = bucket === LATENCY_BUCKETS_MS.length ? null : `duration_ms <= ${LATENCY_BUCKETS_MS[bucket]}`;
+function isInBucket(column: string, bucket: number): string {
+  const above = bucket === 0 ? null : `${column} > ${LATENCY_BUCKETS_MS[bucket - 1]}`;
+  const upTo = bucket === LATENCY_BUCKETS_MS.length ? null : `${column} <= ${LATENCY_BUCKETS_MS[bucket]}`;
   return [above, upTo].filter((condition) => condition !== null).join(" AND ");
 }

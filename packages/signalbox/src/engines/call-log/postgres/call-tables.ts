@@ -7,7 +7,7 @@
 import type { Queryable } from "../../../core/queryable.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
 import { CALL_COLUMNS, type Column, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
-import { LATENCY_COLUMNS } from "../day-schema.ts";
+import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS } from "../day-schema.ts";
 
 /** The part of the control plane's database that the log uses. */
 export interface CallDatabase extends Queryable {
@@ -52,6 +52,12 @@ const COLUMNS: readonly AddedColumn[] = [
     sqlName: toSqlName(name),
     definition: `${TYPES[kind]} NOT NULL DEFAULT 0`,
     since,
+  })),
+  ...FIRST_TOKEN_COLUMNS.map((sqlName) => ({
+    table: "call_log_hour",
+    sqlName,
+    definition: "BIGINT NOT NULL DEFAULT 0",
+    since: 3,
   })),
 ];
 

@@ -8,7 +8,7 @@
 import type { Client } from "pg";
 import type { CallQuota } from "../call-log.ts";
 import { toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
-import { LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
+import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
 import { keyOf } from "../gateway-rows.ts";
 import { HourlyUsage } from "../hourly-usage.ts";
 import { type PackedRow, packedRows } from "../packed-row.ts";
@@ -36,7 +36,7 @@ const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
 const HOUR_TYPES = [
   "gateway integer, hour bigint, provider text, model text",
   ...SUMS.map(([name, { kind }]) => `${toSqlName(name)} ${TYPES[kind]}`),
-  ...LATENCY_COLUMNS.map((name) => `${name} bigint`),
+  ...[...LATENCY_COLUMNS, ...FIRST_TOKEN_COLUMNS].map((name) => `${name} bigint`),
 ].join(", ");
 const HOUR_UPDATES = SUM_COLUMNS.map((name) => `${name} = h.${name} + excluded.${name}`).join(", ");
 

@@ -7,13 +7,17 @@ import type { Worker } from "node:worker_threads";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { isUlid } from "../../../core/ulid.ts";
 import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
+import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "../call-scan.ts";
 import { QueuedCallLog, type QueuedCallLogOptions } from "../queued-call-log.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "../selection.ts";
 import type { UsageFigures, UsageQuery } from "../usage.ts";
+import type { UsageBy, UsageByQuery } from "../usage-by.ts";
 import { startWorker } from "../worker-requests.ts";
 import { CallChanges } from "./call-changes.ts";
 import { CallQueries } from "./call-queries.ts";
 import { type CallDatabase, ensureTables } from "./call-tables.ts";
+import { ScanQueries } from "./scan-queries.ts";
+import { summariseBy } from "./usage-by-queries.ts";
 import type { PostgresWriterOptions } from "./postgres-writer.ts";
 
 export interface PostgresCallLogOptions extends QueuedCallLogOptions {
@@ -40,6 +44,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
   readonly #options: PostgresCallLogOptions;
   readonly #clock: Clock;
   readonly #queries: CallQueries;
+  readonly #scans: ScanQueries;
   readonly #changes: CallChanges;
   /** Every release can read the tables. */
   readonly unreadableDays: readonly string[] = [];
@@ -53,6 +58,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#queries = new CallQueries(options.database);
+    this.#scans = new ScanQueries(options.database, this.#clock);
     this.#changes = new CallChanges(options.database);
   }
 
@@ -93,6 +99,27 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
     await this.#whenCommitted();
     return this.#queries.summarise(query);
+  }
+
+  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+    await this.#whenCommitted();
+    return summariseBy(this.#options.database, query);
+  }
+
+  async scan(scan: CallScan): Promise<CallSlice> {
+    await this.#whenCommitted();
+    return this.#scans.scan(scan);
+  }
+
+  async storedAfter(position: string | null, limit: number): Promise<StoredCalls> {
+    await this.#whenCommitted();
+    return this.#scans.storedAfter(position, limit);
+  }
+
+  async neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours> {
+    if (!isUlid(id)) return { newer: null, older: null };
+    await this.#whenCommitted();
+    return this.#scans.neighbours(gateway, id);
   }
 
   async edit(gateway: GatewayRef, id: string, patch: CallPatch): Promise<boolean> {

@@ -2,6 +2,8 @@ import { afterAll, beforeAll } from "vitest";
 import type { TestStorage } from "../call-log-fixture.ts";
 import { describeChanges } from "../changes-contract.ts";
 import { describeReading } from "../reading-contract.ts";
+import { describeScans } from "../scan-contract.ts";
+import { describeUsageBy } from "../usage-by-contract.ts";
 import { describeUsage } from "../usage-contract.ts";
 import { PostgresLogs, type PostgresStorage } from "./postgres-log-fixture.ts";
 
@@ -29,3 +31,5 @@ function openEmpty(): Promise<TestStorage> {
 describeReading("PostgreSQL", openEmpty);
 describeChanges("PostgreSQL", openEmpty);
 describeUsage("PostgreSQL", openEmpty);
+describeUsageBy("PostgreSQL", openEmpty);
+describeScans("PostgreSQL", openEmpty);

@@ -1,0 +1,52 @@
+/** One entry of the audit log with the members that the change set. */
+import type { AuditEntry } from "@signalbox/client";
+import { CodeBlock } from "../../components/code-block.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
+import { Dialog } from "../../components/dialog.tsx";
+import { Table } from "../../components/table.tsx";
+import { changedMembers } from "./changed-members.ts";
+
+export function AuditEntryDialog({
+  entry,
+  onClose,
+}: {
+  readonly entry: AuditEntry;
+  readonly onClose: () => void;
+}) {
+  const { action, actor, resource, metadata } = entry;
+  const changes = changedMembers(entry.before, entry.after);
+  return (
+    <Dialog title={`${action.type} ${resource.type}`} onClose={onClose} isWide>
+      <DetailList
+        items={[
+          ["Time", new Date(entry.when).toLocaleString()],
+          ["Actor", actor.type === "token" ? `${actor.name} (token ${actor.id})` : actor.type],
+          ["Session", actor.session ?? "none"],
+          ["Address", actor.ip ?? "–"],
+          ["Operation", entry.operation],
+          ["Resource", resource.path],
+          ["Outcome", `${action.outcome}${action.status === null ? "" : ` (${action.status})`}`],
+          ["Message", action.message ?? "–"],
+          ["Request ID", entry.request_id],
+          ["User agent", metadata.user_agent ?? "–"],
+          ["Hash", entry.hash],
+        ]}
+      />
+      {changes.length > 0 && (
+        <Table
+          label="Changed members"
+          rows={changes}
+          keyOf={({ name }) => name}
+          columns={[
+            { title: "Member", cell: ({ name }) => name },
+            { title: "Before", cell: ({ before }) => <code>{before}</code> },
+            { title: "After", cell: ({ after }) => <code>{after}</code> },
+          ]}
+        />
+      )}
+      {entry.request !== null && (
+        <CodeBlock label="Request body" code={JSON.stringify(entry.request, null, 2)} />
+      )}
+    </Dialog>
+  );
+}

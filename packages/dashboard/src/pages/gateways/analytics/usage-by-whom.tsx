@@ -1,0 +1,117 @@
+import { useState } from "react";
+import { EmptyState } from "../../../components/empty-state.tsx";
+import { Field } from "../../../components/field.tsx";
+import { ResourceView } from "../../../components/resource-view.tsx";
+import { Table } from "../../../components/table.tsx";
+import { count, duration, money, share } from "../../../format/number.ts";
+import { request, withQuery } from "../../../http/api.ts";
+import { useResource } from "../../../http/use-resource.ts";
+import { useQueryValue } from "../../../routing/location.ts";
+import { useAccountPaths } from "../../../session/session.ts";
+import type { Usage } from "./usage.ts";
+import { labelOf, WHOM_GROUPS } from "./whom.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Usage by token, owner, user, or the value of a metadata key. */
+export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }) {
+  const { api } = useAccountPaths();
+  const [group, setGroup] = useQueryValue("by", "token");
+  const [key, setKey] = useQueryValue("key", "team");
+  const [days, setDays] = useQueryValue("days", "7");
+  // The start of the period is fixed while the page is open, so that a render sends no new request.
+  const [now] = useState(Date.now);
+  const groupBy = group === "metadata" || group === "token_tag" ? `${group}:${key}` : group;
+  const query = {
+    group_by: groupBy,
+    start: new Date(now - Number(days) * DAY_MS).toISOString(),
+    gateway_id: gatewayId ?? "",
+  };
+  const path = groupBy.endsWith(":") ? null : withQuery(api("ai-gateway", "usage"), query);
+  const usage = useResource(path, (signal) => request<Usage[]>(path ?? "", { signal }));
+  const cell = (row: Usage) => labelOf(row, group, key);
+  return (
+    <section className="section" aria-labelledby="by-whom">
+      <h2 id="by-whom">Usage by whom</h2>
+      <div className="filters">
+        <Field label="By">
+          <select value={group} onChange={({ target }) => setGroup(target.value)}>
+            {Object.entries(WHOM_GROUPS).map(([name, title]) => (
+              <option key={name} value={name}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </Field>
+        {groupBy.includes(":") && (
+          <Field label="Key">
+            <input type="search" value={key} onChange={({ target }) => setKey(target.value.trim())} />
+          </Field>
+        )}
+        <Field label="Period">
+          <select value={days} onChange={({ target }) => setDays(target.value)}>
+            <option value="1">Last 24 hours</option>
+            <option value="7">Last 7 days</option>
+            <option value="30">Last 30 days</option>
+          </select>
+        </Field>
+        {path !== null && (
+          <a className="button" href={withQuery(path, { format: "csv" })} download="usage.csv">
+            Export CSV
+          </a>
+        )}
+      </div>
+      <ResourceView of={usage}>
+        {({ result, info }) =>
+          result.length === 0 ? (
+            <EmptyState title="No calls in this period">
+              <p>Calls with a token, an owner or metadata appear here.</p>
+            </EmptyState>
+          ) : (
+            <>
+              {typeof info.counted_from === "string" && (
+                <p className="notice notice-warn">
+                  The period has too many calls for one request. Counted from{" "}
+                  {new Date(info.counted_from).toLocaleString()}.
+                </p>
+              )}
+              <Table
+                label="Usage by whom"
+                rows={result}
+                keyOf={(row) => (row.other === true ? "\0other" : (cell(row) ?? "\0none"))}
+                columns={[
+                  {
+                    title: WHOM_GROUPS[group] ?? "Value",
+                    cell: (row) =>
+                      row.other === true ? (
+                        <em>other ({count(info.other_values ?? 0)} values)</em>
+                      ) : (
+                        (cell(row) ?? <span className="muted">none</span>)
+                      ),
+                  },
+                  { title: "Calls", align: "end", cell: (row) => count(row.calls) },
+                  { title: "Errors", align: "end", cell: (row) => share(row.errors, row.calls) },
+                  {
+                    title: "Tokens",
+                    align: "end",
+                    isMinor: true,
+                    cell: (row) => count(row.tokens_in + row.tokens_out),
+                  },
+                  { title: "Cost", align: "end", cell: (row) => money(row.cost) },
+                  { title: "p50", align: "end", isMinor: true, cell: (row) => duration(row.duration_p50) },
+                  { title: "p95", align: "end", isMinor: true, cell: (row) => duration(row.duration_p95) },
+                  {
+                    title: "First token p50",
+                    align: "end",
+                    isMinor: true,
+                    cell: (row) => duration(row.time_to_first_token_p50),
+                  },
+                ]}
+              />
+            </>
+          )
+        }
+      </ResourceView>
+    </section>
+  );
+}

@@ -1,0 +1,111 @@
+/** What can be done with a stored call: go to its neighbours, copy it as a command, send it again. */
+import type { CallNeighbours, Replay as ReplayResult } from "@signalbox/client";
+import { useState } from "react";
+import { Button } from "../../../components/button.tsx";
+import { CodeBlock } from "../../../components/code-block.tsx";
+import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { Field } from "../../../components/field.tsx";
+import { prettyJson } from "../../../format/json.ts";
+import { read, readRaw, request } from "../../../http/api.ts";
+import { useAction } from "../../../http/use-action.ts";
+import { useResource } from "../../../http/use-resource.ts";
+import { Link } from "../../../routing/link.tsx";
+import { useAccountPaths, useHasPermission, useScope } from "../../../session/session.ts";
+
+interface CallWorkProps {
+  readonly gatewayId: string;
+  /** Path of the call in the management API. */
+  readonly path: string;
+}
+
+export function NeighbourLinks({ gatewayId, path }: CallWorkProps) {
+  const { page } = useAccountPaths();
+  const neighbours = useResource(`${path}/neighbours`, (signal) =>
+    read<CallNeighbours>(`${path}/neighbours`, signal),
+  );
+  const link = (id: string | null | undefined, title: string) =>
+    id == null ? (
+      <span className="button" aria-disabled="true">
+        {title}
+      </span>
+    ) : (
+      <Link className="button" to={page("gateways", gatewayId, "logs", id)}>
+        {title}
+      </Link>
+    );
+  return (
+    <nav className="row" aria-label="Neighbouring calls">
+      {link(neighbours.value?.older, "← Older")}
+      {link(neighbours.value?.newer, "Newer →")}
+    </nav>
+  );
+}
+
+export function CallCommand({ path }: Pick<CallWorkProps, "path">) {
+  const [command, setCommand] = useState<string | null>(null);
+  const show = useAction(async () => {
+    const response = await readRaw(`${path}/curl`, new AbortController().signal);
+    setCommand(await response.text());
+  });
+  return (
+    <section className="panel" aria-labelledby="curl-title">
+      <h2 id="curl-title">Repeat with curl</h2>
+      {command === null ? (
+        <Button isBusy={show.isBusy} onClick={() => void show.run()}>
+          Show command
+        </Button>
+      ) : (
+        <>
+          <p className="muted">Credentials are not stored: set the variables in your shell.</p>
+          <CodeBlock label="curl command" code={command} isWrapped />
+        </>
+      )}
+      {show.error !== null && <ErrorNotice error={show.error} />}
+    </section>
+  );
+}
+
+export function CallReplay({ gatewayId, path }: CallWorkProps) {
+  const { page } = useAccountPaths();
+  const { session } = useScope();
+  const canRun = useHasPermission("gateway.run");
+  const [model, setModel] = useState("");
+  const [result, setResult] = useState<ReplayResult | null>(null);
+  const replay = useAction(async () => {
+    setResult(null);
+    const body = model.trim() === "" ? {} : { model: model.trim() };
+    setResult((await request<ReplayResult>(`${path}/replay`, { method: "POST", body })).result);
+  });
+  // A session of a token has no token that the gateway could meter.
+  if (!canRun || !session.is_root) return null;
+  return (
+    <section className="panel" aria-labelledby="replay-title">
+      <h2 id="replay-title">Replay</h2>
+      <p className="muted">The request is sent again. It has its own cost and its own log.</p>
+      <div className="filters">
+        <Field label="Model">
+          <input
+            value={model}
+            placeholder="the same, or provider/model"
+            onChange={({ target }) => setModel(target.value)}
+          />
+        </Field>
+        <Button kind="primary" isBusy={replay.isBusy} onClick={() => void replay.run()}>
+          Send
+        </Button>
+      </div>
+      {replay.error !== null && <ErrorNotice error={replay.error} />}
+      {result !== null && (
+        <div className="stack" role="status">
+          <p>
+            Status {result.status}.{" "}
+            {result.log_id !== null && (
+              <Link to={page("gateways", gatewayId, "logs", result.log_id)}>Open the new call</Link>
+            )}
+          </p>
+          <CodeBlock label="Answer of the replay" code={prettyJson(result.answer)} isWrapped />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,147 @@
+/**
+ * Reads the audit log in steps. SQLite reads on the main thread, so a step looks at a bounded number of rows, and other work runs between two
+ * steps.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Database } from "../database/database.ts";
+import { joinSql, sql, type SqlQuery } from "../core/sql.ts";
+
+export interface AuditFilter {
+  /** Milliseconds, inclusive. */
+  readonly since?: number | undefined;
+  /** Milliseconds, exclusive. */
+  readonly before?: number | undefined;
+  /** Id of a token, `root`, `anonymous` or `system`. */
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly outcome?: string | undefined;
+  readonly resourceType?: string | undefined;
+  readonly resourceId?: string | undefined;
+  readonly requestId?: string | undefined;
+}
+
+export interface AuditRow {
+  readonly seq: number;
+  readonly entry: string;
+  readonly hash: string;
+}
+
+export interface AuditPage {
+  readonly rows: readonly AuditRow[];
+  /** Continues after the last row that was looked at; null at the end. */
+  readonly next: number | null;
+}
+
+export type Direction = "asc" | "desc";
+
+/** Rows that one statement looks at: a few milliseconds. */
+const STEP_ROWS = 2000;
+/** Rows that one page looks at. A filter that matches few of them gets a short page and a cursor. */
+const PAGE_ROWS = 200_000;
+
+export class AuditReader {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async page(
+    accountId: string,
+    filter: AuditFilter,
+    { limit, after, direction }: { limit: number; after: number | null; direction: Direction },
+  ): Promise<AuditPage> {
+    const rows: AuditRow[] = [];
+    let looked = 0;
+    for await (const step of this.#steps(accountId, filter, after, direction)) {
+      for (const row of step.rows) {
+        if (rows.length === limit) return { rows, next: rows.at(-1)?.seq ?? null };
+        rows.push(row);
+      }
+      looked += STEP_ROWS;
+      if (looked >= PAGE_ROWS && !step.isLast) return { rows, next: step.end };
+    }
+    return { rows, next: null };
+  }
+
+  /** Yields all rows, oldest first. */
+  async *all(accountId: string, filter: AuditFilter): AsyncGenerator<AuditRow> {
+    for await (const { rows } of this.#steps(accountId, filter, null, "asc")) yield* rows;
+  }
+
+  /** Each step covers a range of numbers, so its cost does not depend on the filter. */
+  async *#steps(
+    accountId: string,
+    filter: AuditFilter,
+    after: number | null,
+    direction: Direction,
+  ): AsyncGenerator<{ rows: AuditRow[]; end: number; isLast: boolean }> {
+    const range = await this.#range(accountId, filter);
+    if (range === null) return;
+    const conditions = toConditions(filter);
+    const isDown = direction === "desc";
+    let at = isDown
+      ? Math.min(range.last, (after ?? Infinity) - 1)
+      : Math.max(range.first, (after ?? -Infinity) + 1);
+    while (isDown ? at >= range.first : at <= range.last) {
+      const low = isDown ? Math.max(range.first, at - STEP_ROWS + 1) : at;
+      const high = isDown ? at : Math.min(range.last, at + STEP_ROWS - 1);
+      const where = joinSql(
+        [sql`account_id = ${accountId} AND seq >= ${low} AND seq <= ${high}`, ...conditions],
+        " AND ",
+      );
+      const rows = await this.#database.all<AuditRow>(
+        isDown
+          ? sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq DESC`
+          : sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq`,
+      );
+      const end = isDown ? low : high;
+      yield { rows, end, isLast: isDown ? low === range.first : high === range.last };
+      at = isDown ? low - 1 : high + 1;
+      await nextTurn();
+    }
+  }
+
+  /** The numbers of the entries in the time range, found by the index. A clock that was set back widens the range, and the conditions narrow it. */
+  async #range(
+    accountId: string,
+    { since, before }: AuditFilter,
+  ): Promise<{ first: number; last: number } | null> {
+    const own = sql`account_id = ${accountId}`;
+    const times = [own];
+    if (since !== undefined) times.push(sql`at >= ${since}`);
+    if (before !== undefined) times.push(sql`at < ${before}`);
+    const where = joinSql(times, " AND ");
+    const ends = await Promise.all(
+      since === undefined && before === undefined
+        ? [
+            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY seq LIMIT 1`),
+            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY seq DESC LIMIT 1`),
+          ]
+        : [
+            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY at, seq LIMIT 1`),
+            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY at DESC, seq DESC LIMIT 1`),
+          ],
+    );
+    const [first, last] = ends;
+    if (first === undefined || last === undefined) return null;
+    return { first: Math.min(first, last), last: Math.max(first, last) };
+  }
+
+  async #seq(query: SqlQuery): Promise<number | undefined> {
+    return (await this.#database.get<{ seq: number }>(query))?.seq;
+  }
+}
+
+function toConditions(filter: AuditFilter): SqlQuery[] {
+  const conditions: SqlQuery[] = [];
+  if (filter.since !== undefined) conditions.push(sql`at >= ${filter.since}`);
+  if (filter.before !== undefined) conditions.push(sql`at < ${filter.before}`);
+  if (filter.actor !== undefined) conditions.push(sql`actor = ${filter.actor}`);
+  if (filter.action !== undefined) conditions.push(sql`action = ${filter.action}`);
+  if (filter.outcome !== undefined) conditions.push(sql`outcome = ${filter.outcome}`);
+  if (filter.resourceType !== undefined) conditions.push(sql`resource_type = ${filter.resourceType}`);
+  if (filter.resourceId !== undefined) conditions.push(sql`resource_id = ${filter.resourceId}`);
+  if (filter.requestId !== undefined) conditions.push(sql`request_id = ${filter.requestId}`);
+  return conditions;
+}

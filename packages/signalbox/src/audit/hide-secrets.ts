@@ -1,0 +1,112 @@
+/**
+ * Removes secrets from values that are stored in the audit log.
+ *
+ * Invariants:
+ * 1. A text below a member with the name of a secret is replaced, whatever it contains.
+ * 2. A text that was replaced once is replaced everywhere in the same entry, e.g. in an error message that repeats it.
+ * 3. Texts with the form of a credential are replaced wherever they appear.
+ * 4. The result is bounded: long texts are cut, and a large value is replaced by its size.
+ */
+
+/** Stands for a secret. */
+export const HIDDEN = "[hidden]";
+
+const MAX_TEXT = 2048;
+/** Secrets are searched for in this much of a text; the rest is not stored. */
+const MAX_SEARCHED = 64 * 1024;
+const MAX_DEPTH = 12;
+/** Maximum JSON text of one value. A gateway with all its settings has about 2 KiB. */
+const MAX_JSON = 16 * 1024;
+/** Shorter texts are not searched for in other texts: they would match by accident. */
+const MIN_REMEMBERED = 6;
+
+const SECRET_NAME =
+  /secret|passw(?:or)?d|passphrase|credential|authorization|cookie|private|api-?_?key|access-?_?key|(?:^|[_-])key$|signature|(?:^|[_-])token$|^headers$|[a-z]Token$|[a-z]Key$/i;
+/** Names of references to a secret, not of the secret itself. */
+const REFERENCE_NAME = /(?:_id|_ids|_preview|_at|_name|_four|_type|_slug|_count|_limit)$/i;
+/** A path of a fact, a name of a variable: the key of a dynamic route's limit, not a credential. */
+const PLAIN_KEY = /^key$/i;
+
+const CREDENTIAL = new RegExp(
+  [
+    // Our own tokens.
+    "sbx_[0-9A-Za-z]{8,}",
+    // Keys of model providers, clouds, chat and code hosts, webhook senders.
+    "\\b(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx|fw|tgp|whsec|ghp|gho|ghu|ghs|github_pat|glpat|xox[abeoprs])[-_][\\w-]{10,}",
+    "\\bAIza[\\w-]{20,}",
+    "\\b(?:AKIA|ASIA)[0-9A-Z]{12,}",
+    "\\bya29\\.[\\w.-]{10,}",
+    // JSON web tokens and private keys.
+    "\\beyJ[\\w-]{8,2048}\\.[\\w-]{8,4096}\\.[\\w-]*",
+    "-----BEGIN [A-Z ]*PRIVATE KEY-----[\\s\\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+  ].join("|"),
+  "g",
+);
+const BEARER = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
+const URL_PASSWORD = /(\/\/)[^/\s@]{0,256}:[^/\s@]{0,512}@/g;
+const SECRET_PARAMETER =
+  /([?&;](?:code|key|token|secret|sig|signature|password|api_?key|access_token)=)[^&\s"']+/gi;
+/** Most texts contain none of these characters in a row; the patterns are tried only on those that do. */
+const SUSPICIOUS = /sbx_|[-_][\w-]{10}|AIza|A[KS]IA|ya29|eyJ|PRIVATE|bearer|basic|@|=/i;
+
+export class SecretHider {
+  readonly #found = new Set<string>();
+
+  /** Returns a copy of the value without secrets, at most `MAX_JSON` long as JSON. */
+  hide(value: unknown): unknown {
+    if (value === undefined || value === null) return null;
+    this.#collect(value, false, 0);
+    const copy = this.#copy(value, false, 0);
+    const text = JSON.stringify(copy) ?? "null";
+    return text.length <= MAX_JSON ? copy : { truncated: true, bytes: Buffer.byteLength(text) };
+  }
+
+  /** Returns the text without secrets. */
+  hideText(text: string): string {
+    // The word at the end of a cut text may be the start of a secret.
+    let clean = text.length <= MAX_SEARCHED ? text : text.slice(0, MAX_SEARCHED).replace(/\S{0,512}$/, "");
+    for (const secret of this.#found) clean = clean.replaceAll(secret, HIDDEN);
+    if (SUSPICIOUS.test(clean)) {
+      clean = clean
+        .replace(CREDENTIAL, HIDDEN)
+        .replace(BEARER, `$1 ${HIDDEN}`)
+        .replace(URL_PASSWORD, `$1${HIDDEN}@`)
+        .replace(SECRET_PARAMETER, `$1${HIDDEN}`);
+    }
+    return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}… (${text.length} characters)`;
+  }
+
+  /** Finds the texts with the name of a secret first: a member before them may repeat one. */
+  #collect(value: unknown, isSecret: boolean, depth: number): void {
+    if (typeof value === "string") {
+      if (isSecret && value.length >= MIN_REMEMBERED) this.#found.add(value);
+    } else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
+      for (const [name, member] of Object.entries(value)) {
+        this.#collect(member, isSecret || (!Array.isArray(value) && isSecretName(name)), depth + 1);
+      }
+    }
+  }
+
+  #copy(value: unknown, isSecret: boolean, depth: number): unknown {
+    if (typeof value === "string") return isSecret ? (value === "" ? "" : HIDDEN) : this.hideText(value);
+    if (typeof value !== "object" || value === null) return typeof value === "bigint" ? String(value) : value;
+    if (depth === MAX_DEPTH) return HIDDEN;
+    if (Array.isArray(value)) return value.map((item) => this.#copy(item, isSecret, depth + 1));
+    const copy: Record<string, unknown> = {};
+    for (const [name, member] of Object.entries(value)) {
+      const safeName = this.hideText(name);
+      // A member named __proto__ must stay a member.
+      Object.defineProperty(copy, safeName, {
+        value: this.#copy(member, isSecret || isSecretName(name), depth + 1),
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
+    }
+    return copy;
+  }
+}
+
+function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name) && !REFERENCE_NAME.test(name) && !PLAIN_KEY.test(name);
+}

@@ -1,0 +1,19 @@
+/** Comma-separated values (RFC 4180) that spreadsheets open without running them. */
+
+export type CsvValue = string | number | boolean | null | undefined;
+
+/** A text that begins like this is a formula for spreadsheets. A number is written as it is. */
+const FORMULA = /^[=+\-@\t\r]/;
+const NEEDS_QUOTES = /[",\r\n]/;
+
+/** Returns one line with its end. */
+export function csvLine(values: readonly CsvValue[]): string {
+  return `${values.map(csvField).join(",")}\r\n`;
+}
+
+function csvField(value: CsvValue): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "string") return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
