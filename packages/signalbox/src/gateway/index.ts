@@ -114,6 +114,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
     },
+    drain: () => door.closeSockets(),
     async stop() {
       runner.close();
       client.close();
@@ -248,6 +249,28 @@ function createDataPlane(
       counters: new RouteCounters(gatewayLimits.limits),
       providers,
     }),
+    openRealtime: async () => {
+      const { RealtimeDoor } = await import("./realtime/realtime-door.ts");
+      return new RealtimeDoor({
+        gateways,
+        authenticator,
+        tokens: parts.tokens,
+        providers,
+        keys: providerKeys,
+        injectsStreamUsage: keys.injectStreamUsage,
+        modelNames,
+        metrics,
+        clock,
+        limits: gatewayLimits.limits,
+        prices,
+        callLog,
+        budget,
+        payloadBytes: keys.logs.maxBodyBytes,
+        connectTimeoutMs: keys.connectTimeoutMs,
+        stallTimeoutMs: keys.stallTimeoutMs,
+        ...keys.realtime,
+      });
+    },
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

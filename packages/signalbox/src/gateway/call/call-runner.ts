@@ -14,7 +14,7 @@ import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/resp
 import { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Limits } from "../limits/limits.ts";
-import type { PricingParts } from "../limits/step-price.ts";
+import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
@@ -113,23 +113,11 @@ export class CallRunner {
     rules.setMetadata(planned.options.metadata ?? null);
     const account = new CallAccount({
       rules,
-      pricing: this.#pricingOf(planned),
+      pricing: pricingOf(this.#parts.prices, planned),
     });
     const refusal = account.arrive(steps);
     if (refusal !== null) throw refusal;
     return account;
-  }
-
-  #pricingOf({ gateway, options, token, tokenId }: PlannedCall): PricingParts {
-    const { prices } = this.#parts;
-    const { trust_custom_cost: isTrusted, spend_limits: settings } = gateway.settings;
-    const mayPrice = isTrusted || tokenId === "root" || token?.permissions.has("gateway.price") === true;
-    return {
-      prices,
-      own: prices.ofAccount(gateway.accountId),
-      custom: mayPrice ? options.customCost : undefined,
-      unknownPrice: settings?.unknown_price ?? "block",
-    };
   }
 
   /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
