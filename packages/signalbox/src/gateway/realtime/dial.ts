@@ -11,6 +11,7 @@ export interface DialLimits {
 }
 
 export type Dialled =
+  /** The socket is paused. */
   | { readonly kind: "open"; readonly socket: WebSocket }
   | {
       readonly kind: "refused";
@@ -67,7 +68,11 @@ export function dial(
       signal.removeEventListener("abort", abort);
       resolve(outcome);
     };
-    socket.once("open", () => settle({ kind: "open", socket }));
+    socket.once("open", () => {
+      // Messages that arrive before the session listens would be lost.
+      socket.pause();
+      settle({ kind: "open", socket });
+    });
     socket.on("error", (error) =>
       settle(
         failed(

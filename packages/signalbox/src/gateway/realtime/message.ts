@@ -91,7 +91,9 @@ export function collectModels(value: unknown, names: string[] = [], depth = 0): 
       const name = key.toLowerCase();
       if (name === "model" && typeof item === "string") names.push(item);
       else if (name === "models" || name === "fallbacks") collectTexts(item, names);
-      if (!CONTENT.has(name)) collectModels(item, names, depth + 1);
+      // Content is a text or a list; `audio.input` is an object of settings.
+      const isContent = CONTENT.has(name) && !(name === "input" && isFields(item));
+      if (!isContent) collectModels(item, names, depth + 1);
     }
   }
   return names;

@@ -176,8 +176,6 @@ export class RealtimeDoor {
       protocol: chooseSubprotocol(provider.protocol, protocols),
       logId,
     });
-    // Messages that arrive before the session listens would be lost.
-    provider.pause();
     let session: Session | null = null;
     if (!socket.destroyed) {
       // Synchronous: the handshake of the client has been received.
