@@ -9,6 +9,7 @@ const ENGINES = [
   "instance-store",
   "turn-runtime",
   "tag-index",
+  "otlp-export",
   "sqlite-file",
   "ip-address",
 ];

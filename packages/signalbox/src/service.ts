@@ -35,6 +35,8 @@ import { type Identity, openIdentity } from "./service/identity.ts";
 import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
 import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
 import type { Logger } from "./telemetry/logger.ts";
+import { LazyTracing } from "./telemetry/lazy-tracing.ts";
+import { readOtelSettings } from "./telemetry/otel-settings.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { StorageHealth } from "./telemetry/storage-health.ts";
 import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
@@ -120,7 +122,14 @@ class Start {
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
-    const areas = this.#createAreas(storage, identity, resourceEvents);
+    const tracing = new LazyTracing({
+      settings: readOtelSettings(this.#config.environment),
+      logger,
+      registry: this.#registry,
+    });
+    await tracing.start();
+    this.#closers.push({ close: () => tracing.close(), canStall: false });
+    const areas = this.#createAreas(storage, identity, resourceEvents, tracing);
     this.#areas = areas;
     const dashboard = this.#createDashboard(identity, storage);
     const server = new LocalServer(identity.rootToken);
@@ -182,7 +191,12 @@ class Start {
     return openIdentity(storage, options, this.#closers);
   }
 
-  #createAreas(storage: Storage, identity: Identity, resourceEvents: ResourceEvents): Areas {
+  #createAreas(
+    storage: Storage,
+    identity: Identity,
+    resourceEvents: ResourceEvents,
+    tracing: LazyTracing,
+  ): Areas {
     const { clock, logger, onFatal } = this.#options;
     this.#options.uncaughtErrors?.register(this.#registry);
     return createAreas({
@@ -204,6 +218,7 @@ class Start {
       }),
       resourceEvents,
       registry: this.#registry,
+      tracing,
       onFatal,
     });
   }

@@ -9,6 +9,7 @@ import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.t
 import type { Database } from "../database/database.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
@@ -33,6 +34,8 @@ import { GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
+import { OtelReceivers } from "./settings/otel-receivers.ts";
+import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
@@ -61,6 +64,7 @@ export interface GatewayParts {
   readonly callLog: CallLog;
   /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
+  readonly tracing: LazyTracing;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -76,7 +80,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const client = createClient(parts.config);
   const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
-  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
+  const otel = new OtelReceivers({
+    sealing: parts.sealing,
+    mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
+  });
+  const tracing = new LazyGatewayTracing(parts.tracing, otel);
+  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -88,7 +97,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         .filter((gateway) => !gateway.settings.authentication)
         .map(toRef),
     routes: [
-      ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
+      ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags, otel }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       usageRoute({ callLog, clock, tags: parts.tags }),
       tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
@@ -100,6 +109,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
+      await tracing.start();
       await deletions.finishAll((gateway, error) =>
         logger.error(
           { err: error, gateway },
@@ -191,6 +201,7 @@ function createDataPlane(
   parts: GatewayParts,
   { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
   client: UpstreamClient,
+  tracing: LazyGatewayTracing,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
@@ -201,7 +212,10 @@ function createDataPlane(
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
   gateways.listen({
-    onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
+    onChanged(gateway) {
+      callLog.setQuota(toRef(gateway), quotaOf(gateway));
+      tracing.follow(gateway);
+    },
     onDeleted(gateway) {
       gatewayLimits.forgetGateway(gateway);
       circuits.forget(gateway.accountId, gateway.id);
@@ -224,6 +238,7 @@ function createDataPlane(
     limits: gatewayLimits.limits,
     circuits,
     latencies,
+    tracing,
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
@@ -265,6 +280,7 @@ function createDataPlane(
         prices,
         callLog,
         budget,
+        tracing,
         payloadBytes: keys.logs.maxBodyBytes,
         connectTimeoutMs: keys.connectTimeoutMs,
         stallTimeoutMs: keys.stallTimeoutMs,

@@ -9,6 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Sealing } from "../core/sealing.ts";
 import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import { createTagsArea } from "../tags/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
@@ -27,6 +28,7 @@ export interface AreaParts extends Storage {
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
+  readonly tracing: LazyTracing;
   readonly onFatal: (error: Error) => void;
 }
 

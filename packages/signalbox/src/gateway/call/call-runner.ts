@@ -155,6 +155,7 @@ export class CallRunner {
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
+      this.#parts.tracing.current?.ended(start, outcome);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -198,6 +199,19 @@ export class CallRunner {
       figures,
       responseBytes: body.length,
       body,
+    });
+    this.#parts.tracing.current?.ended(start, {
+      step,
+      status: head.status,
+      isComplete: true,
+      isAbandoned: false,
+      head,
+      // The tokens were used by the call that filled the cache.
+      figures: { ...figures, state: "none" },
+      body,
+      otherAttempts: null,
+      firstByteMs,
+      attemptStartedAt: null,
     });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,

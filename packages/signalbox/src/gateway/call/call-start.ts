@@ -65,6 +65,13 @@ export interface CallParts {
   readonly payloadBytes: number;
   readonly circuits: Circuits;
   readonly latencies: TargetLatencies;
+  /** Describes ended calls to OpenTelemetry; null inside while nothing does. */
+  readonly tracing: { readonly current: CallTracing | null };
+}
+
+/** Receives every ended call. */
+export interface CallTracing {
+  ended(start: CallStart, outcome: CallOutcome): void;
 }
 
 export interface CallOutcome {
@@ -80,4 +87,8 @@ export interface CallOutcome {
   readonly step: Step;
   /** Attempts before and beside the one that answered; null when there were none. */
   readonly otherAttempts: readonly AttemptReport[] | null;
+  /** Milliseconds from the headers of the request to the first byte of the response; null when there was none. */
+  readonly firstByteMs: number | null;
+  /** `performance.now()` when the last attempt was sent; null when there was none. */
+  readonly attemptStartedAt: number | null;
 }

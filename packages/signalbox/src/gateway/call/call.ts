@@ -379,13 +379,13 @@ export class Call implements AttemptOwner, Placed {
     const step = this.#step;
     const figures = this.#settle(isComplete, false);
     const body = this.#kept.take();
-    const ended = { step, status, isComplete, head: this.#head, figures };
+    const firstByteMs = this.#firstByteMs;
+    const ended = { step, status, isComplete, head: this.#head, figures, firstByteMs };
     this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
     recordCall(this.#parts, this.#start, {
       ...ended,
       stepIndex: step.place ?? this.#stepIndex,
       isCached: false,
-      firstByteMs: this.#firstByteMs,
       responseBytes: this.#responseBytes,
       body,
     });
@@ -394,6 +394,7 @@ export class Call implements AttemptOwner, Placed {
       isAbandoned,
       body: this.#kept.isWhole && isComplete ? body : null,
       otherAttempts: this.#otherAttempts,
+      attemptStartedAt: this.#current?.startedAt ?? null,
     });
   }
 }

@@ -108,6 +108,8 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
     provider: provider.slug,
     path: path.path,
     kind: dialect.kind,
+    traceparent:
+      typeof request.headers["traceparent"] === "string" ? request.headers["traceparent"] : undefined,
     userAgent: request.headers["user-agent"] ?? "",
     logDetail: !isLogged ? "none" : options.collectLogPayload === false ? "row" : "bodies",
   };

@@ -17,6 +17,7 @@ import type { CallFigures } from "../limits/call-figures.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
+import type { LazyGatewayTracing } from "../trace/lazy-gateway-tracing.ts";
 import { CLOSE_TIMEOUT_MS, dial, type Dialled } from "./dial.ts";
 import { type EndCause, Session } from "./session.ts";
 import { SessionAccount } from "./session-account.ts";
@@ -35,6 +36,7 @@ export interface RealtimeParts extends AdmissionParts {
   readonly prices: PriceTable;
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
+  readonly tracing: LazyGatewayTracing;
   /** How many bytes of each direction the log stores. */
   readonly payloadBytes: number;
   readonly connectTimeoutMs: number;
@@ -199,6 +201,7 @@ export class RealtimeDoor {
     const firstByteMs = performance.now() - start.startedAt;
     const transcript = new SessionTranscript(start.logDetail === "bodies" ? payloadBytes : 0, budget);
     const slug = step.provider.slug;
+    const { traceparent } = start;
     const meter = new SessionMeter({
       dialect,
       provider: slug,
@@ -222,6 +225,7 @@ export class RealtimeDoor {
       onEnd: (ended, { cause, code, figures, error }) => {
         this.#sessions.ended(ended);
         metrics.sessionEnded(cause);
+        this.#parts.tracing.current?.sessionEnded(start, { cause, code, figures, error }, traceparent);
         const status = error === null ? SWITCHED : error.status;
         metrics.ended(slug, status, null, { ...NO_FIGURES, state: figures.state });
         recordSession(this.#parts, start, {

@@ -21,6 +21,8 @@ export interface SessionStart {
   readonly path: string;
   readonly kind: SessionDialect["kind"];
   readonly userAgent: string;
+  /** Of the caller. */
+  readonly traceparent: string | undefined;
   readonly logDetail: LogDetail;
 }
 
