@@ -5,6 +5,7 @@ import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts
 import { CHAT, post, setGateway } from "../support/gateway.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 /** Names of attributes of the conventions for generative AI that a gateway may use; the last one is ours. */
@@ -56,7 +57,12 @@ beforeEach(() => {
 const start = (environment: Record<string, string> = {}) =>
   startTestServer({
     file: { providers: { openai: { baseUrl: provider.url } }, outgoing: { allowPrivateHosts: true } },
-    environment: { OTEL_BSP_SCHEDULE_DELAY: "50", OTEL_METRIC_EXPORT_INTERVAL: "100", ...environment },
+    environment: {
+      WEBHOOK_SECRET: SECRET,
+      OTEL_BSP_SCHEDULE_DELAY: "50",
+      OTEL_METRIC_EXPORT_INTERVAL: "100",
+      ...environment,
+    },
   });
 const spans = (count: number) =>
   waitUntil(
@@ -200,6 +206,28 @@ describe("one service with an endpoint", () => {
     const [span] = await spans(1);
     expect(span).toMatchObject({ traceId: CALLER.traceId, parentSpanId: CALLER.spanId });
     expect((await call(server, { "cf-aig-otel-trace-id": "0".repeat(32) })).status).toBe(400);
+  });
+
+  it("a webhook delivery has a span in its sender's trace, its turn one below it, and its SQL one below that", async () => {
+    const answer = await sendGeneric(
+      server.url,
+      "github-events",
+      { entity: "order-7", type: "paid" },
+      { traceparent: `00-${CALLER.traceId}-${CALLER.spanId}-01` },
+    );
+    expect(answer.status).toBe(200);
+    const all = await waitUntil(
+      () => receiver.spans,
+      (found) =>
+        found.some(({ name }) => name.startsWith("turn delivery")) &&
+        found.some(({ name }) => name === "webhook generic"),
+    );
+    const delivery = all.find(({ name }) => name === "webhook generic");
+    const turn = all.find(({ name }) => name.startsWith("turn delivery"));
+    const statement = all.find(({ parentSpanId }) => parentSpanId === turn?.spanId);
+    expect(delivery).toMatchObject({ traceId: CALLER.traceId, parentSpanId: CALLER.spanId, kind: 2 });
+    expect(turn).toMatchObject({ traceId: CALLER.traceId, parentSpanId: delivery?.spanId });
+    expect(statement).toMatchObject({ traceId: CALLER.traceId, attributes: { "db.system.name": "sqlite" } });
   });
 
   it("counts what a receiver refuses as dropped, and serves calls all the same", async () => {

@@ -36,6 +36,7 @@ async function openArea(): Promise<void> {
     config: { ...config, file: checkConfigFile({ agents: { modules: [TEST_AGENTS] } }, "test") },
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
+    tracing: { turns: null },
     database,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),

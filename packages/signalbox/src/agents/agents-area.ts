@@ -9,6 +9,7 @@ import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore } from "../engines/instance-store/index.ts";
 import { checkInstanceName, type InstanceRef, keyOf } from "./instance/instance-ref.ts";
@@ -57,6 +58,7 @@ export interface AgentsParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
+  readonly tracing: Pick<LazyTracing, "turns">;
   /** Agents that are part of the service. */
   readonly builtInAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
@@ -99,7 +101,11 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     Object.entries(parts.config.environment).filter(([name]) => !HIDDEN_VARIABLES.has(name)),
   );
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
-    callAgent(definitions, directory, target, call);
+    parts.tracing.turns === null
+      ? callAgent(definitions, directory, target, call)
+      : parts.tracing.turns.outgoing(`call ${target.agent}`, ["gen_ai.agent.name", target.agent], () =>
+          callAgent(definitions, directory, target, call),
+        );
   const environments = new AccountEnvironments(variables, definitions, callOther);
   const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {
@@ -112,6 +118,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     logger: parts.logger,
     limits: settings,
     outgoing: parts.outgoing,
+    spans: parts.tracing.turns,
     variables,
     openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
     envOf: (account) => environments.of(account),

@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import type { Logger } from "./logger.ts";
 import type { OtelSettings } from "./otel-settings.ts";
 import type { Tracing } from "./tracing.ts";
+import type { TurnSpans } from "./turn-spans.ts";
 
 export interface LazyTracingParts {
   /** Null when the whole service sends nothing. */
@@ -16,6 +17,8 @@ export class LazyTracing {
   #loading: Promise<Tracing> | null = null;
   /** Of the whole service; null while it sends nothing. */
   service: Tracing | null = null;
+  /** Of deliveries and turns; null while the whole service sends nothing. */
+  turns: TurnSpans | null = null;
 
   constructor(parts: LazyTracingParts) {
     this.#parts = parts;
@@ -23,7 +26,10 @@ export class LazyTracing {
 
   /** Called before the first request: from then on `service` is known. */
   async start(): Promise<void> {
-    if (this.#parts.settings !== null) this.service = await this.load();
+    if (this.#parts.settings === null) return;
+    const [service, { TurnSpans }] = await Promise.all([this.load(), import("./turn-spans.ts")]);
+    this.service = service;
+    this.turns = service.receivers.length === 0 ? null : new TurnSpans(service);
   }
 
   load(): Promise<Tracing> {

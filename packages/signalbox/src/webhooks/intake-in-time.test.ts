@@ -93,6 +93,7 @@ describe("a sender", () => {
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
       answerWithinMs: 8000,
+      spans: null,
       counter: { add: () => undefined },
     });
   });

@@ -9,6 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { MemoryBudget, Limit } from "../engines/http-server/index.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
 import { DeliveryLog } from "./delivery-log.ts";
@@ -29,6 +30,7 @@ export interface WebhooksParts {
   readonly database: Database;
   readonly registry: Registry;
   readonly agents: AgentsDoor;
+  readonly tracing: Pick<LazyTracing, "turns">;
   readonly tags?: TagLookup | undefined;
 }
 
@@ -72,6 +74,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     log,
     clock,
     notice,
+    spans: parts.tracing.turns,
     counter: metrics.deliveries,
   });
   return {

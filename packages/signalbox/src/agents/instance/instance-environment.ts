@@ -1,4 +1,5 @@
 /** What all instances of a process share. */
+import type { TurnSpans } from "../../telemetry/turn-spans.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
 import type { Transactions } from "../../engines/turn-runtime/index.ts";
@@ -39,6 +40,8 @@ export interface InstanceEnvironment {
   readonly logger: Logger;
   readonly limits: InstanceLimits;
   readonly outgoing: OutgoingSender;
+  /** Null unless turns are traced. */
+  readonly spans: TurnSpans | null;
   readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
   /** The variables that agents see. */
   readonly variables: AgentEnvironment;

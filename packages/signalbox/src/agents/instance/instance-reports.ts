@@ -32,8 +32,10 @@ export class InstanceReports {
   }
 
   /** `at` is when the turn ended, for the list of activity; null for a turn that is no activity of the instance. */
-  turnEnded({ kind, label, startedAt }: Turn, error: unknown, at: number | null): void {
+  turnEnded(turn: Turn, error: unknown, at: number | null): void {
+    const { kind, label, startedAt } = turn;
     const { metrics } = this.#environment;
+    this.#environment.spans?.turnEnded(turn, this.#ref, error);
     const durationMs = performance.now() - startedAt;
     metrics.turns.add(1, kind, error === null ? "ok" : "error");
     metrics.turnDurations.observe(durationMs / 1000, kind);

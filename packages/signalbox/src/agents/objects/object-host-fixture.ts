@@ -76,6 +76,7 @@ export async function openHost(
     logger,
     limits: { maxWaitingTurns: 1000, turnTimeoutMs: 30_000, maxStateBytes: 2 ** 20 },
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: true, clock }),
+    spans: null,
     callAgent: async () => unavailable(),
     variables: {},
     openSql: () => unavailable(),
