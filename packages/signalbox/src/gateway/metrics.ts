@@ -125,13 +125,21 @@ export class GatewayMetrics {
     registerMetric(
       registry,
       "gauge",
-      { name: `${PREFIX}_circuits`, help: "Targets with recent failures, by the state of their circuit." },
+      {
+        name: `${PREFIX}_circuits`,
+        help: "Targets with recent failures, by the state of their circuit.",
+        labels: ["state"],
+      },
       () => CIRCUIT_STATES.map((state) => ({ value: circuits.count(state), labels: { state } })),
     );
     registerMetric(
       registry,
       "counter",
-      { name: `${PREFIX}_circuits_opened_total`, help: "How often circuits have opened, by provider." },
+      {
+        name: `${PREFIX}_circuits_opened_total`,
+        help: "How often circuits have opened, by provider.",
+        labels: ["provider"],
+      },
       () => {
         const byProvider = new Map<string, number>();
         for (const [slug, count] of circuits.opened) {
@@ -155,6 +163,7 @@ export class GatewayMetrics {
       {
         name: `${PREFIX}_log_removed_total`,
         help: "Stored bodies and rows that were removed to keep the log within its size.",
+        labels: ["kind"],
       },
       () => [
         { value: logSize().bodiesRemoved, labels: { kind: "body" } },

@@ -93,6 +93,7 @@ export class Tracing {
       {
         name: "signalbox_otel_spans_total",
         help: "Spans that were sent to OpenTelemetry receivers, or dropped.",
+        labels: ["outcome"],
       },
       () => {
         const { sent, dropped } = this.#exporter.counts;
