@@ -1,7 +1,7 @@
 // The import table of docs/architecture.md as rules. `scripts/check.ts` fails when no module was read.
 const SRC = "^packages/signalbox/src";
 const area = (name) => `${SRC}/${name}/`;
-const AREAS = ["gateway", "agents", "webhooks", "tags", "worker"];
+const AREAS = ["gateway", "agents", "webhooks", "tags", "worker", "alerts"];
 const ENGINES = [
   "http-server",
   "relay",

@@ -37,6 +37,7 @@ async function openArea(): Promise<void> {
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
     tracing: { turns: null },
+    alertFeed: { current: null },
     database,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),

@@ -9,6 +9,7 @@ import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore } from "../engines/instance-store/index.ts";
@@ -59,6 +60,7 @@ export interface AgentsParts {
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
   readonly tracing: Pick<LazyTracing, "turns">;
+  readonly alertFeed: AlertFeedSlot;
   /** Agents that are part of the service. */
   readonly builtInAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
@@ -119,6 +121,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     limits: settings,
     outgoing: parts.outgoing,
     spans: parts.tracing.turns,
+    alertFeed: parts.alertFeed,
     variables,
     openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
     envOf: (account) => environments.of(account),

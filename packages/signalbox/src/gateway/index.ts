@@ -8,6 +8,7 @@ import type { Sealing } from "../core/sealing.ts";
 import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.ts";
 import type { Database } from "../database/database.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -65,6 +66,7 @@ export interface GatewayParts {
   /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
   readonly tracing: LazyTracing;
+  readonly alertFeed: AlertFeedSlot;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -239,6 +241,7 @@ function createDataPlane(
     circuits,
     latencies,
     tracing,
+    alertFeed: parts.alertFeed,
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
@@ -281,6 +284,7 @@ function createDataPlane(
         callLog,
         budget,
         tracing,
+        alertFeed: parts.alertFeed,
         payloadBytes: keys.logs.maxBodyBytes,
         connectTimeoutMs: keys.connectTimeoutMs,
         stallTimeoutMs: keys.stallTimeoutMs,

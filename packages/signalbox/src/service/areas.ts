@@ -1,6 +1,8 @@
 /** Creates the areas and connects them. Only this file passes one area to another. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
+import { createAlertsArea } from "../alerts/index.ts";
+import type { AlertFeed } from "../contracts/alert-feed.ts";
 import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -42,14 +44,18 @@ export interface Areas {
 
 export function createAreas(parts: AreaParts): Areas {
   const tags = createTagsArea(parts);
+  const outgoing = new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock });
+  const feed: { current: AlertFeed | null } = { current: null };
   const agents = createAgentsArea({
     ...parts,
-    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    outgoing,
+    alertFeed: feed,
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,
     tagFeed: tags.feed,
   });
-  const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
-  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
-  return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags] };
+  const webhooks = createWebhooksArea({ ...parts, alertFeed: feed, agents: agents.door, tags: tags.lookup });
+  const gateway = createGatewayArea({ ...parts, alertFeed: feed, tags: tags.lookup });
+  const alerts = createAlertsArea({ ...parts, outgoing, feed });
+  return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags, alerts] };
 }

@@ -94,6 +94,7 @@ describe("a sender", () => {
       }),
       answerWithinMs: 8000,
       spans: null,
+      alertFeed: { current: null },
       counter: { add: () => undefined },
     });
   });

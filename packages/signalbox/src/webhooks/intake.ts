@@ -17,6 +17,7 @@ import type {
   SignedHeaders,
   WebhookEvent,
 } from "../agents/index.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import type { Limit } from "../engines/http-server/index.ts";
@@ -77,6 +78,7 @@ export interface IntakeParts {
   readonly answerWithinMs: number;
   /** Null unless deliveries are traced. */
   readonly spans: TurnSpans | null;
+  readonly alertFeed: AlertFeedSlot;
   /** Counts deliveries by source and status. */
   readonly counter: Pick<LabelledCounter, "add">;
 }
@@ -267,6 +269,7 @@ export class Intake {
       body: isRejected ? null : body,
     });
     counter.add(1, source.name, result.status);
+    this.#parts.alertFeed.current?.delivery(source.accountId, source.name, result.status === "failed");
     if (progress.place !== null) {
       this.#parts.spans?.deliveryEnded(progress.place, {
         source: source.name,

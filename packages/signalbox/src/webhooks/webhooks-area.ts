@@ -5,6 +5,7 @@ import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -31,6 +32,7 @@ export interface WebhooksParts {
   readonly registry: Registry;
   readonly agents: AgentsDoor;
   readonly tracing: Pick<LazyTracing, "turns">;
+  readonly alertFeed: AlertFeedSlot;
   readonly tags?: TagLookup | undefined;
 }
 
@@ -75,6 +77,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     clock,
     notice,
     spans: parts.tracing.turns,
+    alertFeed: parts.alertFeed,
     counter: metrics.deliveries,
   });
   return {

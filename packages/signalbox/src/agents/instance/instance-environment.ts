@@ -1,4 +1,5 @@
 /** What all instances of a process share. */
+import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { TurnSpans } from "../../telemetry/turn-spans.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
@@ -42,6 +43,7 @@ export interface InstanceEnvironment {
   readonly outgoing: OutgoingSender;
   /** Null unless turns are traced. */
   readonly spans: TurnSpans | null;
+  readonly alertFeed: AlertFeedSlot;
   readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
   /** The variables that agents see. */
   readonly variables: AgentEnvironment;

@@ -45,6 +45,7 @@ export class InstanceReports {
 
   buried(kind: "queue" | "schedule", callback: string, error: unknown): void {
     this.#environment.metrics.buried.add(1, kind);
+    this.#environment.alertFeed.current?.deadLetter(this.#ref.account, this.#ref.agent);
     this.#activity.record("buried", this.#environment.clock.now(), { kind, callback });
     this.logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
       callback,

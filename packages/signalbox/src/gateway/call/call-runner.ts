@@ -8,6 +8,7 @@
 import type { SignalboxError } from "@signalbox/protocol";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
+import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
@@ -156,6 +157,8 @@ export class CallRunner {
       this.#running.delete(call);
       metrics.inFlight -= 1;
       this.#parts.tracing.current?.ended(start, outcome);
+      if (this.#parts.alertFeed.current !== null)
+        this.#reportTo(this.#parts.alertFeed.current, start, outcome);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -164,6 +167,19 @@ export class CallRunner {
     this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
+  }
+
+  /** A client that left is no failure of the call. */
+  #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
+    const { status, isComplete, isAbandoned, step, figures } = outcome;
+    feed.call({
+      accountId: gateway.accountId,
+      gatewayId: gateway.id,
+      provider: step.provider.slug,
+      isFailed: !isAbandoned && (!isComplete || status >= 400),
+      durationMs: performance.now() - startedAt,
+      cost: figures.cost ?? 0,
+    });
   }
 
   /** False when the response may not be cached. */

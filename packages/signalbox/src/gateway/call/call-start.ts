@@ -1,6 +1,7 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
 import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
@@ -67,6 +68,7 @@ export interface CallParts {
   readonly latencies: TargetLatencies;
   /** Describes ended calls to OpenTelemetry; null inside while nothing does. */
   readonly tracing: { readonly current: CallTracing | null };
+  readonly alertFeed: AlertFeedSlot;
 }
 
 /** Receives every ended call. */

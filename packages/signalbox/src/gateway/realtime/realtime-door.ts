@@ -8,6 +8,7 @@ import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { WebSocketServer, type ServerOptions, type WebSocket } from "ws";
 import type { Tokens } from "../../accounts/index.ts";
+import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import { type HttpRequest, type MemoryBudget, toIncomingMessage } from "../../engines/http-server/index.ts";
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
@@ -37,6 +38,7 @@ export interface RealtimeParts extends AdmissionParts {
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
   readonly tracing: LazyGatewayTracing;
+  readonly alertFeed: AlertFeedSlot;
   /** How many bytes of each direction the log stores. */
   readonly payloadBytes: number;
   readonly connectTimeoutMs: number;
@@ -226,6 +228,14 @@ export class RealtimeDoor {
         this.#sessions.ended(ended);
         metrics.sessionEnded(cause);
         this.#parts.tracing.current?.sessionEnded(start, { cause, code, figures, error }, traceparent);
+        this.#parts.alertFeed.current?.call({
+          accountId: gateway.accountId,
+          gatewayId: gateway.id,
+          provider: slug,
+          isFailed: !isGoodEnd(cause, code),
+          durationMs: firstByteMs,
+          cost: figures.cost ?? 0,
+        });
         const status = error === null ? SWITCHED : error.status;
         metrics.ended(slug, status, null, { ...NO_FIGURES, state: figures.state });
         recordSession(this.#parts, start, {
