@@ -2,6 +2,7 @@
 import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
+import { AlertsApi } from "./management/alerts.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
@@ -114,6 +115,7 @@ export class AccountClient {
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
+  readonly alerts: AlertsApi;
   readonly #transport: Transport;
   readonly #path: string;
 
@@ -127,6 +129,7 @@ export class AccountClient {
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
+    this.alerts = new AlertsApi(transport, this.#path);
   }
 
   /** The provider keys of one gateway; without a gateway, those of all gateways of the account. */

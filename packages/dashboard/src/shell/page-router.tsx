@@ -55,6 +55,9 @@ const AccountLimitsPage = lazy(async () => ({
 const ProviderKeysPage = lazy(async () => ({
   default: (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
 }));
+const AlertsPage = lazy(async () => ({
+  default: (await import("../pages/alerts/alerts-page.tsx")).AlertsPage,
+}));
 const PricesPage = lazy(async () => ({
   default: (await import("../pages/prices/prices-page.tsx")).PricesPage,
 }));
@@ -62,13 +65,14 @@ const CustomProvidersPage = lazy(async () => ({
   default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
 }));
 
-/** Pages about all gateways of the account. */
+/** Pages about the whole account. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,
   prices: <PricesPage />,
   providers: <CustomProvidersPage />,
+  alerts: <AlertsPage />,
 };
 
 export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {
