@@ -3,7 +3,7 @@
  * ones are counted together under `otel.metric.overflow`, as the specification of the SDK demands.
  */
 import type { Attributes } from "./span.ts";
-import { attributesText, toNanos } from "./span-text.ts";
+import { attributesText, toNanos } from "./metric-text.ts";
 
 export interface Instrument {
   readonly name: string;
@@ -13,7 +13,8 @@ export interface Instrument {
   readonly bounds: readonly number[];
 }
 
-interface Distribution {
+export interface Series {
+  readonly bounds: readonly number[];
   readonly attributes: string;
   readonly counts: number[];
   sum: number;
@@ -28,14 +29,14 @@ const OVERFLOW = "overflow";
 
 export class Histograms {
   readonly #startMs: number;
-  readonly #instruments = new Map<Instrument, Map<string, Distribution>>();
+  readonly #instruments = new Map<Instrument, Map<string, Series>>();
 
   constructor(startMs: number) {
     this.#startMs = startMs;
   }
 
-  /** `key` identifies the attributes, which are read when the key is new. */
-  record(instrument: Instrument, key: string, value: number, attributes: () => Attributes): void {
+  /** What values with these attributes are added to. `key` identifies the attributes, which are read when the key is new. */
+  series(instrument: Instrument, key: string, attributes: () => Attributes): Series {
     let sets = this.#instruments.get(instrument);
     if (sets === undefined) this.#instruments.set(instrument, (sets = new Map()));
     let found = sets.get(key);
@@ -48,19 +49,25 @@ export class Histograms {
           counts: Array.from({ length: instrument.bounds.length + 1 }, () => 0),
           sum: 0,
           count: 0,
-          min: value,
-          max: value,
+          min: Infinity,
+          max: -Infinity,
+          bounds: instrument.bounds,
         };
         sets.set(isFull ? OVERFLOW : key, found);
       }
     }
+    return found;
+  }
+
+  record(series: Series, value: number): void {
+    const { bounds, counts } = series;
     let at = 0;
-    while (at < instrument.bounds.length && value > (instrument.bounds[at] ?? Infinity)) at += 1;
-    found.counts[at] = (found.counts[at] ?? 0) + 1;
-    found.sum += value;
-    found.count += 1;
-    if (value < found.min) found.min = value;
-    if (value > found.max) found.max = value;
+    while (at < bounds.length && value > (bounds[at] ?? Infinity)) at += 1;
+    counts[at] = (counts[at] ?? 0) + 1;
+    series.sum += value;
+    series.count += 1;
+    if (value < series.min) series.min = value;
+    if (value > series.max) series.max = value;
   }
 
   get isEmpty(): boolean {
@@ -72,10 +79,12 @@ export class Histograms {
     const times = `"startTimeUnixNano":"${toNanos(this.#startMs)}","timeUnixNano":"${toNanos(nowMs)}"`;
     return [...this.#instruments]
       .map(([{ name, unit, description, bounds }, sets]) => {
-        const points = [...sets.values()].map(
-          ({ attributes, counts, sum, count, min, max }) =>
-            `{${times},"count":"${count}","sum":${sum},"min":${min},"max":${max},"bucketCounts":[${counts.map((one) => `"${one}"`).join(",")}],"explicitBounds":[${bounds.join(",")}],"attributes":[${attributes}]}`,
-        );
+        const points = [...sets.values()]
+          .filter(({ count }) => count > 0)
+          .map(
+            ({ attributes, counts, sum, count, min, max }) =>
+              `{${times},"count":"${count}","sum":${sum},"min":${min},"max":${max},"bucketCounts":[${counts.map((one) => `"${one}"`).join(",")}],"explicitBounds":[${bounds.join(",")}],"attributes":[${attributes}]}`,
+          );
         return `{"name":"${name}","unit":"${unit}","description":"${description}","histogram":{"aggregationTemporality":${CUMULATIVE},"dataPoints":[${points.join(",")}]}}`;
       })
       .join(",");

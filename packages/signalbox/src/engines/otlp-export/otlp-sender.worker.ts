@@ -6,7 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parentPort } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import { createPublicLookup, isPrivateHost } from "../ip-address/index.ts";
-import type { SenderBatch, SenderReceiver, SenderReport } from "./sender-messages.ts";
+import { readSpans } from "./read-spans.ts";
+import type { SenderBatch, SenderMessage, SenderReceiver, SenderReport } from "./sender-messages.ts";
 import { toProtobuf } from "./to-protobuf.ts";
 
 if (parentPort === null) throw new Error("this module runs in a worker thread");
@@ -26,7 +27,14 @@ const publicLookup = createPublicLookup(
 /** By address: the batch before. */
 const turns = new Map<string, Promise<void>>();
 
-port.on("message", (batch: SenderBatch) => {
+/** By number. */
+const known: string[] = [];
+
+port.on("message", (batch: SenderMessage) => {
+  if (batch.kind === "texts") {
+    known.push(...batch.texts);
+    return;
+  }
   const { url } = batch.receiver;
   const turn = (turns.get(url) ?? Promise.resolve()).then(async () => {
     const failure = await sendWithRetries(batch);
@@ -38,10 +46,25 @@ port.on("message", (batch: SenderBatch) => {
   });
 });
 
-async function sendWithRetries({ receiver, message, json }: SenderBatch): Promise<string | null> {
+function toData(batch: SenderBatch): object {
+  const { schemaUrl } = batch.frame;
+  const resource = JSON.parse(batch.frame.resource) as object;
+  const scope = JSON.parse(batch.frame.scope) as object;
+  if (batch.kind === "metrics") {
+    const metrics = JSON.parse(`[${batch.json}]`) as object[];
+    return { resourceMetrics: [{ resource, scopeMetrics: [{ scope, metrics, schemaUrl }], schemaUrl }] };
+  }
+  const spans = readSpans(batch.numbers, batch.texts, known);
+  return { resourceSpans: [{ resource, scopeSpans: [{ scope, spans, schemaUrl }], schemaUrl }] };
+}
+
+async function sendWithRetries(batch: SenderBatch): Promise<string | null> {
+  const { receiver } = batch;
   let body: Buffer;
   try {
-    const plain = receiver.format === "json" ? Buffer.from(json) : toProtobuf(message, json);
+    const data = toData(batch);
+    const message = batch.kind === "spans" ? "TracesData" : "MetricsData";
+    const plain = receiver.format === "json" ? Buffer.from(JSON.stringify(data)) : toProtobuf(message, data);
     body = receiver.isCompressed ? gzipSync(plain) : plain;
   } catch (error) {
     return String(error);

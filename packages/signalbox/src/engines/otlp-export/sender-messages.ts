@@ -8,13 +8,26 @@ export interface SenderReceiver {
   readonly mayBePrivate: boolean;
 }
 
-export interface SenderBatch {
+/** What stands around spans and metrics; each is OTLP/JSON. */
+export interface SenderFrame {
+  readonly resource: string;
+  readonly scope: string;
+  readonly schemaUrl: string;
+}
+
+export type SenderMessage =
+  /** Texts that later batches name by their number. */
+  { readonly kind: "texts"; readonly texts: readonly string[] } | SenderBatch;
+
+export type SenderBatch = {
   readonly id: number;
   readonly receiver: SenderReceiver;
-  readonly message: "TracesData" | "MetricsData";
-  /** OTLP/JSON. */
-  readonly json: string;
-}
+  readonly frame: SenderFrame;
+} & (
+  | { readonly kind: "spans"; readonly numbers: Float64Array; readonly texts: readonly string[] }
+  /** `json` are the elements of `metrics`. */
+  | { readonly kind: "metrics"; readonly json: string }
+);
 
 export interface SenderReport {
   readonly id: number;

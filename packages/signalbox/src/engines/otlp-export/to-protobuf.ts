@@ -66,8 +66,8 @@ const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 
-export function toProtobuf(message: "TracesData" | "MetricsData", json: string): Buffer {
-  return encode(message, JSON.parse(json) as Record<string, unknown>);
+export function toProtobuf(message: "TracesData" | "MetricsData", value: object): Buffer {
+  return encode(message, value as Record<string, unknown>);
 }
 
 function encode(message: MessageName, value: Readonly<Record<string, unknown>>): Buffer {

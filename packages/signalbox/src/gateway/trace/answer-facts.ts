@@ -10,19 +10,23 @@ const NOTHING: AnswerFacts = { id: null, finishReason: null };
 /** Ids and reasons are short words. */
 const MAX_BYTES = 128;
 const QUOTE = 0x22;
+const COLON = 0x3a;
 
-const REASON_KEYS: Readonly<Partial<Record<RequestType, string>>> = {
-  chat: '"finish_reason":',
-  completions: '"finish_reason":',
-  messages: '"stop_reason":',
-  generate_content: '"finishReason":',
+/** As bytes: a search for text encodes it every time. */
+const REASON_KEYS: Readonly<Partial<Record<RequestType, Buffer>>> = {
+  chat: Buffer.from('"finish_reason":'),
+  completions: Buffer.from('"finish_reason":'),
+  messages: Buffer.from('"stop_reason":'),
+  generate_content: Buffer.from('"finishReason":'),
 };
+const ID = Buffer.from('"id":');
+const GEMINI_ID = Buffer.from('"responseId":');
 
 export function readAnswerFacts(body: Buffer | null, requestType: RequestType): AnswerFacts {
   if (body === null || body.length === 0) return NOTHING;
   const reason = REASON_KEYS[requestType];
   return {
-    id: textAfter(body, body.indexOf(requestType === "generate_content" ? '"responseId":' : '"id":')),
+    id: textAfter(body, body.indexOf(requestType === "generate_content" ? GEMINI_ID : ID)),
     // Of a stream the last one counts: the events before have null.
     finishReason: reason === undefined ? null : textAfter(body, body.lastIndexOf(reason)),
   };
@@ -31,7 +35,7 @@ export function readAnswerFacts(body: Buffer | null, requestType: RequestType): 
 /** The text of the member whose name begins at `at`; null when its value is no short plain text. */
 function textAfter(body: Buffer, at: number): string | null {
   if (at === -1) return null;
-  const colon = body.indexOf(":", at);
+  const colon = body.indexOf(COLON, at);
   let start = colon + 1;
   while (body[start] === 0x20) start += 1;
   if (body[start] !== QUOTE) return null;

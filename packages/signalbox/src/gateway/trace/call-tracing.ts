@@ -3,7 +3,7 @@
  * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
  * later. Loaded when a receiver is configured.
  */
-import type { Attributes, OtlpReceiver, Span } from "../../engines/otlp-export/index.ts";
+import type { Attributes, Histograms, OtlpReceiver, Series, Span } from "../../engines/otlp-export/index.ts";
 import { randomSpanId, SpanKind } from "../../engines/otlp-export/index.ts";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "../../telemetry/tracing.ts";
@@ -32,6 +32,9 @@ export class GatewayTracing implements CallTracing {
   readonly #parts: CallTracingParts;
   /** A changed gateway is another object. */
   readonly #targets = new WeakMap<Gateway, Target>();
+  /** Of the call before. */
+  #last: { operation: string; provider: string; model: string; host: string; series: CallSeries } | null =
+    null;
 
   constructor(parts: CallTracingParts) {
     this.#parts = parts;
@@ -180,8 +183,32 @@ export class GatewayTracing implements CallTracing {
   ): void {
     const { histograms } = this.#parts.tracing;
     if (histograms === null) return;
+    const series = this.#seriesOf(histograms, operation, provider, model, host);
+    const duration = error === null ? series.duration : series.failed(error);
+    histograms.record(duration, seconds);
+    if (state === "none" || state === "unknown") return;
+    histograms.record(series.input, usage.tokensIn);
+    histograms.record(series.output, usage.tokensOut);
+  }
+
+  /** Most calls are of few kinds, so the look-up is by parts that are the same objects, without a text that is joined for every call. */
+  #seriesOf(
+    histograms: Histograms,
+    operation: string,
+    provider: string,
+    model: string,
+    host: string,
+  ): CallSeries {
+    const last = this.#last;
+    if (
+      last?.model === model &&
+      last.provider === provider &&
+      last.operation === operation &&
+      last.host === host
+    )
+      return last.series;
     const key = `${operation}\n${provider}\n${model}\n${host}\n`;
-    const common = (): Attributes => [
+    const common: Attributes = [
       "gen_ai.operation.name",
       operation,
       "gen_ai.provider.name",
@@ -190,16 +217,25 @@ export class GatewayTracing implements CallTracing {
       model,
       ...(host === "" ? [] : ["server.address", host]),
     ];
-    histograms.record(OPERATION_DURATION, key + (error ?? ""), seconds, () =>
-      error === null ? common() : [...common(), "error.type", error],
-    );
-    if (state === "none" || state === "unknown") return;
-    for (const [type, tokens] of [
-      ["input", usage.tokensIn],
-      ["output", usage.tokensOut],
-    ] as const)
-      histograms.record(TOKEN_USAGE, key + type, tokens, () => [...common(), "gen_ai.token.type", type]);
+    const tokens = (type: string) =>
+      histograms.series(TOKEN_USAGE, key + type, () => [...common, "gen_ai.token.type", type]);
+    const series: CallSeries = {
+      duration: histograms.series(OPERATION_DURATION, key, () => common),
+      failed: (error) =>
+        histograms.series(OPERATION_DURATION, key + error, () => [...common, "error.type", error]),
+      input: tokens("input"),
+      output: tokens("output"),
+    };
+    this.#last = { operation, provider, model, host, series };
+    return series;
   }
+}
+
+interface CallSeries {
+  readonly duration: Series;
+  readonly failed: (error: string) => Series;
+  readonly input: Series;
+  readonly output: Series;
 }
 
 function addUsage(

@@ -1,21 +1,11 @@
-/**
- * A span as OTLP/JSON (opentelemetry-proto, JSON encoding: ids in hexadecimal, 64-bit integers as text). Written by hand, because it runs for every
- * call on the main thread: `JSON.stringify` of the same object takes four times as long.
- */
-import type { Attributes, AttributeValue, Span } from "./span.ts";
+/** Attributes and times as OTLP/JSON (opentelemetry-proto, JSON encoding: 64-bit integers as text). */
+import type { Attributes, AttributeValue } from "./span.ts";
 
-const ERROR = 2;
 /** Text without characters that JSON escapes. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 /** Names repeat; those of callers' metadata are bounded by their own limits. */
 const keys = new Map<string, string>();
 const MAX_KEYS = 1000;
-
-export function spanText(span: Span): string {
-  const parent = span.parentSpanId === null ? "" : `"parentSpanId":"${span.parentSpanId}",`;
-  const status = span.error === null ? "{}" : `{"code":${ERROR},"message":${quote(span.error)}}`;
-  return `{"traceId":"${span.traceId}","spanId":"${span.spanId}",${parent}"name":${quote(span.name)},"kind":${span.kind},"startTimeUnixNano":"${toNanos(span.startMs)}","endTimeUnixNano":"${toNanos(span.endMs)}","attributes":[${attributesText(span.attributes)}],"status":${status}}`;
-}
 
 export function attributesText(attributes: Attributes): string {
   let text = "";
