@@ -80,7 +80,7 @@ export class TurnSpans {
     const { place, children, dropped } = this.#traceOf(turn);
     this.#turns.delete(turn);
     if (!place.isRecorded) return;
-    const failure = error === null ? null : error instanceof Error ? error.message : String(error);
+    const failure = error === null ? null : error instanceof Error ? error.message : "not an error";
     const span = this.#toSpan(place, {
       name: `turn ${turn.kind} ${agent}`,
       kind: SpanKind.internal,

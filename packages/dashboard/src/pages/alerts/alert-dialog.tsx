@@ -27,7 +27,7 @@ const MAX_RECEIVERS = 5;
 export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps) {
   const [draft, setDraft] = useState({
     name: edited?.name ?? "",
-    metric: edited?.metric ?? ("error_rate" as AlertMetric),
+    metric: edited?.metric ?? "error_rate",
     threshold: String(edited?.threshold ?? 0.05),
     window: String(edited?.window ?? 300),
     min_calls: String(edited?.min_calls ?? 10),

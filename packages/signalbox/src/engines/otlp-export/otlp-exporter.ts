@@ -177,7 +177,7 @@ export class OtlpExporter {
     const lost = (reason: string) => {
       if (this.#worker !== worker) return;
       this.#worker = null;
-      for (const id of [...this.#pending.keys()]) this.#finished(id, reason);
+      for (const id of this.#pending.keys()) this.#finished(id, reason);
     };
     worker.on("error", (error) => lost(error.message));
     worker.on("exit", () => lost("the sender's thread has ended"));
