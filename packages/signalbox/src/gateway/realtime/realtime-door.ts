@@ -184,6 +184,8 @@ export class RealtimeDoor {
     if (!socket.destroyed) {
       // Synchronous: the handshake of the client has been received.
       this.#server.handleUpgrade(toIncomingMessage(request), socket, head, (client) => {
+        // The session listens, too; `ws` closes the socket itself after a protocol error.
+        client.on("error", () => undefined);
         session = this.#start(admitted, socket, account, client, provider);
       });
     }
@@ -272,6 +274,7 @@ export class RealtimeDoor {
       handleProtocols: (_protocols, request) => this.#answers.get(request)?.protocol ?? false,
     };
     const server = new WebSocketServer(options);
+    server.on("error", () => undefined);
     server.on("headers", (headers, request) => {
       const logId = this.#answers.get(request)?.logId ?? null;
       if (logId !== null) headers.push(`gw-aig-log-id: ${logId}`);
