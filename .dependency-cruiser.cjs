@@ -1,7 +1,7 @@
 // The import table of docs/architecture.md as rules. `scripts/check.ts` fails when no module was read.
 const SRC = "^packages/signalbox/src";
 const area = (name) => `${SRC}/${name}/`;
-const AREAS = ["audit", "gateway", "agents", "webhooks", "tags", "worker"];
+const AREAS = ["audit", "gateway", "agents", "webhooks", "tags", "worker", "alerts"];
 const ENGINES = [
   "http-server",
   "relay",
@@ -10,6 +10,7 @@ const ENGINES = [
   "turn-runtime",
   "tag-index",
   "node-link",
+  "otlp-export",
   "sqlite-file",
   "ip-address",
 ];

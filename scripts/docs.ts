@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { decisionsPage, DECISIONS_PAGE_PATH, readDecisions } from "./support/decisions-page.ts";
 import { errorsPage, ERRORS_PAGE_PATH } from "./support/errors-page.ts";
+import { metricsPage, METRICS_PAGE_PATH } from "./support/metrics-page.ts";
 import { providersPage, PROVIDERS_PAGE_PATH } from "./support/providers-page.ts";
 import { promisesPage, PROMISES_PAGE_PATH } from "./support/promises-page.ts";
 import { WORKER_PAGE_PATH, workerPage } from "./support/worker-surface.ts";
@@ -11,3 +12,4 @@ writeFileSync(ERRORS_PAGE_PATH, errorsPage());
 writeFileSync(PROVIDERS_PAGE_PATH, providersPage());
 writeFileSync(PROMISES_PAGE_PATH, promisesPage());
 writeFileSync(WORKER_PAGE_PATH, workerPage());
+writeFileSync(METRICS_PAGE_PATH, await metricsPage());

@@ -1,10 +1,11 @@
 /**
- * `npm test`: builds the dashboard and installs Chromium, HAProxy and libfaketime if necessary, then runs the tests. Arguments are passed to the test
- * runner.
+ * `npm test`: builds the dashboard and installs Chromium, HAProxy, libfaketime and promtool if necessary, then runs the tests. Arguments are passed to
+ * the test runner.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { findHaproxy, HAPROXY_IS_MISSING } from "../examples/cluster/haproxy.ts";
+import { findPromtool, PROMTOOL_IS_MISSING } from "../test/support/promtool-path.ts";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
 import { FAKETIME_IS_MISSING, findFaketime } from "../test/chaos/cluster/fake-clock.ts";
 
@@ -44,6 +45,13 @@ const PROGRAMS: readonly Program[] = [
     instructions: FAKETIME_IS_MISSING,
     find: findFaketime,
   },
+  {
+    debianPackage: "prometheus",
+    variable: "PROMTOOL_PATH",
+    isNeeded: isSelected(/deploy|prometheus/),
+    instructions: PROMTOOL_IS_MISSING,
+    find: findPromtool,
+  },
 ];
 
 // The dashboard tests must run against the current sources.
@@ -65,14 +73,15 @@ if (missing.length > 0) {
 function install({ debianPackage, variable, find }: Program): boolean {
   if (process.env[variable] !== undefined || process.getuid?.() !== 0) return false;
   console.error(`${debianPackage} is missing; installing it with apt-get …`);
-  return aptGet("update") && aptGet("install", "-y", debianPackage) && find() !== null;
+  return aptGet("update") && aptGet("install", "-y", "--no-install-recommends", debianPackage) && find() !== null;
 }
 
 function aptGet(...command: string[]): boolean {
   // Another apt-get may hold the package lock.
   const { status } = spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=300", ...command], {
     stdio: ["ignore", "inherit", "inherit"],
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    // Packages with a daemon must not start it: `RUNLEVEL=1` says so to Debian's scripts.
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" },
   });
   return status === 0;
 }

@@ -3,6 +3,9 @@
  * contender has one core; load generator and provider share the other. The goals are judged on the default settings. The contender that
  * keeps rows only shows what bodies cost.
  */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { type GatewayTarget, startProvider } from "../rivals/gateways.ts";
 import { startBare, startDirect, startNginx, startPortkey } from "../rivals/gateways.ts";
 import { meterCpu } from "../support/cpu-times.ts";
@@ -145,13 +148,20 @@ const LIMITS = {
 
 async function startOurs(
   providerPort: number,
-  { keepsBodies = true, isLimited = false },
+  { keepsBodies = true, isLimited = false, isTraced = false },
   checkout = THIS_CHECKOUT,
 ): Promise<GatewayTarget> {
+  const receiver = isTraced ? await startReceiver() : null;
   const server = await startSignalbox({
     checkout,
     config: { providers: { openai: { baseUrl: `http://127.0.0.1:${providerPort}/v1` } } },
-    env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
+    env: {
+      SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN,
+      // A queue that no load fills, so that every call has its spans.
+      ...(receiver === null
+        ? {}
+        : { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_MAX_QUEUE_SIZE: "1000000" }),
+    },
   });
   const gateway = "/ai-gateway/gateways/default";
   const manage = async (method: string, path: string, body: object) => {
@@ -175,7 +185,27 @@ async function startOurs(
       ...(keepsBodies ? {} : { "gw-aig-collect-log-payload": "false" }),
     },
     process: server,
-    stop: () => server.stop(),
+    async stop() {
+      await server.stop();
+      receiver?.stop();
+    },
+  };
+}
+
+/** Takes telemetry and drops it. */
+async function startReceiver(): Promise<{ readonly url: string; stop(): void }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    request.once("end", () => response.end());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
   };
 }
 
@@ -204,6 +234,7 @@ export const workload: Workload = {
     contender("signalbox", (port) => startOurs(port, {})),
     contender("signalbox, rows only", (port) => startOurs(port, { keepsBodies: false })),
     contender("signalbox, three rules and a virtual key", (port) => startOurs(port, { isLimited: true })),
+    contender("signalbox, OpenTelemetry", (port) => startOurs(port, { isTraced: true })),
     contender("nginx", startNginx),
     contender("portkey", startPortkey),
     contender("node:http + undici", startBare),

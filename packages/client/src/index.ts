@@ -14,6 +14,7 @@ export type { CallOptions } from "./agent/pending-calls.ts";
 export type { OpenSocket, Socket } from "./agent/socket.ts";
 export type * from "./management/accounts.ts";
 export type * from "./management/agents.ts";
+export type * from "./management/alerts.ts";
 export type * from "./management/audit.ts";
 export { SignalboxApiError } from "./management/api-error.ts";
 export type * from "./management/cluster.ts";

@@ -2,6 +2,7 @@
 import { kebabCase } from "@signalbox/protocol";
 import { AgentConnection, type AgentConnectionOptions } from "./agent/agent-connection.ts";
 import { AccountsApi } from "./management/accounts.ts";
+import { AlertsApi } from "./management/alerts.ts";
 import { AuditApi } from "./management/audit.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
@@ -121,6 +122,7 @@ export class AccountClient {
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
+  readonly alerts: AlertsApi;
   /** Management writes of the account. */
   readonly audit: AuditApi;
   /** The stored calls of all gateways. */
@@ -138,6 +140,7 @@ export class AccountClient {
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);
+    this.alerts = new AlertsApi(transport, this.#path);
     this.audit = new AuditApi(transport, this.#path);
     this.allLogs = new AllLogsApi(transport, this.#path);
   }

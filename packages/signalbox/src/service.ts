@@ -39,6 +39,8 @@ import { type Identity, openIdentity } from "./service/identity.ts";
 import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
 import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
 import type { Logger } from "./telemetry/logger.ts";
+import { LazyTracing } from "./telemetry/lazy-tracing.ts";
+import { readOtelSettings } from "./telemetry/otel-settings.ts";
 import { createHttpMetrics, createRegistry } from "./telemetry/metrics.ts";
 import { StorageHealth } from "./telemetry/storage-health.ts";
 import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
@@ -136,8 +138,15 @@ class Start {
     }
     const resourceEvents = new ResourceEvents();
     const identity = await this.#openIdentity(storage, resourceEvents);
+    const tracing = new LazyTracing({
+      settings: readOtelSettings(this.#config.environment),
+      logger,
+      registry: this.#registry,
+    });
+    await tracing.start();
+    this.#closers.push({ close: () => tracing.close(), canStall: false });
     const server = new LocalServer(identity.rootToken);
-    const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain, server);
+    const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain, server, tracing);
     this.#areas = areas;
     const dashboard = this.#createDashboard(identity, storage, audit);
     // Its classes must be known before the agents' area wakes objects.
@@ -207,6 +216,7 @@ class Start {
     audit: AuditArea,
     plain: Storage,
     server: LocalServer,
+    tracing: LazyTracing,
   ): Areas {
     const { clock, logger, onFatal } = this.#options;
     this.#options.uncaughtErrors?.register(this.#registry);
@@ -232,6 +242,7 @@ class Start {
       }),
       resourceEvents,
       registry: this.#registry,
+      tracing,
       onFatal,
     });
   }

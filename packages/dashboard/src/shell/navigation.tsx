@@ -37,6 +37,12 @@ const ENTRIES: readonly Entry[] = [
     icon: <path d="M4 10h9M10 6l4 4-4 4M17 4v12" />,
   },
   {
+    page: "alerts",
+    title: "Alerts",
+    needs: ["gateway.read"],
+    icon: <path d="M5 14V9a5 5 0 0 1 10 0v5l1.500 2h-13zM8.500 18h3" />,
+  },
+  {
     page: "tags",
     title: "Tags",
     needs: ["tags.read"],

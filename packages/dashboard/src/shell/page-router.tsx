@@ -55,6 +55,9 @@ const AccountLimitsPage = lazy(async () => ({
 const ProviderKeysPage = lazy(async () => ({
   default: (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
 }));
+const AlertsPage = lazy(async () => ({
+  default: (await import("../pages/alerts/alerts-page.tsx")).AlertsPage,
+}));
 const PricesPage = lazy(async () => ({
   default: (await import("../pages/prices/prices-page.tsx")).PricesPage,
 }));
@@ -81,6 +84,7 @@ const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   prices: <PricesPage />,
   providers: <CustomProvidersPage />,
   cluster: <ClusterPage />,
+  alerts: <AlertsPage />,
 };
 
 export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {

@@ -36,6 +36,8 @@ async function openArea(): Promise<void> {
     config: { ...config, file: checkConfigFile({ agents: { modules: [TEST_AGENTS] } }, "test") },
     logger: createLogger({ level: "silent", isPretty: false }),
     clock: systemClock,
+    tracing: { turns: null },
+    alertFeed: { current: null },
     database,
     steadyClock: systemClock,
     network: null,

@@ -9,6 +9,8 @@ import { type Config, ConfigError, storeVariables } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Database } from "../database/database.ts";
 import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
 import { databaseName } from "./instance/instance-ref.ts";
@@ -66,6 +68,8 @@ export interface AgentsParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
+  readonly tracing: Pick<LazyTracing, "turns">;
+  readonly alertFeed: AlertFeedSlot;
   /** Agents that are part of the service. */
   readonly builtInAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
@@ -122,7 +126,11 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
   );
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
-    calls.call(target, call, remote?.requests ?? null);
+    parts.tracing.turns === null
+      ? calls.call(target, call, remote?.requests ?? null)
+      : parts.tracing.turns.outgoing(`call ${target.agent}`, ["gen_ai.agent.name", target.agent], () =>
+          calls.call(target, call, remote?.requests ?? null),
+        );
   const placement =
     parts.network === null || parts.ownership === null
       ? null
@@ -140,6 +148,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     logger: parts.logger,
     limits: settings,
     outgoing: parts.outgoing,
+    spans: parts.tracing.turns,
+    alertFeed: parts.alertFeed,
     variables,
     openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
     envOf: (account) => environments.of(account),

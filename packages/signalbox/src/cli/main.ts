@@ -6,6 +6,7 @@ import { DataFolderError } from "../core/data-folder-error.ts";
 import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";
+import { alertCommands } from "./alerts.ts";
 import { auditCommands } from "./audit.ts";
 import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
 import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
@@ -46,6 +47,7 @@ const COMMANDS: readonly Command[] = [
   ...routeCommands,
   ...tagCommands,
   ...webhookCommands,
+  ...alertCommands,
 ];
 
 /** 1: the request or the command failed. 2: the command line or the configuration is invalid. */

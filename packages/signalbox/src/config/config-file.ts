@@ -69,6 +69,12 @@ export const configFile = z.strictObject({
   tags: tagKeys,
   cluster: clusterKeys,
   audit: auditKeys,
+  alerts: z
+    .strictObject({
+      /** Time between two checks of the alert rules. Default 15 s. */
+      checkIntervalMs: z.int().min(10).default(15_000),
+    })
+    .prefault({}),
 });
 
 export type ConfigFile = z.output<typeof configFile>;

@@ -85,6 +85,19 @@ export const gatewayKeys = {
     .string()
     .regex(/^\/.*[^/]$/, "expected an absolute path without a slash at its end")
     .default("/run/secrets"),
+  /** Realtime sessions: WebSockets between a client and a provider. */
+  realtime: z
+    .strictObject({
+      /** Sessions at a time; a further one is refused with 503. Default 1000. */
+      maxSessions: z.int().min(0).default(1000),
+      /** Maximum size of a message, in both directions; a larger one closes the session with 1009. Default 16 MiB, OpenAI's own limit. */
+      maxMessageBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(16)),
+      /** A session is closed after this time. Default 60 min, the limit of OpenAI. */
+      maxSessionMs: z.int().min(100).default(3_600_000),
+      /** A session without a message in either direction is closed after this time. Default 10 min. */
+      idleTimeoutMs: z.int().min(100).default(600_000),
+    })
+    .prefault({}),
   /** Allows plain HTTP, private and loopback addresses for custom providers. Default false. */
   allowPrivateCustomProviders: z.boolean().default(false),
 };

@@ -10,7 +10,9 @@ import type { Database } from "../database/database.ts";
 import type { SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
@@ -39,6 +41,8 @@ import { type DeletionStep, GatewayDeletions } from "./settings/gateway-deletion
 import { Gateways } from "./settings/gateways.ts";
 import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
 import { ProviderKeys } from "./settings/provider-keys.ts";
+import { OtelReceivers } from "./settings/otel-receivers.ts";
+import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
 import { gatewayRoutes } from "./settings/routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
@@ -72,6 +76,8 @@ export interface GatewayParts {
   readonly server: OwnServer;
   /** For `tag` filters of the gateway list and usage by tag. */
   readonly tags: TagLookup;
+  readonly tracing: LazyTracing;
+  readonly alertFeed: AlertFeedSlot;
 }
 
 const DEFAULT_ACCOUNT = "default";
@@ -87,7 +93,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const client = createClient(parts.config);
   const settings = createSettings(parts, client);
   const { gateways, customProviders, providers, providerKeys, deletions, dynamicRoutes } = settings;
-  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client);
+  const otel = new OtelReceivers({
+    sealing: parts.sealing,
+    mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
+  });
+  const tracing = new LazyGatewayTracing(parts.tracing, otel);
+  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
   const logPush = createLogPush(parts);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
@@ -100,7 +111,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         .filter((gateway) => !gateway.settings.authentication)
         .map(toRef),
     routes: [
-      ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags }),
+      ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags, otel }),
       ...callLogRoutes({ callLog, gatewayExists: exists }),
       ...scanRoutes({ callLog }),
       ...logPushRoutes(logPush),
@@ -115,6 +126,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
+      await tracing.start();
       await deletions.finishAll((gateway, error) =>
         logger.error(
           { err: error, gateway },
@@ -130,6 +142,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
     },
+    drain: () => door.closeSockets(),
     async stop() {
       await logPush?.stop();
       runner.close();
@@ -209,6 +222,7 @@ function createDataPlane(
   parts: GatewayParts,
   { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
   client: UpstreamClient,
+  tracing: LazyGatewayTracing,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
@@ -221,7 +235,10 @@ function createDataPlane(
   const { limits } = gatewayLimits;
   if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
   gateways.listen({
-    onChanged: (gateway) => callLog.setQuota(toRef(gateway), quotaOf(gateway)),
+    onChanged(gateway) {
+      callLog.setQuota(toRef(gateway), quotaOf(gateway));
+      tracing.follow(gateway);
+    },
     onDeleted(gateway) {
       gatewayLimits.forgetGateway(gateway);
       circuits.forget(gateway.accountId, gateway.id);
@@ -244,6 +261,8 @@ function createDataPlane(
     limits,
     circuits,
     latencies,
+    tracing,
+    alertFeed: parts.alertFeed,
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
@@ -269,6 +288,30 @@ function createDataPlane(
       counters: new RouteCounters(limits),
       providers,
     }),
+    openRealtime: async () => {
+      const { RealtimeDoor } = await import("./realtime/realtime-door.ts");
+      return new RealtimeDoor({
+        gateways,
+        authenticator,
+        tokens: parts.tokens,
+        providers,
+        keys: providerKeys,
+        injectsStreamUsage: keys.injectStreamUsage,
+        modelNames,
+        metrics,
+        clock,
+        limits: gatewayLimits.limits,
+        prices,
+        callLog,
+        budget,
+        tracing,
+        alertFeed: parts.alertFeed,
+        payloadBytes: keys.logs.maxBodyBytes,
+        connectTimeoutMs: keys.connectTimeoutMs,
+        stallTimeoutMs: keys.stallTimeoutMs,
+        ...keys.realtime,
+      });
+    },
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

@@ -26,6 +26,8 @@ interface CircuitCounts {
 export class GatewayMetrics {
   /** Calls that have been accepted and have not ended. */
   inFlight = 0;
+  /** Open realtime sessions. */
+  sessions = 0;
   readBufferedBytes: () => number = () => 0;
   readonly #calls: LabelledCounter;
   readonly #tokens: LabelledCounter;
@@ -34,6 +36,7 @@ export class GatewayMetrics {
   readonly #cacheHits: LabelledCounter;
   readonly #retries: LabelledCounter;
   readonly #refusals: LabelledCounter;
+  readonly #sessionEnds: LabelledCounter;
   readonly #firstByte: LabelledHistogram;
   readonly #overhead: LabelledHistogram;
 
@@ -56,6 +59,9 @@ export class GatewayMetrics {
       "provider",
     ]);
     this.#refusals = counter("refusals_total", "Calls refused by the gateway, by error name.", ["reason"]);
+    this.#sessionEnds = counter("sessions_ended_total", "Realtime sessions that have ended, by cause.", [
+      "cause",
+    ]);
     this.#firstByte = new LabelledHistogram(
       registry,
       {
@@ -97,24 +103,43 @@ export class GatewayMetrics {
       this.#cacheHits.add(1, provider);
       return;
     }
-    const { usage, cost, state } = figures;
+    this.used(provider, figures);
+    const { state } = figures;
+    if (state === "estimated" || state === "unknown") this.#usageUnknown.add(1, provider, state);
+  }
+
+  /** What a call used, or one response of a realtime session. */
+  used(slug: string, { usage, cost }: Pick<CallFigures, "usage" | "cost">): void {
+    const provider = label(slug);
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");
     this.#cost.add(cost ?? 0, provider);
-    if (state === "estimated" || state === "unknown") this.#usageUnknown.add(1, provider, state);
+  }
+
+  /** `cause` is one of a few words. */
+  sessionEnded(cause: string): void {
+    this.#sessionEnds.add(1, cause);
   }
 
   showCircuits(registry: Registry, circuits: CircuitCounts): void {
     registerMetric(
       registry,
       "gauge",
-      { name: `${PREFIX}_circuits`, help: "Targets with recent failures, by the state of their circuit." },
+      {
+        name: `${PREFIX}_circuits`,
+        help: "Targets with recent failures, by the state of their circuit.",
+        labels: ["state"],
+      },
       () => CIRCUIT_STATES.map((state) => ({ value: circuits.count(state), labels: { state } })),
     );
     registerMetric(
       registry,
       "counter",
-      { name: `${PREFIX}_circuits_opened_total`, help: "How often circuits have opened, by provider." },
+      {
+        name: `${PREFIX}_circuits_opened_total`,
+        help: "How often circuits have opened, by provider.",
+        labels: ["provider"],
+      },
       () => {
         const byProvider = new Map<string, number>();
         for (const [slug, count] of circuits.opened) {
@@ -129,6 +154,7 @@ export class GatewayMetrics {
     const gauge = (name: string, help: string, read: () => number) =>
       registerGauge(registry, { name: `${PREFIX}_${name}`, help }, read);
     gauge("calls_in_flight", "Calls that have been accepted and have not ended.", () => this.inFlight);
+    gauge("sessions", "Open realtime sessions.", () => this.sessions);
     gauge("buffered_bytes", "Memory in use for bodies of calls.", () => this.readBufferedBytes());
     gauge("log_bytes", "Disk space of stored calls, as of the last write.", () => logSize().bytes);
     registerMetric(
@@ -137,6 +163,7 @@ export class GatewayMetrics {
       {
         name: `${PREFIX}_log_removed_total`,
         help: "Stored bodies and rows that were removed to keep the log within its size.",
+        labels: ["kind"],
       },
       () => [
         { value: logSize().bodiesRemoved, labels: { kind: "body" } },

@@ -1,6 +1,8 @@
 /** Creates the areas and connects them. Only this file passes one area to another. */
 import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
+import { createAlertsArea } from "../alerts/index.ts";
+import type { AlertFeed } from "../contracts/alert-feed.ts";
 import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
@@ -10,6 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Sealing } from "../core/sealing.ts";
 import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import { createTagsArea } from "../tags/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
 import type { Database } from "../database/database.ts";
@@ -34,6 +37,7 @@ export interface AreaParts extends Storage {
   readonly authenticator: Authenticator;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
+  readonly tracing: LazyTracing;
   readonly onFatal: (error: Error) => void;
 }
 
@@ -47,16 +51,20 @@ export interface Areas {
 
 export function createAreas(parts: AreaParts): Areas {
   const tags = createTagsArea(parts);
+  const outgoing = new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock });
+  const feed: { current: AlertFeed | null } = { current: null };
   const agents = createAgentsArea({
     ...parts,
     network: parts.cluster,
     database: parts.plainDatabase,
-    outgoing: new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock }),
+    outgoing,
+    alertFeed: feed,
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,
     tagFeed: tags.feed,
   });
-  const webhooks = createWebhooksArea({ ...parts, agents: agents.door, tags: tags.lookup });
-  const gateway = createGatewayArea({ ...parts, tags: tags.lookup });
-  return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags] };
+  const webhooks = createWebhooksArea({ ...parts, alertFeed: feed, agents: agents.door, tags: tags.lookup });
+  const gateway = createGatewayArea({ ...parts, alertFeed: feed, tags: tags.lookup });
+  const alerts = createAlertsArea({ ...parts, outgoing, feed });
+  return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags, alerts] };
 }

@@ -22,7 +22,7 @@ export class LabelledCounter {
   constructor(registry: Registry, { name, help, labels = [] }: Description) {
     // A metric without labels has one series from the start, as Prometheus expects.
     if (labels.length === 0) this.#counts.set("", 0);
-    registerMetric(registry, "counter", { name, help }, () => seriesOf(this.#counts, labels, {}));
+    registerMetric(registry, "counter", { name, help, labels }, () => seriesOf(this.#counts, labels, {}));
   }
 
   add(amount: number, first: Label = "", second?: Label, third?: Label): void {
@@ -70,7 +70,7 @@ export class LabelledHistogram {
     this.#bounds = bounds;
     const [label] = labels;
     if (label === undefined) this.#distributions.set("", new Distribution(bounds.length));
-    registerMetric(registry, "histogram", { name, help }, () =>
+    registerMetric(registry, "histogram", { name, help, labels }, () =>
       [...this.#distributions].flatMap(([value, distribution]) =>
         distribution.series(name, label === undefined ? {} : { [label]: value }, bounds),
       ),
@@ -127,6 +127,9 @@ class Distribution {
   }
 }
 
+/** By metric, for the documentation: a registry shows the labels of values that exist. */
+export const labelNames = new Map<string, readonly string[]>();
+
 /** Registers a gauge whose value is read when Prometheus reads the metrics. */
 export function registerGauge(registry: Registry, description: Description, read: () => number): void {
   registerMetric(registry, "gauge", description, () => [{ value: read(), labels: {} }]);
@@ -136,9 +139,10 @@ export function registerGauge(registry: Registry, description: Description, read
 export function registerMetric(
   registry: Registry,
   type: "counter" | "gauge" | "histogram",
-  { name, help }: Description,
+  { name, help, labels = [] }: Description,
   values: () => MetricValue<string>[],
 ): void {
+  labelNames.set(name, labels);
   const metric = {
     name,
     get: async () =>

@@ -22,6 +22,7 @@ export class StorageHealth {
       {
         name: "signalbox_storage_problem",
         help: "1 while a part of storage cannot write; /readyz reports the reason.",
+        labels: ["part"],
       },
       () =>
         Object.entries(parts).map(([part, { problem }]) => ({

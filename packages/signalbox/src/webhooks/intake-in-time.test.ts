@@ -94,6 +94,8 @@ describe("a sender", () => {
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
       answerWithinMs: 8000,
+      spans: null,
+      alertFeed: { current: null },
       counter: { add: () => undefined },
     });
   });

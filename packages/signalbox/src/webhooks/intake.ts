@@ -17,11 +17,14 @@ import type {
   SignedHeaders,
   WebhookEvent,
 } from "../agents/index.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import type { Limit } from "../engines/http-server/index.ts";
 import { ulid } from "../core/ulid.ts";
 import type { LabelledCounter } from "../telemetry/instruments.ts";
+import type { SpanPlace } from "../telemetry/tracing.ts";
+import type { TurnSpans } from "../telemetry/turn-spans.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import {
   type Answer,
@@ -73,6 +76,9 @@ export interface IntakeParts {
   readonly notice: RejectionNotice;
   readonly late: LateDeliveries;
   readonly answerWithinMs: number;
+  /** Null unless deliveries are traced. */
+  readonly spans: TurnSpans | null;
+  readonly alertFeed: AlertFeedSlot;
   /** Counts deliveries by source and status. */
   readonly counter: Pick<LabelledCounter, "add">;
 }
@@ -158,7 +164,17 @@ export class Intake {
 
   #begin(arrived: ArrivedDelivery): Progress {
     const now = this.#parts.clock.now();
-    return { arrived, now, startedAt: performance.now(), event: null, instance: "", isWithdrawn: false };
+    const { spans } = this.#parts;
+    const place = spans === null ? null : spans.place(arrived.headers["traceparent"]);
+    return {
+      arrived,
+      now,
+      startedAt: performance.now(),
+      event: null,
+      instance: "",
+      isWithdrawn: false,
+      place,
+    };
   }
 
   #release({ arrived }: Progress): void {
@@ -180,6 +196,7 @@ export class Intake {
     if (!isFresh(source, payload, now)) return { answer: REFUSAL, result: resultOf("stale", REFUSAL.status) };
     const delivery: VerifiedDelivery = { headers, payload };
     const event = readEvent(source, delivery, body, now);
+    if (progress.place !== null) this.#parts.spans?.bind(event, progress.place);
     progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
     const handshake = source.kind.handshake?.(delivery, event.type);
     if (handshake != null) {
@@ -252,6 +269,17 @@ export class Intake {
       body: isRejected ? null : body,
     });
     counter.add(1, source.name, result.status);
+    this.#parts.alertFeed.current?.delivery(source.accountId, source.name, result.status === "failed");
+    if (progress.place !== null) {
+      this.#parts.spans?.deliveryEnded(progress.place, {
+        source: source.name,
+        type: event?.type ?? "",
+        deliveryId: event?.id ?? "",
+        status: result.status,
+        httpStatus,
+        startedAt,
+      });
+    }
     if (isRejected) notice.rejected(source, result.reason);
   }
 }
@@ -270,6 +298,8 @@ interface Progress {
   instance: string;
   /** True when the sender was answered 503 before the instance was known. */
   isWithdrawn: boolean;
+  /** Null unless deliveries are traced. */
+  readonly place: SpanPlace | null;
 }
 
 /** An answer that involves no agent. */

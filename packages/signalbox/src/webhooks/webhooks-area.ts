@@ -5,11 +5,13 @@ import type { AgentsDoor } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
+import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { MemoryBudget, Limit } from "../engines/http-server/index.ts";
+import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
 import { DeliveryLog } from "./delivery-log.ts";
@@ -33,6 +35,8 @@ export interface WebhooksParts {
   readonly plainDatabase: Database;
   readonly registry: Registry;
   readonly agents: AgentsDoor;
+  readonly tracing: Pick<LazyTracing, "turns">;
+  readonly alertFeed: AlertFeedSlot;
   readonly tags?: TagLookup | undefined;
   /** Null if there is no other node. */
   readonly cluster: OtherNodes | null;
@@ -80,6 +84,8 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     log,
     clock,
     notice,
+    spans: parts.tracing.turns,
+    alertFeed: parts.alertFeed,
     counter: metrics.deliveries,
   });
   return {

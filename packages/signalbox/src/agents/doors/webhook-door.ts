@@ -65,6 +65,7 @@ function runTurn(
     kind: "delivery",
     label: `${event.source} ${event.type}`,
     timeoutMs: target.eventTimeoutMs,
+    cause: event,
     body: (live) => handleEvent(live, event, signed),
   });
 }

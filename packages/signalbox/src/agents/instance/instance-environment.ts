@@ -1,4 +1,6 @@
 /** What all instances of a process share. */
+import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
+import type { TurnSpans } from "../../telemetry/turn-spans.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceDatabase, InstanceStore, Ownership } from "../../engines/instance-store/index.ts";
 import type { Transactions } from "../../engines/turn-runtime/index.ts";
@@ -41,6 +43,9 @@ export interface InstanceEnvironment {
   readonly logger: Logger;
   readonly limits: InstanceLimits;
   readonly outgoing: OutgoingSender;
+  /** Null unless turns are traced. */
+  readonly spans: TurnSpans | null;
+  readonly alertFeed: AlertFeedSlot;
   readonly callAgent: (target: InstanceRef, call: AgentCall) => Promise<unknown>;
   /** The variables that agents see. */
   readonly variables: AgentEnvironment;

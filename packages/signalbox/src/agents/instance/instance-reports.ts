@@ -32,8 +32,10 @@ export class InstanceReports {
   }
 
   /** `at` is when the turn ended, for the list of activity; null for a turn that is no activity of the instance. */
-  turnEnded({ kind, label, startedAt }: Turn, error: unknown, at: number | null): void {
+  turnEnded(turn: Turn, error: unknown, at: number | null): void {
+    const { kind, label, startedAt } = turn;
     const { metrics } = this.#environment;
+    this.#environment.spans?.turnEnded(turn, this.#ref, error);
     const durationMs = performance.now() - startedAt;
     metrics.turns.add(1, kind, error === null ? "ok" : "error");
     metrics.turnDurations.observe(durationMs / 1000, kind);
@@ -43,6 +45,7 @@ export class InstanceReports {
 
   buried(kind: "queue" | "schedule", callback: string, error: unknown): void {
     this.#environment.metrics.buried.add(1, kind);
+    this.#environment.alertFeed.current?.deadLetter(this.#ref.account, this.#ref.agent);
     this.#activity.record("buried", this.#environment.clock.now(), { kind, callback });
     this.logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
       callback,

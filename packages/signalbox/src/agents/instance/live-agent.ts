@@ -282,6 +282,11 @@ export class InstanceHost implements AgentHost {
   }
 
   query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
+    const { spans } = this.#parts.environment;
+    return spans === null ? this.#query(parts, values) : spans.sql(parts, () => this.#query(parts, values));
+  }
+
+  #query(parts: readonly string[], values: readonly unknown[]): Record<string, unknown>[] {
     const { database, transactions } = this.#live;
     transactions.requirePresent();
     const statement = database.guardedStatement(parts);
@@ -342,12 +347,17 @@ export class InstanceHost implements AgentHost {
     // Serialised before the wait: the caller may change the payload afterwards.
     const body = JSON.stringify(payload ?? null);
     await this.#live.outputs.pass();
-    return this.#parts.environment.outgoing.send({ url, body, ...options });
+    const { outgoing, spans } = this.#parts.environment;
+    const send = () => outgoing.send({ url, body, ...options });
+    return spans === null ? send() : spans.outgoing("POST", ["url.full", url], send);
   }
 
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     await this.#live.outputs.pass();
-    return fetch(input, init);
+    const { spans } = this.#parts.environment;
+    if (spans === null) return fetch(input, init);
+    const url = input instanceof Request ? input.url : String(input);
+    return spans.outgoing("fetch", ["url.full", url], () => fetch(input, init));
   }
 
   async destroy(): Promise<void> {

@@ -77,6 +77,8 @@ export async function openHost(
     logger,
     limits: { maxWaitingTurns: 1000, turnTimeoutMs: 30_000, maxStateBytes: 2 ** 20 },
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: true, clock }),
+    spans: null,
+    alertFeed: { current: null },
     callAgent: async () => unavailable(),
     variables: {},
     openSql: () => unavailable(),

@@ -161,6 +161,8 @@ export class TestNode {
       catalog: this.catalog,
       hub: this.hub,
       activity: new ActivityHub(),
+      spans: null,
+      alertFeed: { current: null },
       metrics: createAgentMetrics(new Registry(), {
         instances: () => 0,
         sockets: () => 0,

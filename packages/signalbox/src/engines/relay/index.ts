@@ -4,7 +4,7 @@
  */
 export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";
-export { NO_USAGE, type Usage } from "./read-usage.ts";
+export { NO_USAGE, readUsage, type Usage } from "./read-usage.ts";
 export {
   NO_BODY,
   type Origin,

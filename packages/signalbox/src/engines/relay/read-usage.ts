@@ -159,8 +159,10 @@ function fromChatCompletions(usage: Fields): Usage {
 
 /** OpenAI Responses (details in nested objects, totals inclusive) and Anthropic Messages (cached input counted separately). */
 function fromInputOutput(usage: Fields): Usage {
-  const input = fieldsOf(usage, "input_tokens_details") ?? EMPTY;
-  const output = fieldsOf(usage, "output_tokens_details") ?? EMPTY;
+  // OpenAI's Realtime API has the details in the singular.
+  const input = fieldsOf(usage, "input_tokens_details") ?? fieldsOf(usage, "input_token_details") ?? EMPTY;
+  const output = fieldsOf(usage, "output_tokens_details") ?? fieldsOf(usage, "output_token_details") ?? EMPTY;
+  const cached = fieldsOf(input, "cached_tokens_details") ?? EMPTY;
   const cacheRead = count(usage, "cache_read_input_tokens");
   const cacheWrite = count(usage, "cache_creation_input_tokens");
   const writes = fieldsOf(usage, "cache_creation") ?? EMPTY;
@@ -172,8 +174,8 @@ function fromInputOutput(usage: Fields): Usage {
     tokensInCacheWrite: cacheWrite || count(input, "cache_write_tokens"),
     tokensInCacheWrite1h: Math.min(cacheWrite, count(writes, "ephemeral_1h_input_tokens")),
     tokensOutReasoning: count(output, "reasoning_tokens") || count(output, "thinking_tokens"),
-    tokensInAudio: count(input, "audio_tokens"),
-    tokensInImage: count(input, "image_tokens"),
+    tokensInAudio: Math.max(0, count(input, "audio_tokens") - count(cached, "audio_tokens")),
+    tokensInImage: Math.max(0, count(input, "image_tokens") - count(cached, "image_tokens")),
     tokensOutAudio: count(output, "audio_tokens"),
     tokensOutImage: count(output, "image_tokens"),
     searches: count(tools, "web_search_requests"),
@@ -186,11 +188,12 @@ function fromGemini(usage: Fields): Usage {
   const thoughts = count(usage, "thoughtsTokenCount");
   const cached = modalities(usage["cacheTokensDetails"]);
   const input = modalities(usage["promptTokensDetails"]);
-  const output = modalities(usage["candidatesTokensDetails"]);
+  // The Live API calls the answer a response, the other methods call it a candidate.
+  const output = modalities(usage["candidatesTokensDetails"] ?? usage["responseTokensDetails"]);
   return {
     ...NO_USAGE,
     tokensIn: count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount"),
-    tokensOut: count(usage, "candidatesTokenCount") + thoughts,
+    tokensOut: (count(usage, "candidatesTokenCount") || count(usage, "responseTokenCount")) + thoughts,
     tokensInCached: count(usage, "cachedContentTokenCount"),
     tokensOutReasoning: thoughts,
     tokensInAudio: Math.max(0, input.audio - cached.audio),

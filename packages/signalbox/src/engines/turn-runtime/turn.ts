@@ -36,6 +36,8 @@ export interface TurnSpec<Subject, T> {
   readonly onOutcome?: ((error: unknown, value: T | undefined) => void) | undefined;
   /** Who or what caused the turn. */
   readonly origin?: TurnOrigin | undefined;
+  /** The object that the turn handles, for observers of turns. */
+  readonly cause?: object | undefined;
   /** Work of the runtime's owner itself: it is never refused because the queue is full, and its outcome does not wait for a sync. */
   readonly isInternal?: boolean;
   /** The turn starts while others are at an await, ahead of those that wait, and no other turn waits for its end. */
@@ -72,6 +74,7 @@ export class Turn<Subject = unknown, T = unknown> {
   /** Undefined for the limit of the runtime; 0 for none. */
   readonly timeoutMs: number | undefined;
   readonly life: RuntimeLife;
+  readonly cause: object | null;
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
   origin: TurnOrigin | null;
@@ -105,6 +108,7 @@ export class Turn<Subject = unknown, T = unknown> {
     this.isInternal = spec.isInternal ?? false;
     this.isConcurrent = spec.isConcurrent ?? false;
     this.timeoutMs = spec.timeoutMs;
+    this.cause = spec.cause ?? null;
     this.afterFailure = spec.afterFailure ?? null;
     this.onOutcome = spec.onOutcome ?? null;
     this.origin = spec.origin ?? null;

@@ -33,4 +33,6 @@ export interface AttemptReport {
   readonly usage: Usage | null;
   readonly responseBytes: number;
   readonly durationMs: number;
+  /** `performance.now()` when it was sent. */
+  readonly startedAt: number;
 }

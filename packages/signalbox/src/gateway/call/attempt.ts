@@ -155,6 +155,7 @@ export class Attempt implements UpstreamHandler {
       usage: chunks.length === 0 ? null : readUsage(this.head, chunks),
       responseBytes: chunks.reduce((sum, { length }) => sum + length, 0),
       durationMs: performance.now() - this.startedAt,
+      startedAt: this.startedAt,
     };
   }
 

@@ -91,16 +91,15 @@ export class PassingResponse {
     step: Step,
     stepIndex: number,
     { status, isComplete }: Pick<CallOutcome, "status" | "isComplete">,
-  ): Omit<CallOutcome, "isAbandoned"> {
+  ): Omit<CallOutcome, "isAbandoned" | "attemptStartedAt"> {
     const figures = this.settle(step, isComplete, false);
     const body = this.#kept.take();
-    const ended = { step, status, isComplete, head: this.head, figures };
+    const ended = { step, status, isComplete, head: this.head, figures, firstByteMs: this.#firstByteMs };
     this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
     recordCall(this.#parts, this.#start, {
       ...ended,
       stepIndex,
       isCached: false,
-      firstByteMs: this.#firstByteMs,
       responseBytes: this.#bytes,
       body,
     });

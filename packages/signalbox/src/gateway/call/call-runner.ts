@@ -8,6 +8,7 @@
 import type { SignalboxError } from "@signalbox/protocol";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
+import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
@@ -15,7 +16,7 @@ import { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { type Admission, Delay } from "../limits/delay.ts";
 import type { Limits } from "../limits/limits.ts";
-import type { PricingParts } from "../limits/step-price.ts";
+import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
@@ -131,19 +132,7 @@ export class CallRunner {
     const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
     if (rules === null) return null;
     rules.setMetadata(planned.options.metadata ?? null);
-    return new CallAccount({ rules, pricing: this.#pricingOf(planned) });
-  }
-
-  #pricingOf({ gateway, options, token, tokenId }: PlannedCall): PricingParts {
-    const { prices } = this.#parts;
-    const { trust_custom_cost: isTrusted, spend_limits: settings } = gateway.settings;
-    const mayPrice = isTrusted || tokenId === "root" || token?.permissions.has("gateway.price") === true;
-    return {
-      prices,
-      own: prices.ofAccount(gateway.accountId),
-      custom: mayPrice ? options.customCost : undefined,
-      unknownPrice: settings?.unknown_price ?? "block",
-    };
+    return new CallAccount({ rules, pricing: pricingOf(this.#parts.prices, planned) });
   }
 
   /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
@@ -186,6 +175,9 @@ export class CallRunner {
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
+      this.#parts.tracing.current?.ended(start, outcome);
+      if (this.#parts.alertFeed.current !== null)
+        this.#reportTo(this.#parts.alertFeed.current, start, outcome);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -194,6 +186,19 @@ export class CallRunner {
     this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
+  }
+
+  /** A client that left is no failure of the call. */
+  #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
+    const { status, isComplete, isAbandoned, step, figures } = outcome;
+    feed.call({
+      accountId: gateway.accountId,
+      gatewayId: gateway.id,
+      provider: step.provider.slug,
+      isFailed: !isAbandoned && (!isComplete || status >= 400),
+      durationMs: performance.now() - startedAt,
+      cost: figures.cost ?? 0,
+    });
   }
 
   /** False when the response may not be cached. */
@@ -229,6 +234,19 @@ export class CallRunner {
       figures,
       responseBytes: body.length,
       body,
+    });
+    this.#parts.tracing.current?.ended(start, {
+      step,
+      status: head.status,
+      isComplete: true,
+      isAbandoned: false,
+      head,
+      // The tokens were used by the call that filled the cache.
+      figures: { ...figures, state: "none" },
+      body,
+      otherAttempts: null,
+      firstByteMs,
+      attemptStartedAt: null,
     });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,

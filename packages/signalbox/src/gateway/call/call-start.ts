@@ -1,6 +1,7 @@
 /** A call as it is accepted, and the parts of the gateway that run it. */
 import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
@@ -65,6 +66,14 @@ export interface CallParts {
   readonly payloadBytes: number;
   readonly circuits: Circuits;
   readonly latencies: TargetLatencies;
+  /** Describes ended calls to OpenTelemetry; null inside while nothing does. */
+  readonly tracing: { readonly current: CallTracing | null };
+  readonly alertFeed: AlertFeedSlot;
+}
+
+/** Receives every ended call. */
+export interface CallTracing {
+  ended(start: CallStart, outcome: CallOutcome): void;
 }
 
 export interface CallOutcome {
@@ -80,4 +89,8 @@ export interface CallOutcome {
   readonly step: Step;
   /** Attempts before and beside the one that answered; null when there were none. */
   readonly otherAttempts: readonly AttemptReport[] | null;
+  /** Milliseconds from the headers of the request to the first byte of the response; null when there was none. */
+  readonly firstByteMs: number | null;
+  /** `performance.now()` when the last attempt was sent; null when there was none. */
+  readonly attemptStartedAt: number | null;
 }

@@ -383,6 +383,6 @@ export class Call implements AttemptOwner, Placed {
     clearTimeout(this.#timer);
     const step = this.#step;
     const outcome = this.#passing.end(step, step.place ?? this.#stepIndex, { status, isComplete });
-    this.#onEnded({ ...outcome, isAbandoned });
+    this.#onEnded({ ...outcome, isAbandoned, attemptStartedAt: this.#current?.startedAt ?? null });
   }
 }

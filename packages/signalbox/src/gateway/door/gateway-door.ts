@@ -3,6 +3,7 @@
  * gateway → token → provider → body → limits → cache → upstream. Everything up to the token is decided from the head of the request, so
  * a refused caller costs no body, no upstream request and no log row.
  */
+import type { Duplex } from "node:stream";
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -58,6 +59,14 @@ export interface GatewayDoorParts extends StepParts {
   readonly modelList: ModelList;
   readonly stepOrder: StepOrderParts;
   readonly routes: RouteResolver;
+  /** Loads the part that serves WebSockets. */
+  readonly openRealtime: () => Promise<RealtimeSockets>;
+}
+
+/** Serves WebSockets. */
+export interface RealtimeSockets {
+  upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void>;
+  close(): void;
 }
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
@@ -83,6 +92,7 @@ export class GatewayDoor implements Area {
   readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
   readonly #parts: GatewayDoorParts;
   readonly #unified: UnifiedDoor;
+  #realtime: Promise<RealtimeSockets> | undefined;
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
@@ -127,6 +137,17 @@ export class GatewayDoor implements Area {
     } catch (error) {
       throw this.#refused(incoming, error);
     }
+  }
+
+  /** Loaded with the first one: most installations have no realtime sessions. */
+  async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
+    this.#realtime ??= this.#parts.openRealtime();
+    await (await this.#realtime).upgrade(request, socket, head, context);
+  }
+
+  /** Closes all WebSockets. */
+  async closeSockets(): Promise<void> {
+    (await this.#realtime)?.close();
   }
 
   async #serveUnified(path: DoorPath, incoming: Incoming, startedAt: number): Promise<void> {

@@ -2,8 +2,9 @@
  * The token of a call: where it may be, and which one counts.
  *
  * Places, in this order: `gw-aig-authorization` (`cf-aig-authorization`), and the places in which SDKs put a provider's key: `Authorization: Bearer`,
- * `x-api-key`, `x-goog-api-key`, `api-key`, the WebSocket sub-protocol `gw-aig-authorization.<token>`, and Google's query parameter `key`. An SDK that
- * knows only an API key can therefore use a Signalbox token as its key.
+ * `x-api-key`, `x-goog-api-key`, `api-key`, WebSocket sub-protocols (`gw-aig-authorization.<token>`, `openai-insecure-api-key.<token>`, and the name of
+ * one of these headers before the token), and Google's query parameter `key`. An SDK that knows only an API key can therefore use a Signalbox token
+ * as its key.
  *
  * Invariants:
  * 1. A text with the form and checksum of a token is never sent upstream. Here it is removed from the query; `readForwardedHeaders` drops it from the
@@ -42,7 +43,14 @@ export interface Caller {
 const PREFIX = "sbx_";
 const BEARER_LENGTH = 7;
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"] as const;
-const SUBPROTOCOL = "gw-aig-authorization.";
+/** A browser cannot send headers with a WebSocket: `<name>.<token>` takes their place. */
+const SUBPROTOCOL_NAMES: ReadonlySet<string> = new Set([
+  "gw-aig-authorization",
+  "cf-aig-authorization",
+  "openai-insecure-api-key",
+  "authorization",
+  ...KEY_HEADERS,
+]);
 
 /** Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. */
 export function identifyCaller(
@@ -125,14 +133,38 @@ function findKeyPlace({ headers }: HttpRequest, query: string): KeyPlace | null 
     if (typeof value === "string" && value.startsWith(PREFIX)) offer(value);
   }
   const protocols = headers["sec-websocket-protocol"];
-  if (protocols?.includes(SUBPROTOCOL) === true) {
-    for (const protocol of protocols.split(",")) {
-      const name = protocol.trim();
-      if (name.startsWith(SUBPROTOCOL)) offer(name.slice(SUBPROTOCOL.length));
+  if (protocols !== undefined) {
+    for (const { name, value } of parseSubprotocols(protocols)) {
+      if (value !== null && SUBPROTOCOL_NAMES.has(name)) offer(value);
     }
   }
   const rest = query.includes("key=") ? takeFromQuery(query, offer) : query;
   return text === null ? null : { text, query: rest, isAmbiguous };
+}
+
+export interface Subprotocol {
+  /** As the client sent it. */
+  readonly text: string;
+  /** Before the first dot, in lower case. */
+  readonly name: string;
+  /** Behind the first dot; null without a dot. */
+  readonly value: string | null;
+}
+
+/** The elements of `Sec-WebSocket-Protocol`. */
+export function parseSubprotocols(header: string): Subprotocol[] {
+  return header
+    .split(",")
+    .map((part) => part.trim())
+    .filter((text) => text !== "")
+    .map((text) => {
+      const dot = text.indexOf(".");
+      return {
+        text,
+        name: (dot === -1 ? text : text.slice(0, dot)).toLowerCase(),
+        value: dot === -1 ? null : text.slice(dot + 1),
+      };
+    });
 }
 
 /** Offers tokens in `key` and returns the query without them. */

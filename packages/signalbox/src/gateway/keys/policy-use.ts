@@ -13,7 +13,7 @@ import {
 } from "../../accounts/index.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { COUNTS_TOKENS, readNamedModels } from "./named-models.ts";
+import { COUNTS_TOKENS, type NamedModels, readNamedModels } from "./named-models.ts";
 
 /** What is derived from a policy once: a policy is immutable, and a changed token has a new one. */
 interface PolicyRules {
@@ -54,9 +54,14 @@ export function allowsModel(policy: TokenPolicy, provider: string, model: string
 }
 
 export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = ""): void {
-  const { models, providers } = rulesOf(policy);
   const slug = step.provider.slug.toLowerCase();
-  const kind = kindOf(step);
+  requireAllowedKind(policy, slug, kindOf(step), prefix);
+  if (limitsModels(policy, slug)) requireAllowedModels(policy, slug, readNamedModels(step), prefix);
+}
+
+/** Throws if the token may not use the provider, or not for calls of this kind. `slug` in lower case. */
+export function requireAllowedKind(policy: TokenPolicy, slug: string, kind: RouteKind, prefix = ""): void {
+  const { providers } = rulesOf(policy);
   if (policy.routes.length > 0 && !policy.routes.includes(kind)) {
     throw refused(
       `${prefix}The token may not make calls of the kind ${kind}; allowed: ${policy.routes.join(", ")}`,
@@ -67,8 +72,22 @@ export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = "")
       `${prefix}The token may not call the provider ${slug}; allowed: ${policy.providers.join(", ")}`,
     );
   }
-  if (models === null || models.allowsAll(slug)) return;
-  const { names, isCertain } = readNamedModels(step);
+}
+
+/** Whether some models of the provider are forbidden. */
+export function limitsModels(policy: TokenPolicy, slug: string): boolean {
+  const { models } = rulesOf(policy);
+  return models !== null && !models.allowsAll(slug);
+}
+
+export function requireAllowedModels(
+  policy: TokenPolicy,
+  slug: string,
+  { names, isCertain }: NamedModels,
+  prefix = "",
+): void {
+  const { models } = rulesOf(policy);
+  if (models === null) return;
   const forbidden = names.find(
     (name) => name.length > MAX_MODEL_LENGTH || !models.allows(slug, name.toLowerCase()),
   );

@@ -7,8 +7,10 @@
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { readNamedModels } from "../keys/named-models.ts";
-import type { CustomCost } from "../plan/call-options.ts";
+import type { Token } from "../../accounts/index.ts";
+import type { CallOptions, CustomCost } from "../plan/call-options.ts";
 import { inspectBody, type Step } from "../plan/plan-step.ts";
+import type { Gateway } from "../settings/gateway.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
@@ -22,6 +24,28 @@ export interface PricingParts {
   /** A price of the caller that counts; undefined when the caller states none, or is not trusted. */
   readonly custom: CustomCost | undefined;
   readonly unknownPrice: SpendLimitSettings["unknown_price"];
+}
+
+/** The call, as far as the prices that count for it depend on it. */
+export interface PricedCall {
+  readonly gateway: Gateway;
+  readonly options: CallOptions;
+  readonly token: Token | null;
+  readonly tokenId: string | null;
+}
+
+export function pricingOf(
+  prices: PriceTable,
+  { gateway, options, token, tokenId }: PricedCall,
+): PricingParts {
+  const { trust_custom_cost: isTrusted, spend_limits: settings } = gateway.settings;
+  const mayPrice = isTrusted || tokenId === "root" || token?.permissions.has("gateway.price") === true;
+  return {
+    prices,
+    own: prices.ofAccount(gateway.accountId),
+    custom: mayPrice ? options.customCost : undefined,
+    unknownPrice: settings?.unknown_price ?? "block",
+  };
 }
 
 export interface StepPrice {
@@ -79,7 +103,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const isOutputKnown = isOutputBounded(readable);
   const isBounded = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
-    custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
+    custom === undefined ? dearest(parts, step.provider.slug, models, used) : costByCaller(custom, used);
   if (isJob(step)) {
     const cost = custom !== undefined || parts.unknownPrice === "allow" ? (costFor(usage) ?? 0) : null;
     return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred: true, models };
@@ -140,14 +164,20 @@ export function costOfStep(
   const isCertain = models.length === 1 && models[0] === step.model;
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
-  return told ?? dearest(parts, step, models, usage);
+  return told ?? dearest(parts, step.provider.slug, models, usage);
 }
 
-function dearest(parts: PricingParts, step: Step, models: readonly string[], usage: Usage): number | null {
+/** The cost with the dearest of the models; null when no price is known and calls without a price are refused. */
+export function dearest(
+  parts: PricingParts,
+  slug: string,
+  models: readonly string[],
+  usage: Usage,
+): number | null {
   const { prices, own, unknownPrice } = parts;
   let cost: number | null = null;
   for (const model of models.length === 0 ? [""] : models) {
-    const one = prices.costOf(step.provider.slug, model, usage, own);
+    const one = prices.costOf(slug, model, usage, own);
     if (one !== null && (cost === null || one > cost)) cost = one;
   }
   if (cost !== null || unknownPrice === "block") return cost;

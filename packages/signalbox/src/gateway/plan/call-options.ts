@@ -39,6 +39,9 @@ export interface CallOptions {
   readonly weight?: number;
   /** Calls with the same session go to the same target under the strategy `sticky`, and take the same way through a route. */
   readonly sessionId?: string;
+  /** The trace and the span that the span of the call belongs to, for callers that cannot send `traceparent`. */
+  readonly otelTraceId?: string;
+  readonly otelParentSpanId?: string;
 }
 
 /** In which order the steps of a call are tried. */
@@ -86,6 +89,8 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
       (options.firstTokenTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
     "stall-timeout": (options, value, name) =>
       (options.stallTimeoutMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
+    "otel-trace-id": (options, value, name) => (options.otelTraceId = toHex(value, name, 32)),
+    "otel-parent-span-id": (options, value, name) => (options.otelParentSpanId = toHex(value, name, 16)),
     "hold-response": (options, value, name) => (options.holdsResponse = toBoolean(value, name)),
     "fallback-on": (options, value, name) => (options.fallbackOn = toFallbackCauses(value, name)),
     "hedge-after": (options, value, name) =>
@@ -178,6 +183,14 @@ function toStrategy(value: string, name: string): Strategy {
   const strategy = STRATEGIES.find((known) => known === value);
   if (strategy === undefined) throw invalid(name, STRATEGIES.join(", "));
   return strategy;
+}
+
+/** An id of W3C Trace Context, which is not all zeros. */
+function toHex(value: string, name: string, digits: number): string {
+  const text = value.trim().toLowerCase();
+  if (text.length !== digits || !/^[0-9a-f]+$/.test(text) || /^0+$/.test(text))
+    throw invalid(name, `${digits} hexadecimal digits, not all of them 0`);
+  return text;
 }
 
 function toWeight(value: string, name: string): number {

@@ -62,6 +62,7 @@ export type RequestType =
   | "audio"
   | "moderations"
   | "models"
+  | "realtime"
   | "";
 
 export interface StepParts {
@@ -283,7 +284,13 @@ export interface BodyFacts {
   readonly stream: "none" | "with_usage" | "without_usage";
 }
 
-const NO_FACTS: BodyFacts = { model: null, maxOutputTokens: null, choices: 1, tier: "", stream: "none" };
+export const NO_FACTS: BodyFacts = {
+  model: null,
+  maxOutputTokens: null,
+  choices: 1,
+  tier: "",
+  stream: "none",
+};
 
 /** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
 const PARSE_LIMIT_BYTES = 256 * 1024;

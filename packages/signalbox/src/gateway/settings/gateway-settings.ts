@@ -77,6 +77,23 @@ const spendLimits = z.strictObject({
     .default("block"),
 });
 
+/** A receiver of telemetry. The values of headers are stored encrypted (`otel-receivers.ts`). */
+const otelReceiver = z.strictObject({
+  url: z
+    .string()
+    .max(2048)
+    .refine(
+      (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ""),
+      "must be an http:// or https:// address",
+    ),
+  headers: z.record(z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/), z.string().max(8192)).default({}),
+  /** Value of the header `authorization`. */
+  authorization: z.string().min(1).max(8192).optional(),
+  content_type: z.enum(["json", "protobuf"]).default("json"),
+});
+export type OtelReceiver = z.output<typeof otelReceiver>;
+const MAX_OTEL_RECEIVERS = 5;
+
 export const gatewaySettings = z.object({
   /** Every call needs a token. */
   authentication: z.boolean().default(false),
@@ -107,6 +124,10 @@ export const gatewaySettings = z.object({
   spend_limits: spendLimits.nullable().default(null),
   /** Whether the price that a caller states for its call counts in limits. Otherwise it only does for tokens with `gateway.price`. */
   trust_custom_cost: z.boolean().default(false),
+  /** Where the spans of calls are sent, over OTLP/HTTP. */
+  otel: z.array(otelReceiver).max(MAX_OTEL_RECEIVERS).nullable().default(null),
+  /** Whether the spans contain prompts and answers. */
+  otel_content: z.boolean().default(false),
 });
 
 export type GatewaySettings = z.output<typeof gatewaySettings>;
@@ -135,7 +156,6 @@ const unsupported = {
   log_classification: off(false),
   logpush: off(false),
   logpush_public_key: off(null),
-  otel: off(null),
   store_id: off(null, ""),
   stripe: off(null),
   workers_ai_billing_mode: off("postpaid"),

@@ -9,6 +9,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Gateway } from "./gateway.ts";
 import { gatewayCreation, gatewaySettings, gatewayUpdate, pickSettings } from "./gateway-settings.ts";
 import { gatewayMissing, type Gateways } from "./gateways.ts";
+import { hideOtel, type OtelReceivers } from "./otel-receivers.ts";
 import { pageOf, pageQuery } from "./page.ts";
 
 export const GATEWAYS_PATH = "/accounts/{account_id}/ai-gateway/gateways";
@@ -20,6 +21,7 @@ export interface GatewayRouteParts {
   readonly providers: ProviderDirectory;
   /** Filters lists by tag. */
   readonly tags: TagLookup | undefined;
+  readonly otel: OtelReceivers;
 }
 
 const gatewayResult = gatewaySettings.extend({
@@ -62,9 +64,11 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       summary: "Create a gateway.",
       body: gatewayCreation,
       result: gatewayResult,
-      handler: async ({ params, body }) => ({
-        result: showGateway(await gateways.create(params["account_id"] ?? "", body.id, pickSettings(body))),
-      }),
+      handler: async ({ params, body }) => {
+        const accountId = params["account_id"] ?? "";
+        const settings = parts.otel.seal({ accountId, id: body.id }, pickSettings(body), null);
+        return { result: showGateway(await gateways.create(accountId, body.id, settings)) };
+      },
     }),
     defineRoute({
       method: "GET",
@@ -87,9 +91,10 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
         if (body.id !== undefined && body.id !== id) {
           throw new SignalboxError("invalid_request", { message: "id: a gateway cannot be renamed" });
         }
-        const changed = await gateways.change(params["account_id"] ?? "", id, (present) => {
+        const accountId = params["account_id"] ?? "";
+        const changed = await gateways.change(accountId, id, (present) => {
           requireMatch(headers, present);
-          return pickSettings(body);
+          return parts.otel.seal({ accountId, id }, pickSettings(body), present.otel);
         });
         return tagged(changed);
       },
@@ -163,5 +168,6 @@ function showGateway(gateway: Gateway): z.input<typeof gatewayResult> {
     created_at: new Date(gateway.createdAt).toISOString(),
     modified_at: new Date(gateway.modifiedAt).toISOString(),
     ...gateway.settings,
+    otel: hideOtel(gateway.settings.otel),
   };
 }

@@ -1,0 +1,117 @@
+/**
+ * Notices on their way. A notice is written in the transaction that changes the state of its rule, and sent afterwards: a process that is killed in
+ * between sends it after its next start, with the same id, so that a receiver can recognise a repetition.
+ */
+import type { Clock } from "../core/clock.ts";
+import { sql } from "../core/sql.ts";
+import { ulid } from "../core/ulid.ts";
+import type { Database, Queryable } from "../database/database.ts";
+import { OutgoingWebhookError, type OutgoingSender } from "../outgoing/index.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { noticeBody, type NoticeKind } from "./alert-notice.ts";
+import type { AlertRule } from "./alert-rule.ts";
+import type { AlertRules } from "./alert-rules.ts";
+
+export interface NoticeOutboxParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly rules: AlertRules;
+  readonly outgoing: OutgoingSender;
+}
+
+export interface NoticeRow {
+  readonly id: string;
+  readonly rule_id: string;
+  readonly receiver: number;
+  readonly kind: NoticeKind;
+  readonly body: string;
+  readonly attempts: number;
+  readonly next_at: number | null;
+  readonly delivered_at: number | null;
+  readonly problem: string | null;
+  readonly created_at: number;
+}
+
+/** Seconds until the next attempt; after the last one the notice is given up, about ten hours after the first. */
+const DELAYS_S = [5, 30, 120, 600, 1800, 3600, 7200, 21_600];
+const KEPT_NOTICES = 100;
+const BATCH = 20;
+
+export class NoticeOutbox {
+  readonly #parts: NoticeOutboxParts;
+  #sending: Promise<void> | null = null;
+
+  constructor(parts: NoticeOutboxParts) {
+    this.#parts = parts;
+  }
+
+  /** Writes the notice to each receiver of the rule. */
+  async add(tx: Queryable, rule: AlertRule, kind: NoticeKind): Promise<void> {
+    const now = this.#parts.clock.now();
+    for (const [i, receiver] of rule.settings.receivers.entries()) {
+      await tx.run(
+        sql`INSERT INTO alert_notice (id, account_id, rule_id, receiver, kind, body, attempts, next_at, created_at)
+            VALUES (${`msg_${ulid(now)}`}, ${rule.accountId}, ${rule.id}, ${i}, ${kind}, ${noticeBody(receiver, kind, rule, now)}, 0, ${now}, ${now})`,
+      );
+    }
+    await tx.run(
+      sql`DELETE FROM alert_notice WHERE rule_id = ${rule.id} AND next_at IS NULL AND id NOT IN
+            (SELECT id FROM alert_notice WHERE rule_id = ${rule.id} ORDER BY id DESC LIMIT ${KEPT_NOTICES})`,
+    );
+  }
+
+  /** Newest first. */
+  list(ruleId: string): Promise<NoticeRow[]> {
+    return this.#parts.database.all<NoticeRow>(
+      sql`SELECT * FROM alert_notice WHERE rule_id = ${ruleId} ORDER BY id DESC LIMIT ${KEPT_NOTICES}`,
+    );
+  }
+
+  /** Sends what is due. One run at a time. */
+  async sendDue(): Promise<void> {
+    this.#sending ??= this.#send().finally(() => (this.#sending = null));
+    await this.#sending;
+  }
+
+  async #send(): Promise<void> {
+    const due = await this.#parts.database.all<NoticeRow>(
+      sql`SELECT * FROM alert_notice WHERE next_at <= ${this.#parts.clock.now()} ORDER BY next_at LIMIT ${BATCH}`,
+    );
+    await Promise.all(due.map((notice) => this.#sendOne(notice)));
+  }
+
+  async #sendOne(notice: NoticeRow): Promise<void> {
+    const { rules, outgoing, clock, logger } = this.#parts;
+    const rule = rules.byId(notice.rule_id);
+    const target = rule === undefined ? null : rules.open(rule, notice.receiver);
+    if (target === null) {
+      await this.#finish(notice, null, null, "the receiver no longer exists, or cannot be decrypted");
+      return;
+    }
+    try {
+      await outgoing.send({ id: notice.id, url: target.url, body: notice.body, secret: target.secret });
+      await this.#finish(notice, null, clock.now(), null);
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      const isRetryable = error instanceof OutgoingWebhookError ? error.retryable : true;
+      const delayS = isRetryable ? DELAYS_S[notice.attempts] : undefined;
+      if (delayS === undefined) {
+        logger.warn({ alert: notice.rule_id, problem }, "a notice of an alert could not be delivered");
+      }
+      await this.#finish(notice, delayS === undefined ? null : clock.now() + delayS * 1000, null, problem);
+    }
+  }
+
+  async #finish(
+    { id }: NoticeRow,
+    nextAt: number | null,
+    deliveredAt: number | null,
+    problem: string | null,
+  ): Promise<void> {
+    await this.#parts.database.run(
+      sql`UPDATE alert_notice SET attempts = attempts + 1, next_at = ${nextAt}, delivered_at = ${deliveredAt}, problem = ${problem}
+          WHERE id = ${id}`,
+    );
+  }
+}

@@ -1,0 +1,20 @@
+/** What areas report to alerts. The slot is empty while no rule exists, so that nothing is reported for nothing. */
+export interface EndedCall {
+  readonly accountId: string;
+  readonly gatewayId: string;
+  readonly provider: string;
+  readonly isFailed: boolean;
+  readonly durationMs: number;
+  /** US dollars; 0 when it is not known. */
+  readonly cost: number;
+}
+
+export interface AlertFeed {
+  call(call: EndedCall): void;
+  delivery(accountId: string, source: string, isFailed: boolean): void;
+  deadLetter(accountId: string, agent: string): void;
+}
+
+export interface AlertFeedSlot {
+  readonly current: AlertFeed | null;
+}

@@ -1,0 +1,148 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { Histograms } from "./histograms.ts";
+import { OtlpExporter, type OtlpReceiver } from "./otlp-exporter.ts";
+import type { Span } from "./span.ts";
+import { toNanos } from "./metric-text.ts";
+import { readSpans } from "./read-spans.ts";
+import { KnownTexts, SpanBatch } from "./span-batch.ts";
+import { toProtobuf } from "./to-protobuf.ts";
+
+const SPAN: Span = {
+  traceId: "0af7651916cd43dd8448eb211c80319c",
+  spanId: "b7ad6b7169203331",
+  parentSpanId: null,
+  name: "chat",
+  kind: 3,
+  startMs: 1_700_000_000_000.25,
+  endMs: 1_700_000_000_001,
+  attributes: [],
+  error: null,
+};
+
+it("a span arrives with the values it was given, whatever they are", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary" }),
+      fc.dictionary(
+        fc.string({ unit: "grapheme" }),
+        fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.double()),
+      ),
+      fc.option(fc.string(), { nil: null }),
+      (name, attributes, error) => {
+        const list = Object.entries(attributes).flat();
+        const known = new KnownTexts();
+        const batch = new SpanBatch(known);
+        batch.add(SPAN);
+        batch.add({ ...SPAN, name, attributes: list, error });
+        const [, read] = readSpans(batch.numbers, batch.texts, known.takeAdded()) as [
+          object,
+          {
+            name: string;
+            attributes: { key: string; value: Record<string, unknown> }[];
+          },
+        ];
+        expect(read.name).toBe(name);
+        expect(read.attributes.map(({ key }) => key)).toEqual(Object.keys(attributes));
+        for (const { key, value } of read.attributes) {
+          const given = attributes[key];
+          if (typeof given === "string") expect(value["stringValue"]).toBe(given);
+          if (typeof given === "boolean") expect(value["boolValue"]).toBe(given);
+          if (typeof given === "number" && Number.isSafeInteger(given))
+            expect(BigInt(value["intValue"] as string)).toBe(BigInt(given));
+        }
+        expect(
+          toProtobuf("TracesData", { resourceSpans: [{ scopeSpans: [{ spans: [read] }] }] }).length,
+        ).toBeGreaterThan(40);
+      },
+    ),
+  );
+});
+
+it("times keep their fractions of a millisecond", () => {
+  expect(toNanos(1_700_000_000_000.25)).toBe("1700000000000250000");
+  expect(toNanos(0.5)).toBe("0500000");
+});
+
+it("a member that the table does not know is an error, not a loss", () => {
+  expect(() => toProtobuf("TracesData", { resourceSpans: [{ other: 1 }] })).toThrow("no member other");
+});
+
+it("histograms of more sets of attributes than the limit are counted together", () => {
+  const histograms = new Histograms(0);
+  const instrument = { name: "x", unit: "1", description: "", bounds: [1, 2] };
+  for (let i = 0; i < 2100; i++)
+    histograms.record(
+      histograms.series(instrument, `k${i}`, () => ["k", i]),
+      i % 3,
+    );
+  const { histogram } = JSON.parse(histograms.text(1)) as {
+    histogram: { dataPoints: { count: string; attributes: { key: string }[] }[] };
+  };
+  expect(histogram.dataPoints).toHaveLength(2001);
+  const last = histogram.dataPoints.at(-1);
+  expect([last?.count, last?.attributes[0]?.key]).toEqual(["100", "otel.metric.overflow"]);
+});
+
+function receiverAt(port: number, mayBePrivate = true): OtlpReceiver {
+  return {
+    url: `http://127.0.0.1:${port}/v1/traces`,
+    headers: {},
+    format: "json",
+    isCompressed: false,
+    timeoutMs: 5000,
+    mayBePrivate,
+  };
+}
+
+const options = {
+  resource: [],
+  scope: { name: "test", version: "1" },
+  maxQueuedSpans: 10,
+  maxBatchSpans: 5,
+  delayMs: 10_000,
+  onFailure: () => undefined,
+};
+
+it("a queue that is full drops spans and counts them, and builds none of them", async () => {
+  const server = createServer(() => undefined).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const exporter = new OtlpExporter({ ...options, maxBatchSpans: 1000 });
+  let built = 0;
+  for (let i = 0; i < 25; i++) {
+    exporter.add([receiverAt((server.address() as AddressInfo).port)], () => {
+      built += 1;
+      return [SPAN];
+    });
+  }
+  expect([built, exporter.counts.dropped]).toEqual([0, 15]);
+  await exporter.close(50);
+  server.closeAllConnections();
+  server.close();
+});
+
+it("sends what is queued when it closes, and retries a receiver that is busy", async () => {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests += 1;
+    request.resume();
+    response.writeHead(requests === 1 ? 503 : 200).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const exporter = new OtlpExporter(options);
+  exporter.add([receiverAt((server.address() as AddressInfo).port)], () => [SPAN, SPAN]);
+  await exporter.close(10_000);
+  expect([requests, exporter.counts]).toEqual([2, { sent: 2, dropped: 0 }]);
+  server.close();
+});
+
+it("refuses a private address of a receiver that the operator did not choose", async () => {
+  const failures: string[] = [];
+  const exporter = new OtlpExporter({ ...options, onFailure: (_, reason) => failures.push(reason) });
+  exporter.add([receiverAt(9, false)], () => [SPAN]);
+  await exporter.close(10_000);
+  expect([failures, exporter.counts.dropped]).toEqual([["127.0.0.1 is a private address"], 1]);
+});

@@ -1,0 +1,84 @@
+/**
+ * The messages of Gemini's Live API. They are JSON in text or binary frames, and their one member says what they are. The first message of the
+ * client, `setup`, names the model; it can do so once.
+ */
+import { readEachMember, readUsage } from "../../engines/relay/index.ts";
+import {
+  type ClientMessage,
+  collectModels,
+  isFields,
+  parseObject,
+  type ProviderMessage,
+  type SessionDialect,
+} from "./message.ts";
+
+/** `models/x`, `tunedModels/x`, or the path of a model of Vertex AI. */
+const RESOURCE = /^(?:.*\/)?(?:models|tunedModels|endpoints)\/([^/]+)$/;
+/** The service reads names in both spellings (`realtimeInput`, `realtime_input`). */
+const plain = (name: string) => name.replaceAll("_", "").toLowerCase();
+/** Content makes the model work; `setup` does not. */
+const STARTS: ReadonlySet<string> = new Set(["clientcontent", "realtimeinput", "toolresponse"]);
+
+function readClient(bytes: Buffer): ClientMessage | null {
+  const names = new Set<string>();
+  const members = readEachMember(bytes, (name) => {
+    names.add(plain(name));
+    return plain(name) === "setup" || plain(name) === "model";
+  });
+  if (members === null) return null;
+  const models = members
+    .flatMap(({ name, value }) => collectModels({ [name]: value }))
+    .map((name) => RESOURCE.exec(name)?.[1] ?? name);
+  const [model] = models;
+  const setup = members.find(({ name }) => plain(name) === "setup")?.value;
+  const limit = isFields(setup) ? outputLimitOf(setup) : undefined;
+  return {
+    startsResponse: [...names].some((name) => STARTS.has(name)),
+    models,
+    ...(model === undefined ? {} : { model }),
+    ...(typeof limit === "number" ? { maxOutputTokens: limit } : {}),
+    mediaBytes: names.has("realtimeinput") ? bytes.length : 0,
+    eventId: null,
+  };
+}
+
+function outputLimitOf(setup: Readonly<Record<string, unknown>>): unknown {
+  const settings = setup["generationConfig"] ?? setup["generation_config"];
+  return isFields(settings) ? (settings["maxOutputTokens"] ?? settings["max_output_tokens"]) : undefined;
+}
+
+const NOTHING: ProviderMessage = { kept: false };
+/** Only messages with one of these words are parsed; most are sound. */
+const WORDS = [
+  "usageMetadata",
+  "turnComplete",
+  "setupComplete",
+  "goAway",
+  "toolCall",
+  "ranscription",
+  '"text"',
+];
+
+function readProvider(bytes: Buffer): ProviderMessage {
+  if (!WORDS.some((word) => bytes.includes(word))) return NOTHING;
+  const fields = parseObject(bytes);
+  if (fields === null) return NOTHING;
+  const { usage } = readUsage(fields);
+  const content = fields["serverContent"];
+  const isComplete = isFields(content) && content["turnComplete"] === true;
+  return {
+    kept: !bytes.includes('"inlineData"'),
+    ...(usage === null ? {} : { usage }),
+    ...(isComplete ? { ends: true } : {}),
+  };
+}
+
+export const GEMINI_LIVE: SessionDialect = {
+  kind: "realtime",
+  readClient,
+  readProvider,
+  hasTurns: true,
+  hasSound: true,
+  toError: null,
+  isKnown: true,
+};

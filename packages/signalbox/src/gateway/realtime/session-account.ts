@@ -1,0 +1,154 @@
+/**
+ * The limits of a session. The session counts as one request and as one running call while it is open. Each of its responses reserves what it may
+ * use and is charged with what it used, as a call of its own; from the second response on it also counts as a request, so that a long session is
+ * no way around a rate limit. Gateway and token are looked up for every response: a changed limit applies to open sessions.
+ */
+import type { SignalboxError } from "@signalbox/protocol";
+import type { Token } from "../../accounts/index.ts";
+import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import type { CallRules } from "../limits/call-rules.ts";
+import { type Admission, Delay } from "../limits/delay.ts";
+import type { StepDemand } from "../limits/limit-rule.ts";
+import type { Limits } from "../limits/limits.ts";
+import { costByCaller, type PriceTable } from "../limits/price-table.ts";
+import { unknownPrice } from "../limits/step-amounts.ts";
+import { dearest, pricingOf, type PricingParts } from "../limits/step-price.ts";
+import type { CallOptions } from "../plan/call-options.ts";
+import type { Gateway } from "../settings/gateway.ts";
+
+export interface SessionAccountParts {
+  readonly limits: Limits;
+  readonly prices: PriceTable;
+  readonly provider: string;
+  readonly options: CallOptions;
+  readonly tokenId: string | null;
+  /** As they are now. */
+  readonly gateway: () => Gateway;
+  readonly token: () => Token | null;
+}
+
+/** What a response holds under its limits until it is settled. */
+export interface Reservation {
+  /** Charges what was used; null: nothing. Must be called once. */
+  settle(model: string, usage: Usage | null): void;
+}
+
+const NO_LIMITS: Reservation = { settle: () => undefined };
+
+export class SessionAccount {
+  readonly #parts: SessionAccountParts;
+  #session: CallRules | null = null;
+  #responses = 0;
+
+  constructor(parts: SessionAccountParts) {
+    this.#parts = parts;
+  }
+
+  /** Counts the session; an error when a rule has no room for it. */
+  async open(model: string, isKnown: boolean): Promise<SignalboxError | null> {
+    const rules = this.#rules();
+    this.#session = rules;
+    if (rules === null) return null;
+    const demand = demandOf(this.#parts.provider, model);
+    const refusal =
+      (await decide(() => rules.arrive([demand]))) ??
+      // What such a session uses is never known.
+      (!isKnown && rules.limitsCostOf(demand) && this.#pricing().unknownPrice !== "allow"
+        ? unknownPrice(demand)
+        : null);
+    if (refusal !== null) this.close();
+    return refusal;
+  }
+
+  /** Reserves for one response; an error when a rule has no room for it. */
+  begin(model: string, usage: Usage, isBounded: boolean): Reservation | { readonly error: SignalboxError } {
+    const { provider } = this.#parts;
+    const rules = this.#rules();
+    this.#responses += 1;
+    if (rules === null) return NO_LIMITS;
+    const cost = this.#costUnderLimits(model, usage);
+    const demand: StepDemand = {
+      ...demandOf(provider, model),
+      cost: cost ?? 0,
+      most: cost ?? 0,
+      tokens: usage.tokensIn + usage.tokensOut,
+      isBounded,
+    };
+    const isUnpriced = cost === null && rules.limitsCostOf(demand);
+    const error =
+      (isUnpriced ? unknownPrice(demand) : null) ??
+      (this.#responses > 1 ? rules.takeAttempt(provider, model) : null) ??
+      (rules.needsTokens ? rules.reserve([demand]) : null);
+    if (error !== null) {
+      rules.settle([]);
+      return { error };
+    }
+    return { settle: (named, used) => this.#settle(rules, named, used) };
+  }
+
+  /** Charges what needed no reservation. */
+  charge(model: string, usage: Usage): void {
+    const rules = this.#rules();
+    if (rules !== null) this.#settle(rules, model, usage);
+  }
+
+  /** An error when money is limited and the model has no price. */
+  refuseUnpriced(model: string): SignalboxError | null {
+    const rules = this.#rules();
+    const demand = demandOf(this.#parts.provider, model);
+    if (rules === null || !rules.limitsCostOf(demand)) return null;
+    return this.#costUnderLimits(model, SOME_USAGE) === null ? unknownPrice(demand) : null;
+  }
+
+  /** The cost for the log; null when the price is unknown. */
+  costOf(model: string, usage: Usage): number | null {
+    const { prices, provider, options } = this.#parts;
+    if (options.customCost !== undefined) return costByCaller(options.customCost, usage);
+    return prices.costOf(provider, model, usage, prices.ofAccount(this.#parts.gateway().accountId));
+  }
+
+  close(): void {
+    this.#session?.settle([]);
+    this.#session = null;
+  }
+
+  #settle(rules: CallRules, model: string, usage: Usage | null): void {
+    if (usage === null) return rules.settle([]);
+    const cost = this.#costUnderLimits(model, usage) ?? 0;
+    const tokens = usage.tokensIn + usage.tokensOut;
+    return rules.settle([{ provider: this.#parts.provider, models: [model], cost, tokens }]);
+  }
+
+  #costUnderLimits(model: string, usage: Usage): number | null {
+    const pricing = this.#pricing();
+    return pricing.custom === undefined
+      ? dearest(pricing, this.#parts.provider, [model], usage)
+      : costByCaller(pricing.custom, usage);
+  }
+
+  #rules(): CallRules | null {
+    const { limits, gateway, token, options } = this.#parts;
+    const rules = limits.rulesOf(gateway(), token());
+    rules?.setMetadata(options.metadata ?? null);
+    return rules;
+  }
+
+  #pricing(): PricingParts {
+    const { prices, gateway, token, tokenId, options } = this.#parts;
+    return pricingOf(prices, { gateway: gateway(), token: token(), tokenId, options });
+  }
+}
+
+/** Nodes that share a limit may have to be asked first. */
+async function decide(ask: () => Admission): Promise<SignalboxError | null> {
+  for (let admission = ask(); ; admission = ask()) {
+    if (!(admission instanceof Delay)) return admission;
+    await admission.ready;
+  }
+}
+
+function demandOf(provider: string, model: string): StepDemand {
+  return { provider, model, cost: 0, most: 0, tokens: 0, isBounded: true };
+}
+
+const SOME_USAGE: Usage = { ...NO_USAGE, tokensIn: 1, tokensOut: 1 };

@@ -1,0 +1,297 @@
+/**
+ * Reads the messages of a session: refuses those that the token or a limit forbids, and counts what the provider reports.
+ *
+ * States of a response:  asked ──► begun ──► ended
+ *   asked: the client has requested it, and it holds a reservation.  begun: the provider has confirmed it. The provider also begins responses by
+ *   itself, when it hears the end of a sentence; such a response reserves when it begins.  ended: its usage is known, and the reservation settled.
+ *
+ * Invariants:
+ * 1. No message that starts a response is passed on before its reservation, and none that names a model before the token's rules have been asked.
+ * 2. Every reservation is settled once, at the latest when the session ends. A response without reported usage counts with what it reserved, unless
+ *    the provider never began it.
+ * 3. At most `MAX_OPEN` responses are open.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Token } from "../../accounts/index.ts";
+import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import { ASSUMED_OUTPUT_TOKENS } from "../limits/estimate-usage.ts";
+import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
+import type { Reservation, SessionAccount } from "./session-account.ts";
+import { addUsage } from "./session-dialect.ts";
+
+export interface SessionMeterParts {
+  readonly dialect: SessionDialect;
+  readonly provider: string;
+  readonly account: SessionAccount;
+  readonly token: () => Token | null;
+  /** The model that the address of the session names; empty when it names none. */
+  readonly model: string;
+  readonly isCustomCost: boolean;
+  /** Called for each response with what it used. */
+  readonly onUsed: (used: UsedResponse) => void;
+}
+
+export interface UsedResponse {
+  readonly model: string;
+  readonly usage: Usage;
+  /** US dollars; null when the price is unknown. */
+  readonly cost: number | null;
+  /** The provider did not report the usage. */
+  readonly isEstimated: boolean;
+}
+
+/** Why a message was refused. `ends`: the session must be closed. */
+export interface Refused {
+  readonly error: SignalboxError;
+  readonly eventId: string | null;
+  readonly ends: boolean;
+}
+
+interface OpenResponse {
+  readonly model: string;
+  readonly expected: Usage;
+  readonly reservation: Reservation;
+  isBegun: boolean;
+}
+
+const MAX_OPEN = 16;
+const BYTES_PER_TOKEN = 3;
+/** Sound in base64: ten to thirty tokens a second, 20 to 60 KB a second. */
+const MEDIA_BYTES_PER_TOKEN = 1000;
+
+export class SessionMeter {
+  readonly #parts: SessionMeterParts;
+  /** In the order in which they were asked for, or began. */
+  readonly #open: OpenResponse[] = [];
+  #model: string;
+  /** The client has named the model, and its token may use it. */
+  #isModelChecked: boolean;
+  #transcriptionModel = "";
+  #maxOutputTokens: number | null = null;
+  /** What arrived since the last response ended. */
+  #textBytes = 0;
+  #mediaBytes = 0;
+  /** The conversation so far, which every response reads again. */
+  #context = 0;
+  /** Of a turn whose end has not arrived, or whose usage has not. */
+  #turnUsage: Usage | null = null;
+  #isTurnOver = false;
+  #total: Usage = NO_USAGE;
+  #cost: number | null = null;
+  #hasUnknownCost = false;
+  #state: CallFigures["state"] = "none";
+
+  constructor(parts: SessionMeterParts) {
+    this.#parts = parts;
+    this.#model = parts.model;
+    this.#isModelChecked = parts.model !== "";
+  }
+
+  get model(): string {
+    return this.#model;
+  }
+
+  /** `refused` is null when the message may be passed on. `isKept`: the log keeps it. */
+  fromClient(bytes: Buffer): { readonly refused: Refused | null; readonly isKept: boolean } {
+    const { dialect } = this.#parts;
+    const message = dialect.readClient(bytes);
+    const isKept = dialect.isKnown && message?.mediaBytes === 0;
+    return { refused: this.#judge(message, bytes), isKept };
+  }
+
+  #judge(message: ClientMessage | null, bytes: Buffer): Refused | null {
+    if (message === null) {
+      const error = new SignalboxError("gateway_malformed_request", {
+        message: "The message is not one JSON object",
+      });
+      return { error, eventId: null, ends: this.#parts.dialect.toError === null };
+    }
+    if (message.mediaBytes > 0) this.#mediaBytes += message.mediaBytes;
+    else this.#textBytes += bytes.length;
+    const { eventId } = message;
+    try {
+      this.#checkModels(message);
+      this.#applySettings(message);
+      if (!message.startsResponse) return null;
+      const { hasTurns } = this.#parts.dialect;
+      if (hasTurns && this.#open.length > 0) return null;
+      this.#begin(message.model ?? this.#model, message.maxOutputTokens, hasTurns);
+      return null;
+    } catch (error) {
+      if (!(error instanceof SignalboxError)) throw error;
+      // A rate comes back; a budget, a model or a price does not while the session lasts.
+      const ends = error.id !== "gateway_rate_limited" || this.#parts.dialect.toError === null;
+      return { error, eventId, ends };
+    }
+  }
+
+  /** The message is passed on in any case; an error ends the session behind it. */
+  fromProvider(bytes: Buffer): { readonly message: ProviderMessage; readonly error: SignalboxError | null } {
+    const message = this.#parts.dialect.readProvider(bytes);
+    try {
+      this.#follow(message);
+      return { message, error: null };
+    } catch (error) {
+      if (!(error instanceof SignalboxError)) throw error;
+      return { message, error };
+    }
+  }
+
+  /** Settles what is open. `isLeft`: the client ended the session, and the provider may work on. */
+  end(isLeft: boolean): CallFigures {
+    for (const response of this.#open.splice(0)) {
+      const usage = this.#turnUsage;
+      this.#turnUsage = null;
+      if (usage !== null) this.#settle(response, usage);
+      else if (response.isBegun || isLeft) this.#settle(response, null);
+      else response.reservation.settle(response.model, null);
+    }
+    this.#parts.account.close();
+    const { dialect, isCustomCost } = this.#parts;
+    const state = dialect.isKnown ? this.#state : "unknown";
+    return {
+      state,
+      usage: this.#total,
+      model: this.#model,
+      named: null,
+      cost: state === "none" ? 0 : this.#cost,
+      isCostEstimated: (state === "estimated" || this.#hasUnknownCost) && !isCustomCost,
+      isCustomCost,
+    };
+  }
+
+  #checkModels({ models, startsResponse }: ClientMessage): void {
+    const { provider, account } = this.#parts;
+    const policy = this.#parts.token()?.policy ?? null;
+    if (policy !== null && limitsModels(policy, provider)) {
+      const isCertain = models.length > 0 || this.#isModelChecked || !startsResponse;
+      requireAllowedModels(policy, provider, { names: models, isCertain });
+    }
+    for (const model of models) {
+      const refusal = account.refuseUnpriced(model);
+      if (refusal !== null) throw refusal;
+    }
+  }
+
+  #applySettings({ model, transcriptionModel, maxOutputTokens, startsResponse }: ClientMessage): void {
+    if (model !== undefined) {
+      this.#model = model;
+      this.#isModelChecked = true;
+    }
+    if (transcriptionModel !== undefined) this.#transcriptionModel = transcriptionModel;
+    if (maxOutputTokens !== undefined && !startsResponse) this.#maxOutputTokens = maxOutputTokens;
+  }
+
+  /** Throws when a limit has no room. */
+  #begin(model: string, maxOutputTokens: number | null | undefined, isBegun: boolean): void {
+    if (this.#open.length >= MAX_OPEN) {
+      throw new SignalboxError("gateway_rate_limited", {
+        message: `${MAX_OPEN} responses of the session are open; wait until one has ended`,
+      });
+    }
+    const limit = maxOutputTokens === undefined ? this.#maxOutputTokens : maxOutputTokens;
+    const tokensInAudio = Math.ceil(this.#mediaBytes / MEDIA_BYTES_PER_TOKEN);
+    const tokensIn = this.#context + tokensInAudio + Math.ceil(this.#textBytes / BYTES_PER_TOKEN);
+    const tokensOut = limit ?? ASSUMED_OUTPUT_TOKENS;
+    const tokensOutAudio = this.#parts.dialect.hasSound ? tokensOut : 0;
+    const expected = { ...NO_USAGE, tokensIn, tokensOut, tokensInAudio, tokensOutAudio };
+    const reservation = this.#parts.account.begin(model, expected, limit !== null);
+    if ("error" in reservation) throw reservation.error;
+    this.#open.push({ model, expected, reservation, isBegun });
+  }
+
+  #follow(message: ProviderMessage): void {
+    const { dialect, account } = this.#parts;
+    if (message.model !== undefined && !this.#isModelChecked) this.#adoptModel(message.model);
+    if (message.transcription !== undefined) {
+      account.charge(this.#transcriptionModel, message.transcription);
+      this.#count(this.#transcriptionModel, message.transcription, false);
+    }
+    if (message.isBilledByTime === true) {
+      this.#hasUnknownCost = true;
+      this.#state = "estimated";
+    }
+    if (dialect.hasTurns) {
+      this.#followTurn(message);
+      return;
+    }
+    if (message.begins === true) {
+      const asked = this.#open.find(({ isBegun }) => !isBegun);
+      if (asked === undefined) this.#begin(this.#model, undefined, true);
+      else asked.isBegun = true;
+    }
+    if (message.refuses === true) this.#dropAsked();
+    if (message.ends === true) {
+      const at = Math.max(
+        0,
+        this.#open.findIndex(({ isBegun }) => isBegun),
+      );
+      const [response] = this.#open.splice(at, 1);
+      const isFree = message.isFailed === true && message.usage === undefined;
+      if (response !== undefined) {
+        if (isFree) response.reservation.settle(response.model, null);
+        else this.#settle(response, message.usage ?? null);
+      } else if (message.usage !== undefined) this.#settleUnasked(message.usage);
+    }
+  }
+
+  /** The provider names the model of a session whose client named none. */
+  #adoptModel(model: string): void {
+    this.#model = model;
+    this.#isModelChecked = true;
+    this.#checkModels({ models: [model], startsResponse: false, mediaBytes: 0, eventId: null });
+  }
+
+  /** A turn ends when its last message and its usage have arrived, in either order. */
+  #followTurn({ usage, ends }: ProviderMessage): void {
+    if (usage !== undefined) this.#turnUsage = usage;
+    if (ends === true) this.#isTurnOver = true;
+    if (!this.#isTurnOver || this.#turnUsage === null) return;
+    const used = this.#turnUsage;
+    this.#turnUsage = null;
+    this.#isTurnOver = false;
+    const response = this.#open.shift();
+    if (response !== undefined) this.#settle(response, used);
+    else this.#settleUnasked(used);
+  }
+
+  /** The error may concern another message. If the response begins all the same, it reserves again. */
+  #dropAsked(): void {
+    const at = this.#open.findIndex(({ isBegun }) => !isBegun);
+    const [response] = at === -1 ? [] : this.#open.splice(at, 1);
+    response?.reservation.settle(response.model, null);
+  }
+
+  /** `reported` is null when the provider said nothing about the usage. */
+  #settle({ model, expected, reservation }: OpenResponse, reported: Usage | null): void {
+    const usage = reported ?? expected;
+    const name = model === "" ? this.#model : model;
+    reservation.settle(name, usage);
+    this.#ended(usage);
+    this.#count(name, usage, reported === null);
+  }
+
+  #settleUnasked(usage: Usage): void {
+    this.#parts.account.charge(this.#model, usage);
+    this.#ended(usage);
+    this.#count(this.#model, usage, false);
+  }
+
+  #ended({ tokensIn, tokensOut }: Usage): void {
+    this.#context = tokensIn + tokensOut;
+    this.#textBytes = 0;
+    this.#mediaBytes = 0;
+  }
+
+  #count(model: string, usage: Usage, isEstimated: boolean): void {
+    const cost = this.#parts.account.costOf(model, usage);
+    this.#total = addUsage(this.#total, usage);
+    if (cost === null) this.#hasUnknownCost = true;
+    else this.#cost = (this.#cost ?? 0) + cost;
+    if (isEstimated) this.#state = "estimated";
+    else if (this.#state === "none") this.#state = "reported";
+    this.#parts.onUsed({ model, usage, cost, isEstimated });
+  }
+}

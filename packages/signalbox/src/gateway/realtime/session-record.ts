@@ -1,0 +1,102 @@
+/** The row of a session in the call log: one, when the session has ended or was refused by the provider. */
+import { type CallSink } from "../../engines/call-log/index.ts";
+import { NO_USAGE } from "../../engines/relay/index.ts";
+import type { LogDetail } from "../call/call-start.ts";
+import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallOptions } from "../plan/call-options.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { Gateways } from "../settings/gateways.ts";
+import type { SessionDialect } from "./message.ts";
+import type { SessionTranscript } from "./session-transcript.ts";
+
+export interface SessionStart {
+  readonly id: string;
+  readonly createdAt: number;
+  /** `performance.now()` when the headers had arrived. */
+  readonly startedAt: number;
+  readonly gateway: Gateway;
+  readonly tokenId: string | null;
+  readonly options: CallOptions;
+  readonly provider: string;
+  readonly path: string;
+  readonly kind: SessionDialect["kind"];
+  readonly userAgent: string;
+  /** Of the caller. */
+  readonly traceparent: string | undefined;
+  readonly logDetail: LogDetail;
+}
+
+export interface SessionResult {
+  readonly status: number;
+  readonly isComplete: boolean;
+  /** Until the provider answered the handshake; null when it did not. */
+  readonly firstByteMs: number | null;
+  /** Null for a session that the provider refused. */
+  readonly figures: CallFigures | null;
+  readonly model: string;
+  readonly transcript: SessionTranscript | null;
+  /** What the provider said when it refused the session. */
+  readonly responseBody: Buffer | null;
+}
+
+export interface RecordParts {
+  readonly callLog: CallSink;
+  readonly gateways: Pick<Gateways, "find">;
+}
+
+const LINES = "application/x-ndjson";
+
+export function recordSession(
+  { callLog, gateways }: RecordParts,
+  start: SessionStart,
+  result: SessionResult,
+): void {
+  const { accountId, id: gatewayId } = start.gateway;
+  const kept = result.transcript?.take() ?? null;
+  // A later gateway of that name would show the row.
+  if (start.logDetail === "none" || gateways.find(accountId, gatewayId) === undefined) return;
+  const { figures, transcript, responseBody } = result;
+  const usage = figures?.usage ?? NO_USAGE;
+  const hasBodies = start.logDetail === "bodies";
+  callLog.record({
+    id: start.id,
+    accountId,
+    gatewayId,
+    createdAt: start.createdAt,
+    provider: start.provider,
+    model: result.model,
+    path: start.path,
+    method: "GET",
+    requestType: start.kind === "other" ? "" : start.kind,
+    requestContentType: LINES,
+    responseContentType: LINES,
+    statusCode: result.status,
+    success: result.isComplete && result.status < 400,
+    durationMs: performance.now() - start.startedAt,
+    firstByteMs: result.firstByteMs,
+    cached: false,
+    step: 0,
+    tokensIn: usage.tokensIn,
+    tokensOut: usage.tokensOut,
+    tokensInCached: usage.tokensInCached,
+    tokensInCacheWrite: usage.tokensInCacheWrite,
+    tokensOutReasoning: usage.tokensOutReasoning,
+    usageState: figures?.state ?? "none",
+    cost: figures === null ? 0 : figures.cost,
+    isCostEstimated: figures?.isCostEstimated ?? false,
+    isCustomCost: figures?.isCustomCost ?? false,
+    metadata: start.options.metadata ?? null,
+    eventId: start.options.eventId ?? null,
+    userAgent: start.userAgent,
+    tokenId: start.tokenId,
+    clientDialect: null,
+    providerDialect: null,
+    dropped: null,
+    requestBytes: transcript?.sentBytes ?? 0,
+    responseBytes: transcript?.receivedBytes ?? responseBody?.length ?? 0,
+    requestBody: hasBodies ? (kept?.request ?? null) : null,
+    responseBody: hasBodies ? (kept?.response ?? responseBody) : null,
+    requestBodyComplete: kept?.isWhole ?? true,
+    responseBodyComplete: kept?.isWhole ?? true,
+  });
+}

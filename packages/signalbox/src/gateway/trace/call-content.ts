@@ -1,0 +1,113 @@
+/**
+ * Prompts and answers for spans, only when asked for: `gen_ai.input.messages` and `gen_ai.output.messages` in the form of the conventions, a list of
+ * messages with parts. What is not text stays in the part as it was sent.
+ */
+import type { AttributeValue } from "../../engines/otlp-export/index.ts";
+import type { Step } from "../plan/plan-step.ts";
+
+/** Longer contents are cut: receivers refuse large spans. */
+const MAX_CHARACTERS = 64 * 1024;
+
+interface Message {
+  readonly role: string;
+  readonly parts: readonly object[];
+}
+
+export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
+  const request = step.door?.request ?? step.upstream.body;
+  const input = request.kind === "whole" ? readInput(request.bytes) : null;
+  const output = answer === null ? null : readOutput(answer);
+  return [
+    ...(input === null ? [] : ["gen_ai.input.messages", cut(input)]),
+    ...(output === null ? [] : ["gen_ai.output.messages", cut(output)]),
+  ];
+}
+
+function cut(messages: readonly Message[]): string {
+  const text = JSON.stringify(messages);
+  return text.length <= MAX_CHARACTERS ? text : text.slice(0, MAX_CHARACTERS);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parse(text: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isFields(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Chat and messages have `messages`, Responses has `input`, Gemini has `contents`. */
+function readInput(bytes: Buffer): Message[] | null {
+  const body = parse(bytes.toString("utf8"));
+  if (body === null) return null;
+  const list = body["messages"] ?? body["contents"] ?? body["input"] ?? body["prompt"];
+  if (typeof list === "string") return [{ role: "user", parts: partsOf(list) }];
+  return Array.isArray(list) ? list.map((item: unknown) => toMessage(item, "user")) : null;
+}
+
+function readOutput(bytes: Buffer): Message[] | null {
+  const text = bytes.toString("utf8");
+  const whole = parse(text);
+  if (whole !== null) {
+    const { choices, content, candidates, output } = whole;
+    if (Array.isArray(choices))
+      return choices.map((choice: unknown) =>
+        toMessage(isFields(choice) ? choice["message"] : choice, "assistant"),
+      );
+    if (Array.isArray(candidates))
+      return candidates.map((one: unknown) => toMessage(isFields(one) ? one["content"] : one, "assistant"));
+    if (Array.isArray(content)) return [{ role: "assistant", parts: content.flatMap(partsOf) }];
+    if (Array.isArray(output)) return output.map((item: unknown) => toMessage(item, "assistant"));
+    return null;
+  }
+  const streamed = text
+    .split("\n")
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => deltaOf(parse(line.slice(5).trim())))
+    .join("");
+  return streamed === "" ? null : [{ role: "assistant", parts: partsOf(streamed) }];
+}
+
+/** The text that one event of a stream adds. */
+function deltaOf(event: Fields | null): string {
+  if (event === null) return "";
+  const { choices, delta, candidates } = event;
+  const [first] = Array.isArray(choices)
+    ? (choices as unknown[])
+    : Array.isArray(candidates)
+      ? (candidates as unknown[])
+      : [];
+  if (isFields(first)) {
+    const inner = first["delta"] ?? first["content"];
+    if (isFields(inner)) return textOf(inner["content"] ?? inner["parts"]);
+  }
+  return isFields(delta) ? textOf(delta["text"]) : textOf(delta);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return "";
+  return value
+    .map((part: unknown) => (isFields(part) && typeof part["text"] === "string" ? part["text"] : ""))
+    .join("");
+}
+
+function toMessage(value: unknown, fallback: string): Message {
+  if (!isFields(value)) return { role: fallback, parts: partsOf(value) };
+  const role = typeof value["role"] === "string" ? value["role"] : fallback;
+  const content = value["content"] ?? value["parts"] ?? value;
+  return { role, parts: Array.isArray(content) ? content.flatMap(partsOf) : partsOf(content) };
+}
+
+function partsOf(value: unknown): object[] {
+  if (typeof value === "string") return [{ type: "text", content: value }];
+  if (!isFields(value)) return [];
+  return typeof value["text"] === "string" ? [{ type: "text", content: value["text"] }] : [value];
+}
