@@ -18,6 +18,7 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     // A test of real processes can meet a pause of the machine. The second try is reported with the error of the first.
     retry: 1,
+    setupFiles: ["scripts/support/no-second-try.ts"],
     reporters: [new SecondTryReporter(), "default"],
   },
 });

@@ -61,10 +61,15 @@ describe("a response that is written in the background", () => {
     ["without an output limit", BACKGROUND, 131_072],
     ["written in another way", JSON.stringify(BACKGROUND).replace("background", "b\\u0061ckground"), 131_072],
     ["beside a false one", `{"background":false,${JSON.stringify(BACKGROUND).slice(1)}`, 131_072],
-    ["at the end of a long body", `{${" ".repeat(20_000)}${JSON.stringify(BACKGROUND).slice(1)}`, 131_072],
+    // What follows may refer to other input.
+    [
+      "at the end of a long body",
+      `{${" ".repeat(20_000)}${JSON.stringify(BACKGROUND).slice(1)}`,
+      1_048_576 + 131_072,
+    ],
   ])("%s is charged with what it may cost", async (_, body, least) => {
     const text = typeof body === "string" ? body : JSON.stringify(body);
-    const { token, spent } = await newToken(1_000_000);
+    const { token, spent } = await newToken(3_000_000);
     expect((await call(token, "openai/v1/responses", text)).status).toBe(200);
     expect(await spent()).toBeGreaterThanOrEqual(least);
     expect((await call(token, "/v1/responses", text.replace('"gpt"', '"openai/gpt"'))).status).toBe(200);
@@ -198,5 +203,14 @@ describe("input that the request only refers to", () => {
     if (provider.requests.length === 1) await call(token, "openai/responses", body);
     expect([provider.requests.length, await spent()]).toEqual([2, 2000]);
     expect((await call(token, "openai/responses", body)).status).toBe(429);
+  });
+
+  it("behind a file that is too large to be read first: the call needs a budget for the whole context window", async () => {
+    const { token, spent } = await newToken(5000);
+    const image = `data:image/png;base64,${"A".repeat(20_000)}`;
+    const input = [{ role: "user", content: [{ type: "input_image", image_url: image }] }];
+    const body = JSON.stringify({ model: "gpt", max_output_tokens: 100, input, previous_response_id: "r" });
+    expect((await call(token, "openai/responses", body)).status).toBe(429);
+    expect([provider.requests.length, await spent()]).toEqual([0, 0]);
   });
 });

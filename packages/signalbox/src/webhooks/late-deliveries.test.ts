@@ -147,7 +147,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     first.reject(new Error("not today"));
     await until(async () => (await rows())[0]?.attempts === 1);
     gate.resolve();
-    await until(() => reads === 3);
+    await until(() => reads >= 3);
     expect(attempts.map(({ instance }) => instance)).toEqual(["slow", "other"]);
     await late.stop();
   });

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { refersToOtherInput } from "./referred-input.ts";
 
@@ -26,6 +27,13 @@ describe("input that is not in the request", () => {
   it("is found when a name is written with escapes, and assumed in what cannot be decoded", () => {
     expect(refers(String.raw`{"previous\u005fresponse_id":"resp_1"}`)).toBe(true);
     expect(refers(String.raw`{"a":"\u00e9","a" 5}`)).toBe(true);
+  });
+
+  it("is assumed in a request of which only the beginning is known", () => {
+    const start = Buffer.from(
+      '{"model":"x","max_output_tokens":1,"input":[{"image_url":"data:image/png;base64,AAAA',
+    );
+    expect(refersToOtherInput({ kind: "streamed", start, rest: Readable.from([]), length: null })).toBe(true);
   });
 
   it.each([

@@ -15,9 +15,10 @@ const MAX_DECODED_BYTES = 256 * 1024;
 
 export function refersToOtherInput(body: RequestBody): boolean {
   if (body.kind === "none") return false;
-  const bytes = body.kind === "whole" ? body.bytes : body.start;
-  const text = bytes.toString("latin1");
-  return REFERENCES.test(text) || (text.includes(ESCAPES) && REFERENCES.test(decoded(bytes)));
+  // A reference may follow in the part that has not arrived.
+  if (body.kind === "streamed") return true;
+  const text = body.bytes.toString("latin1");
+  return REFERENCES.test(text) || (text.includes(ESCAPES) && REFERENCES.test(decoded(body.bytes)));
 }
 
 /** The text without escapes in names; of a request that cannot be decoded, one that refers to other input. */

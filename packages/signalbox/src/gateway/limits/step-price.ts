@@ -101,7 +101,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const { custom } = parts;
   const isInputKnown = !refersToOtherInput(readable.upstream.body);
   const isOutputKnown = isOutputBounded(readable);
-  const isBounded = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
+  const isKnown = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
     custom === undefined ? dearest(parts, step.provider.slug, models, used) : costByCaller(custom, used);
   if (isJob(step)) {
@@ -110,11 +110,13 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   }
   const cost = costFor(usage);
   const isDeferred = isBackground(readable);
-  if (isBounded) return { usage, cost, most: cost ?? 0, isBounded, isDeferred, models };
+  if (isKnown) return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred, models };
   const tokensOut = isOutputKnown
     ? usage.tokensOut
     : largestOutput(parts, readable, models) * readable.choices;
-  const tokensIn = isInputKnown ? usage.tokensIn : largestInput(parts, readable, models);
+  const tokensIn = isInputKnown
+    ? usage.tokensIn
+    : Math.max(usage.tokensIn, largestInput(parts, readable, models));
   const most = costFor({ ...usage, tokensIn, tokensOut });
   if (isDeferred) {
     return {
@@ -126,6 +128,8 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
       models,
     };
   }
+  // The caller alone decides what stands behind the part that is read, so such a call does not run beyond its limit for want of a bound.
+  const isBounded = readable.upstream.body.kind === "streamed" && isOutputKnown;
   return { usage, cost, most: most ?? 0, isBounded, isDeferred, models };
 }
 
