@@ -33,6 +33,11 @@ export interface Reservation {
   settle(model: string, usage: Usage | null): void;
 }
 
+/** `error`: a limit has no room for the response. */
+export type Begun = Reservation | { readonly error: SignalboxError };
+
+type Question = () => Admission;
+
 const NO_LIMITS: Reservation = { settle: () => undefined };
 
 export class SessionAccount {
@@ -51,7 +56,7 @@ export class SessionAccount {
     if (rules === null) return null;
     const demand = demandOf(this.#parts.provider, model);
     const refusal =
-      (await decide(() => rules.arrive([demand]))) ??
+      (await decide([() => rules.arrive([demand])])) ??
       // What such a session uses is never known.
       (!isKnown && rules.limitsCostOf(demand) && this.#pricing().unknownPrice !== "allow"
         ? unknownPrice(demand)
@@ -60,8 +65,8 @@ export class SessionAccount {
     return refusal;
   }
 
-  /** Reserves for one response; an error when a rule has no room for it. */
-  begin(model: string, usage: Usage, isBounded: boolean): Reservation | { readonly error: SignalboxError } {
+  /** Reserves for one response; an error when a rule has no room for it. A promise if nodes share the limits and must be asked first. */
+  begin(model: string, usage: Usage, isBounded: boolean): Begun | Promise<Begun> {
     const { provider } = this.#parts;
     const rules = this.#rules();
     this.#responses += 1;
@@ -74,16 +79,20 @@ export class SessionAccount {
       tokens: usage.tokensIn + usage.tokensOut,
       isBounded,
     };
-    const isUnpriced = cost === null && rules.limitsCostOf(demand);
-    const error =
-      (isUnpriced ? unknownPrice(demand) : null) ??
-      (this.#responses > 1 ? rules.takeAttempt(provider, model) : null) ??
-      (rules.needsTokens ? rules.reserve([demand]) : null);
-    if (error !== null) {
-      rules.settle([]);
-      return { error };
-    }
-    return { settle: (named, used) => this.#settle(rules, named, used) };
+    const questions: Question[] = [];
+    if (cost === null && rules.limitsCostOf(demand)) questions.push(() => unknownPrice(demand));
+    if (this.#responses > 1) questions.push(() => rules.takeAttempt(provider, model));
+    if (rules.needsTokens) questions.push(() => rules.reserve([demand]));
+    const decided = decide(questions);
+    return decided instanceof Promise
+      ? decided.then((error) => this.#begun(rules, error))
+      : this.#begun(rules, decided);
+  }
+
+  #begun(rules: CallRules, error: SignalboxError | null): Begun {
+    if (error === null) return { settle: (named, used) => this.#settle(rules, named, used) };
+    rules.settle([]);
+    return { error };
   }
 
   /** Charges what needed no reservation. */
@@ -139,12 +148,14 @@ export class SessionAccount {
   }
 }
 
-/** Nodes that share a limit may have to be asked first. */
-async function decide(ask: () => Admission): Promise<SignalboxError | null> {
-  for (let admission = ask(); ; admission = ask()) {
-    if (!(admission instanceof Delay)) return admission;
-    await admission.ready;
+/** Asks one limit after the other until one refuses. The answers come at once unless nodes share a limit and must be asked first. */
+function decide(questions: readonly Question[]): SignalboxError | null | Promise<SignalboxError | null> {
+  for (const [index, ask] of questions.entries()) {
+    const admission = ask();
+    if (admission instanceof Delay) return admission.ready.then(() => decide(questions.slice(index)));
+    if (admission !== null) return admission;
   }
+  return null;
 }
 
 function demandOf(provider: string, model: string): StepDemand {

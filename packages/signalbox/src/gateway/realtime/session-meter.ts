@@ -9,7 +9,7 @@
  * 1. No message that starts a response is passed on before its reservation, and none that names a model before the token's rules have been asked.
  * 2. Every reservation is settled once, at the latest when the session ends. A response without reported usage counts with what it reserved, unless
  *    the provider never began it.
- * 3. At most `MAX_OPEN` responses are open.
+ * 3. At most `MAX_OPEN` responses are open, with those that wait for a limit that nodes share.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Token } from "../../accounts/index.ts";
@@ -18,7 +18,7 @@ import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { ASSUMED_OUTPUT_TOKENS } from "../limits/estimate-usage.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
-import type { Reservation, SessionAccount } from "./session-account.ts";
+import type { Begun, Reservation, SessionAccount } from "./session-account.ts";
 import { addUsage } from "./session-dialect.ts";
 
 export interface SessionMeterParts {
@@ -49,6 +49,18 @@ export interface Refused {
   readonly ends: boolean;
 }
 
+export interface ClientVerdict {
+  /** Null when the message may be passed on. */
+  readonly refused: Refused | null;
+  /** The log keeps the message. */
+  readonly isKept: boolean;
+}
+
+export interface ProviderVerdict {
+  readonly message: ProviderMessage;
+  readonly error: SignalboxError | null;
+}
+
 interface OpenResponse {
   readonly model: string;
   readonly expected: Usage;
@@ -65,6 +77,9 @@ export class SessionMeter {
   readonly #parts: SessionMeterParts;
   /** In the order in which they were asked for, or began. */
   readonly #open: OpenResponse[] = [];
+  /** Responses that wait for a limit. */
+  #waiting = 0;
+  #isEnded = false;
   #model: string;
   /** The client has named the model, and its token may use it. */
   #isModelChecked: boolean;
@@ -93,54 +108,62 @@ export class SessionMeter {
     return this.#model;
   }
 
-  /** `refused` is null when the message may be passed on. `isKept`: the log keeps it. */
-  fromClient(bytes: Buffer): { readonly refused: Refused | null; readonly isKept: boolean } {
+  /** A promise if the message has to wait for a limit; no later message may be given before it is settled. */
+  fromClient(bytes: Buffer): ClientVerdict | Promise<ClientVerdict> {
     const { dialect } = this.#parts;
     const message = dialect.readClient(bytes);
     const isKept = dialect.isKnown && message?.mediaBytes === 0;
-    return { refused: this.#judge(message, bytes), isKept };
-  }
-
-  #judge(message: ClientMessage | null, bytes: Buffer): Refused | null {
     if (message === null) {
       const error = new SignalboxError("gateway_malformed_request", {
         message: "The message is not one JSON object",
       });
-      return { error, eventId: null, ends: this.#parts.dialect.toError === null };
+      return { refused: { error, eventId: null, ends: dialect.toError === null }, isKept };
     }
     if (message.mediaBytes > 0) this.#mediaBytes += message.mediaBytes;
     else this.#textBytes += bytes.length;
-    const { eventId } = message;
-    try {
-      this.#checkModels(message);
-      this.#applySettings(message);
-      if (!message.startsResponse) return null;
-      const { hasTurns } = this.#parts.dialect;
-      if (hasTurns && this.#open.length > 0) return null;
-      this.#begin(message.model ?? this.#model, message.maxOutputTokens, hasTurns);
-      return null;
-    } catch (error) {
-      if (!(error instanceof SignalboxError)) throw error;
-      // A rate comes back; a budget, a model or a price does not while the session lasts.
-      const ends = error.id !== "gateway_rate_limited" || this.#parts.dialect.toError === null;
-      return { error, eventId, ends };
-    }
+    const judged = this.#judge(message);
+    if (judged instanceof Promise) return judged.then((error) => this.#verdict(error, message, isKept));
+    return this.#verdict(judged, message, isKept);
   }
 
-  /** The message is passed on in any case; an error ends the session behind it. */
-  fromProvider(bytes: Buffer): { readonly message: ProviderMessage; readonly error: SignalboxError | null } {
-    const message = this.#parts.dialect.readProvider(bytes);
+  #judge(message: ClientMessage): SignalboxError | null | Promise<SignalboxError | null> {
     try {
-      this.#follow(message);
-      return { message, error: null };
+      this.#checkModels(message);
     } catch (error) {
-      if (!(error instanceof SignalboxError)) throw error;
-      return { message, error };
+      if (error instanceof SignalboxError) return error;
+      throw error;
     }
+    this.#applySettings(message);
+    if (!message.startsResponse) return null;
+    const { hasTurns } = this.#parts.dialect;
+    if (hasTurns && this.#open.length > 0) return null;
+    return this.#begin(message.model ?? this.#model, message.maxOutputTokens, hasTurns);
+  }
+
+  #verdict(error: SignalboxError | null, { eventId }: ClientMessage, isKept: boolean): ClientVerdict {
+    if (error === null) return { refused: null, isKept };
+    // A rate comes back; a budget, a model or a price does not while the session lasts.
+    const ends = error.id !== "gateway_rate_limited" || this.#parts.dialect.toError === null;
+    return { refused: { error, eventId, ends }, isKept };
+  }
+
+  /** The message is passed on in any case; an error ends the session behind it. A promise as with `fromClient`. */
+  fromProvider(bytes: Buffer): ProviderVerdict | Promise<ProviderVerdict> {
+    const message = this.#parts.dialect.readProvider(bytes);
+    let error: SignalboxError | null | Promise<SignalboxError | null>;
+    try {
+      error = this.#follow(message);
+    } catch (thrown) {
+      if (!(thrown instanceof SignalboxError)) throw thrown;
+      error = thrown;
+    }
+    if (error instanceof Promise) return error.then((late) => ({ message, error: late }));
+    return { message, error };
   }
 
   /** Settles what is open. `isLeft`: the client ended the session, and the provider may work on. */
   end(isLeft: boolean): CallFigures {
+    this.#isEnded = true;
     for (const response of this.#open.splice(0)) {
       const usage = this.#turnUsage;
       this.#turnUsage = null;
@@ -184,10 +207,14 @@ export class SessionMeter {
     if (maxOutputTokens !== undefined && !startsResponse) this.#maxOutputTokens = maxOutputTokens;
   }
 
-  /** Throws when a limit has no room. */
-  #begin(model: string, maxOutputTokens: number | null | undefined, isBegun: boolean): void {
-    if (this.#open.length >= MAX_OPEN) {
-      throw new SignalboxError("gateway_rate_limited", {
+  /** An error when a limit has no room. */
+  #begin(
+    model: string,
+    maxOutputTokens: number | null | undefined,
+    isBegun: boolean,
+  ): SignalboxError | null | Promise<SignalboxError | null> {
+    if (this.#open.length + this.#waiting >= MAX_OPEN) {
+      return new SignalboxError("gateway_rate_limited", {
         message: `${MAX_OPEN} responses of the session are open; wait until one has ended`,
       });
     }
@@ -197,12 +224,24 @@ export class SessionMeter {
     const tokensOut = limit ?? ASSUMED_OUTPUT_TOKENS;
     const tokensOutAudio = this.#parts.dialect.hasSound ? tokensOut : 0;
     const expected = { ...NO_USAGE, tokensIn, tokensOut, tokensInAudio, tokensOutAudio };
-    const reservation = this.#parts.account.begin(model, expected, limit !== null);
-    if ("error" in reservation) throw reservation.error;
-    this.#open.push({ model, expected, reservation, isBegun });
+    const begun = this.#parts.account.begin(model, expected, limit !== null);
+    if (!(begun instanceof Promise)) return this.#begun(begun, { model, expected, isBegun });
+    this.#waiting += 1;
+    return begun.then((late) => {
+      this.#waiting -= 1;
+      return this.#begun(late, { model, expected, isBegun });
+    });
   }
 
-  #follow(message: ProviderMessage): void {
+  #begun(begun: Begun, response: Omit<OpenResponse, "reservation">): SignalboxError | null {
+    if ("error" in begun) return begun.error;
+    // The session ended while the response waited, and the message is not passed on.
+    if (this.#isEnded) begun.settle(response.model, null);
+    else this.#open.push({ ...response, reservation: begun });
+    return null;
+  }
+
+  #follow(message: ProviderMessage): SignalboxError | null | Promise<SignalboxError | null> {
     const { dialect, account } = this.#parts;
     if (message.model !== undefined && !this.#isModelChecked) this.#adoptModel(message.model);
     if (message.transcription !== undefined) {
@@ -215,12 +254,12 @@ export class SessionMeter {
     }
     if (dialect.hasTurns) {
       this.#followTurn(message);
-      return;
+      return null;
     }
     if (message.begins === true) {
       const asked = this.#open.find(({ isBegun }) => !isBegun);
-      if (asked === undefined) this.#begin(this.#model, undefined, true);
-      else asked.isBegun = true;
+      if (asked === undefined) return this.#begin(this.#model, undefined, true);
+      asked.isBegun = true;
     }
     if (message.refuses === true) this.#dropAsked();
     if (message.ends === true) {
@@ -235,6 +274,7 @@ export class SessionMeter {
         else this.#settle(response, message.usage ?? null);
       } else if (message.usage !== undefined) this.#settleUnasked(message.usage);
     }
+    return null;
   }
 
   /** The provider names the model of a session whose client named none. */

@@ -5,8 +5,8 @@
  *   ended: both sockets are closing, the usage is settled and the row is recorded. No message is passed on any more.
  *
  * Invariants:
- * 1. Messages leave in the order in which they arrived, whole and unchanged.
- * 2. A side that reads slowly stops the reading of the other side: at most `HIGH_WATER_BYTES` and one message wait for it.
+ * 1. Messages leave in the order in which they arrived, whole and unchanged; a close frame leaves behind the messages before it.
+ * 2. A side that reads slowly stops the reading of the other side (message-lane.ts).
  * 3. `end` runs once, whichever side, limit or timer comes first.
  */
 import type { SignalboxError } from "@signalbox/protocol";
@@ -14,7 +14,8 @@ import { WebSocket } from "ws";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SessionDialect } from "./message.ts";
-import type { SessionMeter } from "./session-meter.ts";
+import { MessageLane } from "./message-lane.ts";
+import type { ClientVerdict, ProviderVerdict, SessionMeter } from "./session-meter.ts";
 import type { SessionTranscript } from "./session-transcript.ts";
 
 /** Who or what ended the session; a label of a metric. */
@@ -50,8 +51,6 @@ export interface SessionParts {
   readonly onEnd: (session: Session, end: SessionEnd) => void;
 }
 
-const HIGH_WATER_BYTES = 1024 * 1024;
-const LOW_WATER_BYTES = 256 * 1024;
 /** RFC 6455, section 5.5: a control frame has 125 bytes, two of which are the code. */
 const MAX_REASON_BYTES = 123;
 const GOING_AWAY = 1001;
@@ -59,16 +58,17 @@ const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 const POLICY = 1008;
 const TOO_BIG = 1009;
+const INTERNAL_ERROR = 1011;
 const BAD_GATEWAY = 1014;
 
 export class Session {
   readonly startedAt = performance.now();
   lastMessageAt = this.startedAt;
-  /** Since when a side does not read; null while both do. */
-  stalledSince: number | null = null;
   /** A pong or message of the client has arrived since the last ping. */
   isAlive = true;
   readonly #parts: SessionParts;
+  readonly #toProvider: MessageLane;
+  readonly #toClient: MessageLane;
   #isEnded = false;
   /** Bytes that the client's socket had received when its last message was whole. */
   #wholeBytes: number;
@@ -78,11 +78,23 @@ export class Session {
     this.#parts = parts;
     this.#wholeBytes = parts.receivedBytes();
     const { client, provider } = parts;
-    client.on("message", (data: Buffer, isBinary: boolean) => this.#fromClient(data, isBinary));
-    provider.on("message", (data: Buffer, isBinary: boolean) => this.#fromProvider(data, isBinary));
+    this.#toProvider = new MessageLane(client, provider);
+    this.#toClient = new MessageLane(provider, client);
+    client.on("message", (data: Buffer, isBinary: boolean) => {
+      this.#wholeBytes = parts.receivedBytes();
+      this.isAlive = true;
+      this.#toProvider.arrive(data.length, () => this.#fromClient(data, isBinary));
+    });
+    provider.on("message", (data: Buffer, isBinary: boolean) =>
+      this.#toClient.arrive(data.length, () => this.#fromProvider(data, isBinary)),
+    );
     client.on("pong", () => (this.isAlive = true));
-    client.on("close", (code: number, reason: Buffer) => this.#closed("client", code, reason));
-    provider.on("close", (code: number, reason: Buffer) => this.#closed("provider", code, reason));
+    client.on("close", (code: number, reason: Buffer) =>
+      this.#toProvider.arrive(0, () => this.#closed("client", code, reason)),
+    );
+    provider.on("close", (code: number, reason: Buffer) =>
+      this.#toClient.arrive(0, () => this.#closed("provider", code, reason)),
+    );
     // `ws` closes the socket itself after a protocol error, and the close event follows.
     client.on("error", (error) => this.#broke("client", error));
     provider.on("error", (error) => this.#broke("provider", error));
@@ -92,10 +104,16 @@ export class Session {
     return this.#isEnded;
   }
 
+  /** Since when a side does not read; null while both do. */
+  get stalledSince(): number | null {
+    return this.#toClient.stalledSince ?? this.#toProvider.stalledSince;
+  }
+
   /** Memory that the session holds: messages on their way out, and parts of messages that have not arrived whole. */
   get bufferedBytes(): number {
     const { client, provider, receivedBytes } = this.#parts;
-    return client.bufferedAmount + provider.bufferedAmount + receivedBytes() - this.#wholeBytes;
+    const held = this.#toProvider.heldBytes + this.#toClient.heldBytes;
+    return client.bufferedAmount + provider.bufferedAmount + held + receivedBytes() - this.#wholeBytes;
   }
 
   belongsTo({ accountId, id }: Pick<Gateway, "accountId" | "id">): boolean {
@@ -131,52 +149,56 @@ export class Session {
     this.#settle(cause, ABNORMAL, null);
   }
 
-  #fromClient(data: Buffer, isBinary: boolean): void {
-    if (this.#isEnded) return;
-    this.isAlive = true;
-    this.#wholeBytes = this.#parts.receivedBytes();
+  #fromClient(data: Buffer, isBinary: boolean): Promise<void> | null {
     this.lastMessageAt = performance.now();
-    const { client, provider, dialect, meter, transcript } = this.#parts;
-    const { refused, isKept } = meter.fromClient(data);
-    if (refused === null) {
-      transcript.sent(data, isKept);
-      this.#pass(client, provider, data, isBinary);
-      return;
-    }
-    const { error, eventId } = refused;
-    const { code, status, message } = error;
-    const text = dialect.toError?.({ code, status, message, eventId }) ?? null;
-    if (text !== null) client.send(text);
-    if (refused.ends) this.end("refused", POLICY, message, error);
-  }
-
-  #fromProvider(data: Buffer, isBinary: boolean): void {
-    if (this.#isEnded) return;
-    this.lastMessageAt = performance.now();
-    const { client, provider, dialect, meter, transcript } = this.#parts;
-    const { message, error } = meter.fromProvider(data);
-    transcript.received(data, message.kept);
-    this.#pass(provider, client, data, isBinary);
-    if (error === null) return;
-    const { code, status } = error;
-    const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
-    if (text !== null) client.send(text);
-    this.end("refused", POLICY, error.message, error);
-  }
-
-  #pass(from: WebSocket, to: WebSocket, data: Buffer, isBinary: boolean): void {
-    to.send(data, { binary: isBinary }, () => {
-      if (!from.isPaused || to.bufferedAmount > LOW_WATER_BYTES) return;
-      this.stalledSince = null;
-      from.resume();
+    return this.#judged(this.#parts.meter.fromClient(data), (verdict: ClientVerdict) => {
+      const { client, dialect, transcript } = this.#parts;
+      const { refused, isKept } = verdict;
+      if (refused === null) {
+        transcript.sent(data, isKept);
+        this.#toProvider.send(data, isBinary);
+        return;
+      }
+      const { error, eventId } = refused;
+      const { code, status, message } = error;
+      const text = dialect.toError?.({ code, status, message, eventId }) ?? null;
+      if (text !== null) client.send(text);
+      if (refused.ends) this.end("refused", POLICY, message, error);
     });
-    if (to.bufferedAmount <= HIGH_WATER_BYTES || from.isPaused) return;
-    from.pause();
-    this.stalledSince ??= performance.now();
   }
 
-  #closed(side: "client" | "provider", code: number, reason: Buffer): void {
-    if (this.#isEnded) return;
+  #fromProvider(data: Buffer, isBinary: boolean): Promise<void> | null {
+    this.lastMessageAt = performance.now();
+    return this.#judged(this.#parts.meter.fromProvider(data), ({ message, error }: ProviderVerdict) => {
+      const { client, dialect, transcript } = this.#parts;
+      transcript.received(data, message.kept);
+      this.#toClient.send(data, isBinary);
+      if (error === null) return;
+      const { code, status } = error;
+      const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
+      if (text !== null) client.send(text);
+      this.end("refused", POLICY, error.message, error);
+    });
+  }
+
+  #judged<Verdict>(
+    verdict: Verdict | Promise<Verdict>,
+    act: (verdict: Verdict) => void,
+  ): Promise<void> | null {
+    if (!(verdict instanceof Promise)) {
+      act(verdict);
+      return null;
+    }
+    return verdict.then(
+      (late) => {
+        if (!this.#isEnded) act(late);
+      },
+      () => this.end("refused", INTERNAL_ERROR, "Internal error"),
+    );
+  }
+
+  #closed(side: "client" | "provider", code: number, reason: Buffer): null {
+    if (this.#isEnded) return null;
     const { client, provider } = this.#parts;
     if (side === "client") {
       if (code === ABNORMAL) close(provider, GOING_AWAY, "");
@@ -184,6 +206,7 @@ export class Session {
     } else if (code === ABNORMAL) close(client, BAD_GATEWAY, "The connection to the provider broke");
     else close(client, code, reason.toString("utf8"));
     this.#settle(side, code, null);
+    return null;
   }
 
   /** A message that is too large, or bytes that are no frames: `ws` has sent the close frame to the side that sent them. */
@@ -200,8 +223,8 @@ export class Session {
   #settle(cause: EndCause, code: number, error: SignalboxError | null): void {
     this.#isEnded = true;
     this.#stopWatching?.();
-    // Both must be read to the end, or their close frames would wait behind unread messages.
-    for (const socket of [this.#parts.client, this.#parts.provider]) if (socket.isPaused) socket.resume();
+    this.#toProvider.stop();
+    this.#toClient.stop();
     const figures = this.#parts.meter.end(cause !== "provider");
     this.#parts.onEnd(this, { cause, code, figures, error });
   }
