@@ -78,6 +78,13 @@ const element = (model: string) => [
 ];
 
 const ROUTES = `${GATEWAY}/routes`;
+const ALERTS = `${ACCOUNT}/alerts`;
+const alert = (threshold: number) => ({
+  name: "Errors",
+  metric: "error_rate",
+  threshold,
+  receivers: [{ type: "webhook", url: "https://receiver.example/hook" }],
+});
 const routePath = (known: Known) => `${ROUTES}/${known["route"]}`;
 const tokenPath = (known: Known) => `${ACCOUNT}/tokens/${known["tokenId"]}`;
 const CUSTOM = `${ACCOUNT}/ai-gateway/custom-providers`;
@@ -307,6 +314,24 @@ export const SETTINGS_CASES: readonly SettingsCase[] = [
     look: read(ROUTES),
   },
   {
+    kind: "alert",
+    operation: "POST /accounts/{account_id}/alerts",
+    write: call("POST", ALERTS, alert(0.5), { alert: "id" }),
+    look: read(ALERTS),
+  },
+  {
+    kind: "alert",
+    operation: "PUT /accounts/{account_id}/alerts/{alert_id}",
+    write: call("PUT", ({ alert: id }) => `${ALERTS}/${id}`, alert(0.2)),
+    look: read(ALERTS),
+  },
+  {
+    kind: "alert",
+    operation: "DELETE /accounts/{account_id}/alerts/{alert_id}",
+    write: call("DELETE", ({ alert: id }) => `${ALERTS}/${id}`),
+    look: read(ALERTS),
+  },
+  {
     kind: "gateway",
     operation: "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}",
     write: call("DELETE", GATEWAY),
@@ -321,6 +346,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/circuits":
     "has a test of its own in settings.test.ts",
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes/{route_id}/try": "writes nothing",
+  "POST /log_push/run": "writes files and rows that nodes do not keep in memory",
+  "POST /accounts/{account_id}/alerts/{alert_id}/test": "sends a notice; nodes keep no notices in memory",
 };
 
 /** Areas whose writes are rows that nodes read for each request, or that have tests of their own: logs, limits, agents, webhooks and tags. */

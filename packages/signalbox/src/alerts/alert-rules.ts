@@ -1,10 +1,14 @@
-/** The rules of all accounts: the database is the source of truth; checks read the copy in memory. Addresses of Slack and secrets are encrypted. */
+/**
+ * The rules of all accounts: the database is the source of truth; checks read the copy in memory. Addresses of Slack and secrets are encrypted.
+ * Rules are settings that all nodes share. States are not: the node that checks a rule writes its state, and others read it when it is shown.
+ */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
 import type { Sealing } from "../core/sealing.ts";
-import { sql } from "../core/sql.ts";
+import { sql, type SqlQuery, sqlList } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
+import type { SettingsStore, SharedSettings } from "../database/shared-settings.ts";
 import { isPrivateHost } from "../engines/ip-address/index.ts";
 import {
   type AlertReceiver,
@@ -17,6 +21,7 @@ import {
 
 export interface AlertRulesParts {
   readonly database: Database;
+  readonly settings: SharedSettings;
   readonly clock: Clock;
   readonly sealing: Sealing;
   readonly mayBePrivate: boolean;
@@ -36,30 +41,37 @@ interface Row {
   readonly modified_at: number;
 }
 
-export class AlertRules {
+export class AlertRules implements SettingsStore {
   readonly #parts: AlertRulesParts;
   readonly #rules = new Map<string, AlertRule>();
 
   constructor(parts: AlertRulesParts) {
     this.#parts = parts;
+    parts.settings.register("alert", this);
   }
 
-  async load(): Promise<void> {
-    const rows = await this.#parts.database.all<Row>(sql`SELECT * FROM alert_rule ORDER BY id`);
-    for (const row of rows) {
-      const { receivers, ...settings } = JSON.parse(row.settings) as AlertSettings;
-      // Sealed texts do not have the form of an address, so they are not parsed again.
-      const known = alertSettings.parse({ ...settings, receivers: [{ type: "slack", url: HIDDEN }] });
-      this.#rules.set(row.id, {
-        id: row.id,
-        accountId: row.account_id,
-        settings: { ...known, receivers },
-        state: { ...FIRST_STATE, ...(JSON.parse(row.state) as AlertState) },
-        createdAt: row.created_at,
-        modifiedAt: row.modified_at,
-      });
-    }
+  load(): Promise<void> {
+    return this.#parts.settings.load("alert");
+  }
+
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const rows = await this.#read(ids === null ? sql`` : sql`WHERE id IN (${sqlList(ids)})`);
+    if (ids === null) this.#rules.clear();
+    for (const id of ids ?? []) this.#rules.delete(id);
+    for (const row of rows) this.#rules.set(row.id, fromRow(row));
     this.#parts.onChanged();
+  }
+
+  /** Reads the states of an account's rules if another node may have checked them. */
+  async readStates(accountId: string): Promise<void> {
+    if (!this.#parts.settings.isShared) return;
+    for (const row of await this.#read(sql`WHERE account_id = ${accountId}`)) {
+      if (this.#rules.get(row.id)?.modifiedAt === row.modified_at) this.setState(row.id, fromRow(row).state);
+    }
+  }
+
+  #read(selected: SqlQuery): Promise<Row[]> {
+    return this.#parts.database.all<Row>(sql`SELECT * FROM alert_rule ${selected} ORDER BY id`);
   }
 
   all(): Iterable<AlertRule> {
@@ -76,7 +88,7 @@ export class AlertRules {
 
   find(accountId: string, id: string): AlertRule {
     const rule = this.#rules.get(id);
-    if (rule?.accountId !== accountId) throw new SignalboxError("not_found", { message: "Alert not found" });
+    if (rule?.accountId !== accountId) throw missing();
     return rule;
   }
 
@@ -85,57 +97,64 @@ export class AlertRules {
   }
 
   async create(accountId: string, settings: AlertSettings): Promise<AlertRule> {
-    if (this.list(accountId).length >= MAX_RULES) {
-      throw new SignalboxError("invalid_request", { message: `An account has at most ${MAX_RULES} alerts` });
-    }
     const now = this.#parts.clock.now();
     const id = ulid(now);
-    const rule: AlertRule = {
-      id,
-      accountId,
-      settings: this.#seal(id, settings, null),
-      state: FIRST_STATE,
-      createdAt: now,
-      modifiedAt: now,
-    };
-    await this.#parts.database.run(
-      sql`INSERT INTO alert_rule (id, account_id, settings, state, created_at, modified_at)
-          VALUES (${id}, ${accountId}, ${JSON.stringify(rule.settings)}, ${JSON.stringify(rule.state)}, ${now}, ${now})`,
-    );
-    return this.#keep(rule);
+    const sealed = JSON.stringify(this.#seal(id, settings, null));
+    await this.#parts.settings.write("alert", async (tx, changed) => {
+      const row = await tx.get<{ count: number }>(
+        sql`SELECT count(*) AS count FROM alert_rule WHERE account_id = ${accountId}`,
+      );
+      if ((row?.count ?? 0) >= MAX_RULES)
+        throw new SignalboxError("invalid_request", {
+          message: `An account has at most ${MAX_RULES} alerts`,
+        });
+      await tx.run(
+        sql`INSERT INTO alert_rule (id, account_id, settings, state, created_at, modified_at)
+            VALUES (${id}, ${accountId}, ${sealed}, ${JSON.stringify(FIRST_STATE)}, ${now}, ${now})`,
+      );
+      changed(id);
+    });
+    return this.find(accountId, id);
   }
 
   /** A changed rule starts anew: what it measured may be something else now. */
   async update(accountId: string, id: string, settings: AlertSettings): Promise<AlertRule> {
-    const before = this.find(accountId, id);
-    const rule: AlertRule = {
-      ...before,
-      settings: this.#seal(id, settings, before.settings),
-      state: { ...FIRST_STATE, notifiedAt: before.state.notifiedAt },
-      modifiedAt: this.#parts.clock.now(),
-    };
-    await this.#parts.database.run(
-      sql`UPDATE alert_rule SET settings = ${JSON.stringify(rule.settings)}, state = ${JSON.stringify(rule.state)},
-            modified_at = ${rule.modifiedAt} WHERE id = ${id}`,
-    );
-    return this.#keep(rule);
+    await this.#parts.settings.write("alert", async (tx, changed) => {
+      const row = await tx.get<Row>(
+        sql`SELECT * FROM alert_rule WHERE id = ${id} AND account_id = ${accountId}`,
+      );
+      if (row === undefined) throw missing();
+      const before = fromRow(row);
+      const sealed = JSON.stringify(this.#seal(id, settings, before.settings));
+      const state = JSON.stringify({ ...FIRST_STATE, notifiedAt: before.state.notifiedAt });
+      // Measures are stored under this time, so it must be another one.
+      const now = Math.max(this.#parts.clock.now(), before.modifiedAt + 1);
+      await tx.run(
+        sql`UPDATE alert_rule SET settings = ${sealed}, state = ${state}, modified_at = ${now} WHERE id = ${id}`,
+      );
+      changed(id);
+    });
+    return this.find(accountId, id);
   }
 
   async delete(accountId: string, id: string): Promise<AlertRule> {
     const rule = this.find(accountId, id);
-    await this.#parts.database.run(sql`DELETE FROM alert_rule WHERE id = ${id}`);
-    this.#rules.delete(id);
-    this.#parts.onChanged();
+    await this.#parts.settings.write("alert", async (tx, changed) => {
+      await tx.run(sql`DELETE FROM alert_rule WHERE id = ${id}`);
+      changed(id);
+    });
     return rule;
   }
 
+  /** The row of the rule is gone, with its account. */
+  forget(id: string): void {
+    if (this.#rules.delete(id)) this.#parts.onChanged();
+  }
+
   /** The caller stores the state. */
-  setState(id: string, state: AlertState): AlertRule | null {
+  setState(id: string, state: AlertState): void {
     const rule = this.#rules.get(id);
-    if (rule === undefined) return null;
-    const changed = { ...rule, state };
-    this.#rules.set(id, changed);
-    return changed;
+    if (rule !== undefined) this.#rules.set(id, { ...rule, state });
   }
 
   /** The address and secret of a receiver; null when no key decrypts them. */
@@ -151,12 +170,6 @@ export class AlertRules {
     if (receiver.secret === undefined) return { url: receiver.url, secret: undefined };
     const secret = sealing.open(receiver.secret, context)?.text;
     return secret === undefined ? null : { url: receiver.url, secret };
-  }
-
-  #keep(rule: AlertRule): AlertRule {
-    this.#rules.set(rule.id, rule);
-    this.#parts.onChanged();
-    return rule;
   }
 
   #seal(id: string, settings: AlertSettings, before: AlertSettings | null): AlertSettings {
@@ -200,6 +213,24 @@ export class AlertRules {
 export function showReceiver(receiver: AlertReceiver): AlertReceiver {
   if (receiver.type === "slack") return { type: "slack", url: HIDDEN };
   return receiver.secret === undefined ? receiver : { ...receiver, secret: HIDDEN };
+}
+
+function fromRow(row: Row): AlertRule {
+  const { receivers, ...settings } = JSON.parse(row.settings) as AlertSettings;
+  // Sealed texts do not have the form of an address, so they are not parsed again.
+  const known = alertSettings.parse({ ...settings, receivers: [{ type: "slack", url: HIDDEN }] });
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    settings: { ...known, receivers },
+    state: { ...FIRST_STATE, ...(JSON.parse(row.state) as AlertState) },
+    createdAt: row.created_at,
+    modifiedAt: row.modified_at,
+  };
+}
+
+function missing(): SignalboxError {
+  return new SignalboxError("not_found", { message: "Alert not found" });
 }
 
 function contextOf(id: string): string {

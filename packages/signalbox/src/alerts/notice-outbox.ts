@@ -1,6 +1,10 @@
 /**
- * Notices on their way. A notice is written in the transaction that changes the state of its rule, and sent afterwards: a process that is killed in
- * between sends it after its next start, with the same id, so that a receiver can recognise a repetition.
+ * Notices on their way. A notice is written in the transaction that changes the state of its rule, and sent afterwards.
+ *
+ * Invariants:
+ * 1. Before an attempt, its process moves the time of the next one behind the longest attempt. Of several nodes, one makes the attempt.
+ * 2. If the process is killed during an attempt, the notice is sent again at that time, by any node and with the same id: at least once, and a
+ *    receiver can recognise a repetition.
  */
 import type { Clock } from "../core/clock.ts";
 import { sql } from "../core/sql.ts";
@@ -35,6 +39,8 @@ export interface NoticeRow {
 
 /** Seconds until the next attempt; after the last one the notice is given up, about ten hours after the first. */
 const DELAYS_S = [5, 30, 120, 600, 1800, 3600, 7200, 21_600];
+/** Longer than an attempt, which has 10 s. */
+const CLAIM_MS = 30_000;
 const KEPT_NOTICES = 100;
 const BATCH = 20;
 
@@ -82,6 +88,7 @@ export class NoticeOutbox {
   }
 
   async #sendOne(notice: NoticeRow): Promise<void> {
+    if (!(await this.#claim(notice))) return;
     const { rules, outgoing, clock, logger } = this.#parts;
     const rule = rules.byId(notice.rule_id);
     const target = rule === undefined ? null : rules.open(rule, notice.receiver);
@@ -103,6 +110,15 @@ export class NoticeOutbox {
     }
   }
 
+  /** False when another node makes the attempt. */
+  async #claim({ id, attempts, next_at: dueAt }: NoticeRow): Promise<boolean> {
+    const { changes } = await this.#parts.database.run(
+      sql`UPDATE alert_notice SET attempts = attempts + 1, next_at = ${this.#parts.clock.now() + CLAIM_MS}
+          WHERE id = ${id} AND attempts = ${attempts} AND next_at = ${dueAt}`,
+    );
+    return changes > 0;
+  }
+
   async #finish(
     { id }: NoticeRow,
     nextAt: number | null,
@@ -110,7 +126,7 @@ export class NoticeOutbox {
     problem: string | null,
   ): Promise<void> {
     await this.#parts.database.run(
-      sql`UPDATE alert_notice SET attempts = attempts + 1, next_at = ${nextAt}, delivered_at = ${deliveredAt}, problem = ${problem}
+      sql`UPDATE alert_notice SET next_at = ${nextAt}, delivered_at = ${deliveredAt}, problem = ${problem}
           WHERE id = ${id}`,
     );
   }

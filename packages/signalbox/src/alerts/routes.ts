@@ -64,12 +64,15 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
       summary:
         "List the alerts of the account, those on webhooks and agents with the permissions of these areas.",
       result: z.array(alertResult),
-      handler: ({ params, principal }) => ({
-        result: rules
-          .list(params.account_id)
-          .filter(({ accountId, settings }) => mayUse(principal, accountId, settings.metric, "read"))
-          .map(showAlert),
-      }),
+      handler: async ({ params, principal }) => {
+        await rules.readStates(params.account_id);
+        return {
+          result: rules
+            .list(params.account_id)
+            .filter(({ accountId, settings }) => mayUse(principal, accountId, settings.metric, "read"))
+            .map(showAlert),
+        };
+      },
     }),
     defineRoute({
       method: "POST",
@@ -90,7 +93,10 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
       access: "gateway.read",
       summary: "Read one alert and its state.",
       result: alertResult,
-      handler: ({ params, principal }) => ({ result: showAlert(findFor(principal, params, "read")) }),
+      handler: async ({ params, principal }) => {
+        await rules.readStates(params.account_id);
+        return { result: showAlert(findFor(principal, params, "read")) };
+      },
     }),
     defineRoute({
       method: "PUT",
@@ -147,7 +153,10 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
       result: z.object({ queued: z.int() }),
       handler: async ({ params, principal }) => {
         const rule = findFor(principal, params, "edit");
-        await database.transaction((tx) => outbox.add(tx, rule, "test"));
+        await database.transaction((tx) => outbox.add(tx, rule, "test"), {
+          scope: "alerts",
+          isConcurrent: true,
+        });
         await outbox.sendDue();
         return { result: { queued: rule.settings.receivers.length } };
       },

@@ -23,6 +23,7 @@ export const SETTINGS_KINDS = [
   "prices",
   "limits",
   "circuits",
+  "alert",
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];

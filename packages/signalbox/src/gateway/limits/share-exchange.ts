@@ -20,7 +20,7 @@ import { Claim, type ClaimPart } from "./claim.ts";
 import { emptyAsk, endOfRow } from "./share-ask.ts";
 import type { Exchanged, ShareAsk, ShareRow, ShareTable } from "./share-table.ts";
 import type { SharedBucket } from "./shared-bucket.ts";
-import type { SharedClock } from "./shared-clock.ts";
+import type { SharedClock } from "../../core/shared-clock.ts";
 import { adoptWindow, convertRow } from "./share-window.ts";
 
 export interface ShareExchangeParts {

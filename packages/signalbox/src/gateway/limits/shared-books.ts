@@ -16,7 +16,7 @@ import type { NamedBucket } from "./rule-buckets.ts";
 import { ShareExchange } from "./share-exchange.ts";
 import { ShareTable } from "./share-table.ts";
 import { SharedBucket } from "./shared-bucket.ts";
-import { SharedClock } from "./shared-clock.ts";
+import { SharedClock } from "../../core/shared-clock.ts";
 
 export interface SharedBooksParts {
   readonly database: Database;

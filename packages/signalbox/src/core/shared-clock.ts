@@ -1,5 +1,5 @@
 /** The clock of PostgreSQL, as far as this node knows it: all nodes must agree about the beginning of a window. */
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "./clock.ts";
 
 export class SharedClock implements Clock {
   readonly #clock: Clock;
