@@ -128,8 +128,10 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
     parts.tracing.turns === null
       ? calls.call(target, call, remote?.requests ?? null)
-      : parts.tracing.turns.outgoing(`call ${target.agent}`, ["gen_ai.agent.name", target.agent], () =>
-          calls.call(target, call, remote?.requests ?? null),
+      : parts.tracing.turns.outgoing(
+          `call ${target.agent}`,
+          ["gen_ai.agent.name", target.agent],
+          (traceparent) => calls.call(target, { ...call, traceparent }, remote?.requests ?? null),
         );
   const placement =
     parts.network === null || parts.ownership === null

@@ -1,9 +1,10 @@
 /**
- * Spans of webhook deliveries and of agents' turns, with the SQL and the outgoing calls of a turn below it. A turn that a delivery or a request
- * caused belongs to the trace of its sender. Loaded when the whole service sends telemetry; without it, the code of agents compares with null.
+ * Spans of webhook deliveries and of agents' turns, with the SQL and the outgoing calls of a turn below it. A turn belongs to the trace of what
+ * caused it: a delivery, a request, the handshake of a connection, or the call of another agent. Loaded when the whole service sends telemetry; without it, the code of agents compares with null.
  */
 import { currentTurn, type Turn } from "../engines/turn-runtime/index.ts";
 import { type Attributes, randomSpanId, type Span, SpanKind } from "../engines/otlp-export/index.ts";
+import { toTraceparent } from "./trace-context.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "./tracing.ts";
 
 /** More statements of a turn are counted, not sent: a loop over rows must not fill the queue. */
@@ -12,8 +13,18 @@ const MAX_QUERY_CHARACTERS = 2048;
 
 interface TurnTrace {
   readonly place: SpanPlace;
+  /** Whether the turn answers a request of another program. */
+  readonly isServer: boolean;
   readonly children: Span[];
   dropped: number;
+}
+
+/** What may have caused a turn, as far as its trace depends on it. */
+interface Cause {
+  readonly connection?: object | undefined;
+  readonly request?: Request | undefined;
+  /** Of the agent that called. */
+  readonly traceparent?: string | undefined;
 }
 
 export interface TurnOwner {
@@ -37,6 +48,8 @@ export class TurnSpans {
   readonly #turns = new WeakMap<Turn, TurnTrace>();
   /** The span that caused what an event or request does. */
   readonly #causes = new WeakMap<object, SpanPlace>();
+  /** The `traceparent` of the handshake of a connection. */
+  readonly #handshakes = new WeakMap<object, string>();
 
   constructor(tracing: Tracing) {
     this.#tracing = tracing;
@@ -77,13 +90,13 @@ export class TurnSpans {
   }
 
   turnEnded(turn: Turn, { account, agent, name }: TurnOwner, error: unknown): void {
-    const { place, children, dropped } = this.#traceOf(turn);
+    const { place, isServer, children, dropped } = this.#traceOf(turn);
     this.#turns.delete(turn);
     if (!place.isRecorded) return;
     const failure = error === null ? null : error instanceof Error ? error.message : "not an error";
     const span = this.#toSpan(place, {
       name: `turn ${turn.kind} ${agent}`,
-      kind: SpanKind.internal,
+      kind: isServer ? SpanKind.server : SpanKind.internal,
       startedAt: turn.startedAt,
       attributes: [
         "gen_ai.agent.name",
@@ -121,23 +134,28 @@ export class TurnSpans {
     }
   }
 
-  /** Runs an outgoing call of the present turn. */
-  async outgoing<T>(name: string, attributes: Attributes, run: () => Promise<T>): Promise<T> {
+  /** Runs an outgoing call of the present turn. The receiver may continue the trace with the `traceparent`. */
+  async outgoing<T>(
+    name: string,
+    attributes: Attributes,
+    run: (traceparent: string | undefined) => Promise<T>,
+  ): Promise<T> {
     const turn = currentTurn();
-    if (turn === undefined || turn === null) return run();
+    if (turn === undefined || turn === null) return run(undefined);
+    const own = placeBelow(this.#traceOf(turn).place);
     const startedAt = performance.now();
     let error: string | null = null;
     try {
-      return await run();
+      return await run(toTraceparent({ ...own, isSampled: own.isRecorded }));
     } catch (thrown) {
       error = thrown instanceof Error ? thrown.message : String(thrown);
       throw thrown;
     } finally {
-      this.#addChild(turn, { name, kind: SpanKind.client, startedAt, attributes, error });
+      this.#addChild(turn, { name, kind: SpanKind.client, startedAt, attributes, error }, own);
     }
   }
 
-  #addChild(turn: Turn, span: UnplacedSpan): void {
+  #addChild(turn: Turn, span: UnplacedSpan, own?: SpanPlace): void {
     const trace = this.#traceOf(turn);
     const { place, children } = trace;
     if (!place.isRecorded) return;
@@ -145,26 +163,29 @@ export class TurnSpans {
       trace.dropped += 1;
       return;
     }
-    const own = {
-      traceId: place.traceId,
-      spanId: randomSpanId(),
-      parentSpanId: place.spanId,
-      isRecorded: true,
-    };
-    children.push(this.#toSpan(own, span));
+    children.push(this.#toSpan(own ?? placeBelow(place), span));
   }
 
   #traceOf(turn: Turn): TurnTrace {
     let trace = this.#turns.get(turn);
-    if (trace === undefined) {
-      const cause = turn.cause === null ? undefined : this.#causes.get(turn.cause);
-      const place =
-        cause === undefined
-          ? this.#tracing.place(undefined)
-          : { ...cause, spanId: randomSpanId(), parentSpanId: cause.spanId };
-      this.#turns.set(turn, (trace = { place, children: [], dropped: 0 }));
-    }
+    if (trace === undefined) this.#turns.set(turn, (trace = this.#begin(turn)));
     return trace;
+  }
+
+  #begin(turn: Turn): TurnTrace {
+    const bound = turn.cause === null ? undefined : this.#causes.get(turn.cause);
+    if (bound !== undefined) return { place: placeBelow(bound), isServer: false, children: [], dropped: 0 };
+    // Requests are converted when they are read, so they are read only here.
+    const { connection, request, traceparent } = (turn.origin ?? NO_CAUSE) as Cause;
+    const caller = request?.headers.get("traceparent") ?? undefined;
+    if (connection !== undefined && caller !== undefined) this.#handshakes.set(connection, caller);
+    const handshake = connection === undefined ? undefined : this.#handshakes.get(connection);
+    return {
+      place: this.#tracing.place(traceparent ?? caller ?? handshake),
+      isServer: connection !== undefined || request !== undefined,
+      children: [],
+      dropped: 0,
+    };
   }
 
   #add(place: SpanPlace, span: UnplacedSpan): void {
@@ -179,6 +200,12 @@ export class TurnSpans {
     const endMs = toEpochMs(performance.now());
     return { traceId, spanId, parentSpanId, name, kind, startMs, endMs, attributes, error };
   }
+}
+
+const NO_CAUSE: Cause = {};
+
+function placeBelow({ traceId, spanId, isRecorded }: SpanPlace): SpanPlace {
+  return { traceId, spanId: randomSpanId(), parentSpanId: spanId, isRecorded };
 }
 
 interface UnplacedSpan {

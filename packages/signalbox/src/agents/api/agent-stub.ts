@@ -23,6 +23,8 @@ interface CallDetails {
   readonly callers: readonly string[];
   /** The caller must not write, so the called instance must not either. */
   readonly isReadonly: boolean;
+  /** The span of the call, if calls are traced. */
+  readonly traceparent?: string | undefined;
 }
 
 export type AgentCall = CallDetails &

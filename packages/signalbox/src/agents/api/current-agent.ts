@@ -10,6 +10,8 @@ import type { Connection } from "./connection.ts";
 export interface AgentOrigin extends TurnOrigin {
   readonly connection?: Connection | undefined;
   readonly request?: Request | undefined;
+  /** The span of another agent that called. */
+  readonly traceparent?: string | undefined;
 }
 
 /** The owner of a turn of agents' code, as far as `getCurrentAgent` needs it. */

@@ -83,6 +83,7 @@ const READONLY_CALLER: AgentOrigin = {
   },
 };
 
-function originOf({ isReadonly }: AgentCall): AgentOrigin | undefined {
+function originOf({ isReadonly, traceparent }: AgentCall): AgentOrigin | undefined {
+  if (traceparent !== undefined) return { ...(isReadonly ? READONLY_CALLER : {}), traceparent };
   return isReadonly ? READONLY_CALLER : undefined;
 }

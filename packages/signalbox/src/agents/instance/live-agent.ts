@@ -34,6 +34,7 @@ import { InstanceState } from "./instance-state.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
+import { tracedFetch, tracedWebhook } from "./traced-sending.ts";
 
 export interface LiveAgentParts extends ResidentParts<LiveAgent> {
   readonly definition: AgentDefinition;
@@ -348,16 +349,14 @@ export class InstanceHost implements AgentHost {
     const body = JSON.stringify(payload ?? null);
     await this.#live.outputs.pass();
     const { outgoing, spans } = this.#parts.environment;
-    const send = () => outgoing.send({ url, body, ...options });
-    return spans === null ? send() : spans.outgoing("POST", ["url.full", url], send);
+    const webhook = { url, body, ...options };
+    return spans === null ? outgoing.send(webhook) : tracedWebhook(spans, outgoing, webhook);
   }
 
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     await this.#live.outputs.pass();
     const { spans } = this.#parts.environment;
-    if (spans === null) return fetch(input, init);
-    const url = input instanceof Request ? input.url : String(input);
-    return spans.outgoing("fetch", ["url.full", url], () => fetch(input, init));
+    return spans === null ? fetch(input, init) : tracedFetch(spans, input, init);
   }
 
   async destroy(): Promise<void> {

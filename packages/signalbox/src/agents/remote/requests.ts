@@ -51,6 +51,7 @@ interface FetchHead {
   readonly ref: InstanceRef;
   readonly callers: readonly string[];
   readonly isReadonly: boolean;
+  readonly traceparent?: string | undefined;
   readonly request: CarriedRequest;
 }
 
@@ -59,7 +60,11 @@ interface CallHead {
   readonly ref: InstanceRef;
   readonly method: string;
   readonly caller:
-    | { readonly callers: readonly string[]; readonly isReadonly: boolean }
+    | {
+        readonly callers: readonly string[];
+        readonly isReadonly: boolean;
+        readonly traceparent?: string | undefined;
+      }
     | { readonly level: AccessLevel; readonly isStranger: boolean; readonly request: CarriedRequest };
 }
 
@@ -126,17 +131,17 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
   }
 
   callMethod(ref: InstanceRef, call: MethodCall): Promise<string | undefined> {
-    const { method, args, callers, isReadonly } = call;
+    const { method, args, callers, isReadonly, traceparent } = call;
     return this.#parts.placement.reach<string | undefined>({
       ref,
       here: () => this.#parts.calls.callMethod(ref, call).catch(explain(false)),
-      there: (node) => this.#send(node, { ref, method, caller: { callers, isReadonly } }, args),
+      there: (node) => this.#send(node, { ref, method, caller: { callers, isReadonly, traceparent } }, args),
     });
   }
 
   async fetch(ref: InstanceRef, call: FetchCall): Promise<Response> {
     const { network, placement, calls } = this.#parts;
-    const { request, callers, isReadonly } = call;
+    const { request, callers, isReadonly, traceparent } = call;
     // Read once: the request may have to be sent to a second node.
     const body = request.body === null ? null : Buffer.from(await request.arrayBuffer());
     const isRepeatable = isSafe(request);
@@ -149,7 +154,7 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
           .fetch(ref, { ...call, request: body === null ? request : toRequest(carried, body) })
           .catch(explain(isRepeatable)),
       there: async (node) => {
-        const head: FetchHead = { ref, callers, isReadonly, request: carried };
+        const head: FetchHead = { ref, callers, isReadonly, traceparent, request: carried };
         const exchange = { name: FETCH, head, body, signal: request.signal };
         return toResponse(await openExchange(network, node, exchange).catch(explain(isRepeatable)));
       },
@@ -185,10 +190,9 @@ export function serveRequests(parts: RequestParts, exchanges: ExchangeServer): v
     return toReply(response, release);
   });
   exchanges.serve(FETCH, async ({ head, body }) => {
-    const { ref, callers, isReadonly, request } = head as FetchHead;
-    return toReply(
-      await calls.fetch(ref, { kind: "fetch", callers, isReadonly, request: toRequest(request, body) }),
-    );
+    const { ref, callers, isReadonly, traceparent, request } = head as FetchHead;
+    const call = { callers, isReadonly, traceparent, request: toRequest(request, body) };
+    return toReply(await calls.fetch(ref, { kind: "fetch", ...call }));
   });
   network.serve(CALL, async (payload) => {
     try {
