@@ -56,11 +56,11 @@ it("a request is a turn of the caller's trace", async () => {
 it("a method call is a turn of the caller's trace; the agent that it calls and the address that it fetches continue it", async () => {
   const answer = await send("calling/a/rpc/work", [other.url]);
   expect([answer.status, await answer.json()]).toMatchObject([200, { result: 200 }]);
-  const turn = await spansWith(({ name }) => name === "turn call calling");
+  const turn = await spansWith(({ name }) => name === "turn rpc calling");
   expect(turn).toMatchObject({ traceId: TRACE, parentSpanId: SPAN, kind: SERVER });
   const call = await spansWith(({ name }) => name === "call called");
   expect(call).toMatchObject({ traceId: TRACE, parentSpanId: turn?.spanId });
-  const called = await spansWith(({ name }) => name === "turn call called");
+  const called = await spansWith(({ name }) => name === "turn rpc called");
   expect(called).toMatchObject({ traceId: TRACE, parentSpanId: call?.spanId });
   const statement = await spansWith(({ name }) => name === "CREATE");
   expect(statement).toMatchObject({ traceId: TRACE, parentSpanId: called?.spanId });
