@@ -44,6 +44,10 @@ export interface GatewaySettings {
   /** Milliseconds. */
   readonly retry_delay: number | null;
   readonly retry_backoff: "constant" | "linear" | "exponential" | null;
+  /** Receivers of OpenTelemetry traces. */
+  readonly otel: readonly OtelReceiver[] | null;
+  /** Whether prompts and answers are sent to them. */
+  readonly otel_content: boolean;
   readonly spend_limits: SpendLimits | null;
   /** The price that a caller states for its call counts in limits. */
   readonly trust_custom_cost: boolean;
@@ -54,6 +58,15 @@ export interface SpendLimits {
   readonly rules?: readonly SpendRule[];
   /** For calls without a known price: refuse, do not count, or US dollars per million tokens. Default `block`. */
   readonly unknown_price?: "block" | "allow" | { readonly in: number; readonly out: number };
+}
+
+/** A receiver of OpenTelemetry traces (OTLP over HTTP). */
+export interface OtelReceiver {
+  readonly url: string;
+  /** Values are shown as `[secret]`, which keeps the stored ones when it is sent back. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly authorization?: string;
+  readonly content_type: "json" | "protobuf";
 }
 
 export interface Gateway extends GatewaySettings {

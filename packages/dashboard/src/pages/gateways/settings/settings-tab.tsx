@@ -2,6 +2,7 @@ import { useHasPermission } from "../../../session/session.ts";
 import type { Gateway } from "../gateway.ts";
 import { GatewaySettingsForm } from "./gateway-settings-form.tsx";
 import { DeleteGateway } from "./delete-gateway.tsx";
+import { TelemetryForm } from "./telemetry-form.tsx";
 import { SetupSteps } from "./setup-steps.tsx";
 
 export function SettingsTab({
@@ -16,6 +17,7 @@ export function SettingsTab({
     <div className="stack">
       <SetupSteps gateway={gateway} onChange={onChange} />
       <GatewaySettingsForm key={gateway.modified_at} gateway={gateway} onChange={onChange} />
+      <TelemetryForm key={`telemetry ${gateway.modified_at}`} gateway={gateway} onChange={onChange} />
       {canEdit && !gateway.is_default && <DeleteGateway gateway={gateway} />}
     </div>
   );
