@@ -1,8 +1,10 @@
 import { CLUSTER_FAILURES } from "./cluster-failures.ts";
+import { WATCH_FAILURES } from "./watch-failures.ts";
 
 /** Each event of docs/failure-modes.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ...CLUSTER_FAILURES,
+  ...WATCH_FAILURES,
   "The process is killed": [
     "test/faults/agents-kill.test.ts › a hundred kills under load lose no reported change and leave no change partial",
     "test/faults/agents-plain-store.test.ts › kills under load lose no acknowledged change with %s",

@@ -177,7 +177,7 @@ export class TurnSpans {
     if (bound !== undefined) return { place: placeBelow(bound), isServer: false, children: [], dropped: 0 };
     // Requests are converted when they are read, so they are read only here.
     const { connection, request, traceparent } = (turn.origin ?? NO_CAUSE) as Cause;
-    const caller = request?.headers.get("traceparent") ?? undefined;
+    const caller = request?.headers.get("traceparent") ?? traceparentOf(turn.cause);
     if (connection !== undefined && caller !== undefined) this.#handshakes.set(connection, caller);
     const handshake = connection === undefined ? undefined : this.#handshakes.get(connection);
     return {
@@ -203,6 +203,14 @@ export class TurnSpans {
 }
 
 const NO_CAUSE: Cause = {};
+
+/** Of an event that arrived at another node, or earlier: its delivery has a span there. */
+function traceparentOf(
+  event: { readonly headers?: Readonly<Record<string, unknown>> } | null,
+): string | undefined {
+  const value = event?.headers?.["traceparent"];
+  return typeof value === "string" ? value : undefined;
+}
 
 function placeBelow({ traceId, spanId, isRecorded }: SpanPlace): SpanPlace {
   return { traceId, spanId: randomSpanId(), parentSpanId: spanId, isRecorded };
