@@ -30,18 +30,18 @@ afterAll(async () => {
 const cli = (...args: string[]) => runCommand(server, args);
 
 it("an alert is created, listed, tested, changed and deleted, and fires for failed deliveries", async () => {
-  const created = await cli(
-    ...["alerts", "create", "--name", "Deliveries", "--metric", "failed_deliveries", "--threshold", "2"],
-    ...[
-      "--source",
-      "obey",
-      "--webhook",
-      `${receiver.url}/hook`,
-      "--secret",
-      "a-secret-of-the-tests",
-      "--json",
-    ],
-  );
+  const rule = [
+    "--name",
+    "Deliveries",
+    "--metric",
+    "failed_deliveries",
+    "--threshold",
+    "2",
+    "--source",
+    "obey",
+  ];
+  const target = ["--webhook", `${receiver.url}/hook`, "--secret", "a-secret-of-the-tests"];
+  const created = await cli("alerts", "create", ...rule, ...target, "--json");
   const { id } = JSON.parse(created.out) as { id: string };
   expect((await cli("alerts", "list")).out).toContain("failed_deliveries");
   await cli("alerts", "test", id);

@@ -100,7 +100,7 @@ function toSpan(span: Fields, resource: ReceivedSpan["resource"]): ReceivedSpan 
   return {
     traceId: String(span["traceId"]),
     spanId: String(span["spanId"]),
-    parentSpanId: String(span["parentSpanId"] ?? ""),
+    parentSpanId: typeof span["parentSpanId"] === "string" ? span["parentSpanId"] : "",
     name: String(span["name"]),
     kind: Number(span["kind"]),
     startTimeUnixNano: BigInt(span["startTimeUnixNano"] as string),
