@@ -38,7 +38,7 @@ it("a span arrives with the values it was given, whatever they are", () => {
         const batch = new SpanBatch(known);
         batch.add(SPAN);
         batch.add({ ...SPAN, name, attributes: list, error });
-        const [, read] = readSpans(batch.numbers, batch.texts, known.takeAdded()) as [
+        const [, read] = readSpans(batch.copyNumbers(), batch.texts, known.takeAdded()) as [
           object,
           {
             name: string;

@@ -147,10 +147,11 @@ export class OtlpExporter {
   #written(batches: ReadonlyMap<readonly OtlpReceiver[], SpanBatch>, known: KnownTexts): void {
     this.#isWriting = false;
     for (const [receivers, batch] of batches) {
-      const { numbers, texts, spans } = batch;
+      const { texts, spans } = batch;
       for (const receiver of receivers) {
         // Another thread has been started meanwhile, and does not know the texts.
-        if (known === this.#known) this.#send(receiver, { kind: "spans", numbers, texts }, spans);
+        if (known === this.#known)
+          this.#send(receiver, { kind: "spans", numbers: batch.copyNumbers(), texts }, spans);
         else this.#dropped += spans;
       }
     }
@@ -164,7 +165,8 @@ export class OtlpExporter {
     const worker = this.#startWorker();
     const texts = this.#known.takeAdded();
     if (texts.length > 0) worker.postMessage({ kind: "texts", texts } satisfies SenderMessage);
-    worker.postMessage({ id, receiver, frame: this.#frame, ...content } satisfies SenderMessage);
+    const moved = content.kind === "spans" ? [content.numbers.buffer] : [];
+    worker.postMessage({ id, receiver, frame: this.#frame, ...content } satisfies SenderMessage, moved);
   }
 
   #startWorker(): Worker {

@@ -24,7 +24,7 @@ export type SenderBatch = {
   readonly receiver: SenderReceiver;
   readonly frame: SenderFrame;
 } & (
-  | { readonly kind: "spans"; readonly numbers: Float64Array; readonly texts: readonly string[] }
+  | { readonly kind: "spans"; readonly numbers: Float64Array<ArrayBuffer>; readonly texts: readonly string[] }
   /** `json` are the elements of `metrics`. */
   | { readonly kind: "metrics"; readonly json: string }
 );

@@ -23,6 +23,12 @@ const UNIQUE: ReadonlySet<string> = new Set([
   "url.full",
 ]);
 
+/** Room for 64 calls with two spans each. */
+const FIRST_NUMBERS = 8192;
+/** Of a span without its attributes, and of an attribute without the elements of a list. */
+const SPAN_NUMBERS = 9;
+const ATTRIBUTE_NUMBERS = 3;
+
 /** The texts that one sender's thread knows. */
 export class KnownTexts {
   readonly #numbers = new Map<string, number>();
@@ -49,7 +55,8 @@ export class KnownTexts {
 
 export class SpanBatch {
   readonly #known: KnownTexts;
-  readonly #numbers: number[] = [];
+  #numbers = new Float64Array(FIRST_NUMBERS);
+  #length = 0;
   readonly texts: string[] = [];
   spans = 0;
 
@@ -57,47 +64,60 @@ export class SpanBatch {
     this.#known = known;
   }
 
-  get numbers(): Float64Array {
-    return Float64Array.from(this.#numbers);
+  /** A copy for one receiver: its memory moves to the sender's thread. */
+  copyNumbers(): Float64Array<ArrayBuffer> {
+    return this.#numbers.slice(0, this.#length);
   }
 
   add(span: Span): void {
     const { attributes, parentSpanId, error } = span;
-    const numbers = this.#numbers;
     this.spans += 1;
-    numbers.push(
-      span.kind,
-      span.startMs,
-      span.endMs,
-      this.#unique(span.traceId),
-      this.#unique(span.spanId),
-      parentSpanId === null ? NO_TEXT : this.#unique(parentSpanId),
-      this.#text(span.name),
-      error === null ? NO_TEXT : this.#text(error),
-      attributes.length / 2,
-    );
+    this.#reserve(SPAN_NUMBERS);
+    this.#push(span.kind);
+    this.#push(span.startMs);
+    this.#push(span.endMs);
+    this.#push(this.#unique(span.traceId));
+    this.#push(this.#unique(span.spanId));
+    this.#push(parentSpanId === null ? NO_TEXT : this.#unique(parentSpanId));
+    this.#push(this.#text(span.name));
+    this.#push(error === null ? NO_TEXT : this.#text(error));
+    this.#push(attributes.length / 2);
     for (let i = 0; i + 1 < attributes.length; i += 2) {
       const name = attributes[i] as string;
       const value = attributes[i + 1] ?? "";
-      numbers.push(this.#text(name));
-      if (typeof value === "string")
-        numbers.push(ValueType.text, UNIQUE.has(name) ? this.#unique(value) : this.#text(value));
-      else this.#value(value);
+      this.#reserve(ATTRIBUTE_NUMBERS);
+      this.#push(this.#text(name));
+      if (typeof value === "string") {
+        this.#push(ValueType.text);
+        this.#push(UNIQUE.has(name) ? this.#unique(value) : this.#text(value));
+      } else this.#value(value);
     }
   }
 
   #value(value: Exclude<AttributeValue, string>): void {
-    const numbers = this.#numbers;
-    if (typeof value === "number")
-      numbers.push(
-        Number.isSafeInteger(value) ? ValueType.integer : ValueType.double,
-        Number.isFinite(value) ? value : 0,
-      );
-    else if (typeof value === "boolean") numbers.push(ValueType.flag, value ? 1 : 0);
-    else {
-      numbers.push(ValueType.list, value.length);
-      for (const one of value) numbers.push(this.#text(one));
+    if (typeof value === "number") {
+      this.#push(Number.isSafeInteger(value) ? ValueType.integer : ValueType.double);
+      this.#push(Number.isFinite(value) ? value : 0);
+    } else if (typeof value === "boolean") {
+      this.#push(ValueType.flag);
+      this.#push(value ? 1 : 0);
+    } else {
+      this.#reserve(ATTRIBUTE_NUMBERS + value.length);
+      this.#push(ValueType.list);
+      this.#push(value.length);
+      for (const one of value) this.#push(this.#text(one));
     }
+  }
+
+  #push(value: number): void {
+    this.#numbers[this.#length++] = value;
+  }
+
+  #reserve(count: number): void {
+    if (this.#length + count <= this.#numbers.length) return;
+    const grown = new Float64Array(Math.max(2 * this.#numbers.length, this.#length + count));
+    grown.set(this.#numbers.subarray(0, this.#length));
+    this.#numbers = grown;
   }
 
   #text(text: string): number {
