@@ -19,11 +19,11 @@ import { CacheFiles } from "./cache-files.ts";
 import { Compressor } from "./compressor.ts";
 import { createFigures, type Figures } from "./figures.ts";
 import type { HeldInstance } from "./held-instance.ts";
-import { History } from "./history.ts";
+import { History, type Store } from "./history.ts";
 import { importFile } from "./import-file.ts";
 import { type HistorySize, readHistorySize } from "./history-size.ts";
 import { Lane } from "./lane.ts";
-import { OwnedInstances, type Store } from "./owned-instances.ts";
+import { OwnedInstances } from "./owned-instances.ts";
 import {
   InstanceElsewhereError,
   InstanceFencedError,
@@ -120,6 +120,8 @@ export class SharedStore implements SharedInstanceStore {
       return await this.#openHeld(place, instance, schema);
     } catch (error) {
       this.#open.delete(place.id);
+      // What was restored only in part.
+      if (this.#cache.find(place.id) === undefined) this.#cache.discard(place.id);
       throw toClientError(this.#room.explain(error));
     }
   }
@@ -283,7 +285,7 @@ export class SharedStore implements SharedInstanceStore {
       history,
       compressor,
       onFenced: (instance, reason, cause) => this.ownership.fence(instance, reason, cause),
-      openInstances: () => this.ownership.openInstances(history),
+      heldInstances: () => this.ownership.heldIn(history),
       figures: this.#figures,
     });
   }
