@@ -44,6 +44,8 @@ export type StreamService = (payload: Buffer, stream: LinkStream, from: string) 
 const RETRY = { baseDelayMs: 20, maxDelayMs: 200 };
 /** 132 bits of base64url. */
 const SHARED_ID_LENGTH = 22;
+/** How long a node that stops waits for its last answers to arrive. Turns are waited for before. */
+const MAX_LEAVE_MS = 5000;
 const NOTHING = new Uint8Array(0);
 
 export class ClusterNode implements ClusterMembership, NodeNetwork {
@@ -105,6 +107,11 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
 
   serveStreams(name: string, service: StreamService): void {
     this.#streams.set(name, service);
+  }
+
+  withdraw(prefix: string): void {
+    for (const services of [this.#calls, this.#streams])
+      for (const name of services.keys()) if (name.startsWith(prefix)) services.delete(name);
   }
 
   /** All services are registered. Until then a call of an unknown service waits: other nodes see this one before its areas exist. */
@@ -236,6 +243,11 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   /** All listeners are called before the first of them has ended: the next heartbeat renews the lease. */
   async onRejoined(): Promise<void> {
     await Promise.all(this.#rejoinListeners.map((listener) => listener()));
+  }
+
+  /** Resolves when the others have the answers of their calls, and send nothing more. Called before the node leaves: then they close the links. */
+  async leave(): Promise<void> {
+    await this.#links?.leave(AbortSignal.timeout(MAX_LEAVE_MS));
   }
 
   async close(): Promise<void> {
