@@ -248,6 +248,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     const { outputs, transactions } = this.runtime;
     this.group.outputs = outputs;
     this.group.holdInstance = () => this.hold();
+    if (ownership !== null) this.group.keepRecent();
     if (database.isNew) {
       this.#identity = new InstanceIdentity(database, transactions, {
         ref: this.ref,

@@ -309,7 +309,11 @@ export class Link {
 
   #serveCall(id: number, payload: Buffer): void {
     const [name, rest] = splitName(payload);
-    const answer = (bytes: Uint8Array) => this.#write(FRAME_KINDS.answer, id, bytes);
+    const answer = (bytes: Uint8Array) => {
+      // The other side would close the link, and with it the work of everybody else.
+      if (bytes.length > MAX_CALL_BYTES) fail(answerTooLarge(bytes.length));
+      else this.#write(FRAME_KINDS.answer, id, bytes);
+    };
     const fail = (error: unknown) => this.#write(FRAME_KINDS.failure, id, encodeFailure(toFailure(error)));
     try {
       const answered = this.#handler.onCall(name, rest, this);
@@ -336,6 +340,10 @@ function splitName(payload: Buffer): [string, Buffer] {
   const length = payload[0] ?? 0;
   if (length === 0 || payload.length < 1 + length) throw new FrameError("a call without a name");
   return [payload.toString("latin1", 1, 1 + length), payload.subarray(1 + length)];
+}
+
+function answerTooLarge(bytes: number): LinkError {
+  return new LinkError({ code: "answer_too_large", message: `an answer of ${bytes} bytes` });
 }
 
 function toFailure(error: unknown): LinkFailure {

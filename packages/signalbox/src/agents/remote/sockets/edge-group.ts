@@ -217,8 +217,11 @@ export class EdgeGroup implements EdgeHome {
   }
 
   #createInbox(connection: EdgeConnection): ConnectionInbox {
-    connection.inbox = new ConnectionInbox(this.#parts, connection.accepted, connection, () => this.moved());
-    return connection.inbox;
+    const inbox = new ConnectionInbox(this.#parts, connection.accepted, connection, () => this.moved());
+    // The credential may have ended while the instance was being located.
+    if (connection.hasLostCredential) inbox.loseCredential();
+    connection.inbox = inbox;
+    return inbox;
   }
 
   #openHere(connection: EdgeConnection): void {

@@ -159,6 +159,11 @@ export class TestClient {
     return this.#target.receive(message);
   }
 
+  /** The token of the client was revoked. */
+  loseCredential(): void {
+    this.#target.loseCredential();
+  }
+
   /** The socket closes. */
   drop(code: number): void {
     if (this.closeCode !== null) return;
