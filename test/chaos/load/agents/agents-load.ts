@@ -24,6 +24,8 @@ export interface AgentsLoadOptions {
 const PAGE = 2000;
 /** Between two audits during the run. */
 const AUDIT_PAUSE_MS = 100;
+/** Between two looks at the sockets. */
+const PROGRESS_MS = 500;
 /** For stored deliveries, work and sockets at the end. */
 const SETTLE_MS = 90_000;
 
@@ -74,6 +76,7 @@ export class AgentsLoad implements Workload {
       ...Array.from({ length: callers }, (_, i) => callMethods(this.#context, entities, i, maxPauseMs)),
       ...this.#watchers.map((watcher) => watcher.run()),
       this.#auditAlong(),
+      this.#watchProgress(),
     ];
   }
 
@@ -96,6 +99,13 @@ export class AgentsLoad implements Workload {
         }
         await sleep(AUDIT_PAUSE_MS);
       }
+    }
+  }
+
+  async #watchProgress(): Promise<void> {
+    while (!this.#context.signal.aborted) {
+      for (const watcher of this.#watchers) watcher.checkProgress();
+      await sleep(PROGRESS_MS);
     }
   }
 

@@ -5,7 +5,7 @@
  * 1. The states of a socket only grow, and what they say is in the chain (`ChainModel`).
  * 2. A socket is closed only with the node at which it is: by a kill (no code), or with 1012 when the node stops. It stays open when the
  *    instance moves from one node to another. During a fault it may be closed with 1013, if its instance cannot be reached.
- * 3. At the end each open socket has the last state.
+ * 3. At the end each open socket has the last state. Before, none stays behind for a minute.
  * 4. A handshake may be refused with 503 during a fault.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,6 +19,8 @@ import { AUTHORIZATION } from "./method-caller.ts";
 const RETRY_MS = 200;
 const SERVICE_RESTART = 1012;
 const OVERLOADED = 1013;
+/** Longer than a pause of a node, and the take-over of an instance after it, on a busy machine. */
+const MAX_BEHIND_MS = 60_000;
 /** Longer than a socket waits for an instance that cannot be reached. */
 const RECENT_MS = 15_000;
 
@@ -36,6 +38,9 @@ export class Watcher {
   #seq = 0;
   #openedAt = 0;
   #receivedAt = 0;
+  /** Since when the clients have known of a later state, without a new one here. */
+  #behindSince: number | null = null;
+  #isGivenUp = false;
 
   constructor(context: LoadContext, model: ChainModel, name: string) {
     this.#context = context;
@@ -70,6 +75,18 @@ export class Watcher {
     }
   }
 
+  /** Called again and again: an open socket that receives no states is reported, and opened again. */
+  checkProgress(): void {
+    if (this.seq === null || this.#model.known.seq <= this.seq) return;
+    this.#behindSince ??= performance.now();
+    if (performance.now() - this.#behindSince < MAX_BEHIND_MS) return;
+    this.#context.history.violation(
+      `a socket stays behind: ${this.seq}, ${this.#model.known.seq} is known (${String(this)})`,
+    );
+    this.#isGivenUp = true;
+    this.#socket?.terminate();
+  }
+
   close(): void {
     this.#socket?.terminate();
   }
@@ -94,6 +111,8 @@ export class Watcher {
     this.#seq = 0;
     this.#openedAt = startedAt;
     this.#receivedAt = startedAt;
+    this.#behindSince = null;
+    this.#isGivenUp = false;
     let isFirst = true;
     let refusal = 0;
     socket.on("error", () => undefined);
@@ -112,7 +131,8 @@ export class Watcher {
     });
     return new Promise<void>((resolve) => {
       socket.once("close", (code) => {
-        if (refusal === 0) {
+        if (this.#isGivenUp) history.count("sockets given up");
+        else if (refusal === 0) {
           this.#checkClose(node, code, startedAt);
           history.count(`sockets closed with ${code}`);
         } else this.#checkRefusal(refusal, startedAt);
@@ -125,6 +145,7 @@ export class Watcher {
     const { history } = this.#context;
     history.count("states received");
     this.#receivedAt = performance.now();
+    this.#behindSince = null;
     const where = `${nonce} at ${this.#node?.name} of ${this.#model.name}`;
     if (state.seq < this.#seq)
       history.violation(`a socket went back: from ${this.#seq} to ${state.seq} (${where})`);
