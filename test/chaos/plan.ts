@@ -24,16 +24,20 @@ const TWO_AT_ONCE = 0.4;
 const MAX_QUIET_MS = 1200;
 /** How often a kind is chosen, compared with all others. So 200 kills come with 100 pauses and 60 faults of PostgreSQL. */
 const WEIGHTS: Readonly<Partial<Record<FaultKind, number>>> = { kill: 20, pause: 10 };
-const CHOICES = FAULT_KINDS.flatMap((kind) => Array.from({ length: WEIGHTS[kind] ?? 1 }, () => kind));
 
-/** Random faults without end. */
-export function* randomSteps(seed: number, nodes: number): Generator<Step, never> {
+/** Random faults without end, of all kinds or of some. */
+export function* randomSteps(
+  seed: number,
+  nodes: number,
+  only: readonly FaultKind[] = FAULT_KINDS,
+): Generator<Step, never> {
   const random = createRandom(seed);
+  const choices = only.flatMap((kind) => Array.from({ length: WEIGHTS[kind] ?? 1 }, () => kind));
   for (;;) {
-    const first = randomFault(random, nodes, pick(random, CHOICES));
+    const first = randomFault(random, nodes, pick(random, choices));
     const step = [first];
     if (random() < TWO_AT_ONCE) {
-      const second = randomFault(random, nodes, pick(random, CHOICES));
+      const second = randomFault(random, nodes, pick(random, choices));
       if (targetOf(second) !== targetOf(first)) step.push({ ...second, afterMs: first.afterMs });
     }
     yield step;
@@ -42,13 +46,12 @@ export function* randomSteps(seed: number, nodes: number): Generator<Step, never
 
 /** Faults of one step have different targets. Together they are every kind, once. */
 const GROUPS: readonly (readonly FaultKind[])[] = [
-  ["kill"],
+  ["kill", "black hole from PostgreSQL", "reset of all connections"],
   ["pause", "clock is set"],
-  ["cut from PostgreSQL", "full disk"],
   ["PostgreSQL restarts", "cut from peers"],
-  ["black hole to PostgreSQL", "reset of all connections"],
+  ["black hole to PostgreSQL", "full disk"],
   ["PostgreSQL is shut down immediately", "slow PostgreSQL"],
-  ["black hole from PostgreSQL", "black hole to peers"],
+  ["cut from PostgreSQL", "black hole to peers"],
   ["PostgreSQL crashes"],
   ["PostgreSQL ends sessions", "black hole from peers"],
   ["PostgreSQL hangs"],

@@ -17,6 +17,7 @@ import { CallLoad } from "./load/call-load.ts";
 import { CallRecord } from "./load/call-record.ts";
 import { LimitLoad } from "./load/limit-load.ts";
 import { type CountingProvider, providerConfig, startCountingProvider } from "./load/provider.ts";
+import { ObjectsLoad, objectsConfig } from "./load/objects/objects-load.ts";
 import { TagLoad } from "./load/tag-load.ts";
 import { TokenLoad } from "./load/token-load.ts";
 import type { LoadContext, Workload } from "./load/workload.ts";
@@ -56,6 +57,8 @@ const AGENTS_ALONE: AgentsLoadOptions = {
   maxPauseMs: 0,
 };
 
+const OBJECT_CALLERS = 4;
+
 /** What nodes log that explains a violation. */
 const TOLD = ["declared dead"];
 /** What no node may log: the server of a run keeps every commit. */
@@ -84,6 +87,7 @@ export async function runChaos({
     file: {
       ...providerConfig(provider.peer.url),
       ...agentsConfig,
+      agents: { ...agentsConfig.agents, ...objectsConfig },
       cluster: { maxStaleMs },
       listener: { lameDuckMs: 0 },
     },
@@ -171,5 +175,6 @@ function createWorkloads(context: LoadContext, provider: CountingProvider, load:
     // Last: it reads the log of the calls of all others.
     new CallLoad(context, provider, record),
   ];
-  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents])];
+  const objects = new ObjectsLoad(context, load === "agents" ? OBJECT_CALLERS : 1);
+  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents, objects])];
 }

@@ -65,8 +65,8 @@ async function deliver(
       history.count("deliveries refused with 503");
     else history.violation(`a delivery failed: ${describe(outcome)}`);
   };
-  while (!signal.aborted) {
-    await late.soon(attempt());
+  for (let repetition = 0; !signal.aborted; repetition++) {
+    await late.soon(attempt(), repetition);
     if (isAcknowledged) return;
     await sleep(random() * MAX_RETRY_MS);
   }
