@@ -20,8 +20,10 @@ import {
   type NodeInc,
   type Nodes,
   type Ownership,
+  type TakeOver,
 } from "./ownership.ts";
 import type { Figures } from "./figures.ts";
+import { RecentTakeOvers } from "./recent-take-overs.ts";
 import { markOf } from "./record.ts";
 import { KINDS } from "./statements.ts";
 import { toClientError } from "./unavailable.ts";
@@ -71,9 +73,14 @@ export class OwnedInstances implements Ownership {
   readonly #listeners: ((fence: Fence) => void)[] = [];
   #waiting = new Map<string, WaitingClaim>();
   #isClaiming = false;
+  readonly #takeOvers = new RecentTakeOvers();
 
   constructor(options: OwnedInstancesOptions) {
     this.#options = options;
+  }
+
+  get recentTakeOvers(): readonly TakeOver[] {
+    return this.#takeOvers.list;
   }
 
   get figures(): Figures {
@@ -346,7 +353,10 @@ export class OwnedInstances implements Ownership {
       const one = byId.get(row.id);
       if (one === undefined) continue;
       figures.claims += 1;
-      if (row.owner !== null && row.owner !== self) figures.takeOvers += 1;
+      if (row.owner !== null && row.owner !== self) {
+        figures.takeOvers += 1;
+        this.#takeOvers.add({ name: claim.name, from: row.owner, at: Date.now() });
+      }
       this.#hold(claim, { history, number }, { ...one, node: self, mark: markOf(KINDS.claim, data) });
     }
     return true;
