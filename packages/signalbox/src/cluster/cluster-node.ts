@@ -20,6 +20,7 @@ import {
   type Peer,
 } from "../engines/node-link/index.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
+import { type LostMember, LostMembers } from "./lost-members.ts";
 import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "./membership.ts";
 
 export interface ClusterNodeOptions {
@@ -57,6 +58,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   #links: Links | null = null;
   #identity: NodeIdentity | null = null;
   #members: readonly ClusterMember[] = [];
+  readonly #lost = new LostMembers();
   readonly #started = Promise.withResolvers<void>();
   #livingReader: (() => Promise<readonly string[]>) | null = null;
   #isClosed = false;
@@ -84,6 +86,16 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   /** The living nodes, this one included. */
   get members(): readonly ClusterMember[] {
     return this.#members;
+  }
+
+  /** Nodes that were declared dead lately, and have not joined again. */
+  get lost(): readonly LostMember[] {
+    return this.#lost.list(this.#members, Date.now());
+  }
+
+  /** Null if the node is gone for long, or has left before this process joined. */
+  nameOf(inc: string): string | null {
+    return this.#members.find((member) => member.inc === inc)?.name ?? this.#lost.nameOf(inc);
   }
 
   get identity(): NodeIdentity {
@@ -232,6 +244,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   onMembers(members: readonly ClusterMember[]): void {
     const before = this.#members;
     this.#members = members;
+    this.#lost.update(before, members, Date.now());
     const own = BigInt(this.#identity?.inc ?? 0);
     const peers: Peer[] = members
       .filter(({ inc }) => BigInt(inc) !== own)

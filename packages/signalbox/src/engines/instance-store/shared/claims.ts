@@ -35,6 +35,8 @@ export interface StoreClaimsOptions {
   readonly find: (name: string) => HeldInstance | undefined;
   readonly onHeld: (instance: HeldInstance) => void;
   readonly onElsewhere: (name: string, node: NodeInc) => void;
+  /** The instance was taken from another node. */
+  readonly onTakeOver: (name: string, from: NodeInc) => void;
   /** The store of a new instance. */
   readonly storeFor: (key: Buffer) => Store;
   /** The instance is in another store. */
@@ -206,7 +208,10 @@ export class StoreClaims {
       const one = byId.get(row.id);
       if (one === undefined) continue;
       figures.claims += 1;
-      if (row.owner !== null && row.owner !== self) figures.takeOvers += 1;
+      if (row.owner !== null && row.owner !== self) {
+        figures.takeOvers += 1;
+        onTakeOver(claim.name, row.owner);
+      }
       this.#hold(claim, { ...one, node: self, mark: markOf(KINDS.claim, data) });
     }
     return true;

@@ -13,8 +13,10 @@ import {
   type NodeInc,
   type Nodes,
   type Ownership,
+  type TakeOver,
 } from "./ownership.ts";
 import type { Figures } from "./figures.ts";
+import { RecentTakeOvers } from "./recent-take-overs.ts";
 import { toClientError } from "./unavailable.ts";
 
 /** Instances in one question. */
@@ -39,6 +41,7 @@ export class OwnedInstances implements Ownership {
   readonly #listeners: ((fence: Fence) => void)[] = [];
   /** By store. */
   readonly #claims = new Map<Store, StoreClaims>();
+  readonly #takeOvers = new RecentTakeOvers();
 
   constructor(options: OwnedInstancesOptions) {
     this.#options = options;
@@ -54,10 +57,15 @@ export class OwnedInstances implements Ownership {
             this.#known.delete(instance.name);
           },
           onElsewhere: (name, node) => this.learn(name, node),
+          onTakeOver: (name, from) => this.#takeOvers.add({ name, from, at: Date.now() }),
           storeFor: (key) => this.#storeFor(key),
           passOn: (claim, number) => this.#passOn(claim, number),
         }),
       );
+  }
+
+  get recentTakeOvers(): readonly TakeOver[] {
+    return this.#takeOvers.list;
   }
 
   get figures(): Figures {
