@@ -191,7 +191,7 @@ export class StoreClaims {
 
   /** False if another node was faster. */
   async #takeOver(located: readonly Located[]): Promise<boolean> {
-    const { store, nodes, format, figures } = this.#options;
+    const { store, nodes, format, figures, onTakeOver } = this.#options;
     const { self } = nodes;
     const data = randomBytes(CLAIM_BYTES);
     const claimed = await store.history.takeOver(
