@@ -34,13 +34,11 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
   const { facts, result, id, at } = draft;
   const { actor } = facts;
   const hider = new SecretHider();
-  const request = hider.hide(result.request);
-  const before = hider.hide(result.before);
-  const after = hider.hide(result.after);
+  const [request, before, after] = hider.hide(result.request, result.before, result.after);
   const resourceId = hider.hideText(result.resourceId ?? facts.resourceId);
   const text = (value: string | null) => (value === null ? null : hider.hideText(value));
   // The order of the members is part of the format: the hash is that of this text.
-  const entry = JSON.stringify({
+  const head = JSON.stringify({
     seq: place.seq,
     id,
     when: new Date(at).toISOString(),
@@ -58,11 +56,8 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
     resource: { type: facts.resourceType, id: resourceId, path: text(facts.path) },
     request_id: facts.requestId,
     metadata: { user_agent: text(facts.userAgent), forwarded_for: text(facts.forwardedFor) },
-    request,
-    before,
-    after,
-    previous_hash: place.previousHash,
   });
+  const entry = `${head.slice(0, -1)},"request":${request},"before":${before},"after":${after},"previous_hash":"${place.previousHash}"}`;
   const ownHash = hashEntry(entry);
   return {
     hash: ownHash,

@@ -217,6 +217,10 @@ class Pending implements PendingWrite {
     return this.#state !== "begun";
   }
 
+  get isComplete(): boolean {
+    return this.#state === "complete";
+  }
+
   prepare(known: Pick<WriteResult, "request" | "before">): void {
     this.#known = known;
   }
@@ -226,12 +230,11 @@ class Pending implements PendingWrite {
   }
 
   async claimIn(tx: Queryable): Promise<void> {
-    const hider = new SecretHider();
-    const { request, before } = this.#known;
-    const claim: Claim = { facts: this.#facts, request: hider.hide(request), before: hider.hide(before) };
+    const [request, before] = new SecretHider().hide(this.#known.request, this.#known.before);
+    const claim = `{"facts":${JSON.stringify(this.#facts)},"request":${request},"before":${before}}`;
     await tx.run(
       sql`INSERT INTO audit_claim (id, account_id, at, facts)
-          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${JSON.stringify(claim)})
+          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${claim})
           ON CONFLICT (id) DO NOTHING`,
     );
   }

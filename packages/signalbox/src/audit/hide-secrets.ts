@@ -46,19 +46,35 @@ const BEARER = /\b(bearer|basic)\s+[\w.~+/=-]{6,}/gi;
 const URL_PASSWORD = /(\/\/)[^/\s@]{0,256}:[^/\s@]{0,512}@/g;
 const SECRET_PARAMETER =
   /([?&;](?:code|key|token|secret|sig|signature|password|api_?key|access_token)=)[^&\s"']+/gi;
-/** Most texts contain none of these characters in a row; the patterns are tried only on those that do. */
-const SUSPICIOUS = /sbx_|[-_][\w-]{10}|AIza|A[KS]IA|ya29|eyJ|PRIVATE|bearer|basic|@|=/i;
+/**
+ * Texts without any of these contain no credential. They may stand in the text of a JSON value, where a line break is the two characters `\n`:
+ * so no word boundary, and no white space.
+ */
+const POSSIBLE_FORM =
+  "sbx_|(?:sk|pk|rk|ak|gsk|xai|hf|r8|nvapi|pplx|fw|tgp|whsec|gh[opsu]|github_pat|glpat|xox[abeoprs])[-_][\\w-]{10}|" +
+  "AIza|A[KS]IA|ya29|eyJ|PRIVATE|bearer|basic|\\/\\/[^/]*@|[?&;]\\w+=";
+/** JSON texts without any of these have no member with the name of a secret. */
+const POSSIBLE_NAME =
+  'secret|passw|passphrase|credential|authorization|cookie|private|api-?_?key|access-?_?key|key"|signature|token"|headers"';
+const POSSIBLE_IN_TEXT = new RegExp(POSSIBLE_FORM, "i");
+const POSSIBLE_IN_JSON = new RegExp(`${POSSIBLE_FORM}|${POSSIBLE_NAME}`, "i");
 
 export class SecretHider {
   readonly #found = new Set<string>();
 
-  /** Returns a copy of the value without secrets, at most `MAX_JSON` long as JSON. */
-  hide(value: unknown): unknown {
-    if (value === undefined || value === null) return null;
-    this.#collect(value, false, 0);
-    const copy = this.#copy(value, false, 0);
-    const text = JSON.stringify(copy) ?? "null";
-    return text.length <= MAX_JSON ? copy : { truncated: true, bytes: Buffer.byteLength(text) };
+  /** Returns the JSON texts of the values without secrets, each at most `MAX_JSON` long. */
+  hide(...values: readonly unknown[]): string[] {
+    const texts = values.map((value) => JSON.stringify(value) ?? "null");
+    // Most values are small and contain nothing that looks like a secret: one search instead of one for each member.
+    if (texts.every((text) => text.length <= MAX_TEXT && !POSSIBLE_IN_JSON.test(text))) return texts;
+    // All before any is copied: the state before the change may repeat a secret that only the state after it names as one.
+    for (const value of values) this.#collect(value, false, 0);
+    return values.map((value) => {
+      const text = JSON.stringify(this.#copy(value ?? null, false, 0)) ?? "null";
+      return text.length <= MAX_JSON
+        ? text
+        : JSON.stringify({ truncated: true, bytes: Buffer.byteLength(text) });
+    });
   }
 
   /** Returns the text without secrets. */
@@ -66,7 +82,7 @@ export class SecretHider {
     // The word at the end of a cut text may be the start of a secret.
     let clean = text.length <= MAX_SEARCHED ? text : text.slice(0, MAX_SEARCHED).replace(/\S{0,512}$/, "");
     for (const secret of this.#found) clean = clean.replaceAll(secret, HIDDEN);
-    if (SUSPICIOUS.test(clean)) {
+    if (POSSIBLE_IN_TEXT.test(clean)) {
       clean = clean
         .replace(CREDENTIAL, HIDDEN)
         .replace(BEARER, `$1 ${HIDDEN}`)
@@ -89,7 +105,7 @@ export class SecretHider {
 
   #copy(value: unknown, isSecret: boolean, depth: number): unknown {
     if (typeof value === "string") return isSecret ? (value === "" ? "" : HIDDEN) : this.hideText(value);
-    if (typeof value !== "object" || value === null) return typeof value === "bigint" ? String(value) : value;
+    if (typeof value !== "object" || value === null) return value;
     if (depth === MAX_DEPTH) return HIDDEN;
     if (Array.isArray(value)) return value.map((item) => this.#copy(item, isSecret, depth + 1));
     const copy: Record<string, unknown> = {};

@@ -61,6 +61,8 @@ export interface PendingWrite {
   prepare(known: Pick<WriteResult, "request" | "before">): void;
   /** True when a claim or the entry is durable. */
   readonly isClaimed: boolean;
+  /** True when the entry of the whole change is durable. */
+  readonly isComplete: boolean;
   /** Writes the claim in the transaction of the change. */
   claimIn(tx: Queryable): Promise<void>;
   /** The transaction with the claim or the entry is durable. */
