@@ -35,7 +35,8 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
   const { actor } = facts;
   const hider = new SecretHider();
   const [request, before, after] = hider.hide(result.request, result.before, result.after);
-  const resourceId = hider.hideText(result.resourceId ?? facts.resourceId);
+  const resourceId =
+    result.resourceId === undefined ? hider.hideText(facts.resourceId) : hider.hideMessage(result.resourceId);
   const text = (value: string | null) => (value === null ? null : hider.hideText(value));
   // The order of the members is part of the format: the hash is that of this text.
   const head = JSON.stringify({
@@ -49,7 +50,7 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
       outcome: result.outcome,
       status: result.status,
       code: result.code,
-      message: text(result.message),
+      message: result.message === null ? null : hider.hideMessage(result.message),
     },
     actor: { type: actor.type, id: actor.id, name: text(actor.name), session: actor.session, ip: actor.ip },
     operation: facts.operation,

@@ -125,6 +125,14 @@ it("bounds what it returns, and hostile texts cost no more than their length", (
   let deep: unknown = "end";
   for (let i = 0; i < 100; i++) deep = { deep };
   expect(JSON.stringify(hide(deep)).length).toBeLessThan(1000);
+  for (let i = 0; i < 100_000; i++) deep = { deep };
+  expect(JSON.stringify(hide(deep)).length).toBeLessThan(1000);
+  // Without a bound, each text would be searched for each secret: minutes.
+  const names = Array.from({ length: 20_000 }, (_, i) => `value-${i}`);
+  const flood = new SecretHider();
+  expect(flood.hide({ headers: names, notes: names }, null)[1]).toBe("null");
+  expect(flood.hideMessage("bad value-19999")).toBe(HIDDEN);
+  expect(flood.hideText("/accounts/default")).toBe("/accounts/default");
   const hider = new SecretHider();
   for (const text of [
     "//" + ":".repeat(500_000),

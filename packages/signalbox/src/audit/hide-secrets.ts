@@ -6,6 +6,8 @@
  * 2. A text that was replaced once is replaced everywhere in the same entry, e.g. in an error message that repeats it.
  * 3. Texts with the form of a credential are replaced wherever they appear.
  * 4. The result is bounded: long texts are cut, and a large value is replaced by its size.
+ * 5. The work is bounded by the size of the values: each text is searched for a limited number of secrets, and a value with very many members or
+ *    secrets is not searched but replaced by its size.
  */
 
 /** Stands for a secret. */
@@ -13,7 +15,13 @@ export const HIDDEN = "[hidden]";
 
 const MAX_TEXT = 2048;
 /** Secrets are searched for in this much of a text; the rest is not stored. */
-const MAX_SEARCHED = 64 * 1024;
+const MAX_SEARCHED = 16 * 1024;
+/** Longest word that the end of a searched text is cut back to: the word may be the start of a secret. */
+const MAX_WORD = 512;
+/** Members of the values of an entry. The JSON text of more would be longer than `MAX_JSON`. */
+const MAX_MEMBERS = 4000;
+/** Secrets of an entry. Settings have a few. */
+const MAX_SECRETS = 50;
 const MAX_DEPTH = 12;
 /** Maximum JSON text of one value. A gateway with all its settings has about 2 KiB. */
 const MAX_JSON = 16 * 1024;
@@ -36,8 +44,8 @@ const CREDENTIAL = new RegExp(
     "\\bAIza[\\w-]{20,}",
     "\\b(?:AKIA|ASIA)[0-9A-Z]{12,}",
     "\\bya29\\.[\\w.-]{10,}",
-    // JSON web tokens and private keys.
-    "\\beyJ[\\w-]{8,2048}\\.[\\w-]{8,4096}\\.[\\w-]*",
+    // JSON web tokens, with the word that they end, so that each word is read once; and private keys.
+    "(?<![\\w-])(?=[\\w-]*eyJ)[\\w-]{11,}\\.[\\w-]{8,}\\.[\\w-]*",
     "-----BEGIN [A-Z ]*PRIVATE KEY-----[\\s\\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
   ].join("|"),
   "g",
@@ -61,26 +69,29 @@ const POSSIBLE_IN_JSON = new RegExp(`${POSSIBLE_FORM}|${POSSIBLE_NAME}`, "i");
 
 export class SecretHider {
   readonly #found = new Set<string>();
+  #members = 0;
 
   /** Returns the JSON texts of the values without secrets, each at most `MAX_JSON` long. */
   hide(...values: readonly unknown[]): string[] {
-    const texts = values.map((value) => JSON.stringify(value) ?? "null");
-    // Most values are small and contain nothing that looks like a secret: one search instead of one for each member.
-    if (texts.every((text) => text.length <= MAX_TEXT && !POSSIBLE_IN_JSON.test(text))) return texts;
+    const texts = values.map(plainText);
+    if (texts.every((text) => text !== null)) return texts;
     // All before any is copied: the state before the change may repeat a secret that only the state after it names as one.
     for (const value of values) this.#collect(value, false, 0);
-    return values.map((value) => {
+    return values.map((value, i) => {
+      if (this.#isTooMuch) return texts[i] === "null" ? "null" : sizeOf(value);
       const text = JSON.stringify(this.#copy(value ?? null, false, 0)) ?? "null";
-      return text.length <= MAX_JSON
-        ? text
-        : JSON.stringify({ truncated: true, bytes: Buffer.byteLength(text) });
+      return text.length <= MAX_JSON ? text : sizeOf(value);
     });
+  }
+
+  /** Returns a message about the values without secrets. */
+  hideMessage(text: string): string {
+    return this.#isTooMuch ? HIDDEN : this.hideText(text);
   }
 
   /** Returns the text without secrets. */
   hideText(text: string): string {
-    // The word at the end of a cut text may be the start of a secret.
-    let clean = text.length <= MAX_SEARCHED ? text : text.slice(0, MAX_SEARCHED).replace(/\S{0,512}$/, "");
+    let clean = text.length <= MAX_SEARCHED ? text : cutAtWord(text);
     for (const secret of this.#found) clean = clean.replaceAll(secret, HIDDEN);
     if (POSSIBLE_IN_TEXT.test(clean)) {
       clean = clean
@@ -92,8 +103,14 @@ export class SecretHider {
     return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}… (${text.length} characters)`;
   }
 
+  get #isTooMuch(): boolean {
+    return this.#members > MAX_MEMBERS || this.#found.size > MAX_SECRETS;
+  }
+
   /** Finds the texts with the name of a secret first: a member before them may repeat one. */
   #collect(value: unknown, isSecret: boolean, depth: number): void {
+    this.#members += 1;
+    if (this.#isTooMuch) return;
     if (typeof value === "string") {
       if (isSecret && value.length >= MIN_REMEMBERED) this.#found.add(value);
     } else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
@@ -121,6 +138,32 @@ export class SecretHider {
     }
     return copy;
   }
+}
+
+/** Returns the JSON text of a small value in which nothing looks like a secret, which most are: one search instead of one for each member. */
+function plainText(value: unknown): string | null {
+  try {
+    const text = JSON.stringify(value) ?? "null";
+    return text.length <= MAX_TEXT && !POSSIBLE_IN_JSON.test(text) ? text : null;
+  } catch {
+    // Nested too deeply for the stack.
+    return null;
+  }
+}
+
+function sizeOf(value: unknown): string {
+  let bytes: number | null = null;
+  try {
+    bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
+  } catch {
+    // Nested too deeply for the stack.
+  }
+  return JSON.stringify({ truncated: true, bytes });
+}
+
+function cutAtWord(text: string): string {
+  const end = text.slice(MAX_SEARCHED - MAX_WORD, MAX_SEARCHED);
+  return text.slice(0, MAX_SEARCHED - MAX_WORD) + end.slice(0, end.search(/\S*$/));
 }
 
 function isSecretName(name: string): boolean {
