@@ -42,7 +42,7 @@ let account: FullAccount;
 let server: TestServer;
 let operations: readonly Operation[];
 let callers: readonly Caller[];
-const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+const agent = new Agent({ keepAlive: true, maxSockets: 2 });
 
 beforeAll(async () => {
   account = await createFullAccount();
@@ -143,6 +143,10 @@ function pathFor(operation: Operation, caller: Caller): string {
   return isElsewhere ? `${path}?account_id=${OWN}` : path;
 }
 
+/** Wrong tokens are limited per address, so they come from several. */
+let calls = 0;
+const nextAddress = () => `127.0.0.${(calls++ % 64) + 1}`;
+
 function send(
   method: string,
   path: string,
@@ -155,6 +159,7 @@ function send(
       {
         method,
         agent,
+        localAddress: nextAddress(),
         headers: {
           ...(token === null ? {} : { authorization: `Bearer ${token}` }),
           ...(hasBody ? { "content-type": "application/json", "content-length": 2 } : {}),

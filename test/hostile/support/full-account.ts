@@ -98,7 +98,7 @@ export async function createFullAccount(): Promise<FullAccount> {
   });
   const alert = await create("POST", `${account}/alerts`, {
     name: "theirs",
-    metric: "dead_letters",
+    metric: "spend",
     threshold: 1_000_000,
     receivers: [{ type: "slack", url: "https://chat.example/hook" }],
   });
