@@ -26,6 +26,7 @@ import { sql } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
 import { chainEntry, ENTRY_COLUMN_COUNT, ENTRY_COLUMNS, type EntryDraft, FIRST_HASH } from "./audit-entry.ts";
+import { ClientAddress } from "./client-address.ts";
 import { SecretHider } from "./hide-secrets.ts";
 import { type Retention, prune } from "./prune.ts";
 import { RefusalBudget } from "./refusal-budget.ts";
@@ -47,6 +48,8 @@ export interface AuditLogParts {
   readonly database: Database;
   readonly clock: Clock;
   readonly retention: Retention;
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[];
   /** The entry of a refused write could not be stored, or upkeep failed. */
   readonly onError: (error: unknown) => void;
 }
@@ -54,10 +57,12 @@ export interface AuditLogParts {
 export class AuditLog implements AuditTrail {
   readonly #parts: AuditLogParts;
   readonly #refusals = new RefusalBudget();
+  readonly #address: ClientAddress;
   #upkeep: Repetition | undefined;
 
   constructor(parts: AuditLogParts) {
     this.#parts = parts;
+    this.#address = new ClientAddress(parts.trustedProxies);
   }
 
   async start(): Promise<void> {
@@ -73,7 +78,10 @@ export class AuditLog implements AuditTrail {
   }
 
   begin(facts: WriteFacts): PendingWrite {
-    return new Pending(this, facts, this.#parts.clock.now());
+    const { actor, forwardedFor } = facts;
+    const ip = forwardedFor === null ? actor.ip : this.#address.of(actor.ip, forwardedFor);
+    const known = ip === actor.ip ? facts : { ...facts, actor: { ...actor, ip } };
+    return new Pending(this, known, this.#parts.clock.now());
   }
 
   async recordIn(

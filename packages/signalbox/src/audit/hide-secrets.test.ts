@@ -19,6 +19,10 @@ it("hides texts by the name of their member, but not references, numbers and pla
       headers: { "x-any": "value", nested: ["a"] },
       previous_expires_at: "2026",
       authorization: "",
+      receivers: [
+        { type: "slack", url: "https://chat.example/hook" },
+        { type: "webhook", url: "https://a.example" },
+      ],
     }),
   ).toEqual({
     secret: HIDDEN,
@@ -33,6 +37,10 @@ it("hides texts by the name of their member, but not references, numbers and pla
     headers: { "x-any": HIDDEN, nested: [HIDDEN] },
     previous_expires_at: "2026",
     authorization: "",
+    receivers: [
+      { type: "slack", url: HIDDEN },
+      { type: "webhook", url: "https://a.example" },
+    ],
   });
 });
 

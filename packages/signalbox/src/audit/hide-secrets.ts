@@ -63,7 +63,7 @@ const POSSIBLE_FORM =
   "AIza|A[KS]IA|ya29|eyJ|PRIVATE|bearer|basic|\\/\\/[^/]*@|[?&;]\\w+=";
 /** JSON texts without any of these have no member with the name of a secret. */
 const POSSIBLE_NAME =
-  'secret|passw|passphrase|credential|authorization|cookie|private|api-?_?key|access-?_?key|key"|signature|token"|headers"';
+  'secret|passw|passphrase|credential|authorization|cookie|private|api-?_?key|access-?_?key|key"|signature|token"|headers"|"slack"';
 const POSSIBLE_IN_TEXT = new RegExp(POSSIBLE_FORM, "i");
 const POSSIBLE_IN_JSON = new RegExp(`${POSSIBLE_FORM}|${POSSIBLE_NAME}`, "i");
 
@@ -115,7 +115,7 @@ export class SecretHider {
       if (isSecret && value.length >= MIN_REMEMBERED) this.#found.add(value);
     } else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
       for (const [name, member] of Object.entries(value)) {
-        this.#collect(member, isSecret || (!Array.isArray(value) && isSecretName(name)), depth + 1);
+        this.#collect(member, isSecret || isSecretMember(value, name), depth + 1);
       }
     }
   }
@@ -130,7 +130,7 @@ export class SecretHider {
       const safeName = this.hideText(name);
       // A member named __proto__ must stay a member.
       Object.defineProperty(copy, safeName, {
-        value: this.#copy(member, isSecret || isSecretName(name), depth + 1),
+        value: this.#copy(member, isSecret || isSecretMember(value, name), depth + 1),
         enumerable: true,
         writable: true,
         configurable: true,
@@ -166,6 +166,9 @@ function cutAtWord(text: string): string {
   return text.slice(0, MAX_SEARCHED - MAX_WORD) + end.slice(0, end.search(/\S*$/));
 }
 
-function isSecretName(name: string): boolean {
+function isSecretMember(value: object, name: string): boolean {
+  if (Array.isArray(value)) return false;
+  // The address of an incoming webhook of Slack is a credential.
+  if (name === "url" && (value as { readonly type?: unknown }).type === "slack") return true;
   return SECRET_NAME.test(name) && !REFERENCE_NAME.test(name) && !PLAIN_KEY.test(name);
 }

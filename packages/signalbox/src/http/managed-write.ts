@@ -52,7 +52,7 @@ export class ManagedWrite {
       resourceId: resourceIdOf(route, params),
       path: context.path.slice(0, 2 * MAX_FACT),
       userAgent: headers["user-agent"]?.slice(0, MAX_FACT) ?? null,
-      forwardedFor: String(headers["x-forwarded-for"] ?? "").slice(0, MAX_FACT) || null,
+      forwardedFor: String(headers["x-forwarded-for"] ?? "").slice(-MAX_FACT) || null,
     });
   }
 
