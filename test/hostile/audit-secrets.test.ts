@@ -125,7 +125,12 @@ it("no planted secret is in the log, whatever the operation and the outcome", as
     ],
     [
       "/accounts/default/ai-gateway/custom-providers",
-      { name: "p", slug: "p", base_url: "https://p.example", headers: { "x-key": `${MARK}-h` } },
+      {
+        name: "p",
+        slug: "p",
+        base_url: "https://p.example",
+        headers: JSON.stringify({ "x-key": `${MARK}-h` }),
+      },
     ],
   ] as const) {
     expect((await send("POST", path, {}, accepted)).status, path).toBe(200);
