@@ -33,6 +33,8 @@ import { RefusalBudget } from "./refusal-budget.ts";
 
 /** Interval of claims that were left behind, counted refusals and retention. */
 const UPKEEP_MS = 60_000;
+/** Pause between two reports that an entry cannot be stored. */
+const REPORT_MS = 60_000;
 /** Age of a claim that no process finishes any more. A request does not run that long. */
 const ABANDONED_MS = 15 * 60_000;
 /** Any number that nothing else locks: on PostgreSQL a chain grows in one transaction at a time. SQLite has one writer. */
@@ -59,6 +61,7 @@ export class AuditLog implements AuditTrail {
   readonly #refusals = new RefusalBudget();
   readonly #address: ClientAddress;
   #upkeep: Repetition | undefined;
+  #reportedAt = 0;
 
   constructor(parts: AuditLogParts) {
     this.#parts = parts;
@@ -126,9 +129,18 @@ export class AuditLog implements AuditTrail {
     const { accountId, actor } = draft.facts;
     const caller = actor.type === "token" ? actor.id : actor.type;
     const isRecorded = actor.type === "root" || this.#refusals.take(accountId, caller, draft.at);
+    if (isRecorded || isClaimed) await this.storeOrReport(draft, isClaimed);
+  }
+
+  /** Stores the entry of a write that changed nothing. If that fails, the operator learns it, and the client is answered all the same. */
+  async storeOrReport(draft: EntryDraft, isClaimed: boolean): Promise<void> {
     try {
-      if (isRecorded || isClaimed) await this.store(draft, isClaimed);
+      await this.store(draft, isClaimed);
     } catch (error) {
+      const now = this.#parts.clock.now();
+      // While the disk is full, every refusal fails.
+      if (Math.abs(now - this.#reportedAt) < REPORT_MS) return;
+      this.#reportedAt = now;
       this.#parts.onError(error);
     }
   }
@@ -261,6 +273,7 @@ class Pending implements PendingWrite {
       state === "complete" ? { ...this.draft(result), id: ulid(this.#at).toLowerCase() } : this.draft(result);
     const isClaimed = state === "claimed";
     if (result.outcome !== "success") return this.#log.storeRefusal(draft, isClaimed);
+    if (result.changedNothing === true) return this.#log.storeOrReport(draft, isClaimed);
     try {
       await this.#log.store(draft, isClaimed);
     } catch (error) {

@@ -52,6 +52,8 @@ export interface WriteResult {
   readonly request?: unknown;
   readonly before?: unknown;
   readonly after?: unknown;
+  /** A successful request that only read: it is answered even if its entry cannot be stored. */
+  readonly changedNothing?: boolean;
   /** Of a created resource. */
   readonly resourceId?: string | undefined;
 }

@@ -74,15 +74,18 @@ export class ManagedWrite {
     if (this.#pending.isComplete) return;
     const { result } = reply;
     const isDeletion = this.#parts.route.method === "DELETE";
+    // What such a route returns is data of its caller, not the state of a resource.
+    const changedNothing = this.#parts.route.changesNothing === true;
     const createdId = isObject(result) && typeof result["id"] === "string" ? result["id"] : undefined;
     await this.#pending.finish({
       outcome: "success",
       status: reply.status ?? 200,
       code: null,
       message: null,
+      changedNothing,
       request: this.#inputOf(),
       before: this.#before ?? (isDeletion ? result : undefined),
-      after: isDeletion ? null : (result ?? reply.resultInfo),
+      after: isDeletion || changedNothing ? null : (result ?? reply.resultInfo),
       resourceId: resourceIdOf(this.#parts.route, this.#parts.params) === "" ? createdId : undefined,
     });
   }

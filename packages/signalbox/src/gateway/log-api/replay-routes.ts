@@ -63,6 +63,8 @@ function replayRoute(parts: ReplayRouteParts): Route {
   return defineRoute({
     method: "POST",
     path: `${ONE}/replay`,
+    // The call has a row of its own; its answer does not belong in the audit log.
+    changesNothing: true,
     access: "gateway.run",
     summary:
       "Send the request of a stored call again, with `model` (`provider/model`) to another model. It is a call of the caller: with its limits, its cost and its own row.",
