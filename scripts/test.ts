@@ -73,7 +73,9 @@ if (missing.length > 0) {
 function install({ debianPackage, variable, find }: Program): boolean {
   if (process.env[variable] !== undefined || process.getuid?.() !== 0) return false;
   console.error(`${debianPackage} is missing; installing it with apt-get …`);
-  return aptGet("update") && aptGet("install", "-y", "--no-install-recommends", debianPackage) && find() !== null;
+  return (
+    aptGet("update") && aptGet("install", "-y", "--no-install-recommends", debianPackage) && find() !== null
+  );
 }
 
 function aptGet(...command: string[]): boolean {
