@@ -181,7 +181,7 @@ it("writes are refused with an explanation, calls are answered, readiness names 
   await expectAllAcknowledged();
   expect((await send("GET", "/accounts/default/ai-gateway/gateways/default/logs")).status).toBe(200);
   expect(await server.end("SIGTERM")).toBe(0);
-});
+}, 120_000);
 
 it("every sender is answered, also if the disk fills up during a delivery, and no delivery runs twice", async () => {
   await useEverything(3);

@@ -129,6 +129,7 @@ class Start {
       database: plain.database,
       clock: this.#clock,
       retention: this.#config.file.audit,
+      trustedProxies: this.#config.file.audit.trustedProxies,
       onError: (error) => logger.error({ err: error }, "audit log: cannot write"),
     });
     const storage = { ...plain, database: audit.database };

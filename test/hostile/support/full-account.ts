@@ -96,6 +96,12 @@ export async function createFullAccount(): Promise<FullAccount> {
     provider_slug: "openai",
     secret: "sk-for-all-gateways-of-the-account",
   });
+  const alert = await create("POST", `${account}/alerts`, {
+    name: "theirs",
+    metric: "spend",
+    threshold: 1_000_000,
+    receivers: [{ type: "slack", url: "https://chat.example/hook" }],
+  });
   const call = await fetch(`${server.url}/v1/${OWN}/mine/echo/chat/completions`, {
     method: "POST",
     headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "content-type": "application/json" },
@@ -137,6 +143,7 @@ export async function createFullAccount(): Promise<FullAccount> {
       route_id: route["id"] ?? "",
       version_id: (route["version"] as unknown as { version_id?: string } | undefined)?.version_id ?? "",
       account_config_id: accountConfig["id"] ?? "",
+      alert_id: alert["id"] ?? "",
       id: log["id"] ?? "",
       delivery: delivery["id"] ?? "",
       "late-deliveries": late["id"] ?? "",

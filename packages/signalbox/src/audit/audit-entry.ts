@@ -34,13 +34,12 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
   const { facts, result, id, at } = draft;
   const { actor } = facts;
   const hider = new SecretHider();
-  const request = hider.hide(result.request);
-  const before = hider.hide(result.before);
-  const after = hider.hide(result.after);
-  const resourceId = hider.hideText(result.resourceId ?? facts.resourceId);
+  const [request, before, after] = hider.hide(result.request, result.before, result.after);
+  const resourceId =
+    result.resourceId === undefined ? hider.hideText(facts.resourceId) : hider.hideMessage(result.resourceId);
   const text = (value: string | null) => (value === null ? null : hider.hideText(value));
   // The order of the members is part of the format: the hash is that of this text.
-  const entry = JSON.stringify({
+  const head = JSON.stringify({
     seq: place.seq,
     id,
     when: new Date(at).toISOString(),
@@ -51,18 +50,15 @@ export function chainEntry(draft: EntryDraft, place: ChainPlace): ChainedEntry {
       outcome: result.outcome,
       status: result.status,
       code: result.code,
-      message: text(result.message),
+      message: result.message === null ? null : hider.hideMessage(result.message),
     },
     actor: { type: actor.type, id: actor.id, name: text(actor.name), session: actor.session, ip: actor.ip },
     operation: facts.operation,
     resource: { type: facts.resourceType, id: resourceId, path: text(facts.path) },
     request_id: facts.requestId,
     metadata: { user_agent: text(facts.userAgent), forwarded_for: text(facts.forwardedFor) },
-    request,
-    before,
-    after,
-    previous_hash: place.previousHash,
   });
+  const entry = `${head.slice(0, -1)},"request":${request},"before":${before},"after":${after},"previous_hash":"${place.previousHash}"}`;
   const ownHash = hashEntry(entry);
   return {
     hash: ownHash,

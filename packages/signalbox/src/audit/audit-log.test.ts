@@ -30,6 +30,7 @@ beforeEach(async () => {
     database,
     clock: { now: () => now },
     retention: { retentionDays: 10, maxEntries: 500 },
+    trustedProxies: [],
     onError: (error) => errors.push(error),
   });
 });

@@ -26,12 +26,15 @@ import { sql } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
 import { chainEntry, ENTRY_COLUMN_COUNT, ENTRY_COLUMNS, type EntryDraft, FIRST_HASH } from "./audit-entry.ts";
+import { ClientAddress } from "./client-address.ts";
 import { SecretHider } from "./hide-secrets.ts";
 import { type Retention, prune } from "./prune.ts";
 import { RefusalBudget } from "./refusal-budget.ts";
 
 /** Interval of claims that were left behind, counted refusals and retention. */
 const UPKEEP_MS = 60_000;
+/** Pause between two reports that an entry cannot be stored. */
+const REPORT_MS = 60_000;
 /** Age of a claim that no process finishes any more. A request does not run that long. */
 const ABANDONED_MS = 15 * 60_000;
 /** Any number that nothing else locks: on PostgreSQL a chain grows in one transaction at a time. SQLite has one writer. */
@@ -47,6 +50,8 @@ export interface AuditLogParts {
   readonly database: Database;
   readonly clock: Clock;
   readonly retention: Retention;
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[];
   /** The entry of a refused write could not be stored, or upkeep failed. */
   readonly onError: (error: unknown) => void;
 }
@@ -54,10 +59,13 @@ export interface AuditLogParts {
 export class AuditLog implements AuditTrail {
   readonly #parts: AuditLogParts;
   readonly #refusals = new RefusalBudget();
+  readonly #address: ClientAddress;
   #upkeep: Repetition | undefined;
+  #reportedAt = 0;
 
   constructor(parts: AuditLogParts) {
     this.#parts = parts;
+    this.#address = new ClientAddress(parts.trustedProxies);
   }
 
   async start(): Promise<void> {
@@ -73,7 +81,10 @@ export class AuditLog implements AuditTrail {
   }
 
   begin(facts: WriteFacts): PendingWrite {
-    return new Pending(this, facts, this.#parts.clock.now());
+    const { actor, forwardedFor } = facts;
+    const ip = forwardedFor === null ? actor.ip : this.#address.of(actor.ip, forwardedFor);
+    const known = ip === actor.ip ? facts : { ...facts, actor: { ...actor, ip } };
+    return new Pending(this, known, this.#parts.clock.now());
   }
 
   async recordIn(
@@ -118,9 +129,18 @@ export class AuditLog implements AuditTrail {
     const { accountId, actor } = draft.facts;
     const caller = actor.type === "token" ? actor.id : actor.type;
     const isRecorded = actor.type === "root" || this.#refusals.take(accountId, caller, draft.at);
+    if (isRecorded || isClaimed) await this.storeOrReport(draft, isClaimed);
+  }
+
+  /** Stores the entry of a write that changed nothing. If that fails, the operator learns it, and the client is answered all the same. */
+  async storeOrReport(draft: EntryDraft, isClaimed: boolean): Promise<void> {
     try {
-      if (isRecorded || isClaimed) await this.store(draft, isClaimed);
+      await this.store(draft, isClaimed);
     } catch (error) {
+      const now = this.#parts.clock.now();
+      // While the disk is full, every refusal fails.
+      if (Math.abs(now - this.#reportedAt) < REPORT_MS) return;
+      this.#reportedAt = now;
       this.#parts.onError(error);
     }
   }
@@ -217,6 +237,10 @@ class Pending implements PendingWrite {
     return this.#state !== "begun";
   }
 
+  get isComplete(): boolean {
+    return this.#state === "complete";
+  }
+
   prepare(known: Pick<WriteResult, "request" | "before">): void {
     this.#known = known;
   }
@@ -226,12 +250,11 @@ class Pending implements PendingWrite {
   }
 
   async claimIn(tx: Queryable): Promise<void> {
-    const hider = new SecretHider();
-    const { request, before } = this.#known;
-    const claim: Claim = { facts: this.#facts, request: hider.hide(request), before: hider.hide(before) };
+    const [request, before] = new SecretHider().hide(this.#known.request, this.#known.before);
+    const claim = `{"facts":${JSON.stringify(this.#facts)},"request":${request},"before":${before}}`;
     await tx.run(
       sql`INSERT INTO audit_claim (id, account_id, at, facts)
-          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${JSON.stringify(claim)})
+          VALUES (${this.#id}, ${this.#facts.accountId}, ${this.#at}, ${claim})
           ON CONFLICT (id) DO NOTHING`,
     );
   }
@@ -250,6 +273,7 @@ class Pending implements PendingWrite {
       state === "complete" ? { ...this.draft(result), id: ulid(this.#at).toLowerCase() } : this.draft(result);
     const isClaimed = state === "claimed";
     if (result.outcome !== "success") return this.#log.storeRefusal(draft, isClaimed);
+    if (result.changedNothing === true) return this.#log.storeOrReport(draft, isClaimed);
     try {
       await this.#log.store(draft, isClaimed);
     } catch (error) {

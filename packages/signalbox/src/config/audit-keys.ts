@@ -1,5 +1,6 @@
 /** The `audit` section of the configuration file. */
 import { z } from "zod";
+import { isAddressRange } from "../engines/ip-address/index.ts";
 
 export const auditKeys = z
   .strictObject({
@@ -7,5 +8,12 @@ export const auditKeys = z
     retentionDays: z.number().positive().max(36_500).default(365),
     /** Maximum number of entries of one account; the oldest are deleted. Default 1,000,000. */
     maxEntries: z.int().min(100).default(1_000_000),
+    /**
+     * Addresses and CIDR ranges of reverse proxies. The last address in `X-Forwarded-For` that is none of them is recorded as the address of
+     * the client. Default: none, and the address of the connection is recorded.
+     */
+    trustedProxies: z
+      .array(z.string().refine(isAddressRange, "expected an address or a CIDR range"))
+      .default([]),
   })
   .prefault({});

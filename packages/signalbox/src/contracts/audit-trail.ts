@@ -52,6 +52,8 @@ export interface WriteResult {
   readonly request?: unknown;
   readonly before?: unknown;
   readonly after?: unknown;
+  /** A successful request that only read: it is answered even if its entry cannot be stored. */
+  readonly changedNothing?: boolean;
   /** Of a created resource. */
   readonly resourceId?: string | undefined;
 }
@@ -61,6 +63,8 @@ export interface PendingWrite {
   prepare(known: Pick<WriteResult, "request" | "before">): void;
   /** True when a claim or the entry is durable. */
   readonly isClaimed: boolean;
+  /** True when the entry of the whole change is durable. */
+  readonly isComplete: boolean;
   /** Writes the claim in the transaction of the change. */
   claimIn(tx: Queryable): Promise<void>;
   /** The transaction with the claim or the entry is durable. */

@@ -45,7 +45,7 @@ function begin(
     resourceId: "",
     path: operation.slice(operation.indexOf("/")),
     userAgent: request.headers["user-agent"]?.slice(0, 256) ?? null,
-    forwardedFor: String(request.headers["x-forwarded-for"] ?? "").slice(0, 256) || null,
+    forwardedFor: String(request.headers["x-forwarded-for"] ?? "").slice(-256) || null,
   });
 }
 

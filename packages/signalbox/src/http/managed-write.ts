@@ -41,15 +41,18 @@ export class ManagedWrite {
     this.#parts = parts;
     const { route, request, context, params } = parts;
     const { headers } = request;
+    const { action, resourceType, operation } = describeRoute(route);
     this.#pending = parts.audit.begin({
       accountId: accountOf(principal, parts),
       requestId: context.id,
       actor: auditActor(principal, request),
-      ...describeRoute(route, params),
-      operation: `${route.method} ${route.path}`,
+      action,
+      operation,
+      resourceType,
+      resourceId: resourceIdOf(route, params),
       path: context.path.slice(0, 2 * MAX_FACT),
       userAgent: headers["user-agent"]?.slice(0, MAX_FACT) ?? null,
-      forwardedFor: String(headers["x-forwarded-for"] ?? "").slice(0, MAX_FACT) || null,
+      forwardedFor: String(headers["x-forwarded-for"] ?? "").slice(-MAX_FACT) || null,
     });
   }
 
@@ -67,19 +70,23 @@ export class ManagedWrite {
   }
 
   async succeed(reply: Reply): Promise<void> {
+    // The store recorded the whole change with it.
+    if (this.#pending.isComplete) return;
     const { result } = reply;
     const isDeletion = this.#parts.route.method === "DELETE";
+    // What such a route returns is data of its caller, not the state of a resource.
+    const changedNothing = this.#parts.route.changesNothing === true;
     const createdId = isObject(result) && typeof result["id"] === "string" ? result["id"] : undefined;
     await this.#pending.finish({
       outcome: "success",
       status: reply.status ?? 200,
       code: null,
       message: null,
+      changedNothing,
       request: this.#inputOf(),
       before: this.#before ?? (isDeletion ? result : undefined),
-      after: isDeletion ? null : (result ?? reply.resultInfo),
-      resourceId:
-        describeRoute(this.#parts.route, this.#parts.params).resourceId === "" ? createdId : undefined,
+      after: isDeletion || changedNothing ? null : (result ?? reply.resultInfo),
+      resourceId: resourceIdOf(this.#parts.route, this.#parts.params) === "" ? createdId : undefined,
     });
   }
 
@@ -100,8 +107,8 @@ export class ManagedWrite {
   /** The id that a refused creation asked for. */
   #wantedId(): string | undefined {
     const { route, params } = this.#parts;
-    const { action, resourceId } = describeRoute(route, params);
-    if (action !== "create" || resourceId !== "" || !isObject(this.#input)) return undefined;
+    const { action, parameter } = describeRoute(route);
+    if (action !== "create" || params[parameter] !== undefined || !isObject(this.#input)) return undefined;
     const { id } = this.#input;
     return typeof id === "string" ? id.slice(0, MAX_FACT) : undefined;
   }
@@ -129,26 +136,43 @@ function accountOf(principal: Principal | null, { params, hasAccount }: WritePar
   return hasAccount(accountId) ? accountId : "";
 }
 
+/** What the method and the path template of a route say about its writes. */
+interface RouteDescription {
+  readonly action: string;
+  readonly operation: string;
+  readonly resourceType: string;
+  /** The path parameter with the id of the resource; empty if there is none. */
+  readonly parameter: string;
+}
+
+const descriptions = new WeakMap<object, RouteDescription>();
+
 /**
  * The last collection of the path and the id in it. A POST on a collection creates; on another word it is an action on the resource before it:
  * `/tokens/{token_id}/rotate`.
  */
-export function describeRoute(
-  { method, path }: Pick<Route, "method" | "path">,
-  params: Readonly<Record<string, string>>,
-): { readonly action: string; readonly resourceType: string; readonly resourceId: string } {
+function describeRoute(route: Pick<Route, "method" | "path">): RouteDescription {
+  const known = descriptions.get(route);
+  if (known !== undefined) return known;
+  const { method, path } = route;
   const segments = path.slice(1).split("/");
   const last = segments.at(-1) ?? "";
   const isAction = method === "POST" && !last.startsWith("{") && !last.endsWith("s");
   const own = isAction ? segments.slice(0, -1) : segments;
   const end = own.at(-1) ?? "";
   const isOne = end.startsWith("{");
-  const id = isOne ? (params[end.slice(1, -1)] ?? "") : "";
-  return {
+  const description = {
     action: isAction ? last : method === "POST" ? "create" : method === "DELETE" ? "delete" : "update",
+    operation: `${method} ${path}`,
     resourceType: (isOne ? own.at(-2) : end) ?? "",
-    resourceId: id.slice(0, MAX_FACT),
+    parameter: isOne ? end.slice(1, -1) : "",
   };
+  descriptions.set(route, description);
+  return description;
+}
+
+function resourceIdOf(route: Route, params: Readonly<Record<string, string>>): string {
+  return (params[describeRoute(route).parameter] ?? "").slice(0, MAX_FACT);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

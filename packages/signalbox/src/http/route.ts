@@ -89,6 +89,8 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
   accountOf?(principal: Principal, query: URLSearchParams): string;
   /** The store records the state before and after the change in the audit log; otherwise the router reads it with the GET of the same path. */
   readonly recordsChange?: boolean;
+  /** A route that only reads although it is no GET. It is recorded, but not refused if the audit log cannot be written. */
+  readonly changesNothing?: boolean;
   /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */

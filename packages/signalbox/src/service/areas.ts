@@ -21,7 +21,7 @@ import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
 import type { Storage } from "./storage.ts";
 
 export interface AreaParts extends Storage {
-  /** `database` without the audit log, for paths without management writes. */
+  /** `database` without the audit log, for paths without management writes and for those that record themselves. */
   readonly plainDatabase: Database;
   readonly audit: AuditTrail;
   readonly server: OwnServer;
@@ -50,7 +50,8 @@ export interface Areas {
 }
 
 export function createAreas(parts: AreaParts): Areas {
-  const tags = createTagsArea(parts);
+  // Writes of tags record themselves, in the transaction of their batch.
+  const tags = createTagsArea({ ...parts, database: parts.plainDatabase });
   const outgoing = new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock });
   const feed: { current: AlertFeed | null } = { current: null };
   const agents = createAgentsArea({

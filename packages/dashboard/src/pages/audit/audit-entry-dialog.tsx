@@ -23,14 +23,15 @@ export function AuditEntryDialog({
           ["Actor", actor.type === "token" ? `${actor.name} (token ${actor.id})` : actor.type],
           ["Session", actor.session ?? "none"],
           ["Address", actor.ip ?? "–"],
-          ["Operation", entry.operation],
-          ["Resource", resource.path],
           ["Outcome", `${action.outcome}${action.status === null ? "" : ` (${action.status})`}`],
           ["Message", action.message ?? "–"],
           ["Request ID", entry.request_id],
           ["User agent", metadata.user_agent ?? "–"],
-          ["Hash", entry.hash],
         ]}
+      />
+      <CodeBlock
+        label="Operation, resource and hash"
+        code={[entry.operation, resource.path, `sha256 ${entry.hash}`].join("\n")}
       />
       {changes.length > 0 && (
         <Table

@@ -1,6 +1,7 @@
 -- The audit log: one row for each management write, refused ones included. Rows are only added; retention deletes the oldest.
 -- The rows of an account form a chain: `entry` contains the hash of the row before it, and `hash` is the SHA-256 of `entry`.
 -- `account_id` is empty for writes that belong to no account.
+-- A table with row numbers: a row is larger than a quarter of a page, so without row numbers each row would need an overflow page of its own.
 CREATE TABLE audit_entry (
   account_id TEXT NOT NULL,
   seq BIGINT NOT NULL,
@@ -15,7 +16,7 @@ CREATE TABLE audit_entry (
   entry TEXT NOT NULL,
   hash TEXT NOT NULL,
   PRIMARY KEY (account_id, seq)
-) WITHOUT ROWID;
+);
 
 CREATE INDEX audit_entry_time ON audit_entry (account_id, at);
 

@@ -1,7 +1,7 @@
 /** Routes of one stored call: its neighbours, the command that repeats it, and a replay against the same or another model. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import type { Principal } from "../../accounts/index.ts";
+import { isAllowed, type Principal } from "../../accounts/index.ts";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import type { CallLog, CallRow, GatewayRef, StoredBody } from "../../engines/call-log/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -63,6 +63,8 @@ function replayRoute(parts: ReplayRouteParts): Route {
   return defineRoute({
     method: "POST",
     path: `${ONE}/replay`,
+    // The call has a row of its own; its answer does not belong in the audit log.
+    changesNothing: true,
     access: "gateway.run",
     summary:
       "Send the request of a stored call again, with `model` (`provider/model`) to another model. It is a call of the caller: with its limits, its cost and its own row.",
@@ -76,6 +78,10 @@ function replayRoute(parts: ReplayRouteParts): Route {
       answer_complete: z.boolean(),
     }),
     handler: async ({ params, body, headers, principal, signal }) => {
+      // The answer shows what was asked.
+      if (!isAllowed(principal, params.account_id, "gateway.read")) {
+        throw new SignalboxError("forbidden", { message: "A replay needs gateway.read, too" });
+      }
       const { row, request } = await findCall(parts, params);
       const call =
         body.model === undefined ? sameCall(row, request) : callWithModel(row, request, body.model);

@@ -3,13 +3,13 @@
  *
  * Invariants:
  * 1. At least once: the position moves only after the objects and their manifest are stored. A crash in between repeats them.
- * 2. A repeated object has the name of the first one, because the name comes from the position at which it begins. It contains at least the same
- *    calls.
+ * 2. An object is named after the positions at which it begins and ends, so the same name means the same calls: a process that was slow never
+ *    replaces an object with an earlier state of it.
  * 3. A call that is stored late is not lost: the position is that of the log, not a time.
- * 4. One run at a time. A failure is reported and retried; calls wait in the log as long as the log keeps them.
+ * 4. One run at a time, on all nodes together: a node takes the row of the target for some minutes before it copies a part. A failure is reported and retried; calls wait in the log as long as the log keeps them.
  * See docs/decisions/0191.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { promisify } from "node:util";
 import { zstdCompress } from "node:zlib";
 import type { Clock } from "../../core/clock.ts";
@@ -27,6 +27,8 @@ const PART_CALLS = 5000;
 const PART_BYTES = 32 * 1024 * 1024;
 /** Calls of one read of the log. */
 const READ_CALLS = 500;
+/** No other node begins before this has passed since the last part began. Several uploads may take their whole time. */
+const HOLD_MS = 10 * 60_000;
 /** A failed run is repeated after this time. */
 const RETRY_MS = 60_000;
 
@@ -75,6 +77,7 @@ interface StoredObject {
 export class LogPush {
   readonly #parts: LogPushParts;
   readonly #stopping = new AbortController();
+  readonly #holder = randomUUID();
   #repetition: Repetition | undefined;
   #running: Promise<number> | null = null;
   #lastError: string | null = null;
@@ -86,8 +89,12 @@ export class LogPush {
 
   /** Calls that were stored before the first start are not copied. */
   async start(): Promise<void> {
-    const { options, clock, onError } = this.#parts;
+    const { options, clock, onError, database } = this.#parts;
     await this.#begin();
+    // SQLite has one process, so a hold was left by a process that was killed.
+    if (database.engine === "sqlite") {
+      await database.run(sql`UPDATE log_push SET held_until = 0 WHERE name = ${options.name}`);
+    }
     this.#dueAt = nextRun(clock.now(), options.intervalMs);
     this.#repetition = repeat(Math.min(RETRY_MS, options.intervalMs), () => this.#runWhenDue(), onError);
   }
@@ -125,10 +132,13 @@ export class LogPush {
         total += calls;
         if (isEnd || this.#stopping.signal.aborted) break;
       }
+      await this.#release();
       this.#lastError = null;
       return total;
     } catch (error) {
       this.#lastError = error instanceof Error ? error.message : String(error);
+      // The error of the copy is the one to report; without a release the hold ends by itself.
+      await this.#release().catch(() => undefined);
       throw error;
     }
   }
@@ -138,6 +148,7 @@ export class LogPush {
     const { callLog, bucket, clock, options } = this.#parts;
     const { signal } = this.#stopping;
     const { position: from, pushed_at: since } = await this.#begin();
+    if (!(await this.#hold(from))) return { calls: 0, isEnd: true };
     const lines = new AccountLines(options);
     let position = from;
     let isEnd = false;
@@ -147,7 +158,10 @@ export class LogPush {
       ({ position, isEnd } = stored);
     }
     if (lines.calls > 0) {
-      const name = createHash("sha256").update(`${options.name}\n${from}`).digest("hex").slice(0, 16);
+      const name = createHash("sha256")
+        .update(`${options.name}\n${from}\n${position}`)
+        .digest("hex")
+        .slice(0, 16);
       // The hour in which the part begins, so that a repetition has the same name.
       const folder = hourFolder(since);
       const objects: StoredObject[] = [];
@@ -195,7 +209,25 @@ export class LogPush {
     );
   }
 
-  /** Another node may have copied the same calls; then its position stays. */
+  /** Returns false if another node copies now, or has copied since the position was read. */
+  async #hold(from: string): Promise<boolean> {
+    const { database, clock, options } = this.#parts;
+    const now = clock.now();
+    const { changes } = await database.run(
+      sql`UPDATE log_push SET holder = ${this.#holder}, held_until = ${now + HOLD_MS}
+          WHERE name = ${options.name} AND position = ${from} AND (holder = ${this.#holder} OR held_until < ${now})`,
+    );
+    return changes > 0;
+  }
+
+  async #release(): Promise<void> {
+    const { database, options } = this.#parts;
+    await database.run(
+      sql`UPDATE log_push SET held_until = 0 WHERE name = ${options.name} AND holder = ${this.#holder}`,
+    );
+  }
+
+  /** Another node may have copied the same calls after a hold that ended; then its position stays. */
   async #save(from: string, position: string, calls: number): Promise<void> {
     const { database, clock, options } = this.#parts;
     await database.run(
