@@ -112,6 +112,12 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/sockets-follow.test.ts › the owner is paused until another node has its instances, and continues",
     "test/cluster/original-clients.test.ts › the clients stay connected and converge when the owner %s",
   ],
+  "An instance with WebSockets is moved": [
+    "test/cluster/sockets-move.test.ts › clients at every node follow an instance that is moved again and again while they call it",
+    "test/cluster/sockets-move.test.ts › the original client %s stays connected while its instance is moved",
+    "packages/signalbox/src/agents/connections/connection-group.test.ts › receive what was broadcast before they came, in order, and the state once",
+    "packages/signalbox/src/agents/remote/sockets/restless-instance.test.ts › moves from node to node without a rest while links break: each message runs once, in order, and no hook runs again",
+  ],
   "A node with WebSockets is killed": [
     "test/cluster/sockets-follow.test.ts › the node of the sockets is killed",
     "packages/signalbox/src/agents/remote/sockets/remote-sockets.test.ts › has its connections closed with 1006, once, and its sockets close when it notices",
