@@ -112,12 +112,13 @@ describe("tokens", () => {
     ["GET", INSTANCE.replace("target", "nobody")],
   ];
 
-  it.each(CASES)("%s %s", async (...request) => {
+  it.each(CASES)("%s %s", async (method, path, body) => {
+    const request = [method, path, body] as const;
     const found = await everywhere((node, token) => statusOf(node, request, token));
     expect([found["none"], found["unknown"], found["revoked"]]).toEqual([401, 401, 401]);
     expect([found["gateway"], found["tags"]]).toEqual([403, 403]);
     expect(found["everything"]).not.toBe(403);
-    if (request[0] !== "GET") expect(found["reader"]).toBe(403);
+    if (method !== "GET") expect(found["reader"]).toBe(403);
   });
 
   it("WebSockets", async () => {
@@ -186,7 +187,8 @@ describe("strangers, where access is public", () => {
         continue;
       }
       const client = new RawClient(`${node.url}/agents/room/new-${i}`, { token: null });
-      if (client.closeCode === undefined) await Promise.race([client.closed(), once(client.socket, "message")]);
+      if (client.closeCode === undefined)
+        await Promise.race([client.closed(), once(client.socket, "message")]);
       if (client.received.length > 0) made += 1;
       else expect(await client.closed()).toBe(1013);
       client.close();

@@ -129,10 +129,18 @@ it("an impossible count of the other side is refused", async () => {
 it("garbage ends the stream with a failure that both sides see", async () => {
   const ends: (string | undefined)[] = [];
   onStream = (_received, stream) =>
-    readItems(stream, { onItem: () => undefined, onEnd: (failure) => ends.push(failure?.code) });
+    readItems(stream, {
+      onItem: () => undefined,
+      onDrain: () => undefined,
+      onEnd: (failure) => ends.push(failure?.code),
+    });
   const stream = pair.one.to("2")?.openStream("x", Buffer.from("0"));
   if (stream === undefined) throw new Error("there is no link");
-  readItems(stream, { onItem: () => undefined, onEnd: (failure) => ends.push(failure?.code) });
+  readItems(stream, {
+    onItem: () => undefined,
+    onDrain: () => undefined,
+    onEnd: (failure) => ends.push(failure?.code),
+  });
   stream.write(Buffer.from([255, 255, 255, 255, 1]));
   await until(() => ends.length === 2);
   expect(ends).toEqual(["defect", "defect"]);
