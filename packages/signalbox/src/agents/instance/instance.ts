@@ -289,6 +289,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /** Whether an answer that only read may leave (see `OutputGateOptions`). */
   #confirm(ownership: Ownership): Promise<void> | null {
+    // The node may own the instance again, for a successor of this object.
+    if (this.#isFenced) return Promise.reject(new InstanceFencedError("dropped"));
     const confirmed = ownership.confirm(databaseName(this.ref));
     if (confirmed === null) return null;
     return confirmed.catch((error: unknown) => {

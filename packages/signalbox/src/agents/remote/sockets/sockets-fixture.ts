@@ -36,6 +36,7 @@ export class SocketNode {
       call: () => Promise.reject(new Error("no calls")),
       serve: () => undefined,
       serveStreams: (name, service) => services.set(name, service),
+      withdraw: () => services.clear(),
       onChange: (listener) => network.onChange(listener),
     };
     this.departures = new Departures({ directory, logger, lost: { add: () => undefined } });
