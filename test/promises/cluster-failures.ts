@@ -18,7 +18,7 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   ],
   "PostgreSQL has unsafe settings": [
     "test/faults/postgres-failover.test.ts › unsafe settings of PostgreSQL are reported at the start and to operators",
-    "test/browser/dashboard-cluster.test.ts › shows nodes, unsafe settings, a draining node and a database that is gone, in the %s theme",
+    "test/browser/dashboard-cluster.test.ts › the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone",
   ],
   "A process that uses PostgreSQL alone is killed and started again at once": [
     "packages/signalbox/src/database/postgres/node-session.test.ts › a process that replaces a killed one waits until the killed one is dead",
