@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 export interface RunningPostgres {
   readonly url: string;
+  readonly pid: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -16,7 +17,12 @@ const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
 
-export async function startPostgres(folder: string, port: number): Promise<RunningPostgres> {
+/** A server that ends is started again, as a service manager does; `onRestart` receives its process id. */
+export async function startPostgres(
+  folder: string,
+  port: number,
+  onRestart: (pid: number | undefined) => void,
+): Promise<RunningPostgres> {
   await mkdir(folder, { recursive: true });
   if (isRoot) await give(folder);
   const binaries = await reachableBinaries(folder);
@@ -36,16 +42,36 @@ export async function startPostgres(folder: string, port: number): Promise<Runni
     if (code !== 0) throw new Error(`initdb ended with ${code}: ${initdb.output()}`);
   }
   const options = ["-D", files, "-p", String(port), "-h", "127.0.0.1", "-k", folder];
-  const server = run(join(binaries, "postgres"), options);
-  const ended = once(server.child, "exit");
-  const failed = ended.then(() => Promise.reject(new Error(`PostgreSQL ended: ${server.output()}`)));
-  await Promise.race([server.ready, failed]);
+  let isStopping = false;
+  const start = async () => {
+    const server = run(join(binaries, "postgres"), options);
+    const ended = once(server.child, "exit");
+    const failed = ended.then(() => Promise.reject(new Error(`PostgreSQL ended: ${server.output()}`)));
+    await Promise.race([server.ready, failed]);
+    // Afterwards `ended` tells.
+    failed.catch(() => undefined);
+    return { child: server.child, ended };
+  };
+  let server = await start();
+  const keepRunning = async () => {
+    for (;;) {
+      await server.ended;
+      if (isStopping) return;
+      server = await start();
+      onRestart(server.child.pid);
+    }
+  };
+  const running = keepRunning();
+  // If it cannot start again, the nodes report it.
+  running.catch((error: Error) => console.error(error.message));
   return {
     url: `postgres://signalbox@127.0.0.1:${port}/postgres`,
+    pid: server.child.pid,
     async stop() {
+      isStopping = true;
       // A fast shutdown: sessions end, data is written.
       server.child.kill("SIGINT");
-      await ended;
+      await running.catch(() => undefined);
     },
   };
 }

@@ -4,6 +4,7 @@
  *   --port <n>      port of HAProxy; default 8787, 0 selects a free port
  *   --nodes <n>     number of nodes; default 3
  *   --data-dir <d>  folder of PostgreSQL and of the nodes; default .cluster
+ *   --agents <f>    file with agent classes; default ../counter-agent/agent.ts
  *
  * DATABASE_URL: a PostgreSQL server that runs already, in place of the one from npm.
  */
@@ -34,6 +35,7 @@ const { values: flags } = parseArgs({
     port: { type: "string", default: "8787" },
     nodes: { type: "string", default: "3" },
     "data-dir": { type: "string", default: ".cluster" },
+    agents: { type: "string", default: join(import.meta.dirname, "../counter-agent/agent.ts") },
   },
 });
 const folder = resolve(flags["data-dir"]);
@@ -81,8 +83,11 @@ async function endParts(): Promise<void> {
 }
 
 async function startDatabase(): Promise<string> {
-  const postgres = await startPostgres(join(folder, "postgres"), await freePort());
+  const postgres = await startPostgres(join(folder, "postgres"), await freePort(), (pid) =>
+    console.log(`PostgreSQL ended, and runs again (pid ${pid})`),
+  );
   parts.push({ name: "PostgreSQL", stop: () => postgres.stop() });
+  console.log(`PostgreSQL      ${postgres.url} (pid ${postgres.pid})`);
   return postgres.url;
 }
 
@@ -123,7 +128,7 @@ async function startNode(
 
 /** Resolves when the node listens. */
 async function spawnNode(name: string, port: number, env: NodeJS.ProcessEnv) {
-  const args = ["serve", "--json", "--port", String(port), "--node-name", name];
+  const args = ["serve", "--json", "--port", String(port), "--node-name", name, "--agents", flags.agents];
   const child = spawn("signalbox", [...args, "--data-dir", join(folder, name)], {
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,

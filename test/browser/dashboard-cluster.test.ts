@@ -1,49 +1,136 @@
+/** A cluster in the dashboard: nodes, instances and the database, while nodes stop and die and PostgreSQL is gone. */
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { launchBrowser, openPage } from "./support/launch-browser.ts";
+import { seriousViolations } from "./support/serious-violations.ts";
 
 const SCREENSHOTS = join(import.meta.dirname, "../../test-results/dashboard");
+const MODULE = join(import.meta.dirname, "../fixtures/moving-agent.ts");
+const INSTANCE = "/accounts/default/agents/moving-agent/instances/one";
 
 let cluster: TestCluster;
 let browser: Browser;
+let first: ClusterNodeProcess;
+let second: ClusterNodeProcess;
 
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2, file: { listener: { lameDuckMs: 60_000 } } });
+  cluster = await startTestCluster({
+    nodes: 2,
+    file: { listener: { lameDuckMs: 60_000 } },
+    args: ["--agents", MODULE],
+  });
+  [first, second] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
   browser = await launchBrowser();
+  await first.api("POST", "/agents/moving-agent/one/rpc/add", []);
 });
 afterAll(async () => {
   await browser.close();
   await cluster.stop();
 });
 
-it.each(["light", "dark"] as const)(
-  "shows nodes, unsafe settings, a draining node and a database that is gone, in the %s theme",
-  async (colorScheme) => {
-    const [first] = cluster.nodes as readonly [ClusterNodeProcess];
-    const leaving = await cluster.join({ name: `leaving-${colorScheme}` });
-    const { page, close } = await openPage(browser, { colorScheme });
-    const { path } = (await first.api("POST", "/login-links")).body.result as { path: string };
-    await page.goto(first.url + path);
-    await page.getByRole("link", { name: "Cluster" }).click();
-    const row = (name: string) => page.getByRole("row", { name });
-    await row("node-1").getByText("this node").waitFor();
-    await row("node-2").getByText("connected").waitFor();
-    await row("fsync").getByText("unsafe").waitFor();
-    await row("synchronous_standby_names").getByText("note").waitFor();
-    leaving.child.kill("SIGTERM");
-    await row(leaving.name).getByText("draining").waitFor();
-    await page.screenshot({ path: join(SCREENSHOTS, colorScheme, "cluster-nodes.png"), fullPage: true });
-    await leaving.kill();
-    await row(leaving.name).waitFor({ state: "detached" });
-    await cluster.postgres.stop("fast");
-    await page.getByText("Node node-1 is not ready.").waitFor();
-    await page.getByText("database: PostgreSQL cannot be reached").waitFor();
-    await page.screenshot({ path: join(SCREENSHOTS, colorScheme, "cluster-gone.png"), fullPage: true });
-    await cluster.postgres.start();
-    await page.getByText("Node node-1 is not ready.").waitFor({ state: "detached" });
-    expect(await page.locator("h1").textContent()).toBe("Cluster");
-    await close();
-  },
-);
+async function logIn(page: Page): Promise<void> {
+  const { path } = (await first.api("POST", "/login-links")).body.result as { path: string };
+  await page.goto(first.url + path);
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+}
+
+/** Both themes have no serious violation, and no part is wider than a phone. The pictures are for people. */
+async function look(page: Page, name: string): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(
+      await seriousViolations(page, colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {}),
+    ).toEqual([]);
+    for (const width of [1280, 375]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+      await page.screenshot({
+        path: join(SCREENSHOTS, colorScheme, `${name}-${width}.png`),
+        fullPage: true,
+      });
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+it("an instance is moved to the selected node, or to any other, and a failure is shown", async () => {
+  const { page, close } = await openPage(browser);
+  await logIn(page);
+  const nodeOf = async () => (await first.api("GET", INSTANCE)).body.result.node as string;
+  const before = await waitUntil(nodeOf, (node) => node !== null);
+  const other = before === "node-1" ? "node-2" : "node-1";
+  const dialog = page.getByRole("dialog", { name: "Move one" });
+  const open = () => page.getByRole("button", { name: "Move to another node" }).click();
+  await page.goto(`${first.url}/dashboard/accounts/default/agents/moving-agent/one`);
+  await open();
+  await dialog.getByRole("option", { name: other }).waitFor({ state: "attached" });
+  expect(await dialog.getByRole("option").allTextContents()).toEqual(["Any other node", other]);
+  await dialog.getByLabel("Node").selectOption(other);
+  await look(page, "cluster-move");
+  await dialog.getByRole("button", { name: "Move" }).click();
+  await page.getByText(`The instance was moved to ${other}.`).waitFor();
+  expect(await nodeOf()).toBe(other);
+  await look(page, "cluster-moved");
+  await page.reload();
+  await open();
+  await dialog.getByRole("button", { name: "Move" }).click();
+  await page.getByText(`The instance was moved to ${before}.`).waitFor();
+  // The only other node begins to stop while the dialog is open.
+  const third = await cluster.join({ name: "leaving" });
+  await page.reload();
+  await waitUntil(
+    () => first.api("GET", `${INSTANCE}/move`),
+    ({ body }) => body.result.length === 3,
+  );
+  await open();
+  await dialog.getByLabel("Node").selectOption("leaving");
+  await third.kill();
+  await waitUntil(
+    () => first.api("GET", `${INSTANCE}/move`),
+    ({ body }) => body.result.length === 2,
+  );
+  await dialog.getByRole("button", { name: "Move" }).click();
+  await dialog.getByText(/No node with the name or id "\d+" is up/).waitFor();
+  await look(page, "cluster-move-failed");
+  await close();
+});
+
+it("the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone", async () => {
+  const leaving = await cluster.join({ name: "draining" });
+  const dying = await cluster.join({ name: "dying" });
+  const { page, close } = await openPage(browser);
+  await logIn(page);
+  await page.getByRole("link", { name: "Cluster" }).click();
+  const row = (name: string) => page.getByRole("region", { name: "Nodes" }).getByRole("row", { name });
+  await row("node-1").getByText("this node").waitFor();
+  await row("node-2").getByText("connected").waitFor();
+  await page.getByRole("row", { name: "fsync" }).getByText("unsafe").waitFor();
+  await page.getByRole("row", { name: "synchronous_standby_names" }).getByText("note").waitFor();
+  leaving.child.kill("SIGTERM");
+  await row("draining").getByText("draining").nth(1).waitFor();
+  await waitUntil(
+    () => first.api("POST", `${INSTANCE}/move`, { to: "dying" }),
+    ({ status }) => status === 200,
+  );
+  await dying.kill();
+  await row("dying").getByText("dead").waitFor();
+  await waitUntil(
+    () => second.api("POST", "/agents/moving-agent/one/rpc/add", []),
+    ({ status }) => status === 200,
+  );
+  const takeOvers = page.getByRole("region", { name: "Last take-overs" });
+  await takeOvers.getByRole("row", { name: /moving-agent\/one.*dying.*node-[12]/ }).waitFor();
+  await look(page, "cluster");
+  await leaving.kill();
+  await row("draining").waitFor({ state: "detached" });
+  await cluster.postgres.stop("fast");
+  for (const node of ["node-1", "node-2"]) await page.getByText(`Node ${node} is not ready.`).waitFor();
+  await page.getByText("database: PostgreSQL cannot be reached").first().waitFor();
+  await look(page, "cluster-gone");
+  await cluster.postgres.start();
+  await page.getByText("Node node-1 is not ready.").waitFor({ state: "detached" });
+  await close();
+});

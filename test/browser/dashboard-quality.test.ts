@@ -1,11 +1,11 @@
 /** Requirements for every page: accessibility in both themes, phone layout, keyboard operation, slow responses and errors. */
 import { join } from "node:path";
-import axe from "axe-core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";
 import { launchBrowser, openPage } from "./support/launch-browser.ts";
+import { seriousViolations } from "./support/serious-violations.ts";
 
 let server: TestServer;
 let browser: Browser;
@@ -156,26 +156,6 @@ const SCREENSHOTS = join(import.meta.dirname, "../../test-results/dashboard");
 
 function screenshotName(path: string): string {
   return path === "" ? "overview" : path.slice(1).replaceAll("/", "-");
-}
-
-interface Violation {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
-}
-
-/** Returns the serious and critical violations that axe finds, one line each. */
-async function seriousViolations(page: Page, options: object = {}): Promise<string[]> {
-  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) {
-    // Evaluated through the debugger, because the Content-Security-Policy of the page blocks a script tag.
-    await page.evaluate(axe.source);
-  }
-  const violations = await page.evaluate<Violation[]>(
-    `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`,
-  );
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
 }
 
 describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {

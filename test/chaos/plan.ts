@@ -17,46 +17,41 @@ const MAX_MS: Readonly<Partial<Record<FaultKind, number>>> = {
   "clock is set": 8000,
 };
 const OTHER_MAX_MS = 5000;
-const MIN_MS = 300;
+const MIN_MS: Readonly<Partial<Record<FaultKind, number>>> = { pause: 1000 };
+const OTHER_MIN_MS = 300;
 /** How often two faults happen at once. */
-const TWO_AT_ONCE = 0.25;
-const MAX_QUIET_MS = 2500;
-/** How often a kind is chosen, compared with all others. */
-const WEIGHTS: Readonly<Partial<Record<FaultKind, number>>> = { kill: 6, pause: 3 };
-const CHOICES = FAULT_KINDS.flatMap((kind) => Array.from({ length: WEIGHTS[kind] ?? 1 }, () => kind));
+const TWO_AT_ONCE = 0.4;
+const MAX_QUIET_MS = 1200;
+/** How often a kind is chosen, compared with all others. So 200 kills come with 100 pauses and 60 faults of PostgreSQL. */
+const WEIGHTS: Readonly<Partial<Record<FaultKind, number>>> = { kill: 20, pause: 10 };
 
-export interface PlanOptions {
-  readonly seed: number;
-  readonly nodes: number;
-  readonly durationMs: number;
-}
-
-/** Random faults for about `durationMs`. */
-export function planFaults({ seed, nodes, durationMs }: PlanOptions): Step[] {
+/** Random faults without end, of all kinds or of some. */
+export function* randomSteps(
+  seed: number,
+  nodes: number,
+  only: readonly FaultKind[] = FAULT_KINDS,
+): Generator<Step, never> {
   const random = createRandom(seed);
-  const steps: Step[] = [];
-  for (let plannedMs = 0; plannedMs < durationMs;) {
-    const first = randomFault(random, nodes, pick(random, CHOICES));
+  const choices = only.flatMap((kind) => Array.from({ length: WEIGHTS[kind] ?? 1 }, () => kind));
+  for (;;) {
+    const first = randomFault(random, nodes, pick(random, choices));
     const step = [first];
     if (random() < TWO_AT_ONCE) {
-      const second = randomFault(random, nodes, pick(random, CHOICES));
+      const second = randomFault(random, nodes, pick(random, choices));
       if (targetOf(second) !== targetOf(first)) step.push({ ...second, afterMs: first.afterMs });
     }
-    steps.push(step);
-    plannedMs += first.afterMs + Math.max(...step.map((fault) => fault.durationMs));
+    yield step;
   }
-  return steps;
 }
 
 /** Faults of one step have different targets. Together they are every kind, once. */
 const GROUPS: readonly (readonly FaultKind[])[] = [
-  ["kill"],
+  ["kill", "black hole from PostgreSQL", "reset of all connections"],
   ["pause", "clock is set"],
-  ["cut from PostgreSQL", "full disk"],
   ["PostgreSQL restarts", "cut from peers"],
-  ["black hole to PostgreSQL", "reset of all connections"],
+  ["black hole to PostgreSQL", "full disk"],
   ["PostgreSQL is shut down immediately", "slow PostgreSQL"],
-  ["black hole from PostgreSQL", "black hole to peers"],
+  ["cut from PostgreSQL", "black hole to peers"],
   ["PostgreSQL crashes"],
   ["PostgreSQL ends sessions", "black hole from peers"],
   ["PostgreSQL hangs"],
@@ -76,12 +71,13 @@ export function planEveryFault(seed: number, nodes: number): Step[] {
 }
 
 function randomFault(random: Random, nodes: number, kind: FaultKind): PlannedFault {
+  const minMs = MIN_MS[kind] ?? OTHER_MIN_MS;
   const maxMs = MAX_MS[kind] ?? OTHER_MAX_MS;
   return {
     kind,
     node: Math.floor(random() * nodes),
     // Most faults are short, so that a run has many; the longest ones are rare.
-    durationMs: Math.round(MIN_MS + random() ** 2 * (maxMs - MIN_MS)),
+    durationMs: Math.round(minMs + random() ** 3 * (maxMs - minMs)),
     afterMs: Math.round(random() * MAX_QUIET_MS),
   };
 }

@@ -5,6 +5,7 @@ import { ChaosCluster } from "./cluster/chaos-cluster.ts";
 import { MemberWatch } from "./cluster/member-watch.ts";
 import { Disturbance } from "./disturbance.ts";
 import { describeFault, inject } from "./faults.ts";
+import { describeTotals, totalsOf } from "./goal.ts";
 import { History } from "./history.ts";
 import {
   AgentsLoad,
@@ -16,6 +17,7 @@ import { CallLoad } from "./load/call-load.ts";
 import { CallRecord } from "./load/call-record.ts";
 import { LimitLoad } from "./load/limit-load.ts";
 import { type CountingProvider, providerConfig, startCountingProvider } from "./load/provider.ts";
+import { ObjectsLoad, objectsConfig } from "./load/objects/objects-load.ts";
 import { TagLoad } from "./load/tag-load.ts";
 import { TokenLoad } from "./load/token-load.ts";
 import type { LoadContext, Workload } from "./load/workload.ts";
@@ -24,7 +26,7 @@ import { allReady, watchReadiness } from "./readiness.ts";
 
 export interface ChaosOptions {
   readonly seed: number;
-  readonly plan: readonly Step[];
+  readonly plan: Iterable<Step>;
   /** `cluster.maxStaleMs` of the nodes: how long they answer without PostgreSQL. */
   readonly maxStaleMs: number;
   /** Default: both. */
@@ -32,6 +34,8 @@ export interface ChaosOptions {
   readonly onProgress?: (text: string) => void;
   /** Ends the run before the end of the plan. What happened until then is checked. */
   readonly signal?: AbortSignal;
+  /** Asked before each step; true ends the run as the signal does. */
+  readonly isEnough?: (history: History) => boolean;
 }
 
 export const LOAD_KINDS = ["gateway", "agents", "both"] as const;
@@ -47,11 +51,13 @@ const AGENTS_BESIDE: AgentsLoadOptions = {
 };
 const AGENTS_ALONE: AgentsLoadOptions = {
   entities: 60,
-  senders: 16,
-  callers: 8,
+  senders: 64,
+  callers: 16,
   watchers: 60,
   maxPauseMs: 0,
 };
+
+const OBJECT_CALLERS = 4;
 
 /** What nodes log that explains a violation. */
 const TOLD = ["declared dead"];
@@ -62,6 +68,7 @@ export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
 const RECOVERY_MS = 30_000;
 /** Load before the first fault and after the last one. */
 const QUIET_MS = 1500;
+const PROGRESS_MS = 60_000;
 const MAX_WARM_UP_MS = 120_000;
 
 export async function runChaos({
@@ -71,6 +78,7 @@ export async function runChaos({
   load = "both",
   onProgress,
   signal,
+  isEnough,
 }: ChaosOptions): Promise<History> {
   const history = new History((text) => onProgress?.(`violation: ${text}`));
   const provider = await startCountingProvider();
@@ -79,12 +87,14 @@ export async function runChaos({
     file: {
       ...providerConfig(provider.peer.url),
       ...agentsConfig,
+      agents: { ...agentsConfig.agents, ...objectsConfig },
       cluster: { maxStaleMs },
       listener: { lameDuckMs: 0 },
     },
     env: agentsEnvironment,
     onExit: (name, reason) => history.violation(`${name} ended by itself: ${reason}`),
   });
+  const progress = setInterval(() => onProgress?.(describeTotals(totalsOf(history))), PROGRESS_MS);
   const stop = new AbortController();
   /** The watches go on until the last client has ended, because clients ask them. */
   const stopWatching = new AbortController();
@@ -107,7 +117,7 @@ export async function runChaos({
     const running = workloads.flatMap((workload) => workload.clients());
     await warmUp(history, workloads);
     for (const step of plan) {
-      if (signal?.aborted === true) break;
+      if (signal?.aborted === true || isEnough?.(history) === true) break;
       const [first] = step;
       await sleep(first?.afterMs ?? 0);
       for (const fault of step) {
@@ -138,6 +148,7 @@ export async function runChaos({
       for (const line of node.logged(ALARMS)) history.violation(`${node.name} logged: ${line.slice(0, 300)}`);
     return history;
   } finally {
+    clearInterval(progress);
     stop.abort();
     stopWatching.abort();
     await cluster.stop();
@@ -164,5 +175,6 @@ function createWorkloads(context: LoadContext, provider: CountingProvider, load:
     // Last: it reads the log of the calls of all others.
     new CallLoad(context, provider, record),
   ];
-  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents])];
+  const objects = new ObjectsLoad(context, load === "agents" ? OBJECT_CALLERS : 1);
+  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents, objects])];
 }

@@ -1,5 +1,5 @@
 /** The instances of one process become those of a cluster. */
-import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -91,6 +91,9 @@ it("a node does not start on a folder with instances that were not imported, and
       ({ rang }) => rang > 0,
     ),
   ).toMatchObject({ rang: 1 });
+  // A process that was alone and had no instances leaves empty folders.
+  await mkdir(join(left, "agents", "journal"), { recursive: true });
+  await cluster.join({ dataDir: left });
   const listed = await node.api("GET", "/accounts/default/agents/moving-agent/instances");
   expect(listed.body.result).toHaveLength(NAMES.length);
 });

@@ -151,6 +151,11 @@ export class InstanceApi {
     return this.#transport.result<Pick<Instance, "agent" | "name">>("DELETE", this.#path, options);
   }
 
+  /** Lists the nodes to which the instance can move; none without a cluster. */
+  async moveTargets(options: RequestOptions = {}): Promise<readonly { id: string; name: string }[]> {
+    return this.#transport.result("GET", `${this.#path}/move`, options);
+  }
+
   /** Moves the instance to another node of the cluster: a name or id of a node; default: the service selects one. */
   async move(
     to?: string,

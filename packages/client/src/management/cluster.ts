@@ -13,12 +13,35 @@ export interface ClusterNode {
   readonly joined_at: string;
   /** The link between the node that answers and this one. */
   readonly link: "self" | "up" | "down";
+  /** Why the node is not ready; empty if it is, null if it does not answer. */
+  readonly problems: readonly string[] | null;
+  /** Null without a cluster, and for a node that does not answer. */
+  readonly agents: ClusterAgents | null;
+}
+
+export interface LostNode {
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  readonly last_seen_at: string;
+}
+
+/** An instance that a node has taken from one that was gone. */
+export interface TakeOver {
+  readonly account: string;
+  readonly agent: string;
+  readonly name: string;
+  /** Null if the name of that node is not known any more. */
+  readonly from: string | null;
+  readonly at: string;
 }
 
 export interface ClusterAgents {
   readonly held: number;
   readonly claims: number;
   readonly take_overs: number;
+  /** The last ones, newest first. */
+  readonly recent_take_overs: readonly TakeOver[];
   readonly refusals: number;
   readonly unknown_outcomes: number;
   readonly lost_records: number;
@@ -40,9 +63,11 @@ export interface ClusterStatus {
   /** True while the node refuses requests, because it has not reached PostgreSQL for `max_stale_ms`. */
   readonly is_stale: boolean;
   readonly clock_offset_ms: number | null;
-  /** Commits that PostgreSQL had acknowledged to this node and has lost. */
+  /** Nodes that were declared dead lately, and have not joined again. */
+  readonly lost_nodes: readonly LostNode[];
   /** The instances of this node, since its start, and their histories in PostgreSQL; null without a cluster. */
   readonly agents: ClusterAgents | null;
+  /** Commits that PostgreSQL had acknowledged to this node and has lost. */
   readonly lost_commits: {
     readonly count: number;
     readonly writes: number;

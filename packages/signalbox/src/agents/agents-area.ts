@@ -44,6 +44,7 @@ import { ClusterInstances } from "./placement/cluster-instances.ts";
 import { ClusterPlacement } from "./placement/cluster-placement.ts";
 import type { Placement } from "./placement/placement.ts";
 import type { OpenRemote } from "./remote/remote.ts";
+import type { RemoteObjects } from "./remote/objects/remote-objects.ts";
 import type { RemoteSockets } from "./remote/sockets/remote-sockets.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
 import { TagSubscriptions } from "./doors/tag-subscriptions.ts";
@@ -91,6 +92,8 @@ export interface AgentsArea extends AreaModule {
 
 /** How long the owners of instances may take to run `onClose` for the sockets of a node that stops. */
 const REMOTE_CLOSE_MS = 2000;
+/** What this area offers to other nodes: the beginnings of the names. */
+const SERVICES = ["agents.", "objects."];
 
 /** Variables of the service that agents must not see. */
 const HIDDEN_VARIABLES: readonly string[] = [
@@ -218,6 +221,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const webSockets = new WebSocketDoor(doorOptions, hub, departures, parts.logger);
   const agentsDoor = remote?.webhooks ?? localDoor;
   let remoteSockets: RemoteSockets | null = null;
+  let remoteObjects: RemoteObjects | null = null;
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
@@ -257,8 +261,8 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       const { network, ownership } = parts;
       if (network === null || ownership === null || placement === null) return () => undefined;
       // Loaded on demand: a process that is alone has no other nodes.
-      const { RemoteObjects } = await import("./remote/objects/remote-objects.ts");
-      const remote = new RemoteObjects({
+      const { RemoteObjects: Objects } = await import("./remote/objects/remote-objects.ts");
+      const remote = new Objects({
         network,
         placement,
         ownership,
@@ -267,6 +271,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         account: DEFAULT_ACCOUNT,
         maxBufferedBytes: settings.maxBufferedBytes,
       });
+      remoteObjects = remote;
       remote.connect();
       return () => remote.serve();
     },
@@ -299,6 +304,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     ],
     retire: (signal) => cluster?.retire(signal) ?? Promise.resolve(),
     async drain() {
+      await cluster?.retireRest();
       directory.drain();
       hub.closeAll(1012, "the server is restarting");
       // Before their sources.
@@ -310,10 +316,14 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       await tagSubscriptions.stop();
       // Other nodes run `onClose` of the sockets that `drain` has closed.
       await remoteSockets?.whenEmpty(REMOTE_CLOSE_MS);
+      for (const prefix of SERVICES) parts.network?.withdraw(prefix);
       remoteSockets?.stop();
       departures.stop();
       cluster?.stop();
       await directory.stop();
+      // What other nodes have begun here has ended, or will not run.
+      await remoteSockets?.endSessions();
+      remoteObjects?.endSessions();
       await catalog.close();
     },
   };

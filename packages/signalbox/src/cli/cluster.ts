@@ -1,5 +1,5 @@
 /** `signalbox cluster …` */
-import type { ClusterStatus } from "@signalbox/client";
+import type { ClusterNode, ClusterStatus } from "@signalbox/client";
 import type { Command } from "./command.ts";
 import { CLIENT_OPTIONS } from "./options.ts";
 import { requireRunningServer } from "./running-server.ts";
@@ -14,23 +14,37 @@ export const clusterCommands: readonly Command[] = [
     options: CLIENT_OPTIONS,
     async run(context) {
       await requireRunningServer(context, ADVICE);
-      const nodes = await (await context.client()).cluster.nodes();
-      context.print(nodes, (rows) =>
-        table(
-          ["id", "name", "address", "version", "state", "heartbeat", "joined", "link"],
-          rows.map((row) => [
-            row.id,
-            row.name,
-            row.address ?? "-",
-            row.version,
-            row.state,
-            `${(row.age_ms / 1000).toFixed(1)} s ago`,
-            row.joined_at,
-            row.link,
-          ]),
+      const { cluster } = await context.client();
+      const [nodes, { lost_nodes: lost }] = await Promise.all([cluster.nodes(), cluster.status()]);
+      context.print(nodes, (rows) => {
+        const living = rows.map((row) => [
+          row.id,
+          row.name,
+          row.address ?? "-",
+          row.version,
+          stateOf(row),
+          `${(row.age_ms / 1000).toFixed(1)} s ago`,
+          row.joined_at,
+          row.link,
+          row.agents === null ? "-" : String(row.agents.held),
+        ]);
+        const dead = lost.map((row) => [
+          row.id,
+          row.name,
+          "-",
+          row.version,
+          "dead",
+          row.last_seen_at,
+          "-",
+          "-",
+          "-",
+        ]);
+        return table(
+          ["id", "name", "address", "version", "state", "heartbeat", "joined", "link", "instances"],
+          [...living, ...dead],
           "no nodes",
-        ),
-      );
+        );
+      });
     },
   },
   {
@@ -44,6 +58,10 @@ export const clusterCommands: readonly Command[] = [
     },
   },
 ];
+
+function stateOf({ state, problems }: ClusterNode): string {
+  return state === "up" && problems !== null && problems.length > 0 ? "not ready" : state;
+}
 
 function linesOf(status: ClusterStatus): (readonly string[])[] {
   const { lost_commits: lost } = status;
@@ -64,6 +82,16 @@ function linesOf(status: ClusterStatus): (readonly string[])[] {
         : `noticed ${lost.count} times, at least ${lost.writes} writes, last at ${lost.last_at}`,
     ],
   );
+  const { agents } = status;
+  if (agents !== null)
+    lines.push(
+      ["instances", `${agents.held} of this node, ${agents.take_overs} taken over since its start`],
+      ["refused writes", String(agents.refusals)],
+      ["lost records", String(agents.lost_records)],
+      ["waiting writes", `oldest ${(agents.lag_ms / 1000).toFixed(1)} s`],
+      ["records", `${agents.log_records}, ${(agents.log_bytes / 1e6).toFixed(1)} MB in PostgreSQL`],
+      ["oldest snapshot", `${(agents.oldest_snapshot_ms / 1000).toFixed(1)} s`],
+    );
   for (const { name, value, is_safe, note } of status.settings)
     lines.push([
       name,

@@ -20,6 +20,7 @@ import {
   type Peer,
 } from "../engines/node-link/index.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
+import { type LostMember, LostMembers } from "./lost-members.ts";
 import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "./membership.ts";
 
 export interface ClusterNodeOptions {
@@ -44,6 +45,8 @@ export type StreamService = (payload: Buffer, stream: LinkStream, from: string) 
 const RETRY = { baseDelayMs: 20, maxDelayMs: 200 };
 /** 132 bits of base64url. */
 const SHARED_ID_LENGTH = 22;
+/** How long a node that stops waits for its last answers to arrive. Turns are waited for before. */
+const MAX_LEAVE_MS = 5000;
 const NOTHING = new Uint8Array(0);
 
 export class ClusterNode implements ClusterMembership, NodeNetwork {
@@ -55,6 +58,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   #links: Links | null = null;
   #identity: NodeIdentity | null = null;
   #members: readonly ClusterMember[] = [];
+  readonly #lost = new LostMembers();
   readonly #started = Promise.withResolvers<void>();
   #livingReader: (() => Promise<readonly string[]>) | null = null;
   #isClosed = false;
@@ -84,6 +88,16 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
     return this.#members;
   }
 
+  /** Nodes that were declared dead lately, and have not joined again. */
+  get lost(): readonly LostMember[] {
+    return this.#lost.list(this.#members, Date.now());
+  }
+
+  /** Null if the node is gone for long, or has left before this process joined. */
+  nameOf(inc: string): string | null {
+    return this.#members.find((member) => member.inc === inc)?.name ?? this.#lost.nameOf(inc);
+  }
+
   get identity(): NodeIdentity {
     if (this.#identity === null) throw new Error("the node has not joined yet");
     return this.#identity;
@@ -105,6 +119,11 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
 
   serveStreams(name: string, service: StreamService): void {
     this.#streams.set(name, service);
+  }
+
+  withdraw(prefix: string): void {
+    for (const services of [this.#calls, this.#streams])
+      for (const name of services.keys()) if (name.startsWith(prefix)) services.delete(name);
   }
 
   /** All services are registered. Until then a call of an unknown service waits: other nodes see this one before its areas exist. */
@@ -225,6 +244,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   onMembers(members: readonly ClusterMember[]): void {
     const before = this.#members;
     this.#members = members;
+    this.#lost.update(before, members, Date.now());
     const own = BigInt(this.#identity?.inc ?? 0);
     const peers: Peer[] = members
       .filter(({ inc }) => BigInt(inc) !== own)
@@ -236,6 +256,11 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
   /** All listeners are called before the first of them has ended: the next heartbeat renews the lease. */
   async onRejoined(): Promise<void> {
     await Promise.all(this.#rejoinListeners.map((listener) => listener()));
+  }
+
+  /** Resolves when the others have the answers of their calls, and send nothing more. Called before the node leaves: then they close the links. */
+  async leave(): Promise<void> {
+    await this.#links?.leave(AbortSignal.timeout(MAX_LEAVE_MS));
   }
 
   async close(): Promise<void> {

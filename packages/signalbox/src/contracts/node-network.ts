@@ -13,6 +13,8 @@ export interface NodeNetwork {
   /** Answers calls of other nodes. Registered before the areas start. */
   serve(name: string, service: (payload: Buffer, from: string) => Uint8Array | Promise<Uint8Array>): void;
   serveStreams(name: string, service: (payload: Buffer, stream: LinkStream, from: string) => void): void;
+  /** From now on this node does not know the services whose names begin so: other nodes send their work elsewhere. */
+  withdraw(prefix: string): void;
   /** A node joined, left, died, began to drain, or its link opened or closed. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
 }

@@ -5,7 +5,9 @@ import type { Config } from "../config/index.ts";
 import type { Route } from "../http/route.ts";
 import { defineRoute } from "../http/route.ts";
 import { VERSION } from "../version.ts";
+import { refOf } from "../agents/instance/instance-ref.ts";
 import type { DatabaseNode } from "./database-node.ts";
+import { NodeReports } from "./node-reports.ts";
 import type { SharedAgentsReport } from "./shared-agents-report.ts";
 
 export interface ClusterParts {
@@ -20,6 +22,29 @@ export interface ClusterParts {
   readonly problems: () => readonly string[];
 }
 
+const agentsSchema = z.object({
+  held: z.int(),
+  claims: z.int(),
+  take_overs: z.int(),
+  /** The last ones, newest first. `from` is null if the name of that node is not known any more. */
+  recent_take_overs: z.array(
+    z.object({
+      account: z.string(),
+      agent: z.string(),
+      name: z.string(),
+      from: z.string().nullable(),
+      at: z.iso.datetime(),
+    }),
+  ),
+  refusals: z.int(),
+  unknown_outcomes: z.int(),
+  lost_records: z.int(),
+  lag_ms: z.int(),
+  log_records: z.int(),
+  log_bytes: z.int(),
+  oldest_snapshot_ms: z.int(),
+});
+
 const nodeSchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -29,6 +54,9 @@ const nodeSchema = z.object({
   age_ms: z.int(),
   joined_at: z.iso.datetime(),
   link: z.enum(["self", "up", "down"]),
+  /** What the node reports about itself, as in `/cluster`; null if it does not answer. */
+  problems: z.array(z.string()).nullable(),
+  agents: agentsSchema.nullable(),
 });
 
 export type ClusterNodeView = z.output<typeof nodeSchema>;
@@ -46,21 +74,12 @@ const statusSchema = z.object({
   settings: z.array(
     z.object({ name: z.string(), value: z.string(), is_safe: z.boolean(), note: z.string().nullable() }),
   ),
+  /** Nodes that were declared dead lately, and have not joined again. */
+  lost_nodes: z.array(
+    z.object({ id: z.string(), name: z.string(), version: z.string(), last_seen_at: z.iso.datetime() }),
+  ),
   /** The instances of this node, since its start, and their histories in PostgreSQL; null without a cluster. */
-  agents: z
-    .object({
-      held: z.int(),
-      claims: z.int(),
-      take_overs: z.int(),
-      refusals: z.int(),
-      unknown_outcomes: z.int(),
-      lost_records: z.int(),
-      lag_ms: z.int(),
-      log_records: z.int(),
-      log_bytes: z.int(),
-      oldest_snapshot_ms: z.int(),
-    })
-    .nullable(),
+  agents: agentsSchema.nullable(),
 });
 
 export type ClusterStatusView = z.output<typeof statusSchema>;
@@ -69,6 +88,14 @@ export type ClusterStatusView = z.output<typeof statusSchema>;
 const STARTED_AT = new Date(Date.now() - performance.now());
 
 export function clusterRoutes(parts: ClusterParts): Route[] {
+  const { cluster } = parts;
+  const reports =
+    cluster &&
+    new NodeReports<ClusterStatusView>(
+      cluster,
+      () => toStatus(parts),
+      (value) => statusSchema.safeParse(value).data ?? null,
+    );
   return [
     defineRoute({
       method: "GET",
@@ -82,9 +109,9 @@ export function clusterRoutes(parts: ClusterParts): Route[] {
       method: "GET",
       path: "/cluster/nodes",
       access: "root",
-      summary: "List the nodes of the cluster as this node sees them.",
+      summary: "List the nodes of the cluster as this node sees them, with what each of them reports.",
       result: z.array(nodeSchema),
-      handler: () => ({ result: listNodes(parts) }),
+      handler: async () => ({ result: listNodes(parts, await reports?.read()) }),
     }),
   ];
 }
@@ -112,20 +139,29 @@ function toStatus({ config, cluster, node, agentsReport, problems }: ClusterPart
       is_safe: isSafe,
       note,
     })),
-    agents: agentsReport === null ? null : toAgents(agentsReport),
+    lost_nodes: (cluster?.lost ?? []).map(({ inc, name, version, lastSeenAt }) => ({
+      id: inc,
+      name,
+      version,
+      last_seen_at: new Date(lastSeenAt).toISOString(),
+    })),
+    agents: agentsReport === null ? null : toAgents(agentsReport, cluster),
   };
 }
 
-function toAgents({
-  figures,
-  held,
-  lagMs,
-  size,
-}: SharedAgentsReport): NonNullable<ClusterStatusView["agents"]> {
+function toAgents(
+  { figures, recentTakeOvers, held, lagMs, size }: SharedAgentsReport,
+  cluster: ClusterNode | null,
+): NonNullable<ClusterStatusView["agents"]> {
   return {
     held,
     claims: figures.claims,
     take_overs: figures.takeOvers,
+    recent_take_overs: recentTakeOvers.toReversed().map(({ name, from, at }) => ({
+      ...refOf(name),
+      from: cluster?.nameOf(from) ?? null,
+      at: new Date(at).toISOString(),
+    })),
     refusals: figures.refusals,
     unknown_outcomes: figures.unknownOutcomes,
     lost_records: figures.lostRecords,
@@ -136,7 +172,10 @@ function toAgents({
   };
 }
 
-function listNodes({ config, cluster, node, isStopping }: ClusterParts): ClusterNodeView[] {
+function listNodes(
+  { config, cluster, node, isStopping, problems }: ClusterParts,
+  reports: ReadonlyMap<string, ClusterStatusView> | undefined,
+): ClusterNodeView[] {
   const session = node?.session ?? null;
   if (session === null) {
     const state = isStopping() ? "draining" : "up";
@@ -151,10 +190,14 @@ function listNodes({ config, cluster, node, isStopping }: ClusterParts): Cluster
         age_ms: 0,
         joined_at: joinedAt,
         link: "self",
+        problems: [...problems()],
+        agents: null,
       },
     ];
   }
   const linked = new Set(cluster?.linked);
+  const problemsOf = (inc: string) =>
+    inc === session.identity.inc ? [...problems()] : (reports?.get(inc)?.problems ?? null);
   const { members, ageMs } = session.heartbeats;
   return members.map((member) => ({
     id: member.inc,
@@ -166,6 +209,8 @@ function listNodes({ config, cluster, node, isStopping }: ClusterParts): Cluster
     age_ms: Math.round(member.ageMs + ageMs),
     joined_at: new Date(member.joinedAt).toISOString(),
     link: member.inc === session.identity.inc ? "self" : linked.has(member.inc) ? "up" : "down",
+    problems: problemsOf(member.inc),
+    agents: reports?.get(member.inc)?.agents ?? null,
   }));
 }
 

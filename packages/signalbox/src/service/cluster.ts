@@ -102,6 +102,7 @@ async function openAsMember(
     onOutOfDate: invalidate,
   });
   closers.push({ close: () => database.close() });
+  closers.push({ close: () => cluster.leave() });
   cluster.useLivingNodes(() => database.readLivingNodes());
   const membership = { cluster, lease, openSettings: () => settings.open(database) };
   return { database, settings, membership };

@@ -1,7 +1,12 @@
 /** The instances of a cluster as operators see them: counters of this node, and the size of the histories in PostgreSQL, which is sampled. */
 import type { Registry } from "prom-client";
 import { repeat, type Repetition } from "../core/repeat.ts";
-import type { HistorySize, OwnershipFigures, SharedInstanceStore } from "../engines/instance-store/index.ts";
+import type {
+  HistorySize,
+  OwnershipFigures,
+  SharedInstanceStore,
+  TakeOver,
+} from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { registerGauge, registerMetric } from "../telemetry/instruments.ts";
 
@@ -84,6 +89,11 @@ export class SharedAgentsReport {
 
   get figures(): OwnershipFigures {
     return this.#store.ownership.figures;
+  }
+
+  /** Oldest first. */
+  get recentTakeOvers(): readonly TakeOver[] {
+    return this.#store.ownership.recentTakeOvers;
   }
 
   get held(): number {

@@ -2,7 +2,7 @@
  * Opens the instances of a cluster: their histories are in PostgreSQL, and each runs on one node at a time. Loaded on demand: a process that is alone
  * keeps its instances in its data folder.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
 import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
@@ -71,6 +71,8 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
 /** A folder with instances would be ignored from now on, and empty instances would take their place. */
 function requireNoLocalInstances(folder: string): void {
   if (!existsSync(folder)) return;
+  // A process that was alone and had no instances leaves folders without files.
+  if (!readdirSync(folder, { recursive: true, withFileTypes: true }).some((entry) => entry.isFile())) return;
   throw new DataFolderError(
     `the folder ${folder} has instances from before this process was a node of a cluster: import them with "signalbox agents import", or move the folder away`,
   );

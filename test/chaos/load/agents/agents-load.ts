@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoadTarget } from "../../cluster/load-target.ts";
 import { describe, request } from "../chaos-client.ts";
-import type { LoadContext, Workload } from "../workload.ts";
+import { anyNode, type LoadContext, type Workload } from "../workload.ts";
 import type { ChainAudit, WorkAudit } from "./chain-agent.ts";
 import { ChainModel } from "./chain-model.ts";
+import { Entities } from "./entities.ts";
 import { sendDeliveries, WEBHOOK_SECRET } from "./delivery-sender.ts";
 import { callMethod, callMethods } from "./method-caller.ts";
 import { Watcher } from "./watcher.ts";
@@ -21,6 +22,10 @@ export interface AgentsLoadOptions {
 
 /** Rows of one answer of an audit. */
 const PAGE = 2000;
+/** Between two audits during the run. */
+const AUDIT_PAUSE_MS = 100;
+/** Between two looks at the sockets. */
+const PROGRESS_MS = 500;
 /** For stored deliveries, work and sockets at the end. */
 const SETTLE_MS = 90_000;
 
@@ -65,13 +70,43 @@ export class AgentsLoad implements Workload {
 
   clients(): Promise<void>[] {
     const { senders, callers, maxPauseMs } = this.#options;
+    const entities = new Entities(this.#models);
     return [
-      ...Array.from({ length: senders }, (_, i) =>
-        sendDeliveries(this.#context, this.#models, i, maxPauseMs),
-      ),
-      ...Array.from({ length: callers }, (_, i) => callMethods(this.#context, this.#models, i, maxPauseMs)),
+      ...Array.from({ length: senders }, (_, i) => sendDeliveries(this.#context, entities, i, maxPauseMs)),
+      ...Array.from({ length: callers }, (_, i) => callMethods(this.#context, entities, i, maxPauseMs)),
       ...this.#watchers.map((watcher) => watcher.run()),
+      this.#auditAlong(),
+      this.#watchProgress(),
     ];
+  }
+
+  /** Checks the rows while there is load, so that a long run shows at once what went wrong. */
+  async #auditAlong(): Promise<void> {
+    const { signal, history } = this.#context;
+    while (!signal.aborted) {
+      for (const model of this.#models) {
+        if (signal.aborted) break;
+        const before = model.known;
+        const outcome = await callMethod(anyNode(this.#context), model.name, "audit", [
+          model.auditedSeq,
+          PAGE,
+        ]);
+        if (outcome?.status === 200) {
+          const audit = (outcome.body as { result: ChainAudit }).result;
+          model.answered(audit.answer, before, outcome.node.name);
+          model.checkRows(audit.events);
+          history.count("rows checked during the run", audit.events.length);
+        }
+        await sleep(AUDIT_PAUSE_MS);
+      }
+    }
+  }
+
+  async #watchProgress(): Promise<void> {
+    while (!this.#context.signal.aborted) {
+      for (const watcher of this.#watchers) watcher.checkProgress();
+      await sleep(PROGRESS_MS);
+    }
   }
 
   async settle(): Promise<void> {
@@ -134,7 +169,7 @@ export class AgentsLoad implements Workload {
       this.#context.history.count("sockets open at the end");
       if (isBehind(watcher))
         this.#context.history.violation(
-          `a socket did not converge: ${watcher.seq} instead of ${watcher.model.auditedSeq} (${watcher.model.name})`,
+          `a socket did not converge: ${watcher.seq} instead of ${watcher.model.auditedSeq} (${String(watcher)})`,
         );
     }
   }

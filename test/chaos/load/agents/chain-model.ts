@@ -28,8 +28,8 @@ export class ChainModel {
   readonly name: string;
   readonly #report: (text: string) => void;
   readonly #events = new Map<string, SentEvent>();
-  /** What answers said that has to be in the chain. A long run compares and forgets it at each audit. */
-  readonly #claims: ChainHead[] = [];
+  /** What clients saw of rows that have not been audited yet. */
+  #claims: ChainHead[] = [];
   readonly #processOfEpoch = new Map<number, string>();
   /** The latest answer that has arrived. */
   #known: ChainHead & { readonly epoch: number } = { seq: 0, hash: START_HASH, epoch: 0 };
@@ -37,6 +37,8 @@ export class ChainModel {
   readonly #connected = new Map<string, number>();
 
   // As of the last audit.
+  /** By row. */
+  readonly #hashes = [START_HASH];
   #audited: ChainHead = { seq: 0, hash: START_HASH };
   #auditedEpoch = 0;
   /** The latest time at which an audited event was sent. */
@@ -96,7 +98,13 @@ export class ChainModel {
 
   /** A client learned of a state, which has to be in the chain. */
   saw({ seq, hash }: ChainHead): void {
-    this.#claims.push({ seq, hash });
+    if (seq > this.#audited.seq) {
+      this.#claims.push({ seq, hash });
+      return;
+    }
+    const found = this.#hashes[seq];
+    if (found !== undefined && found !== hash)
+      this.#report(`forked: a client saw ${hash} at row ${seq}, it is ${found}`);
   }
 
   connected(nonce: string): void {
@@ -107,14 +115,15 @@ export class ChainModel {
 
   /** Checks rows that follow those of the last audit. Called in order. */
   checkRows(rows: readonly EventRow[]): void {
-    const hashes = new Map<number, string>([[this.#audited.seq, this.#audited.hash]]);
     for (const row of rows) {
       this.#checkRow(row);
-      hashes.set(row.seq, row.hash);
+      this.#hashes[row.seq] = row.hash;
       this.#audited = row;
       this.#rows += 1;
     }
-    this.#checkClaims(hashes);
+    const claims = this.#claims;
+    this.#claims = [];
+    for (const claim of claims) this.saw(claim);
   }
 
   #checkRow({ seq, id, kind, hash, epoch }: EventRow): void {
@@ -135,17 +144,6 @@ export class ChainModel {
       this.#report(`out of order: ${id} was acknowledged before an event with an earlier row was sent`);
     this.#latestSentAt = Math.max(sentAt, this.#latestSentAt);
     if (kind === "queue" || kind === "schedule") this.#planned.add(id);
-  }
-
-  #checkClaims(hashes: ReadonlyMap<number, string>): void {
-    const later = this.#claims.filter(({ seq, hash }) => {
-      const found = hashes.get(seq);
-      if (found !== undefined && found !== hash)
-        this.#report(`forked: a client saw ${hash} at row ${seq}, it is ${found}`);
-      return seq > this.#audited.seq;
-    });
-    this.#claims.length = 0;
-    this.#claims.push(...later);
   }
 
   /** Called when all rows were checked and nothing is under way. */

@@ -6,9 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pick } from "../../../support/ledger/random.ts";
 import { ROOT_TOKEN } from "../../../support/root-token.ts";
 import { describe, type Outcome, send, wasKilled } from "../chaos-client.ts";
+import { LateAnswers } from "../late-answers.ts";
 import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
 import type { ChainAnswer, EventKind } from "./chain-agent.ts";
 import type { ChainModel } from "./chain-model.ts";
+import type { Entities } from "./entities.ts";
 import type { LoadTarget } from "../../cluster/load-target.ts";
 
 /** The share of the work is small: a schedule lives for a second. */
@@ -24,16 +26,20 @@ export const AUTHORIZATION = { authorization: `Bearer ${ROOT_TOKEN}`, "content-t
 
 export async function callMethods(
   context: LoadContext,
-  models: readonly ChainModel[],
+  entities: Entities,
   caller: number,
   maxPauseMs: number,
 ): Promise<void> {
   const { random, signal } = context;
+  const late = new LateAnswers();
   for (let number = 1; !signal.aborted; number++) {
     const method = pick(random, METHODS);
-    await call(context, pick(random, models), method, `c-${caller}-${number}`);
+    await entities.use(random, async (model) => {
+      await late.soon(call(context, model, method, `c-${caller}-${number}`));
+    });
     if (maxPauseMs > 0) await sleep(random() * maxPauseMs);
   }
+  await late.all();
 }
 
 async function call(

@@ -5,7 +5,8 @@
  * 1. The states of a socket only grow, and what they say is in the chain (`ChainModel`).
  * 2. A socket is closed only with the node at which it is: by a kill (no code), or with 1012 when the node stops. It stays open when the
  *    instance moves from one node to another. During a fault it may be closed with 1013, if its instance cannot be reached.
- * 3. At the end each open socket has the last state.
+ * 3. At the end each open socket has the last state. Before, none stays behind for a minute.
+ * 4. A handshake may be refused with 503 during a fault.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -18,6 +19,8 @@ import { AUTHORIZATION } from "./method-caller.ts";
 const RETRY_MS = 200;
 const SERVICE_RESTART = 1012;
 const OVERLOADED = 1013;
+/** Longer than a pause of a node, and the take-over of an instance after it, on a busy machine. */
+const MAX_BEHIND_MS = 60_000;
 /** Longer than a socket waits for an instance that cannot be reached. */
 const RECENT_MS = 15_000;
 
@@ -33,6 +36,11 @@ export class Watcher {
   #socket: WebSocket | null = null;
   #node: LoadTarget | null = null;
   #seq = 0;
+  #openedAt = 0;
+  #receivedAt = 0;
+  /** Since when the clients have known of a later state, without a new one here. */
+  #behindSince: number | null = null;
+  #isGivenUp = false;
 
   constructor(context: LoadContext, model: ChainModel, name: string) {
     this.#context = context;
@@ -49,6 +57,14 @@ export class Watcher {
     return this.#socket?.readyState === WebSocket.OPEN ? this.#seq : null;
   }
 
+  toString(): string {
+    const seconds = (since: number) => ((performance.now() - since) / 1000).toFixed(1);
+    return (
+      `${this.#name}-${this.#sockets} at ${this.#node?.name} of ${this.#model.name}, ` +
+      `opened ${seconds(this.#openedAt)} s ago, last state ${seconds(this.#receivedAt)} s ago`
+    );
+  }
+
   /** Runs until the signal aborts, and leaves its socket open. */
   async run(): Promise<void> {
     const { signal } = this.#context;
@@ -57,6 +73,18 @@ export class Watcher {
       await Promise.race([this.#open(), aborted]);
       if (!signal.aborted) await sleep(RETRY_MS);
     }
+  }
+
+  /** Called again and again: an open socket that receives no states is reported, and opened again. */
+  checkProgress(): void {
+    if (this.seq === null || this.#model.known.seq <= this.seq) return;
+    this.#behindSince ??= performance.now();
+    if (performance.now() - this.#behindSince < MAX_BEHIND_MS) return;
+    this.#context.history.violation(
+      `a socket stays behind: ${this.seq}, ${this.#model.known.seq} is known (${String(this)})`,
+    );
+    this.#isGivenUp = true;
+    this.#socket?.terminate();
   }
 
   close(): void {
@@ -81,8 +109,17 @@ export class Watcher {
     this.#socket = socket;
     this.#node = node;
     this.#seq = 0;
+    this.#openedAt = startedAt;
+    this.#receivedAt = startedAt;
+    this.#behindSince = null;
+    this.#isGivenUp = false;
     let isFirst = true;
+    let refusal = 0;
     socket.on("error", () => undefined);
+    socket.on("unexpected-response", (_, response) => {
+      refusal = response.statusCode ?? 0;
+      socket.terminate();
+    });
     socket.on("message", (data: Buffer) => {
       const frame = JSON.parse(data.toString()) as Frame;
       if (frame.type === undefined) {
@@ -94,8 +131,11 @@ export class Watcher {
     });
     return new Promise<void>((resolve) => {
       socket.once("close", (code) => {
-        this.#checkClose(node, code, startedAt, nonce);
-        history.count(`sockets closed with ${code}`);
+        if (this.#isGivenUp) history.count("sockets given up");
+        else if (refusal === 0) {
+          this.#checkClose(node, code, startedAt);
+          history.count(`sockets closed with ${code}`);
+        } else this.#checkRefusal(refusal, startedAt);
         resolve();
       });
     });
@@ -104,6 +144,8 @@ export class Watcher {
   #saw(state: ChainAnswer, atLeast: number, nonce: string): void {
     const { history } = this.#context;
     history.count("states received");
+    this.#receivedAt = performance.now();
+    this.#behindSince = null;
     const where = `${nonce} at ${this.#node?.name} of ${this.#model.name}`;
     if (state.seq < this.#seq)
       history.violation(`a socket went back: from ${this.#seq} to ${state.seq} (${where})`);
@@ -113,7 +155,14 @@ export class Watcher {
     this.#model.saw(state);
   }
 
-  #checkClose(node: LoadTarget, code: number, startedAt: number, nonce: string): void {
+  #checkRefusal(status: number, startedAt: number): void {
+    const { history } = this.#context;
+    if (status === 503 && mayBeUnavailable(this.#context, { startedAt, endedAt: performance.now() }))
+      history.count("sockets refused with 503");
+    else history.violation(`a socket was refused with ${status}: ${String(this)}`);
+  }
+
+  #checkClose(node: LoadTarget, code: number, startedAt: number): void {
     const { signal, history } = this.#context;
     if (signal.aborted || node.mayHaveBrokenSince(startedAt)) return;
     if (code === SERVICE_RESTART && node.url === null) return;
@@ -131,6 +180,6 @@ export class Watcher {
       history.count("sockets closed because the instance could not be reached");
       return;
     }
-    history.violation(`a socket was closed with ${code}: ${nonce} at ${node.name} of ${this.#model.name}`);
+    history.violation(`a socket was closed with ${code}: ${String(this)}`);
   }
 }

@@ -13,6 +13,7 @@ import { navigate } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
 import type { InstanceDetail } from "./agent.ts";
+import { MoveDialog } from "./move-dialog.tsx";
 import { InstanceTab, type InstanceTabName } from "./instance-tab.tsx";
 
 const REFRESH_MS = 3000;
@@ -49,16 +50,19 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
   });
   const [isDestroying, setDestroying] = useState(false);
   const [isMoving, setMoving] = useState(false);
-  const node = instance.value?.node;
+  const [movedTo, setMovedTo] = useState<string | null>(null);
+  // Null without a cluster, and while no node has the instance.
+  const node = instance.value?.node ?? null;
+  // While no node has the instance, only the possible nodes tell a cluster from a server that is alone.
+  const targets = useResource(canEdit && node === null ? `${path}/move` : null, (signal) =>
+    read<readonly unknown[]>(`${path}/move`, signal),
+  );
+  const isInCluster = node !== null || (targets.value ?? []).length > 0;
   const current = TABS.find((one) => one.name === tab)?.name;
   if (current === undefined) return <NotFoundPage />;
   const destroy = async () => {
     await request(path, { method: "DELETE" });
     navigate(page("agents", agent));
-  };
-  const move = async () => {
-    await request(`${path}/move`, { method: "POST", body: {} });
-    instance.reload();
   };
   return (
     <>
@@ -71,9 +75,7 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
         actions={
           canEdit && (
             <>
-              {typeof node === "string" && (
-                <Button onClick={() => setMoving(true)}>Move to another node</Button>
-              )}
+              {isInCluster && <Button onClick={() => setMoving(true)}>Move to another node</Button>}
               <Button onClick={() => setDestroying(true)}>Destroy instance</Button>
             </>
           )
@@ -82,13 +84,20 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
       <ResourceView of={instance}>
         {(value) => (
           <div className="stack">
+            {movedTo !== null && (
+              <div className="notice notice-good" role="status">
+                <p>The instance was moved to {movedTo}.</p>
+              </div>
+            )}
             <section className="panel" aria-label="Details">
               <DetailList
                 items={[
                   ...(value.object_name === null ? [] : [["Name", value.object_name] as const]),
                   ["Last active", <Time key="active" at={value.last_active_at} />],
                   ["Status", value.in_memory ? "active" : "idle"],
-                  ...(value.node === null ? [] : [["Node", value.node] as const]),
+                  ...(isInCluster
+                    ? [["Node", value.node ?? "none; the next event selects one"] as const]
+                    : []),
                   ["Connections", value.connection_count],
                   ["Next run", <Time key="next-run" at={value.next_due_at} fallback="none" />],
                   ["Created", <Time key="created" at={value.created_at} />],
@@ -109,12 +118,16 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
         )}
       </ResourceView>
       {isMoving && (
-        <ConfirmDialog title={`Move ${name}?`} verb="Move" onConfirm={move} onClose={() => setMoving(false)}>
-          <p>
-            The running turn ends on {node}, and the instance continues on another node. Events and
-            connections follow it.
-          </p>
-        </ConfirmDialog>
+        <MoveDialog
+          name={name}
+          path={path}
+          node={node}
+          onMoved={(moved) => {
+            setMovedTo(moved);
+            instance.reload();
+          }}
+          onClose={() => setMoving(false)}
+        />
       )}
       {isDestroying && (
         <ConfirmDialog

@@ -1,14 +1,13 @@
 import type { ClusterNode, ClusterStatus } from "@signalbox/client";
-import { Badge, type Tone } from "../../components/badge.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { duration } from "../../format/number.ts";
 import { client } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { InstancesPanel } from "./instances-panel.tsx";
+import { NodesPanel } from "./nodes-panel.tsx";
 import { SettingsPanel } from "./settings-panel.tsx";
 
 /** Heartbeats arrive twice a second. */
@@ -39,13 +38,9 @@ export function ClusterPage() {
       <ResourceView of={cluster}>
         {({ status, nodes }) => (
           <>
-            <Notices status={status} />
-            <section className="panel" aria-labelledby="nodes-title">
-              <h2 id="nodes-title">Nodes</h2>
-              <NodeTable nodes={nodes} />
-              {status.mode === "single" && <p className="muted small">{aloneText(status)}</p>}
-            </section>
-            {status.agents !== null && <InstancesPanel node={status.node} agents={status.agents} />}
+            <Notices status={status} nodes={nodes} />
+            <NodesPanel status={status} nodes={nodes} />
+            {status.agents !== null && <InstancesPanel nodes={nodes} agents={status.agents} />}
             <section className="panel" aria-labelledby="database-title">
               <h2 id="database-title">Database</h2>
               <DetailList items={detailsOf(status)} />
@@ -58,8 +53,8 @@ export function ClusterPage() {
   );
 }
 
-function Notices({ status }: { readonly status: ClusterStatus }) {
-  const { lost_commits: lost, problems } = status;
+function Notices({ status, nodes }: Cluster) {
+  const { lost_commits: lost } = status;
   return (
     <>
       {lost.count > 0 && (
@@ -74,50 +69,25 @@ function Notices({ status }: { readonly status: ClusterStatus }) {
           </p>
         </div>
       )}
-      {problems.length > 0 && (
-        <div className="notice notice-warn" role="status">
-          <p>
-            <strong>Node {status.node} is not ready.</strong>
-          </p>
-          {problems.map((problem) => (
-            <p key={problem}>{problem}</p>
-          ))}
-        </div>
-      )}
+      {nodes.map(({ id, name, problems }) => (
+        <NotReady key={id} name={name} problems={problems ?? []} />
+      ))}
     </>
   );
 }
 
-function NodeTable({ nodes }: { readonly nodes: readonly ClusterNode[] }) {
+function NotReady({ name, problems }: { readonly name: string; readonly problems: readonly string[] }) {
+  if (problems.length === 0) return null;
   return (
-    <Table
-      label="Nodes"
-      rows={nodes}
-      keyOf={({ id }) => id}
-      columns={[
-        { title: "Name", cell: ({ name }) => <strong>{name}</strong> },
-        { title: "State", cell: ({ state }) => <Badge tone={STATES[state]}>{state}</Badge> },
-        { title: "Link", cell: ({ link }) => <Badge tone={LINKS[link].tone}>{LINKS[link].text}</Badge> },
-        { title: "Address", cell: ({ address }) => (address === null ? "–" : <code>{address}</code>) },
-        { title: "Version", cell: ({ version }) => version, isMinor: true },
-        { title: "Heartbeat", cell: ({ age_ms }) => `${duration(age_ms)} ago`, align: "end" },
-        { title: "Joined", cell: ({ joined_at }) => <Time at={joined_at} />, align: "end", isMinor: true },
-      ]}
-    />
+    <div className="notice notice-warn" role="status">
+      <p>
+        <strong>Node {name} is not ready.</strong>
+      </p>
+      {problems.map((problem) => (
+        <p key={problem}>{problem}</p>
+      ))}
+    </div>
   );
-}
-
-const STATES: Readonly<Record<ClusterNode["state"], Tone>> = { up: "good", draining: "warn" };
-const LINKS: Readonly<Record<ClusterNode["link"], { readonly tone: Tone; readonly text: string }>> = {
-  self: { tone: "neutral", text: "this node" },
-  up: { tone: "good", text: "connected" },
-  down: { tone: "bad", text: "no link" },
-};
-
-function aloneText({ database }: ClusterStatus): string {
-  return database === "sqlite"
-    ? "This server runs alone, with SQLite in its data folder."
-    : "This server uses PostgreSQL alone. With SIGNALBOX_CLUSTER_SECRET, several nodes share it.";
 }
 
 function detailsOf(status: ClusterStatus): [string, string][] {

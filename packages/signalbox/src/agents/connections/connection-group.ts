@@ -4,7 +4,8 @@
  * Invariants:
  * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
  * 2. A message for several connections is encoded once.
- * 3. Code of an instance that has left memory cannot send, although the connections belong to its successor.
+ * 3. A connection that follows the instance from another node receives every broadcast once, or the current state (`recent-broadcasts.ts`).
+ * 4. Code of an instance that has left memory cannot send, although the connections belong to its successor.
  */
 import { toFrame } from "../../engines/http-server/index.ts";
 import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
@@ -12,6 +13,7 @@ import type { ConnectionMessage } from "../api/connection.ts";
 import type { ConnectionLimits, ConnectionOutlet } from "./connection-outlet.ts";
 import type { ConnectionSocket } from "./connection-socket.ts";
 import { type LiveConnection, socketOf, toBytes } from "./live-connection.ts";
+import { type Broadcast, RecentBroadcasts } from "./recent-broadcasts.ts";
 
 /** Stock clients do not reconnect after this code: the client has a newer socket, or another client uses the same id. */
 const REPLACED = 4409;
@@ -31,6 +33,8 @@ export class ConnectionGroup implements ConnectionOutlet {
   outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
   /** The number of sockets, joined or not. */
   size = 0;
+  /** Null where no instance moves, and later than some seconds after the instance was loaded. */
+  #recent: RecentBroadcasts | null = null;
 
   constructor(key: string, limits: ConnectionLimits) {
     this.key = key;
@@ -58,6 +62,7 @@ export class ConnectionGroup implements ConnectionOutlet {
     const older = this.find(connection.id);
     connection.joinedAt ||= Date.now();
     connection.isJoined = true;
+    this.#recent?.joined(connection.id);
     // After a move of the instance, connections join again in any order.
     if (older !== undefined && older.joinedAt > connection.joinedAt) {
       connection.closeNow(REPLACED, REPLACED_REASON);
@@ -65,6 +70,27 @@ export class ConnectionGroup implements ConnectionOutlet {
     }
     this.#joined.set(connection.id, { connection, socket: socketOf(connection) });
     older?.closeNow(REPLACED, REPLACED_REASON);
+  }
+
+  /** The instance was loaded, and connections of other nodes may follow it. */
+  keepRecent(): void {
+    const recent = new RecentBroadcasts(() => {
+      if (this.#recent === recent) this.#recent = null;
+    });
+    this.#recent = recent;
+  }
+
+  /** The connection has followed the instance to this node. The returned function sends what it has missed, and the state if that is not part of it. */
+  resume(connection: LiveConnection): (state: Buffer | null) => void {
+    const { id, hasProtocol } = connection;
+    const isFirst = this.#recent?.hasJoined(id) === false;
+    this.join(connection);
+    return (state) => {
+      const missed = isFirst ? (this.#recent?.for(id, hasProtocol) ?? []) : [];
+      for (const { frame } of missed) connection.write(frame);
+      const last = missed.findLast(({ isState }) => isState);
+      if (hasProtocol && state !== null && last?.frame.equals(state) !== true) connection.write(state);
+    };
   }
 
   leave(connection: LiveConnection): void {
@@ -82,27 +108,30 @@ export class ConnectionGroup implements ConnectionOutlet {
 
   /** Sends to the connections that are joined at the time of the call, except those in `withoutIds`. */
   broadcast(message: ConnectionMessage, withoutIds: readonly string[]): void {
-    if (this.#joined.size === 0) return;
+    if (this.#joined.size === 0 && this.#recent === null) return;
     this.#send(
       message,
       [...this.#joined.values()].filter(({ connection }) => !withoutIds.includes(connection.id)),
+      { withoutIds, isState: false },
     );
   }
 
   /** Sends a frame of the protocol, except to the connection that caused it. */
   broadcastFrame(message: string, exceptId: string | null): void {
-    if (this.#joined.size === 0) return;
+    if (this.#joined.size === 0 && this.#recent === null) return;
     this.#send(
       message,
       [...this.#joined.values()].filter(
         ({ connection: { id, hasProtocol } }) => hasProtocol && id !== exceptId,
       ),
+      { withoutIds: exceptId === null ? [] : [exceptId], isState: true },
     );
   }
 
-  #send(message: ConnectionMessage, receivers: readonly Member[]): void {
+  #send(message: ConnectionMessage, receivers: readonly Member[], to: Omit<Broadcast, "frame">): void {
     const frame = toFrame(typeof message === "string" ? message : toBytes(message));
     this.output(() => {
+      this.#recent?.add({ frame, ...to });
       for (const { socket } of receivers) socket.write(frame);
     });
   }
@@ -111,6 +140,7 @@ export class ConnectionGroup implements ConnectionOutlet {
   detach(): void {
     this.outputs = null;
     this.holdInstance = null;
+    this.#recent?.stop();
     for (const { connection } of this.#joined.values()) connection.dropListeners();
   }
 

@@ -29,7 +29,10 @@ export class SocketHub {
 
   start(): void {
     this.#timer = setInterval(() => {
-      for (const socket of this.#sockets) socket.checkAlive();
+      // After a stall of the process, answers that have arrived are read first.
+      setImmediate(() => {
+        for (const socket of this.#sockets) socket.checkAlive();
+      });
     }, this.#options.pingIntervalMs).unref();
   }
 

@@ -38,6 +38,8 @@ export class ArrivedSocket {
   #early: EarlyReader | null = null;
   #cancelArrival: (() => void) | undefined;
   #unanswered = 0;
+  /** Set by the last message that had to wait until the credential could be checked. */
+  #fresh: Promise<void> | null = null;
 
   constructor(webSocket: WebSocket, socket: LocalSocket, credential: SocketCredential, onClose: () => void) {
     this.#socket = socket;
@@ -56,7 +58,10 @@ export class ArrivedSocket {
       stopWatching?.();
       this.#cancelArrival?.();
       this.#onClose();
-      this.#target?.leave(code, reason.toString("utf8"));
+      const leave = () => this.#target?.leave(code, reason.toString("utf8"));
+      // Messages that arrived before the close come first.
+      if (this.#fresh === null) leave();
+      else void this.#fresh.then(leave, leave);
     });
   }
 
@@ -86,6 +91,7 @@ export class ArrivedSocket {
     if (this.#unanswered === MAX_UNANSWERED) socket.pause();
     const { authenticator, principal } = this.#credential;
     const fresh = principal === null ? null : authenticator.whenFresh();
+    if (fresh !== null) this.#fresh = fresh;
     const taken =
       fresh === null
         ? this.#pass(message)

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. A joining connection receives the identity frame and then exactly one state frame, at the moment in which it starts to receive
  *    broadcasts: it misses no change and receives none twice.
- * 2. A connection that resumes, because its instance has moved here, runs no hook and receives one state frame at that moment.
+ * 2. A connection that resumes, because its instance has moved here, runs no hook. It receives what the instance has broadcast since it is here, and
+ *    the state.
  * 3. Joining and closing do not wait for the turns of others. The messages of a connection wait for its `onConnect`, and its `onClose` for
  *    its messages to begin.
  */
@@ -116,12 +117,12 @@ export function resume(instance: Instance, connections: () => Iterable<LiveConne
     body: ({ agent }) => {
       const resumed = [...connections()];
       if (resumed.length === 0) return;
-      for (const connection of resumed) instance.group.join(connection);
+      const catchUps = resumed.map((connection) => instance.group.resume(connection));
       const state: unknown = agent.state;
-      if (state === undefined) return;
-      const frame = toFrame(toJson({ type: "cf_agent_state", state }) ?? "null");
+      const json = state === undefined ? null : toJson({ type: "cf_agent_state", state });
+      const frame = json == null ? null : toFrame(json);
       instance.group.output(() => {
-        for (const connection of resumed) if (connection.hasProtocol) connection.write(frame);
+        for (const catchUp of catchUps) catchUp(frame);
       });
     },
   });

@@ -281,10 +281,10 @@ export class Directory {
   async #remove(ref: InstanceRef): Promise<void> {
     const { store, catalog, ownership } = this.#environment;
     // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
-    const entry = ownership === null ? undefined : await catalog.find(ref);
+    const createdAt = ownership === null ? undefined : ((await catalog.find(ref))?.createdAt ?? 0);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
-    await catalog.remove(ref, entry?.createdAt);
+    await catalog.remove(ref, createdAt);
     await this.#onDestroy(ref);
   }
 

@@ -248,6 +248,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     const { outputs, transactions } = this.runtime;
     this.group.outputs = outputs;
     this.group.holdInstance = () => this.hold();
+    if (ownership !== null) this.group.keepRecent();
     if (database.isNew) {
       this.#identity = new InstanceIdentity(database, transactions, {
         ref: this.ref,
@@ -288,6 +289,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /** Whether an answer that only read may leave (see `OutputGateOptions`). */
   #confirm(ownership: Ownership): Promise<void> | null {
+    // The node may own the instance again, for a successor of this object.
+    if (this.#isFenced) return Promise.reject(new InstanceFencedError("dropped"));
     const confirmed = ownership.confirm(databaseName(this.ref));
     if (confirmed === null) return null;
     return confirmed.catch((error: unknown) => {

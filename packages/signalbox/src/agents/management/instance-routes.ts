@@ -9,7 +9,7 @@ import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog
 import { accountOf, AGENTS, INSTANCE, type InstanceAccess, INSTANCES, pageQuery } from "./instance-access.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
-import { moveRoute, withNodes } from "./node-routes.ts";
+import { moveRoute, targetsRoute, withNodes } from "./node-routes.ts";
 import { listInstances } from "./instance-list.ts";
 import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import * as show from "./show-instance.ts";
@@ -34,6 +34,7 @@ export function instanceRoutes(parts: InstanceRouteParts): Route[] {
     withNodes(nodes, list(parts)),
     withNodes(nodes, read(parts)),
     destroy(parts),
+    targetsRoute(access, nodes),
     moveRoute(access, nodes),
   ];
 }

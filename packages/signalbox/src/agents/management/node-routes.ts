@@ -28,6 +28,21 @@ async function addNodes(nodes: InstanceNodes, account: string, reply: Reply): Pr
   return { ...reply, result: isList ? result : result[0] };
 }
 
+export function targetsRoute(access: InstanceAccess, nodes: InstanceNodes | null): Route {
+  return defineRoute({
+    method: "GET",
+    path: `${INSTANCE}/move`,
+    access: "agents.edit",
+    summary:
+      "List the nodes to which an instance can be moved; none if the server is not a node of a cluster.",
+    result: z.array(z.object({ id: z.string(), name: z.string() })),
+    handler: async (request) => {
+      await access.entry(request);
+      return { result: (nodes?.targets ?? []).map(({ inc, name }) => ({ id: inc, name })) };
+    },
+  });
+}
+
 export function moveRoute(access: InstanceAccess, nodes: InstanceNodes | null): Route {
   return defineRoute({
     method: "POST",

@@ -82,7 +82,9 @@ function toHostError(error: SignalboxError | InstanceGoneError): Error {
       durableObjectReset: true,
     });
   const isOverloaded = error.id === "overloaded";
-  const flags = isOverloaded ? { overloaded: true } : { retryable: error.id === "stopping" };
+  // In both cases nothing was written.
+  const retryable = error.id === "stopping" || error.id === "storage_unavailable";
+  const flags = isOverloaded ? { overloaded: true } : { retryable };
   const text = isOverloaded ? `Durable Object is overloaded. ${error.message}` : error.message;
   return Object.assign(new Error(text, { cause: error }), flags);
 }

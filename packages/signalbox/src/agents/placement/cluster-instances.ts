@@ -1,5 +1,4 @@
 /** The instances of this node as a part of a cluster: it takes the due work of nodes that are gone, and gives its instances away before it stops. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { drainInstances, type DrainParts } from "./drain.ts";
 import type { ClusterPlacement } from "./cluster-placement.ts";
 import type { Directory } from "../instance/directory.ts";
@@ -8,8 +7,8 @@ import type { Ownership } from "../../engines/instance-store/index.ts";
 import { InstanceNodes } from "./instance-nodes.ts";
 import { Orphans, type OrphansParts } from "./orphans.ts";
 
-/** How long a node answers that its instances are elsewhere: much longer than a call between nodes takes. */
-const LINGER_MS = 1000;
+/** For instances that came here after this node had given its own away. */
+const MAX_REST_MS = 2000;
 
 export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wake"> {
   readonly ownership: Ownership;
@@ -22,6 +21,7 @@ export class ClusterInstances {
   readonly #parts: ClusterInstancesParts;
   readonly #orphans: Orphans;
   readonly nodes: InstanceNodes;
+  #isRetired = false;
 
   constructor(parts: ClusterInstancesParts) {
     this.#parts = parts;
@@ -44,16 +44,20 @@ export class ClusterInstances {
 
   /** Never rejects: what is not handed over is found by the others when this node has left. */
   async retire(signal: AbortSignal): Promise<void> {
+    this.#isRetired = true;
     this.stop();
-    const { ownership } = this.#parts;
-    const hadInstances = [...ownership.held].length > 0;
     try {
       await drainInstances(this.#parts, signal);
-      // Other nodes may still send events here, and learn the new owners from the answers. The links must not end before.
-      if (hadInstances && [...ownership.held].length === 0) await sleep(LINGER_MS);
     } catch (err) {
       this.#parts.logger.warn({ err }, "the instances of this node could not be handed over to other nodes");
     }
+  }
+
+  /**
+   * Gives away what came here since `retire`: until the heartbeat that announces it, this node took instances. Does nothing if it was not retired.
+   */
+  async retireRest(): Promise<void> {
+    if (this.#isRetired) await this.retire(AbortSignal.timeout(MAX_REST_MS));
   }
 
   /** A scan in progress ends when the directory stops. */

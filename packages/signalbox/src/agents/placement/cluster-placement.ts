@@ -79,9 +79,13 @@ export class ClusterPlacement implements Placement {
       if (left <= 0) throw unreachable(error);
       await this.#pause(Math.min(left, MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses), signal);
       pauses += 1;
-      // The owner may have handed the instance over. Not each time: thousands may wait for a node that was killed.
-      if (pauses % ASK_EVERY === 0) this.learn(ref, null);
+      // The owner may have handed the instance over, and has if it stops. Otherwise not each time: thousands may wait for a node that was killed.
+      if (pauses % ASK_EVERY === 0 || this.#isDraining(node)) this.learn(ref, null);
     }
+  }
+
+  #isDraining(node: NodeInc | null): boolean {
+    return this.#network.members.some(({ inc, state }) => inc === node && state === "draining");
   }
 
   /** The owner is in PostgreSQL. */

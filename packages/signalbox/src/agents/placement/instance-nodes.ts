@@ -45,14 +45,15 @@ export class InstanceNodes {
     return target.name;
   }
 
-  get #targets(): NetworkMember[] {
+  /** The nodes to which an instance can move, as this node sees them. */
+  get targets(): readonly NetworkMember[] {
     const { network } = this.#parts;
     const isHere = (inc: string) => inc === network.self || network.linkTo(inc) !== null;
     return network.members.filter(({ inc, state }) => state === "up" && isHere(inc));
   }
 
   #select(name: string): NetworkMember {
-    const others = this.#targets.filter(({ inc }) => inc !== this.#parts.network.self);
+    const others = this.targets.filter(({ inc }) => inc !== this.#parts.network.self);
     const inc = rendezvous(
       name,
       others.map((other) => other.inc),
@@ -64,7 +65,7 @@ export class InstanceNodes {
   }
 
   #find(to: string): NetworkMember {
-    const found = this.#targets.filter(({ inc, name }) => inc === to || name === to);
+    const found = this.targets.filter(({ inc, name }) => inc === to || name === to);
     const [target] = found;
     if (target === undefined)
       throw new SignalboxError("invalid_request", { message: `No node with the name or id "${to}" is up` });

@@ -23,6 +23,8 @@ interface CarriedError {
   readonly id?: string;
   readonly details?: ErrorDetails;
   readonly cause?: CarriedError;
+  /** Set if agents' code threw something that is no error. */
+  readonly thrown?: unknown;
   /** Of an instance that another node has taken. */
   readonly fence?: InstanceFencedError["fence"];
 }
@@ -42,11 +44,14 @@ export function encodeFailure(error: unknown): Buffer {
 /** Throws the failure that the packet carries, if it carries one. */
 export function throwCarried({ kind, texts: [text] }: Packet): void {
   if (kind === ELSEWHERE) throw new InstanceElsewhereError(text ?? null);
-  if (kind === FAILURE) throw fromCarried(JSON.parse(text ?? "{}") as Partial<CarriedError>);
+  if (kind !== FAILURE) return;
+  const carried = JSON.parse(text ?? "{}") as Partial<CarriedError>;
+  // oxlint-disable-next-line typescript/only-throw-error -- what the agent's code threw
+  throw "thrown" in carried ? carried.thrown : fromCarried(carried);
 }
 
 export function toCarried(error: unknown): CarriedError {
-  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  if (!(error instanceof Error)) return { name: "Error", message: "", thrown: toPlain(error) };
   const { name, message, stack } = error;
   if (!(error instanceof SignalboxError)) return { name, message, stack };
   const { id, status, headers, fields, param, reason } = error;
@@ -82,6 +87,15 @@ export function fromCarried(carried: Partial<CarriedError>): Error {
     Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
   if (stack !== undefined) error.stack = stack;
   return error;
+}
+
+/** As JSON passes it on; null for a value that has no JSON. */
+function toPlain(value: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(value) ?? "null");
+  } catch {
+    return null;
+  }
 }
 
 function isKnown(id: string): id is keyof typeof ERROR_TABLE {

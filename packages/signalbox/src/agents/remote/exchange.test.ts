@@ -160,6 +160,16 @@ it("a request beyond the memory of the other node is refused and not run", async
   expect((await ask({ body: Buffer.alloc(900) })).head).toBe(2);
 });
 
+it("an answer that has no end does not hold the memory of its request", async () => {
+  const { body, taken } = endless(10);
+  const bodies = [body, null];
+  serve(() => ({ head: null, body: bodies.shift() ?? null }), 1000);
+  const streaming = await ask({ body: Buffer.alloc(900) });
+  await ask({ body: Buffer.alloc(900) });
+  streaming.body?.destroy();
+  await expect.poll(() => taken.isCancelled).toBe(true);
+});
+
 it("200 answers stream at the same time", async () => {
   serve(({ head }) => ({ head: null, body: new Response(`${String(head)}:`.repeat(50_000)).body }));
   const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => ask({ head: i })));

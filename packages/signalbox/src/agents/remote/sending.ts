@@ -11,7 +11,8 @@ import { NotSentError } from "../placement/placement.ts";
 export function explainFailure(error: unknown, isRepeatable: boolean): unknown {
   if (error instanceof LinkError) return explainLink(error, isRepeatable);
   if (error instanceof InstanceElsewhereError) return error;
-  if (error instanceof InstanceFencedError) return isRepeatable ? notRun(error) : error;
+  // The work had begun: what it wrote before may be durable. Agents' code that called the instance must not mistake the error for a fence of its own.
+  if (error instanceof InstanceFencedError) return isRepeatable ? notRun(error) : outcomeUnknown(error);
   // An instance that leaves finishes its running turns, and refuses those that wait.
   if (error instanceof SignalboxError && error.id === "stopping") return notRun(error);
   return error;
@@ -23,6 +24,11 @@ function explainLink(error: LinkError, isRepeatable: boolean): unknown {
   if (error.code === "too_large")
     return new SignalboxError("body_too_large", {
       message: "The request is too large to be passed to the node that runs the instance",
+      cause: error,
+    });
+  if (error.code === "answer_too_large")
+    return new SignalboxError("agent_failed", {
+      message: "The result is too large to be passed to the node of the caller",
       cause: error,
     });
   if (error.code === "broken" || error.code === "cancelled")

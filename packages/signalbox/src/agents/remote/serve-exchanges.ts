@@ -69,7 +69,7 @@ class Served {
   readonly #packet: Packet;
   readonly #length: number;
   readonly #run: Run;
-  readonly #onDone: () => void;
+  readonly #releaseBody: () => void;
   readonly #caller = new AbortController();
   #parts: Buffer[] = [];
   #received = 0;
@@ -77,12 +77,12 @@ class Served {
   #drained: (() => void) | null = null;
   #reader: ReadableStreamDefaultReader<unknown> | null = null;
 
-  constructor(stream: LinkStream, packet: Packet, length: number, run: Run, onDone: () => void) {
+  constructor(stream: LinkStream, packet: Packet, length: number, run: Run, releaseBody: () => void) {
     this.#stream = stream;
     this.#packet = packet;
     this.#length = length;
     this.#run = run;
-    this.#onDone = onDone;
+    this.#releaseBody = releaseBody;
   }
 
   start(): void {
@@ -91,10 +91,10 @@ class Served {
       onData: (bytes) => this.#collect(bytes),
       onEnd: () => {
         isStarted = true;
-        void this.#serve().finally(this.#onDone);
+        void this.#serve();
       },
       onFailure: () => {
-        if (!isStarted) this.#onDone();
+        if (!isStarted) this.#releaseBody();
         this.#giveUp();
       },
       onDrain: () => this.#resume(),
@@ -121,7 +121,7 @@ class Served {
 
   /** Never rejects. */
   async #serve(): Promise<void> {
-    let reply: ExchangeReply;
+    let reply: ExchangeReply | null = null;
     let head: string;
     try {
       if (this.#received !== this.#length)
@@ -139,7 +139,11 @@ class Served {
     } catch (error) {
       this.#stream.write(encodeStreamHead(encodeFailure(error)));
       this.#stream.end();
+      if (reply !== null) discard(reply);
       return;
+    } finally {
+      // Not with the answer, which may have no end: open streams would use the memory for bodies up.
+      this.#releaseBody();
     }
     const { body } = reply;
     this.#stream.write(encodeStreamHead(encodePacket(body === null ? WITHOUT_BODY : WITH_BODY, [head])));
@@ -169,4 +173,12 @@ class Served {
         });
     }
   }
+}
+
+/** The answer cannot be sent. */
+function discard({ body, release }: ExchangeReply): void {
+  // A body that fails when it is cancelled has nothing to say to anybody.
+  if (body instanceof Readable) body.destroy();
+  else body?.cancel().catch(() => undefined);
+  release?.();
 }

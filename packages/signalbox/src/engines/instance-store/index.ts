@@ -16,5 +16,6 @@ export {
   type Nodes,
   type Ownership,
   type OwnershipFigures,
+  type TakeOver,
   type SharedInstanceStore,
 } from "./shared/ownership.ts";

@@ -27,6 +27,10 @@ export const FRAME_KINDS = {
   proof: 12,
   /** The side closes the connection because of an error of the other side: text. */
   refusal: 13,
+  /** The side stops: the other side begins nothing more on this link. */
+  leave: 14,
+  /** Everything that the side had begun before it received `leave` has ended. */
+  left: 15,
 } as const;
 
 export type FrameKind = (typeof FRAME_KINDS)[keyof typeof FRAME_KINDS];

@@ -6,6 +6,8 @@ export interface LinkFailure {
    * - `overloaded`: too many bytes wait for this peer; nothing was sent.
    * - `broken`: the link broke, or no answer came in time; the other node may have done the work.
    * - `cancelled`: the other side gave up.
+   * - `too_large`: the call has more than `MAX_CALL_BYTES`; nothing was sent.
+   * - `answer_too_large`: the other node has done the work, and its answer has more than `MAX_CALL_BYTES`.
    * - any other text: an answer of the other node.
    */
   readonly code: string;

@@ -5,7 +5,8 @@
  * 1. Each call and each stream ends exactly once: with an answer, a failure, or `broken` when the link ends.
  * 2. Calls without an answer hold at most `MAX_UNANSWERED_BYTES` of payload; further calls fail with `overloaded` and are not sent.
  * 3. A side that receives nothing for `SILENCE_MS` closes the link. Both sides send a ping each second when they have nothing else to send.
- * 4. A frame that the protocol does not allow closes the link: the other node has a defect, and its next bytes cannot be trusted.
+ * 4. A node that `leave`s loses no answer: its peer begins nothing more on the link, and says so when everything that it had begun has ended.
+ * 5. A frame that the protocol does not allow closes the link: the other node has a defect, and its next bytes cannot be trusted.
  *
  * Streams opened by the dialler have odd ids, those of the listener even ones; calls use the same numbers.
  */
@@ -56,6 +57,8 @@ export class Link {
   #nextId: number;
   #unansweredBytes = 0;
   #isClosed = false;
+  readonly #left = Promise.withResolvers<void>();
+  #isPeerLeaving = false;
   /** Bytes that had been read when the link was paused; null unless it is. */
   #unread: Buffer[] | null = null;
   #hasSent = false;
@@ -87,6 +90,11 @@ export class Link {
     return this.#isClosed;
   }
 
+  /** The other node stops, and takes nothing new. */
+  get isPeerLeaving(): boolean {
+    return this.#isPeerLeaving;
+  }
+
   /** Throws `LinkError`. An aborted call fails with `broken`: the other node may have done the work. */
   call(name: string, payload: Uint8Array, signal?: AbortSignal): Promise<Buffer> {
     const refusal = this.#refusal(payload.length);
@@ -113,6 +121,14 @@ export class Link {
     const stream = this.#addStream(this.#takeId());
     this.#write(FRAME_KINDS.open, stream.id, payload, this.#nameBytes(name));
     return stream;
+  }
+
+  /**
+   * Asks the other node to begin nothing more here. Resolves when everything that it had begun has ended, and it has all answers; or when the link ends.
+   */
+  leave(): Promise<void> {
+    this.#write(FRAME_KINDS.leave, 0, NOTHING);
+    return this.#left.promise;
   }
 
   /** Reads nothing more until `resume`; still sends. The silence of a paused peer is not noticed. */
@@ -155,11 +171,13 @@ export class Link {
     for (const id of this.#calls.keys()) this.#takeCall(id)?.reject(new LinkError(broken));
     for (const stream of this.#streams.values()) stream.fail(broken);
     this.#streams.clear();
+    this.#left.resolve();
     this.#onClose(this, failure);
   }
 
   #refusal(bytes: number): LinkFailure | null {
     if (this.#isClosed) return { code: "unreachable", message: "the link to the node is closed" };
+    if (this.#isPeerLeaving) return { code: "unreachable", message: "the node stops" };
     if (bytes > MAX_CALL_BYTES) return { code: "too_large", message: `a call of ${bytes} bytes` };
     if (this.#unansweredBytes + bytes > MAX_UNANSWERED_BYTES) {
       return { code: "overloaded", message: "too many requests wait for the node" };
@@ -180,6 +198,7 @@ export class Link {
     this.#calls.delete(id);
     this.#unansweredBytes -= call.bytes;
     call.release();
+    if (this.#isPeerLeaving) this.#sayLeft();
     return call;
   }
 
@@ -224,7 +243,10 @@ export class Link {
       end: (stream) => this.#write(FRAME_KINDS.end, stream, NOTHING),
       reset: (stream, failure) =>
         this.#write(FRAME_KINDS.reset, stream, failure === null ? NOTHING : encodeFailure(failure)),
-      closed: (stream) => this.#streams.delete(stream),
+      closed: (stream) => {
+        this.#streams.delete(stream);
+        if (this.#isPeerLeaving) this.#sayLeft();
+      },
     });
     this.#streams.set(id, stream);
     return stream;
@@ -266,14 +288,32 @@ export class Link {
         return;
       case FRAME_KINDS.pong:
         return;
+      case FRAME_KINDS.leave:
+        this.#isPeerLeaving = true;
+        this.#sayLeft();
+        return;
+      case FRAME_KINDS.left:
+        this.#left.resolve();
+        return;
       default:
         throw new FrameError(`unknown kind of frame ${kind}`);
     }
   }
 
+  /** Unless something that this side has begun is under way. */
+  #sayLeft(): void {
+    const isOwn = (id: number) => id % 2 === this.#nextId % 2;
+    if (this.#calls.size > 0 || [...this.#streams.keys()].some(isOwn)) return;
+    this.#write(FRAME_KINDS.left, 0, NOTHING);
+  }
+
   #serveCall(id: number, payload: Buffer): void {
     const [name, rest] = splitName(payload);
-    const answer = (bytes: Uint8Array) => this.#write(FRAME_KINDS.answer, id, bytes);
+    const answer = (bytes: Uint8Array) => {
+      // The other side would close the link, and with it the work of everybody else.
+      if (bytes.length > MAX_CALL_BYTES) fail(answerTooLarge(bytes.length));
+      else this.#write(FRAME_KINDS.answer, id, bytes);
+    };
     const fail = (error: unknown) => this.#write(FRAME_KINDS.failure, id, encodeFailure(toFailure(error)));
     try {
       const answered = this.#handler.onCall(name, rest, this);
@@ -300,6 +340,10 @@ function splitName(payload: Buffer): [string, Buffer] {
   const length = payload[0] ?? 0;
   if (length === 0 || payload.length < 1 + length) throw new FrameError("a call without a name");
   return [payload.toString("latin1", 1, 1 + length), payload.subarray(1 + length)];
+}
+
+function answerTooLarge(bytes: number): LinkError {
+  return new LinkError({ code: "answer_too_large", message: `an answer of ${bytes} bytes` });
 }
 
 function toFailure(error: unknown): LinkFailure {

@@ -147,6 +147,20 @@ it("calls above the limits fail without being sent", async () => {
   expect(await waiting[128]).toBe("overloaded");
 });
 
+it("an answer above the limit fails its own call, and the link goes on", async () => {
+  const { one, two } = await pair({
+    ...ECHO,
+    onCall: (name, payload) => (name === "large" ? new Uint8Array(33 * 1024 * 1024) : payload),
+  });
+  const stream = two.to("1")?.openStream("echo", Buffer.from("a")) as LinkStream;
+  const [large, small] = [two.call("1", "large", Buffer.from("")), two.call("1", "echo", Buffer.from("b"))];
+  expect(await codeOf(large)).toBe("answer_too_large");
+  expect(String(await small)).toBe("b");
+  stream.end();
+  expect(String(await readStream(stream))).toBe("a");
+  expect(one.linked).toEqual(["2"]);
+});
+
 it("a node with another secret is refused", async () => {
   const one = await openLinks("1", ECHO);
   const refused: string[] = [];

@@ -5,6 +5,9 @@
  * 1. At most one link per peer. A second connection from a peer replaces the first: the peer has noticed a break that this side has not.
  * 2. A peer that is not a member is not heard: its link waits, unread, and is closed after `MEMBER_WAIT_MS`. Links of nodes that left are closed.
  * 3. A broken link is dialled again with backoff until the peer leaves.
+ * 4. A link is made by the side that dials. A peer whose list of members is old may dial an address that belongs to this node now; its connection
+ *    does not replace the link.
+ * 5. After `leave` there are no new links.
  */
 import type { AddressInfo, Server, Socket } from "node:net";
 import { fullJitterDelay } from "../../core/retry.ts";
@@ -35,6 +38,8 @@ export interface LinksOptions {
   readonly onProblem?: (peer: string | null, failure: LinkFailure) => void;
 }
 
+/** A link that ends earlier counts as a failed attempt: the other side does not want it. */
+const STABLE_MS = 2000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 1000 };
 /** A node that has just joined dials before the others have seen its row. They look twice a second. */
 const MEMBER_WAIT_MS = 3000;
@@ -45,6 +50,8 @@ interface PeerState {
   socket: Socket | null;
   timer: NodeJS.Timeout | undefined;
   attempt: number;
+  /** When the last link was made. */
+  linkedAt: number;
 }
 
 interface EarlyLink {
@@ -60,6 +67,9 @@ export class Links {
   readonly #newcomers = new Newcomers();
   /** Links of nodes that are not members yet. */
   readonly #early = new Map<string, EarlyLink>();
+  /** Links that `onUp` was called for. */
+  readonly #made = new Set<Link>();
+  #isLeaving = false;
   #isClosed = false;
 
   private constructor(options: LinksOptions) {
@@ -96,9 +106,10 @@ export class Links {
     return [...this.#peers.values()].filter(({ link }) => link !== null).map(({ peer }) => peer.node);
   }
 
-  /** Null if the peer is unknown or not linked at the moment. */
+  /** Null if the peer is unknown, not linked at the moment, or stops. */
   to(node: string): Link | null {
-    return this.#peers.get(node)?.link ?? null;
+    const link = this.#peers.get(node)?.link;
+    return link == null || link.isPeerLeaving ? null : link;
   }
 
   /** Calls a method of a peer; `unreachable` if there is no link. */
@@ -119,11 +130,21 @@ export class Links {
         known.peer = peer;
         continue;
       }
-      const state: PeerState = { peer, link: null, socket: null, timer: undefined, attempt: 0 };
+      const state: PeerState = { peer, link: null, socket: null, timer: undefined, attempt: 0, linkedAt: 0 };
       this.#peers.set(peer.node, state);
       if (peer.isDialled) this.#dial(state);
       else this.#admitEarly(state);
     }
+  }
+
+  /**
+   * Resolves when the peers have the answers of everything that they had begun here, and begin nothing more; at the latest when the signal aborts. This
+   * node can still call them.
+   */
+  async leave(signal: AbortSignal): Promise<void> {
+    this.#isLeaving = true;
+    const left = [...this.#peers.values()].map(({ link }) => link?.leave());
+    await Promise.race([Promise.all(left), aborted(signal)]);
   }
 
   close(): Promise<void> {
@@ -154,7 +175,7 @@ export class Links {
               message: `node ${link.peer.node} answers at the address of ${peer.node}`,
             };
           }
-          return this.#add(link);
+          return this.#add(link, true);
         },
         onEnd: (failure, link) => this.#ended(state, failure, link),
       }),
@@ -171,11 +192,12 @@ export class Links {
   #ended(state: PeerState, failure: LinkFailure, link: Link | null): void {
     const { peer } = state;
     state.socket = null;
-    if (link !== null) this.#remove(link, failure);
+    if (link !== null && this.#made.has(link)) this.#remove(link, failure);
     else this.#options.onProblem?.(peer.node, failure);
     if (this.#isClosed || this.#peers.get(peer.node) !== state || !peer.isDialled) return;
     if (state.link !== null || state.timer !== undefined) return;
-    state.attempt += 1;
+    const isStable = link !== null && performance.now() - state.linkedAt > STABLE_MS;
+    state.attempt = isStable ? 1 : state.attempt + 1;
     state.timer = setTimeout(
       () => {
         state.timer = undefined;
@@ -196,12 +218,13 @@ export class Links {
       ...this.#common(),
       onLink: (link) => {
         this.#newcomers.remove(socket);
-        return this.#add(link);
+        return this.#add(link, false);
       },
       onEnd: (failure, link) => {
         this.#newcomers.remove(socket);
         if (link === null) this.#options.onProblem?.(null, failure);
-        else this.#remove(link, failure);
+        else if (this.#made.has(link)) this.#remove(link, failure);
+        else this.#refused(link, failure);
       },
     });
   }
@@ -211,12 +234,16 @@ export class Links {
   }
 
   /** Returns why the link is refused; null if it is accepted. */
-  #add(link: Link): LinkFailure | null {
+  #add(link: Link, isDialled: boolean): LinkFailure | null {
+    if (this.#isLeaving) return { code: "unreachable", message: "the node stops" };
     const state = this.#peers.get(link.peer.node);
     if (state === undefined) return this.#holdEarly(link);
+    if (state.peer.isDialled !== isDialled)
+      return { code: "unreachable", message: "the other side makes the link" };
     const previous = state.link;
     state.link = link;
-    state.attempt = 0;
+    state.linkedAt = performance.now();
+    this.#made.add(link);
     previous?.close({ code: "broken", message: "the node connected again" });
     this.#options.onUp?.(link.peer.node);
     return null;
@@ -240,21 +267,33 @@ export class Links {
     if (early === undefined) return;
     this.#early.delete(peer.node);
     clearTimeout(early.timer);
-    this.#add(early.link);
+    this.#add(early.link, false);
     early.link.resume();
   }
 
-  #remove(link: Link, failure: LinkFailure): void {
+  /** The link was not made. */
+  #refused(link: Link, failure: LinkFailure): void {
     const early = this.#early.get(link.peer.node);
     if (early?.link === link) {
       this.#early.delete(link.peer.node);
       clearTimeout(early.timer);
-      this.#options.onProblem?.(link.peer.node, failure);
-      return;
     }
+    this.#options.onProblem?.(link.peer.node, failure);
+  }
+
+  #remove(link: Link, failure: LinkFailure): void {
+    this.#made.delete(link);
     const state = this.#peers.get(link.peer.node);
     if (state?.link === link) state.link = null;
+    // It was replaced.
     else if (state?.link != null) return;
     this.#options.onDown?.(link.peer.node, failure);
   }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }

@@ -40,6 +40,7 @@ const FIRST_CALL = 0;
 export class CallSession {
   readonly references: SessionReferences;
   readonly #isCaller: boolean;
+  readonly #host: SessionHost;
   readonly #reader = new MessageReader();
   readonly #pending = new Map<number, Pending>();
   #stream: LinkStream | null = null;
@@ -50,6 +51,7 @@ export class CallSession {
 
   constructor(side: "caller" | "owner", host: SessionHost) {
     this.#isCaller = side === "caller";
+    this.#host = host;
     this.references = new SessionReferences(this.#isCaller ? 1 : 2, host, {
       send: (kind, id, payload) => this.#send(kind, id, payload),
       call: (reference, path, args) => this.#call(reference, path, args),
@@ -68,6 +70,7 @@ export class CallSession {
 
   /** Runs the call that opens the session, given its payload. */
   serve(payload: Uint8Array, stream: LinkStream, run: (call: unknown) => Promise<unknown>): void {
+    this.#host.sessions.add(this);
     this.#start(stream);
     const decoded = decodeValue(payload, this.references);
     this.#serve(FIRST_CALL, decoded, async (call) => {
@@ -78,6 +81,12 @@ export class CallSession {
         throw error;
       }
     });
+  }
+
+  /** This node stops: what the other side holds of it works no more. */
+  close(): void {
+    this.#stream?.reset({ code: "broken", message: "the node stops" });
+    this.#fail(connectionLost("the node stops"), "failed");
   }
 
   #start(stream: LinkStream): void {
@@ -114,6 +123,7 @@ export class CallSession {
   #finish(end: "ended" | "failed" | "not run"): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#host.sessions.delete(this);
     this.references.finish(end);
   }
 

@@ -7,6 +7,7 @@
  * 2. A call runs at the owner as a call of that node does: it waits for its turn, and its outcome leaves when the object's writes are durable.
  * 3. Calls of one stub begin in the order in which they were made, unless the object moves meanwhile.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
 import { InstanceElsewhereError, type Ownership } from "../../../engines/instance-store/index.ts";
 import { runOutsideTurns } from "../../../engines/turn-runtime/index.ts";
@@ -41,6 +42,7 @@ type FirstCall =
 export class RemoteObjects implements ObjectReach {
   readonly #parts: RemoteObjectsParts;
   readonly #moves: SocketMoves;
+  readonly #sessions = new Set<{ close(): void }>();
   /** Questions for the owners of objects, by the key of the object. */
   readonly #finding = new Map<string, Promise<NodeInc | null>>();
 
@@ -49,6 +51,7 @@ export class RemoteObjects implements ObjectReach {
     this.#moves = new SocketMoves(parts, {
       maxBufferedBytes: parts.maxBufferedBytes,
       objectStub: (address) => parts.objects.stubOf(address),
+      sessions: this.#sessions,
     });
   }
 
@@ -72,6 +75,11 @@ export class RemoteObjects implements ObjectReach {
     this.#moves.serve();
   }
 
+  /** This node stops, and its objects have ended: stubs of other nodes work no more. */
+  endSessions(): void {
+    for (const session of this.#sessions) session.close();
+  }
+
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls {
     const ref: InstanceRef = { account: this.#parts.account, agent, name: address.id };
     const there = (node: NodeInc, call: FirstCall) => this.#call(node, address, call);
@@ -79,13 +87,13 @@ export class RemoteObjects implements ObjectReach {
       invoke: (path, args) =>
         this.#reach({
           ref,
-          here: () => here.invoke(path, args),
+          here: () => unlessStopping(() => here.invoke(path, args)),
           there: (node) => there(node, { kind: "invoke", path, args }),
         }),
       fetch: (request) =>
         this.#reach({
           ref,
-          here: () => here.fetch(request),
+          here: () => unlessStopping(() => here.fetch(request)),
           there: async (node) => (await there(node, { kind: "fetch", request })) as Response,
         }),
     };
@@ -136,6 +144,18 @@ export class RemoteObjects implements ObjectReach {
 
   async #run([address, call]: [ObjectAddress, FirstCall]): Promise<unknown> {
     const calls = this.#parts.objects.callsHere(address);
-    return call.kind === "fetch" ? calls.fetch(call.request) : calls.invoke(call.path, call.args);
+    return unlessStopping(() =>
+      call.kind === "fetch" ? calls.fetch(call.request) : calls.invoke(call.path, call.args),
+    );
+  }
+}
+
+/** A node that stops hands its objects over, and refuses work that has not begun. */
+async function unlessStopping<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof SignalboxError && error.id === "stopping") throw new InstanceElsewhereError(null);
+    throw error;
   }
 }

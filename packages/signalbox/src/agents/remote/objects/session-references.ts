@@ -11,6 +11,8 @@ import { encodeValue, plainReason } from "./wire-values.ts";
 export interface SessionHost extends TunnelHost {
   /** A stub of an object that the other side named. */
   objectStub(address: ObjectAddress): object;
+  /** Sessions that other nodes have opened. */
+  readonly sessions: Set<{ close(): void }>;
 }
 
 /** The session that the references belong to. */

@@ -52,6 +52,11 @@ export class LinkNetwork implements NodeNetwork {
     this.#streams.set(name, service);
   }
 
+  withdraw(): void {
+    this.#calls.clear();
+    this.#streams.clear();
+  }
+
   onChange(): () => void {
     return () => undefined;
   }

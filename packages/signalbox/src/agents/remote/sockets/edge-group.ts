@@ -60,6 +60,8 @@ export class EdgeGroup implements EdgeHome {
   readonly #closing = new AbortController();
   #place: Place = LOCATING;
   #isLocating = false;
+  /** Turns here are ending, because the instance has moved away. */
+  #isLeaving = false;
   /** Another node runs the instance, or was the last one to run it. */
   #isKnownElsewhere = false;
   #locatedAt = 0;
@@ -80,8 +82,8 @@ export class EdgeGroup implements EdgeHome {
   add(connection: EdgeConnection): void {
     this.#connections.set(connection.number, connection);
     // The usual case needs no look-up and no promise.
-    if (this.#place === LOCATING && !this.#isLocating && this.#parts.placement.find(this.#ref) === null)
-      this.#place = { kind: "here" };
+    const isFree = this.#place === LOCATING && !this.#isLocating && !this.#isLeaving;
+    if (isFree && this.#parts.placement.find(this.#ref) === null) this.#place = { kind: "here" };
     if (this.#place.kind === "here") this.#openHere(connection);
     else if (this.#place.kind === "there") this.#openThere(this.#place.session, connection);
     else this.#locate();
@@ -137,7 +139,7 @@ export class EdgeGroup implements EdgeHome {
   }
 
   #locate(): void {
-    if (this.#isLocating || this.#all().length === 0) return;
+    if (this.#isLocating || this.#isLeaving || this.#all().length === 0) return;
     this.#isLocating = true;
     const wait = Math.max(0, this.#locatedAt + RELOCATE_PAUSE_MS - performance.now());
     const located =
@@ -217,8 +219,11 @@ export class EdgeGroup implements EdgeHome {
   }
 
   #createInbox(connection: EdgeConnection): ConnectionInbox {
-    connection.inbox = new ConnectionInbox(this.#parts, connection.accepted, connection, () => this.moved());
-    return connection.inbox;
+    const inbox = new ConnectionInbox(this.#parts, connection.accepted, connection, () => this.moved());
+    // The credential may have ended while the instance was being located.
+    if (connection.hasLostCredential) inbox.loseCredential();
+    connection.inbox = inbox;
+    return inbox;
   }
 
   #openHere(connection: EdgeConnection): void {
@@ -251,7 +256,7 @@ export class EdgeGroup implements EdgeHome {
 
   async #leaveHere(): Promise<void> {
     this.#place = LOCATING;
-    this.#isLocating = true;
+    this.#isLeaving = true;
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise((resolve) => (timer = setTimeout(resolve, MOVE_GRACE_MS)));
     await Promise.race([Promise.allSettled(this.#running), patience]);
@@ -261,7 +266,7 @@ export class EdgeGroup implements EdgeHome {
       connection.inbox = null;
       connection.ownerGone(Infinity);
     }
-    this.#isLocating = false;
+    this.#isLeaving = false;
     this.#locate();
   }
 
@@ -282,6 +287,8 @@ export class EdgeGroup implements EdgeHome {
     });
     const mayCreate = this.#all().some(({ facts }) => facts === null);
     const { existed } = await session.open(mayCreate);
+    // What followed the welcome in the same bytes has been handled: the instance has moved on, or its node is gone.
+    if (session.isOver) throw new InstanceElsewhereError(null);
     if (!existed) this.#dismiss();
     if (this.#all().length === 0) {
       session.end();

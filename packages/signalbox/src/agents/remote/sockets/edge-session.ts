@@ -50,6 +50,10 @@ export class EdgeSession {
     return this.#phase === "broken";
   }
 
+  get isOver(): boolean {
+    return this.#phase === "over";
+  }
+
   /** Rejects with `InstanceElsewhereError`, with `NotSentError` if nothing but the hello was sent, or with the reason of a refusal. */
   open(mayCreate: boolean): Promise<Welcome> {
     return new Promise((resolve, reject) => {

@@ -47,6 +47,11 @@ export class OwnerSessions {
     for (const session of this.#all()) if (!living.has(session.edge)) session.edgeGone();
   }
 
+  /** All instances run at other nodes. Resolves when their edges have been told. */
+  async moveAll(): Promise<void> {
+    await Promise.all(this.#all().map((session) => session.moved(null)));
+  }
+
   /** This node owns nothing any more. */
   dropAll(): void {
     for (const session of this.#all()) session.drop();

@@ -6,6 +6,7 @@
  */
 import type { ConnectionLimits } from "../../connections/connection-outlet.ts";
 import type { ConnectionSocket } from "../../connections/connection-socket.ts";
+import { MAX_ITEM_BYTES } from "./socket-items.ts";
 
 /** What a remote socket needs of its session. */
 export interface RemoteOutput {
@@ -16,6 +17,8 @@ export interface RemoteOutput {
 
 /** What may be on its way besides what waits: acknowledgements take a round trip, and come in groups. */
 const IN_FLIGHT_BYTES = 1024 * 1024;
+/** A larger frame would not fit into an item with its receivers, and the edge would end the session of all sockets. */
+const MAX_FRAME_BYTES = MAX_ITEM_BYTES / 2;
 const OPEN = 1;
 const CLOSING = 2;
 const CLOSED = 3;
@@ -47,7 +50,9 @@ export class RemoteSocket implements ConnectionSocket {
 
   write(frame: Buffer): void {
     if (this.isClosed) return;
-    if (this.bufferedAmount > this.#limits.maxBufferedBytes + IN_FLIGHT_BYTES) this.close(1013, "too slow");
+    if (frame.length > MAX_FRAME_BYTES) this.close(1009, "the message is too large");
+    else if (this.bufferedAmount > this.#limits.maxBufferedBytes + IN_FLIGHT_BYTES)
+      this.close(1013, "too slow");
     else {
       this.bufferedAmount += frame.length;
       this.#output.write(this, frame);

@@ -80,6 +80,11 @@ export class RemoteSockets implements SocketRouter {
     });
   }
 
+  /** This node stops, and its instances with it: their sockets at other nodes find them elsewhere. */
+  endSessions(): Promise<void> {
+    return this.#owned.moveAll();
+  }
+
   stop(): void {
     this.#stopListening();
     this.#parts.hub.onMoved = null;

@@ -36,6 +36,7 @@ export class SocketNode {
       call: () => Promise.reject(new Error("no calls")),
       serve: () => undefined,
       serveStreams: (name, service) => services.set(name, service),
+      withdraw: () => services.clear(),
       onChange: (listener) => network.onChange(listener),
     };
     this.departures = new Departures({ directory, logger, lost: { add: () => undefined } });
@@ -156,6 +157,11 @@ export class TestClient {
 
   send(message: string): Promise<unknown> {
     return this.#target.receive(message);
+  }
+
+  /** The token of the client was revoked. */
+  loseCredential(): void {
+    this.#target.loseCredential();
   }
 
   /** The socket closes. */

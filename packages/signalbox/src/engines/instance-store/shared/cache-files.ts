@@ -6,11 +6,14 @@
  * 1. An entry is removed before the file is opened, and added after the file was closed completely. So a kill leaves no entry of a file that was
  *    open. The history is linear: a file at an acknowledged position is a beginning of the history, whoever has written since.
  * 2. Files are not synced. So entries are valid only until the machine is started again; without a mark of the start they end with the process.
- * 3. The files together have at most `maxBytes`; those that were closed first are removed first.
+ * 3. A line that cannot be written whole, for example on a full disk, makes the index worthless at the next start: the line after it could not be
+ *    told from it, and the entry of a file that is open would stay.
+ * 4. The files together have at most `maxBytes`; those that were closed first are removed first.
  */
 import {
   closeSync,
   existsSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -21,8 +24,9 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, extname, join } from "node:path";
 import { FOLDER_NAME, type InstancePaths } from "../instance-path.ts";
+import { SpareWal } from "../journal/spare-wal.ts";
 
 const INDEX = "cache";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
@@ -130,9 +134,13 @@ export class CacheFiles {
         this.#add(key, { id: Number(id), store, seq: Number(seq), mark: Number(mark), bytes: Number(bytes) });
     }
     for (const key of keys) if (!this.#entries.has(key)) removeFiles(this.#paths.of(key));
-    // Files that were created by a process that was killed before their first close have no line.
     if (!isValid)
       for (const name of foldersOf(this.#paths.root)) rmSync(name, { recursive: true, force: true });
+    // Files that a killed process had created, and not yet closed, have no line.
+    else if (SpareWal.isLeftIn(this.#paths.root))
+      for (const folder of foldersOf(this.#paths.root))
+        for (const file of readdirSync(folder))
+          if (!this.#entries.has(basename(file, extname(file)))) rmSync(join(folder, file), { force: true });
   }
 
   #rewrite(): number {
@@ -146,10 +154,20 @@ export class CacheFiles {
 
   #write(line: string): void {
     this.#lines += 1;
-    if (this.#lines > MIN_LINES && this.#lines > MAX_LINES_PER_ENTRY * this.#entries.size) {
-      closeSync(this.#file);
-      this.#file = this.#rewrite();
-    } else writeSync(this.#file, line);
+    try {
+      if (this.#lines > MIN_LINES && this.#lines > MAX_LINES_PER_ENTRY * this.#entries.size) {
+        const file = this.#rewrite();
+        closeSync(this.#file);
+        this.#file = file;
+        return;
+      }
+      // On a full disk a part may be written, without an error.
+      if (writeSync(this.#file, line) === line.length) return;
+    } catch {
+      // As for a part of the line.
+    }
+    // Without its first line the index is that of another start of the machine. This needs no room.
+    ftruncateSync(this.#file, 0);
   }
 }
 

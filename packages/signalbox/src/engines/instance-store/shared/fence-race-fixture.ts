@@ -13,7 +13,7 @@ export interface RaceOptions {
   readonly statements: Statements;
   readonly writers: number;
   readonly instances: number;
-  /** Steps of each writer. */
+  /** Steps of each writer, at least: more if something happened too seldom to test anything. */
   readonly steps: number;
   readonly random: () => number;
   /** False: records are deleted at once. True: only when the statements that ran at the snapshot have ended. */
@@ -45,6 +45,9 @@ interface Session {
 }
 
 const MAX_SLEEP_MS = 20;
+/** A busy machine changes how often each thing happens. */
+export const MIN_COUNT = 10;
+const MAX_STEPS = 2000;
 
 export async function race(options: RaceOptions): Promise<RaceResult> {
   const histories = Array.from(
@@ -106,7 +109,7 @@ class Writer {
     const { history, keys, options } = this.#parts;
     const { random } = options;
     this.#connection = await history.connections.open();
-    for (let step = 0; step < options.steps; step++) {
+    for (let step = 0; step < options.steps || (this.#isSeldom && step < MAX_STEPS); step++) {
       const key = keys[Math.floor(random() * keys.length)];
       if (key === undefined) continue;
       const session = this.#sessions.get(key.toString());
@@ -119,6 +122,11 @@ class Writer {
       if (random() < 0.2) await this.#snapshot(key, session);
       else await this.#append(key, session);
     }
+  }
+
+  get #isSeldom(): boolean {
+    const { acknowledged, refused, claims, snapshots } = this.#parts.counts;
+    return Math.min(acknowledged, refused, claims, snapshots) <= MIN_COUNT;
   }
 
   async #claim(key: Buffer): Promise<void> {

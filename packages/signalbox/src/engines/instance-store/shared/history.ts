@@ -62,6 +62,11 @@ export interface StoredRecord {
   readonly data: Buffer;
 }
 
+export interface PageSize {
+  readonly count: number;
+  readonly bytes: number;
+}
+
 export interface Snapshot {
   readonly snapSeq: number;
   readonly pages: number;
@@ -241,10 +246,12 @@ export class History {
   }
 
   async release(owned: readonly SeenEpoch[], to: string | null): Promise<void> {
+    // In the order in which claims lock the rows.
+    const sorted = owned.toSorted((a, b) => a.id - b.id);
     await this.#write(({ client }) =>
       client.query(this.#statements.release, [
-        owned.map(({ id }) => id),
-        owned.map(({ epoch }) => epoch),
+        sorted.map(({ id }) => id),
+        sorted.map(({ epoch }) => epoch),
         to,
       ]),
     );
@@ -278,9 +285,16 @@ export class History {
     });
   }
 
-  readRecords(id: number, after: number, upTo: number, count: number): Promise<StoredRecord[]> {
+  /** At most `count`, and about `bytes` of data; at least one. */
+  readRecords(id: number, after: number, upTo: number, { count, bytes }: PageSize): Promise<StoredRecord[]> {
     return this.connections.use(async ({ client }) => {
-      const { rows } = await client.query<StoredRecord>(this.#statements.records, [id, after, upTo, count]);
+      const { rows } = await client.query<StoredRecord>(this.#statements.records, [
+        id,
+        after,
+        upTo,
+        count,
+        bytes,
+      ]);
       return rows;
     });
   }
@@ -329,6 +343,12 @@ export class History {
     await connection.client.query("UPDATE agent_store SET barrier = barrier + 1");
     if (connection.takeWarning()) throw new UnconfirmedError();
   }
+}
+
+export interface Store {
+  readonly history: History;
+  /** In the first store's table; 0 for the first store itself. */
+  readonly number: number;
 }
 
 function listOf(records: readonly NewRecord[], value: (record: NewRecord) => number | string): string {

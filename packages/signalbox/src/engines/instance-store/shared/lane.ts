@@ -8,7 +8,7 @@
  * Invariants:
  * 1. One group is in flight, and an instance has one record in a group. So a record is sent only after the one before it was acknowledged.
  * 2. A group is sent again only if the server has answered that it was rolled back. After any other failure the last positions are read.
- * 3. After a reconnect every open instance is compared with PostgreSQL before the next group: a server that has less has lost acknowledged
+ * 3. After a reconnect every instance is compared with PostgreSQL before the next group: a server that has less has lost acknowledged
  *    records, and the instance is fenced.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -35,6 +35,8 @@ import { isStatementError, type StoreClient } from "./store-connections.ts";
 const MAX_GROUP_BYTES = 4 * 1024 * 1024;
 /** How long callers wait for a server that does not answer. */
 const MAX_WAIT_MS = 10_000;
+/** Instances in one question. */
+const MAX_COMPARED = 1000;
 const RETRY = { baseDelayMs: 20, maxDelayMs: 500 };
 
 export interface LaneOptions {
@@ -42,8 +44,8 @@ export interface LaneOptions {
   /** Of this lane alone. */
   readonly compressor: Compressor;
   readonly onFenced: (instance: HeldInstance, reason: FenceReason, cause?: unknown) => void;
-  /** The open instances of the store. */
-  readonly openInstances: () => readonly HeldInstance[];
+  /** The instances of the store, open or not. */
+  readonly heldInstances: () => readonly HeldInstance[];
   readonly figures: LaneFigures;
 }
 
@@ -323,16 +325,18 @@ export class Lane {
   }
 
   async #compareAll(): Promise<void> {
-    const { history, openInstances, onFenced } = this.#options;
-    const open = openInstances();
-    if (open.length === 0) return;
-    const states = await history.readStates(open.map(({ id }) => id));
-    for (const instance of open) {
-      const state = states.get(instance.id);
-      if (instance.isOwnedIn(state) && state.head >= instance.head) continue;
-      const reason = this.#reasonOf(instance, state);
-      instance.fence(reason);
-      onFenced(instance, reason);
+    const { history, heldInstances, onFenced } = this.#options;
+    const held = heldInstances();
+    for (let i = 0; i < held.length; i += MAX_COMPARED) {
+      const some = held.slice(i, i + MAX_COMPARED);
+      const states = await history.readStates(some.map(({ id }) => id));
+      for (const instance of some) {
+        const state = states.get(instance.id);
+        if (instance.isOwnedIn(state) && state.head >= instance.head) continue;
+        const reason = this.#reasonOf(instance, state);
+        instance.fence(reason);
+        onFenced(instance, reason);
+      }
     }
   }
 
@@ -343,11 +347,14 @@ export class Lane {
   }
 }
 
+/** statement_completion_unknown, of servers that are like PostgreSQL. */
+const OUTCOME_UNKNOWN = "40003";
+
 /** The server has rolled the statement back, and may take it later: no room, a conflict of transactions, or the time limit. */
 function isRetryable(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   if (!isStatementError(error) || typeof code !== "string") return false;
-  return code.startsWith("53") || code.startsWith("40") || code === "57014";
+  return code.startsWith("53") || (code.startsWith("40") && code !== OUTCOME_UNKNOWN) || code === "57014";
 }
 
 function toError(error: unknown): Error {

@@ -1,16 +1,9 @@
-/**
- * The instances that this node owns, and what it knows of the owners of others. `ownership.ts` has the interface and the invariants.
- *
- * Claims that arrive together are one transaction for each store. A claim that loses a race is tried again from the beginning: the row is read
- * anew, and the winner may be a living node.
- */
+/** The instances that this node owns, and what it knows of the owners of others. `ownership.ts` has the interface and the invariants. */
 import { LRUCache } from "lru-cache";
-import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fullJitterDelay } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
-import { HeldInstance } from "./held-instance.ts";
-import { CLAIM_BYTES, type Claimed, type History, type InstanceRow } from "./history.ts";
+import { type Claim, StoreClaims } from "./claims.ts";
+import type { HeldInstance } from "./held-instance.ts";
+import type { History, Store } from "./history.ts";
 import {
   type ClaimOutcome,
   type Fence,
@@ -20,24 +13,16 @@ import {
   type NodeInc,
   type Nodes,
   type Ownership,
+  type TakeOver,
 } from "./ownership.ts";
 import type { Figures } from "./figures.ts";
-import { markOf } from "./record.ts";
-import { KINDS } from "./statements.ts";
+import { RecentTakeOvers } from "./recent-take-overs.ts";
 import { toClientError } from "./unavailable.ts";
 
-/** Instances in one transaction. */
+/** Instances in one question. */
 const MAX_GROUP = 64;
-const MAX_ATTEMPTS = 10;
-const RETRY = { baseDelayMs: 5, maxDelayMs: 200 };
 /** Owners of instances elsewhere; about 100 bytes each. */
 const MAX_KNOWN = 100_000;
-
-export interface Store {
-  readonly history: History;
-  /** In the first store's table; 0 for the first store itself. */
-  readonly number: number;
-}
 
 export interface OwnedInstancesOptions {
   /** The first one says where each instance is. */
@@ -49,31 +34,38 @@ export interface OwnedInstancesOptions {
   readonly figures: Figures;
 }
 
-interface WaitingClaim {
-  readonly name: string;
-  readonly key: Buffer;
-  isForced: boolean;
-  readonly done: PromiseWithResolvers<ClaimOutcome>;
-}
-
-interface Located {
-  readonly claim: WaitingClaim;
-  readonly row: InstanceRow;
-  readonly store: Store;
-  /** Identifies the claim, if the row was created. */
-  readonly mark: number;
-}
-
 export class OwnedInstances implements Ownership {
   readonly #options: OwnedInstancesOptions;
   readonly #held = new Map<string, HeldInstance>();
   readonly #known = new LRUCache<string, { readonly node: NodeInc | null }>({ max: MAX_KNOWN });
   readonly #listeners: ((fence: Fence) => void)[] = [];
-  #waiting = new Map<string, WaitingClaim>();
-  #isClaiming = false;
+  /** By store. */
+  readonly #claims = new Map<Store, StoreClaims>();
+  readonly #takeOvers = new RecentTakeOvers();
 
   constructor(options: OwnedInstancesOptions) {
     this.#options = options;
+    for (const store of options.stores)
+      this.#claims.set(
+        store,
+        new StoreClaims({
+          ...options,
+          store,
+          find: (name) => this.#held.get(name),
+          onHeld: (instance) => {
+            this.#held.set(instance.name, instance);
+            this.#known.delete(instance.name);
+          },
+          onElsewhere: (name, node) => this.learn(name, node),
+          onTakeOver: (name, from) => this.#takeOvers.add({ name, from, at: Date.now() }),
+          storeFor: (key) => this.#storeFor(key),
+          passOn: (claim, number) => this.#passOn(claim, number),
+        }),
+      );
+  }
+
+  get recentTakeOvers(): readonly TakeOver[] {
+    return this.#takeOvers.list;
   }
 
   get figures(): Figures {
@@ -111,7 +103,14 @@ export class OwnedInstances implements Ownership {
     names: readonly string[],
     { isForced = false }: { readonly isForced?: boolean } = {},
   ): Promise<readonly ClaimOutcome[]> {
-    return Promise.all(names.map((name) => this.#claimOne(name, isForced)));
+    const claims = this.#claimsOf(this.#first);
+    return Promise.all(
+      names.map((name) => {
+        const held = this.#held.get(name);
+        if (held !== undefined) return { kind: "held", epoch: held.epoch } as const;
+        return claims.claim(name, this.#options.paths.find(name).key, isForced);
+      }),
+    );
   }
 
   /** The held instance, or undefined. */
@@ -175,8 +174,9 @@ export class OwnedInstances implements Ownership {
     this.#forget(name, null);
   }
 
-  openInstances(history: History): HeldInstance[] {
-    return [...this.#held.values()].filter((one) => one.open !== null && one.history === history);
+  /** Those of a store, open or not. */
+  heldIn(history: History): HeldInstance[] {
+    return [...this.#held.values()].filter((one) => one.history === history);
   }
 
   #forget(name: string, node: NodeInc | null): void {
@@ -193,178 +193,37 @@ export class OwnedInstances implements Ownership {
     instance.requireHeld();
   }
 
-  #claimOne(name: string, isForced: boolean): Promise<ClaimOutcome> {
-    const held = this.#held.get(name);
-    if (held !== undefined) return Promise.resolve({ kind: "held", epoch: held.epoch });
-    let waiting = this.#waiting.get(name);
-    if (waiting === undefined) {
-      const { key } = this.#options.paths.find(name);
-      waiting = { name, key, isForced, done: Promise.withResolvers() };
-      this.#waiting.set(name, waiting);
-    } else waiting.isForced ||= isForced;
-    if (!this.#isClaiming) {
-      this.#isClaiming = true;
-      // Claims of this iteration of the event loop share a transaction.
-      setImmediate(() => void this.#claimWaiting());
-    }
-    return waiting.done.promise;
-  }
-
-  async #claimWaiting(): Promise<void> {
-    while (this.#waiting.size > 0) {
-      const group = [...this.#waiting.values()].slice(0, MAX_GROUP);
-      for (const { name } of group) this.#waiting.delete(name);
-      try {
-        await this.#claimGroup(group);
-      } catch (error) {
-        for (const { done } of group) done.reject(toClientError(error));
-      }
-    }
-    this.#isClaiming = false;
-  }
-
-  async #claimGroup(group: readonly WaitingClaim[]): Promise<void> {
-    let left = group.filter(({ name, done }) => {
-      const held = this.#held.get(name);
-      if (held !== undefined) done.resolve({ kind: "held", epoch: held.epoch });
-      return held === undefined;
-    });
-    for (let attempt = 1; left.length > 0; attempt++) {
-      if (attempt > MAX_ATTEMPTS) throw new Error("other nodes claim the same instances all the time");
-      if (attempt > 1) await sleep(fullJitterDelay(attempt, RETRY));
-      const located = await this.#locate(left);
-      const living = await this.#readLiving(located);
-      const claimable = located.filter((one) => !this.#settle(one, living));
-      const lost: WaitingClaim[] = [];
-      for (const [store, ofStore] of Map.groupBy(claimable, (one) => one.store)) {
-        // After a lost race each one is claimed alone, so that it delays no other.
-        const batches = attempt === 1 ? [ofStore] : ofStore.map((one) => [one]);
-        for (const batch of batches)
-          if (!(await this.#takeOver(store, batch))) lost.push(...batch.map(({ claim }) => claim));
-      }
-      left = lost;
-    }
-  }
-
-  /** Finds the rows, and creates those that do not exist. */
-  async #locate(claims: readonly WaitingClaim[]): Promise<Located[]> {
-    const { stores } = this.#options;
-    const [first] = stores;
+  get #first(): Store {
+    const [first] = this.#options.stores;
     if (first === undefined) throw new Error("there is no store");
-    const located = await this.#locateIn(first, claims, (key) => this.#storeFor(key).number);
-    const result = located.filter(({ row }) => row.store === 0);
-    const elsewhere = located.filter(({ row }) => row.store !== 0);
-    for (const [number, ofStore] of Map.groupBy(elsewhere, ({ row }) => row.store)) {
-      const store = this.#findStore(number);
-      if (store === undefined) {
-        for (const { claim } of ofStore) claim.done.reject(unknownStore(number));
-        continue;
-      }
-      result.push(
-        ...(await this.#locateIn(
-          store,
-          ofStore.map(({ claim }) => claim),
-          () => 0,
-        )),
-      );
-    }
-    return result;
-  }
-
-  async #locateIn(
-    store: Store,
-    claims: readonly WaitingClaim[],
-    numberFor: (key: Buffer) => number,
-  ): Promise<Located[]> {
-    const { nodes, format } = this.#options;
-    const keys = claims.map(({ key }) => key);
-    const data = randomBytes(CLAIM_BYTES);
-    const rows = await store.history.locate(keys, keys.map(numberFor), nodes.self, format, data);
-    const byKey = new Map(rows.map((row) => [row.key.toString("hex"), row]));
-    return claims.map((claim) => {
-      const row = byKey.get(claim.key.toString("hex"));
-      if (row === undefined) throw new Error("PostgreSQL returned no row of an instance");
-      return { claim, row, store, mark: markOf(KINDS.claim, data) };
-    });
+    return first;
   }
 
   /** The store of a new instance. Existing ones stay where they are. */
   #storeFor(key: Buffer): Store {
     const { stores } = this.#options;
-    const store = stores[key.readUInt32BE(0) % stores.length];
-    if (store === undefined) throw new Error("there is no store");
+    return stores[key.readUInt32BE(0) % stores.length] ?? this.#first;
+  }
+
+  #findStore(number: number): Store {
+    const store = this.#options.stores.find((one) => one.number === number);
+    if (store === undefined) throw unknownStore(number);
     return store;
   }
 
-  #findStore(number: number): Store | undefined {
-    return this.#options.stores.find((one) => one.number === number);
-  }
-
-  /** Only if an instance has an owner that may be alive. */
-  async #readLiving(located: readonly Located[]): Promise<ReadonlySet<NodeInc>> {
-    const { nodes } = this.#options;
-    const isNeeded = located.some(({ row }) => row.owner !== null && row.owner !== nodes.self && !row.isMade);
-    return isNeeded ? nodes.readLiving() : new Set();
-  }
-
-  /** True if no claim is needed, or allowed. */
-  #settle({ claim, row, store, mark }: Located, living: ReadonlySet<NodeInc>): boolean {
-    const { nodes, format, figures } = this.#options;
-    // Otherwise this node was declared dead meanwhile, and the claim belongs to its earlier incarnation.
-    if (row.isMade && row.owner === nodes.self) {
-      figures.claims += 1;
-      this.#hold(claim, store, { ...row, seq: 1, node: nodes.self, mark });
-      return true;
+  /** The first store has only the number of the store of an instance. */
+  #passOn(claim: Claim, number: number): void {
+    try {
+      this.#claimsOf(this.#findStore(number)).add(claim);
+    } catch (error) {
+      claim.done.reject(error);
     }
-    if (row.format > format) {
-      const text = `the instance's database has schema ${row.format}, but this release supports versions up to ${format}`;
-      claim.done.reject(new Error(text));
-      return true;
-    }
-    const { owner } = row;
-    if (owner === null || owner === nodes.self || claim.isForced || !living.has(owner)) return false;
-    this.learn(claim.name, owner);
-    claim.done.resolve({ kind: "elsewhere", node: owner });
-    return true;
   }
 
-  async #takeOver({ history, number }: Store, located: readonly Located[]): Promise<boolean> {
-    const { nodes, format, figures } = this.#options;
-    const { self } = nodes;
-    const data = randomBytes(CLAIM_BYTES);
-    const claimed = await history.takeOver(
-      self,
-      format,
-      located.map(({ row }) => row),
-      data,
-    );
-    if (claimed === null) return false;
-    // Declared dead meanwhile: the claims belong to the earlier incarnation.
-    if (nodes.self !== self) return false;
-    const byId = new Map(claimed.map((one) => [one.id, one]));
-    for (const { claim, row } of located) {
-      const one = byId.get(row.id);
-      if (one === undefined) continue;
-      figures.claims += 1;
-      if (row.owner !== null && row.owner !== self) figures.takeOvers += 1;
-      this.#hold(claim, { history, number }, { ...one, node: self, mark: markOf(KINDS.claim, data) });
-    }
-    return true;
-  }
-
-  #hold(
-    { name, key, done }: WaitingClaim,
-    { history }: Store,
-    claimed: Claimed & { node: NodeInc; mark: number },
-  ): void {
-    const { id, epoch, node, seq, mark, snapSeq, partBytes } = claimed;
-    const place = { name, key: key.toString("hex") };
-    this.#held.set(
-      name,
-      new HeldInstance({ ...place, id, epoch, node, claimSeq: seq, mark, snapSeq, partBytes, history }),
-    );
-    this.#known.delete(name);
-    done.resolve({ kind: "held", epoch });
+  #claimsOf(store: Store): StoreClaims {
+    const claims = this.#claims.get(store);
+    if (claims === undefined) throw new Error("the store is unknown");
+    return claims;
   }
 
   async #read(names: readonly string[]): Promise<void> {
@@ -372,18 +231,15 @@ export class OwnedInstances implements Ownership {
   }
 
   async #readRows(names: readonly string[]): Promise<{ name: string; owner: NodeInc | null }[]> {
-    const { stores, paths } = this.#options;
-    const [first] = stores;
-    if (first === undefined) throw new Error("there is no store");
+    const { paths } = this.#options;
     const byKey = new Map(names.map((name) => [paths.find(name).id, name]));
     try {
-      const rows = await first.history.find(names.map((name) => paths.find(name).key));
+      const rows = await this.#first.history.find(names.map((name) => paths.find(name).key));
       const there = rows.filter(({ store }) => store === 0);
       const pointers = rows.filter(({ store }) => store !== 0);
       for (const [number, ofStore] of Map.groupBy(pointers, ({ store }) => store)) {
-        const store = this.#findStore(number);
-        if (store === undefined) throw unknownStore(number);
-        there.push(...(await store.history.find(ofStore.map(({ key }) => key))));
+        const keys = ofStore.map(({ key }) => key);
+        there.push(...(await this.#findStore(number).history.find(keys)));
       }
       return there.map(({ key, owner }) => ({ name: byKey.get(key.toString("hex")) ?? "", owner }));
     } catch (error) {

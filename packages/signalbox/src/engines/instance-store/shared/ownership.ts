@@ -126,6 +126,15 @@ export interface Ownership {
   rejoined(): void;
 
   readonly figures: OwnershipFigures;
+  /** The last ones of this node, oldest first. */
+  readonly recentTakeOvers: readonly TakeOver[];
+}
+
+export interface TakeOver {
+  readonly name: string;
+  /** The node that was gone. */
+  readonly from: NodeInc;
+  readonly at: number;
 }
 
 /** Counters since the start, for metrics. */

@@ -24,7 +24,7 @@ import { KINDS } from "./statements.ts";
 
 /** Parts and records that are in memory at once. */
 const PARTS_AT_ONCE = 16;
-const RECORDS_AT_ONCE = 256;
+const RECORDS_AT_ONCE = { count: 256, bytes: 4 * 1024 * 1024 };
 const compress = promisify(zstdCompress);
 
 export interface Restored {
@@ -79,14 +79,15 @@ async function restoreInto(
   // Of records that are in the file already, the changed parts are unknown.
   instance.dirtyParts = usesFile || snapshot.snapSeq === 0 ? null : records.dirtyParts;
   instance.logBytes = records.bytes;
-  instance.logRecords = records.count;
+  // Not those that were read: a file of the cache saves the reading, and not the next node's restore.
+  instance.logRecords = instance.head - snapshot.snapSeq;
   return { usesFile, isNew: !usesFile && snapshot.snapSeq === 0 && records.databasePages === null };
 }
 
 /** False if PostgreSQL has no record, or another one, at the position of the file: the file may have what PostgreSQL has lost. */
 async function isInHistory({ history, id, head, snapSeq }: HeldInstance, file: BaseFile): Promise<boolean> {
   if (file.seq < snapSeq || file.seq > head) return false;
-  const [record] = await history.readRecords(id, file.seq - 1, file.seq, 1);
+  const [record] = await history.readRecords(id, file.seq - 1, file.seq, RECORDS_AT_ONCE);
   return record !== undefined && markOf(record.kind, record.data) === file.mark;
 }
 
@@ -103,7 +104,9 @@ async function writeParts(
     for (const { part, seq, data } of parts) {
       if (part !== next || seq > snapshot.snapSeq) throw damaged(id, `part ${next} is missing or newer`);
       const raw = readStored(data);
-      if (raw.length !== Math.min(PART_BYTES, bytes - part * PART_BYTES) && part < count - 1)
+      // The last part may be longer than the database, which has become smaller.
+      const isLast = part === count - 1;
+      if (isLast ? raw.length < bytes - part * PART_BYTES : raw.length !== PART_BYTES)
         throw damaged(id, `part ${part} has ${raw.length} bytes`);
       await file.write(raw, 0, raw.length, part * PART_BYTES);
       next += 1;
@@ -117,7 +120,6 @@ interface AppliedRecords {
   readonly databasePages: number | null;
   readonly dirtyParts: Set<number>;
   readonly bytes: number;
-  readonly count: number;
 }
 
 async function applyRecords(
@@ -129,7 +131,6 @@ async function applyRecords(
   let databasePages: number | null = null;
   let lastPages = base.pages;
   let bytes = 0;
-  let count = 0;
   for (let last = base.seq; last < head;) {
     const rows = await history.readRecords(id, last, head, RECORDS_AT_ONCE);
     if (rows.length === 0) throw damaged(id, `record ${last + 1} is missing`);
@@ -139,7 +140,6 @@ async function applyRecords(
     for (const { seq, kind, data } of rows) {
       if (seq !== last + 1) throw damaged(id, `record ${last + 1} is missing`);
       last = seq;
-      count += 1;
       bytes += data.length;
       if (kind === KINDS.claim) continue;
       if (kind === KINDS.first) {
@@ -159,7 +159,7 @@ async function applyRecords(
       if (page <= (databasePages ?? 0)) writeWhole(file.fd, content, (page - 1) * pageBytes);
     if (databasePages !== null && pageBytes > 0) await file.truncate(databasePages * pageBytes);
   }
-  return { databasePages, dirtyParts, bytes, count };
+  return { databasePages, dirtyParts, bytes };
 }
 
 /** The stored bytes of a part, compressed in the thread pool. */

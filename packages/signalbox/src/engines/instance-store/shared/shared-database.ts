@@ -149,14 +149,20 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
   async #close(): Promise<void> {
     const isComplete = await this.#finish();
     const { spareWal, caches, onClose } = this.#parts;
-    spareWal.detach(this.#place.path, this.#wal);
-    this.closeConnection();
-    // A fenced database has commits that were not read: the next database must not take them for its own.
-    spareWal.release(this.#wal, isComplete ? this.#reader.extent : Number.POSITIVE_INFINITY);
-    if (this.#descriptor !== null) closeSync(this.#descriptor);
-    if (this.#hasLargeCache) caches.release();
-    this.#instance.open = null;
-    onClose(this.#instance, isComplete);
+    let isClean = false;
+    try {
+      spareWal.detach(this.#place.path, this.#wal);
+      this.closeConnection();
+      // A fenced database has commits that were not read: the next database must not take them for its own.
+      spareWal.release(this.#wal, isComplete ? this.#reader.extent : Number.POSITIVE_INFINITY);
+      isClean = true;
+    } finally {
+      // Whatever has failed: the file is worthless then, and the instance can be opened again.
+      if (this.#descriptor !== null) closeSync(this.#descriptor);
+      if (this.#hasLargeCache) caches.release();
+      this.#instance.open = null;
+      onClose(this.#instance, isComplete && isClean);
+    }
   }
 
   /** True if the main file has everything, and PostgreSQL as well. */

@@ -4,6 +4,8 @@
  */
 import { hash } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fullJitterDelay } from "../../../core/retry.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";
@@ -19,11 +21,11 @@ import { CacheFiles } from "./cache-files.ts";
 import { Compressor } from "./compressor.ts";
 import { createFigures, type Figures } from "./figures.ts";
 import type { HeldInstance } from "./held-instance.ts";
-import { History } from "./history.ts";
+import { History, type Store } from "./history.ts";
 import { importFile } from "./import-file.ts";
 import { type HistorySize, readHistorySize } from "./history-size.ts";
 import { Lane } from "./lane.ts";
-import { OwnedInstances, type Store } from "./owned-instances.ts";
+import { OwnedInstances } from "./owned-instances.ts";
 import {
   InstanceElsewhereError,
   InstanceFencedError,
@@ -35,7 +37,11 @@ import { restoreFile } from "./restore.ts";
 import { SharedDatabase, type SharedDatabaseParts } from "./shared-database.ts";
 import { Snapshots } from "./snapshots.ts";
 import type { Statements } from "./statements.ts";
-import { toClientError } from "./unavailable.ts";
+import { isUnavailable, toClientError } from "./unavailable.ts";
+
+/** How long a start waits for a server. */
+const START_WAIT_MS = 30_000;
+const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 
 export interface SharedStoreOptions extends Omit<InstanceStoreOptions, "segmentBytes"> {
   /**
@@ -120,6 +126,8 @@ export class SharedStore implements SharedInstanceStore {
       return await this.#openHeld(place, instance, schema);
     } catch (error) {
       this.#open.delete(place.id);
+      // What was restored only in part.
+      if (this.#cache.find(place.id) === undefined) this.#cache.discard(place.id);
       throw toClientError(this.#room.explain(error));
     }
   }
@@ -283,7 +291,7 @@ export class SharedStore implements SharedInstanceStore {
       history,
       compressor,
       onFenced: (instance, reason, cause) => this.ownership.fence(instance, reason, cause),
-      openInstances: () => this.ownership.openInstances(history),
+      heldInstances: () => this.ownership.heldIn(history),
       figures: this.#figures,
     });
   }
@@ -295,11 +303,24 @@ export class SharedStore implements SharedInstanceStore {
   }
 }
 
+/** The servers of a cluster may start in any order. */
+async function openPatiently(history: History): Promise<string> {
+  const startedAt = performance.now();
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await history.open();
+    } catch (error) {
+      if (!isUnavailable(error) || performance.now() - startedAt > START_WAIT_MS) throw error;
+    }
+    await sleep(fullJitterDelay(attempt, RETRY));
+  }
+}
+
 /** The first store is number 0; it numbers the others. */
 async function numberStores(histories: readonly History[]): Promise<Store[]> {
   const [first] = histories;
   if (first === undefined) throw new Error("there is no store");
-  const identities = await Promise.all(histories.map((history) => history.open()));
+  const identities = await Promise.all(histories.map(openPatiently));
   if (new Set(identities).size !== identities.length)
     throw new Error("two of the stores are the same database");
   const others = identities.slice(1);

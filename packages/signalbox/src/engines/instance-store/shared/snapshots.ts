@@ -21,6 +21,7 @@ const GRACE_MS = 60_000;
 const SWEEP_MS = 5000;
 const MAX_RANGES = 256;
 const FRAME_HEADER_BYTES = 24;
+const WAL_PIECE_BYTES = 1024 * 1024;
 const readAt = promisify(read);
 
 /** The files of an open database. */
@@ -91,11 +92,22 @@ export class Snapshots {
   /** Deletes what has been covered by a snapshot for long enough. */
   async sweep(): Promise<void> {
     const now = performance.now();
-    const due = this.#expired.filter(({ dueAt }) => dueAt <= now).slice(0, MAX_RANGES);
-    const byHistory = Map.groupBy(due, ({ history }) => history);
-    for (const [history, expired] of byHistory) {
-      await history.sweep(expired.map(({ range }) => range));
-      const done = new Set(expired);
+    const due = this.#expired.filter(({ dueAt }) => dueAt <= now);
+    // A store that cannot be reached keeps its records, and only its own.
+    const swept = await Promise.allSettled(
+      [...Map.groupBy(due, ({ history }) => history)].map(([history, ofStore]) =>
+        this.#sweepStore(history, ofStore),
+      ),
+    );
+    const failed = swept.find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
+  }
+
+  async #sweepStore(history: History, due: readonly Expired[]): Promise<void> {
+    for (let i = 0; i < due.length; i += MAX_RANGES) {
+      const some = due.slice(i, i + MAX_RANGES);
+      await history.sweep(some.map(({ range }) => range));
+      const done = new Set(some);
       this.#expired = this.#expired.filter((one) => !done.has(one));
     }
   }
@@ -155,14 +167,15 @@ async function findFrames(
 ): Promise<ReadonlyMap<number, number>> {
   const frames = new Map<number, number>();
   if (walEnd === 0) return frames;
-  const bytes = await readRange(wal, WAL_HEADER_BYTES, walEnd - WAL_HEADER_BYTES);
-  for (
-    let at = 0;
-    at + FRAME_HEADER_BYTES + pageBytes <= bytes.length;
-    at += FRAME_HEADER_BYTES + pageBytes
-  ) {
-    const page = bytes.readUInt32BE(at);
-    if (page <= databasePages) frames.set(page, WAL_HEADER_BYTES + at + FRAME_HEADER_BYTES);
+  const frameBytes = FRAME_HEADER_BYTES + pageBytes;
+  // The WAL of one large transaction may be as large as the database.
+  const pieceBytes = Math.max(1, Math.floor(WAL_PIECE_BYTES / frameBytes)) * frameBytes;
+  for (let start = WAL_HEADER_BYTES; start < walEnd; start += pieceBytes) {
+    const bytes = await readRange(wal, start, Math.min(pieceBytes, walEnd - start));
+    for (let at = 0; at + frameBytes <= bytes.length; at += frameBytes) {
+      const page = bytes.readUInt32BE(at);
+      if (page <= databasePages) frames.set(page, start + at + FRAME_HEADER_BYTES);
+    }
   }
   return frames;
 }

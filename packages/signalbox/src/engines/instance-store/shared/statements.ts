@@ -26,7 +26,7 @@ export interface Statements {
   readonly snapshotOf: string;
   /** $1 id, $2 first part, $3 number of parts. */
   readonly parts: string;
-  /** $1 id, $2 position before the first, $3 last position, $4 number of records. */
+  /** $1 id, $2 position before the first, $3 last position, $4 number of records, $5 bytes after which no further record follows. */
   readonly records: string;
   /** `data` is that of the claims. */
   takeOver(node: string, format: number, claims: readonly SeenEpoch[], data: Buffer): string;
@@ -100,16 +100,19 @@ export const STATEMENTS: Statements = {
     WHERE o.id = v.i AND o.epoch = v.e`,
   snapshotOf: `SELECT snap_seq AS "snapSeq", snap_pages AS "pages", page_bytes AS "pageBytes" FROM agent_owner WHERE id = $1 AND epoch = $2`,
   parts: `SELECT p.part, p.seq, p.data FROM agent_part p WHERE p.agent = $1 AND p.part >= $2 ORDER BY p.part LIMIT $3`,
-  records: `SELECT l.seq, l.kind::text AS kind, l.data FROM agent_log l WHERE l.agent = $1 AND l.seq > $2 AND l.seq <= $3
-    ORDER BY l.seq LIMIT $4`,
+  // The length of a value is known without reading the value.
+  records: `SELECT l.seq, l.kind::text AS kind, l.data FROM (
+      SELECT seq, kind, data, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before
+      FROM agent_log WHERE agent = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4) l
+    WHERE l.before < $5 ORDER BY l.seq`,
   /**
-   * Begins a transaction. The rows are locked in one order, so that two nodes do not wait for each other. The last position is read by a
+   * Begins a transaction. A node that was declared dead holds no lock any more: its transactions end before (`store-connections.ts`). The rows are locked in one order, so that two nodes do not wait for each other. The last position is read by a
    * statement of its own, after the epoch was increased. The last result has the instances whose claim was written.
    */
   takeOver(node, format, claims, data) {
     const ids = claims.map(({ id }) => id).join(",");
     const values = claims.map(({ id, epoch }) => `(${id}::bigint, ${epoch}::bigint)`).join(",");
-    return `BEGIN;
+    return `BEGIN; SET LOCAL lock_timeout = '3s';
       SELECT id FROM agent_owner WHERE id IN (${ids}) ORDER BY id FOR UPDATE;
       UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${format}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;

@@ -4,7 +4,9 @@
  * Invariants:
  * 1. Statements end after ten seconds, so that none survives the minute for which records are kept (invariant 7 of `ownership.ts`).
  * 2. A commit that did not wait for a synchronous standby is not confirmed: PostgreSQL reports success and a warning if the wait is cancelled.
- * 3. A connection that failed in any way but an error of the statement is not used again.
+ * 3. A transaction whose client is silent ends after two seconds, and its locks with it: a node that stops in the middle of a snapshot or a claim
+ *    is declared dead later than that, so its locks delay no take-over.
+ * 4. A connection that failed in any way but an error of the statement is not used again.
  */
 import { Client, types } from "pg";
 
@@ -19,7 +21,7 @@ const END_TIMEOUT_MS = 1000;
  * One statement writes the records of many instances, and its cost must not depend on what the planner believes about the size of arrays: a plan
  * is made once, and rows are found by their keys.
  */
-const SETUP = `SET synchronous_commit = on; SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s';
+const SETUP = `SET synchronous_commit = on; SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '2s';
   SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET jit = off`;
 
 /** warning, and admin_shutdown: the wait for a standby was cancelled. The texts depend on the language of the server. */
@@ -112,6 +114,7 @@ export class StoreConnections {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const wake of this.#waiting.splice(0)) wake();
     await Promise.all([...this.#open].map((connection) => this.end(connection)));
   }
 

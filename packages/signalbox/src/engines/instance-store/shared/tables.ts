@@ -10,6 +10,11 @@ import type { Client } from "pg";
 const VERSION = 1;
 /** More partitions keep each index small, and let several vacuums run at once. The number cannot be changed later. */
 const PARTITIONS = 16;
+/**
+ * A server that replaces the primary without its last commits counts from an earlier number, and would give an id to a second instance. Part of
+ * each id is random, so that a node that still has the first one cannot write into the history of the second.
+ */
+const RANDOM_IDS = 2 ** 20;
 /** Arbitrary, the same in every version. */
 const CREATE_LOCK = 0x5347_0010;
 
@@ -18,8 +23,9 @@ const CREATE = `CREATE TABLE IF NOT EXISTS agent_store
     (id INTEGER PRIMARY KEY, identity TEXT NOT NULL, version INTEGER NOT NULL, barrier BIGINT NOT NULL DEFAULT 0);
   INSERT INTO agent_store (id, identity, version) VALUES (1, gen_random_uuid()::text, ${VERSION}) ON CONFLICT (id) DO NOTHING;
   CREATE TABLE IF NOT EXISTS agent_store_number (number SERIAL PRIMARY KEY, identity TEXT NOT NULL UNIQUE);
+  CREATE SEQUENCE IF NOT EXISTS agent_number;
   CREATE TABLE IF NOT EXISTS agent_owner
-    (id BIGSERIAL PRIMARY KEY, key BYTEA NOT NULL UNIQUE, store INTEGER NOT NULL, owner BIGINT, epoch BIGINT NOT NULL, format INTEGER NOT NULL,
+    (id BIGINT PRIMARY KEY DEFAULT nextval('agent_number') * ${RANDOM_IDS} + floor(random() * ${RANDOM_IDS})::bigint, key BYTEA NOT NULL UNIQUE, store INTEGER NOT NULL, owner BIGINT, epoch BIGINT NOT NULL, format INTEGER NOT NULL,
      snap_seq BIGINT NOT NULL, snap_pages BIGINT NOT NULL DEFAULT 0, page_bytes INTEGER NOT NULL DEFAULT 0,
      part_bytes BIGINT NOT NULL DEFAULT 0) WITH (fillfactor = 80);
   CREATE TABLE IF NOT EXISTS agent_log

@@ -1,0 +1,10 @@
+import { SignalboxError } from "@signalbox/protocol";
+import { expect, it } from "vitest";
+import { toRemoteError } from "./remote-error.ts";
+
+it("a caller may try again when the object could not write, or its node stops", () => {
+  expect(toRemoteError(new SignalboxError("storage_unavailable"))).toMatchObject({ retryable: true });
+  expect(toRemoteError(new SignalboxError("stopping"))).toMatchObject({ retryable: true });
+  expect(toRemoteError(new SignalboxError("overloaded"))).toMatchObject({ overloaded: true });
+  expect(toRemoteError(new SignalboxError("invalid_request"))).toMatchObject({ retryable: false });
+});

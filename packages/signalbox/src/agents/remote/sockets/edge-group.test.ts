@@ -1,0 +1,68 @@
+/** An edge whose owner says welcome and, in the same bytes, that the session is over. */
+import { expect, it } from "vitest";
+import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
+import type { LinkStream } from "../../../engines/node-link/index.ts";
+import type { AgentDefinition } from "../../instance/agent-definition.ts";
+import type { Attempt } from "../../placement/placement.ts";
+import { EdgeConnection } from "./edge-connection.ts";
+import { EdgeGroup, type EdgeGroupParts } from "./edge-group.ts";
+import { encodeWelcome } from "./hello.ts";
+import { encodeCount, encodeItem, ITEM_KINDS, ItemReader } from "./socket-items.ts";
+import { TestClient } from "./sockets-fixture.ts";
+
+const REF = { account: "default", agent: "room", name: "x" };
+const WELCOME = Buffer.concat(encodeWelcome({ received: 0, existed: true }));
+const MOVED = Buffer.concat(encodeItem(ITEM_KINDS.moved, encodeCount(0), Buffer.from("3")));
+
+/** Streams to owners, each of which answers with the next of `answers`. Returns the kinds of the items that each stream was sent. */
+function openGroup(answers: readonly Buffer[], maxAttempts: number) {
+  const streams: number[][] = [];
+  const openStream = (): LinkStream => {
+    const kinds: number[] = [];
+    const answer = answers[streams.length] ?? Buffer.alloc(0);
+    streams.push(kinds);
+    const reader = new ItemReader();
+    const stream = {
+      start: (handler: Parameters<LinkStream["start"]>[0]) => setImmediate(() => handler.onData(answer)),
+      write: (bytes: Buffer) => {
+        for (const { kind } of reader.push(bytes)) kinds.push(kind);
+      },
+      end: () => undefined,
+      reset: () => undefined,
+    };
+    return stream as unknown as LinkStream;
+  };
+  const reach = async <T>({ there }: Attempt<T>): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await there("2");
+      } catch (error) {
+        if (!(error instanceof InstanceElsewhereError) || attempt === maxAttempts) throw error;
+      }
+    }
+  };
+  const parts = {
+    network: { linkTo: () => ({ openStream }), members: [], self: "1" },
+    placement: { reach, find: () => "2", learn: () => undefined },
+    logger: { error: () => undefined, debug: () => undefined },
+    onEmpty: () => undefined,
+  } as unknown as EdgeGroupParts;
+  return { group: new EdgeGroup(parts, {} as AgentDefinition, REF), streams };
+}
+
+function connect(group: EdgeGroup): TestClient {
+  return new TestClient((socket) => {
+    const accepted = { definition: {} as AgentDefinition, ref: REF, id: "a", uri: "/", isReadonly: false };
+    const context = { request: new Request("http://localhost/"), props: {} };
+    const connection = new EdgeConnection(1, accepted, socket, context, group);
+    group.add(connection);
+    return connection;
+  });
+}
+
+it("is opened at the next owner if the first one moves the instance with its welcome", async () => {
+  const { group, streams } = openGroup([Buffer.concat([WELCOME, MOVED]), WELCOME], 3);
+  connect(group);
+  await expect.poll(() => streams[1]).toEqual([ITEM_KINDS.open]);
+  expect(streams[0]).toEqual([]);
+});

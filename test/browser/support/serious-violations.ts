@@ -1,0 +1,23 @@
+/** What axe finds on a page. */
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+/** Returns the serious and critical violations that axe finds, one line each. */
+export async function seriousViolations(page: Page, options: object = {}): Promise<string[]> {
+  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) {
+    // Evaluated through the debugger, because the Content-Security-Policy of the page blocks a script tag.
+    await page.evaluate(axe.source);
+  }
+  const violations = await page.evaluate<Violation[]>(
+    `axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`,
+  );
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
+}
