@@ -1,6 +1,6 @@
 /** Requirements for every page: accessibility in both themes, phone layout, keyboard operation, slow responses and errors. */
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";

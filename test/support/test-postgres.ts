@@ -57,10 +57,10 @@ export async function openTestPostgres(settings: readonly string[] = []): Promis
   return openCluster({ folder, cluster, binaries, settings });
 }
 
+const INITDB_OPTIONS = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+
 const initialise = (binaries: string, cluster: string) =>
-  toEnd(join(binaries, "initdb"), [
-    ...["-D", cluster, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
-  ]);
+  toEnd(join(binaries, "initdb"), ["-D", cluster, ...INITDB_OPTIONS]);
 
 /** An empty cluster that the files of one test run copy, which takes a sixth of the time of `initdb`. Made by the first that needs it. */
 async function templateIn(folder: string, binaries: string): Promise<string> {
