@@ -169,6 +169,8 @@ test("two nodes that answer with each other are not asked in a loop", async () =
 test("work that cannot be sent is refused with 503 and Retry-After in the end", async () => {
   placement = place(network, ownership, 100);
   ownership.known.set(NAME, "2");
+  // After some pauses the owner is read again.
+  ownership.owners.set(NAME, "2");
   const refused = await placement
     .reach({ ref: REF, here: never, there: () => Promise.reject(new NotSentError()) })
     .catch((error: unknown) => error);

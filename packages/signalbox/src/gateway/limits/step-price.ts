@@ -76,7 +76,9 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
   const isInputKnown = !refersToOtherInput(readable.upstream.body);
-  const isOutputKnown = isOutputBounded(readable);
+  // Of two members with one name the last one counts, and of a streamed body it may not have arrived.
+  const isPartial = readable.upstream.body.kind === "streamed";
+  const isOutputKnown = isPartial ? WITHOUT_OUTPUT.has(readable.requestType) : isOutputBounded(readable);
   const isKnown = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
     custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
@@ -105,8 +107,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
     };
   }
   // The caller alone decides what stands behind the part that is read, so such a call does not run beyond its limit for want of a bound.
-  const isBounded = readable.upstream.body.kind === "streamed" && isOutputKnown;
-  return { usage, cost, most: most ?? 0, isBounded, isDeferred, models };
+  return { usage, cost, most: most ?? 0, isBounded: isPartial, isDeferred, models };
 }
 
 /** No model is known to write more in one answer, nor more than its context window. */
