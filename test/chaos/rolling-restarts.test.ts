@@ -19,7 +19,6 @@ it(
       "tag writes",
       "tag reads",
       "instance reads",
-      "log reads",
       "events acknowledged",
       "states received",
       "sockets closed with 1012",
