@@ -214,3 +214,17 @@ test("an aborted signal ends the wait with its reason", async () => {
   await expect(reached).rejects.toThrow("gone");
   expect(attempts).toBe(3);
 });
+
+test("the owner is asked for again at once if a node that stops takes no more", async () => {
+  network.members = [member("1"), member("2"), member("3", "draining")];
+  ownership.known.set(NAME, "3");
+  ownership.owners.set(NAME, "2");
+  const tried: string[] = [];
+  const there = async (node: string) => {
+    tried.push(node);
+    if (node === "3") throw new NotSentError("the node stops");
+    return node;
+  };
+  expect(await placement.reach({ ref: REF, here: never, there })).toBe("2");
+  expect(tried).toEqual(["3", "2"]);
+});
