@@ -17,7 +17,7 @@ const MIN_LOG_BYTES = 256 * 1024;
 /** A restore reads at most so many records. */
 const MAX_LOG_RECORDS = 256;
 /** Much longer than a statement may take. */
-const GRACE_MS = 60_000;
+export const GRACE_MS = 60_000;
 const SWEEP_MS = 5000;
 const MAX_RANGES = 256;
 const FRAME_HEADER_BYTES = 24;
