@@ -152,6 +152,12 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › what comes to a draining node later is handed over at the end",
     "packages/signalbox/src/engines/node-link/leave.test.ts › no call of a thousand under way is lost when the node leaves and closes its links",
   ],
+  "One of several PostgreSQLs of `agents.stores` is away": [
+    "packages/signalbox/src/engines/instance-store/shared/shared-hazards.test.ts › that cannot be reached delays only its own instances",
+  ],
+  "A node stops in the middle of a snapshot or a claim": [
+    "packages/signalbox/src/engines/instance-store/shared/shared-hazards.test.ts › of a snapshot keeps no lock, and loses the instance",
+  ],
   "The disk of a node is lost": [
     "test/cluster/agents-take-over.test.ts › a node with an empty disk has the instances as they were",
   ],
