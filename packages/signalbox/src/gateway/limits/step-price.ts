@@ -142,7 +142,8 @@ export function costOfStep(
   usage: Usage,
 ): number | null {
   if (parts.custom !== undefined) return costByCaller(parts.custom, usage);
-  const isCertain = models.length === 1 && models[0] === step.model;
+  // Of a body that was only partly read, a later member may have named another model.
+  const isCertain = models.length === 1 && models[0] === step.model && step.upstream.body.kind !== "streamed";
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
   return told ?? dearest(parts, step, models, usage);
