@@ -133,6 +133,11 @@ function largestContext(
   return most === 0 ? unknown : most;
 }
 
+/** Whether the step runs the model that it names. Of a body that was only partly read, a later member may have named another one. */
+export function isModelCertain({ model, upstream }: Step, models: readonly string[]): boolean {
+  return models.length === 1 && models[0] === model && upstream.body.kind !== "streamed";
+}
+
 /** What a step has cost; null when no price is known. `named` is the model that the response names, null when it names none. */
 export function costOfStep(
   parts: PricingParts,
@@ -142,8 +147,7 @@ export function costOfStep(
   usage: Usage,
 ): number | null {
   if (parts.custom !== undefined) return costByCaller(parts.custom, usage);
-  // Of a body that was only partly read, a later member may have named another model.
-  const isCertain = models.length === 1 && models[0] === step.model && step.upstream.body.kind !== "streamed";
+  const isCertain = isModelCertain(step, models);
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
   return told ?? dearest(parts, step, models, usage);
