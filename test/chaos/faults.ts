@@ -46,7 +46,7 @@ const FAULTS: Readonly<Record<FaultKind, Inject>> = {
     const node = nodeOf(cluster, fault);
     await node.kill();
     await sleep(fault.durationMs);
-    await node.start();
+    await node.startAgain();
   },
   pause: (cluster, fault) =>
     isolated([nodeOf(cluster, fault)], async () => {

@@ -7,18 +7,22 @@ const ROLLS = 1;
 // No second try: a call that fails once has failed.
 it(
   "rolling restarts behind a load balancer refuse no connection and fail no call",
-  { retry: 0, timeout: 300_000 },
+  { retry: 0, timeout: 900_000 },
   async () => {
     const history = await runRolls({ rolls: ROLLS, balancer: "haproxy" });
     expect(history.violations, String(history)).toBe(0);
     expect(history.counted("rolls")).toBe(ROLLS);
+    expect(history.counted("restarts")).toBe(3 * ROLLS);
     for (const name of [
       "gateway calls",
       "streams",
       "tag writes",
       "tag reads",
+      "instance reads",
       "events acknowledged",
       "states received",
+      "sockets closed with 1012",
+      "activations in another process",
     ])
       expect(history.counted(name)).toBeGreaterThan(0);
   },

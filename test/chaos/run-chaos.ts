@@ -127,7 +127,12 @@ export async function runChaos({
         onProgress?.(describeFault(fault));
       }
       disturbance.begin();
-      await Promise.all(step.map((fault) => inject(cluster, fault)));
+      const injected = await Promise.allSettled(step.map((fault) => inject(cluster, fault)));
+      const failed = injected.find(({ status }) => status === "rejected");
+      if (failed?.status === "rejected") {
+        history.violation(`a fault did not end: ${String(failed.reason).slice(0, 1000)}`);
+        break;
+      }
       const recoveryMs = await allReady(cluster.nodes, RECOVERY_MS);
       disturbance.end();
       if (recoveryMs === null) history.violation("a node did not become ready again");
@@ -142,6 +147,7 @@ export async function runChaos({
     for (const name of workloads.flatMap(({ needed }) => needed)) {
       if (history.counted(name) === 0) history.violation(`the run tested nothing: "${name}" is 0`);
     }
+    for (const node of cluster.nodes) history.count("starts that were repeated", node.failedStarts);
     for (const node of cluster.nodes)
       for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
     for (const node of cluster.nodes)

@@ -67,6 +67,9 @@ it("the command line moves an instance, and shows its node", async () => {
 it("a node that does not exist, an instance that does not exist, and a move by a reader are refused", async () => {
   for (const node of [left, right]) if ((await call(node, "three", "add")).status === 200) break;
   const owner = await ownerOf("three");
+  const targets = await owner.api("GET", `${INSTANCES}/three/move`);
+  expect(targets.body.result.map(({ name }: { name: string }) => name)).toEqual(["node-1", "node-2"]);
+  expect((await owner.api("GET", `${INSTANCES}/nobody/move`)).status).toBe(404);
   const unknown = await owner.api("POST", `${INSTANCES}/three/move`, { to: "node-9" });
   expect(unknown.status).toBe(400);
   expect(unknown.body.errors[0].message).toContain('No node with the name or id "node-9" is up');
@@ -78,6 +81,7 @@ it("a node that does not exist, an instance that does not exist, and a move by a
   });
   const reader = made.body.result.token as string;
   expect((await owner.api("POST", `${INSTANCES}/three/move`, {}, reader)).status).toBe(403);
+  expect((await owner.api("GET", `${INSTANCES}/three/move`, undefined, reader)).status).toBe(403);
   expect(await ownerOf("three")).toBe(owner);
 });
 

@@ -3,7 +3,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
 import type { Answer } from "../support/send-request.ts";
+import { runCliProcess } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/moving-agent.ts");
@@ -60,7 +62,34 @@ it("another node takes over the instances of a killed one, with everything that 
   await third.kill();
   expect(await insist([left, right], "killed", "add")).toBe(21);
   expect(await insist([left, right], "killed", "read")).toEqual({ count: 21, rang: 0, steps: upTo(21) });
+  // Any node lists the node that was lost, and the take-over, whichever node has made it.
+  for (const node of [left, right]) {
+    const { lost_nodes: lost } = (await node.api("GET", "/cluster")).body.result;
+    expect(lost).toMatchObject([{ name: "node-3" }]);
+    const { body } = await waitUntil(
+      () => node.api("GET", "/cluster/nodes"),
+      (answer) => answer.body.result.every(({ agents }: { agents: object | null }) => agents !== null),
+    );
+    expect(body.result.map(({ name, problems }: Reported) => [name, problems])).toEqual([
+      ["node-1", []],
+      ["node-2", []],
+    ]);
+    const takeOvers = body.result.flatMap(({ agents }: Reported) => agents.recent_take_overs);
+    expect(takeOvers).toMatchObject([
+      { account: "default", agent: "moving-agent", name: "killed", from: "node-3" },
+    ]);
+  }
+  const list = await runCliProcess(["cluster", "nodes", "--url", left.url], {
+    env: { SIGNALBOX_TOKEN: ROOT_TOKEN },
+  });
+  expect(list.stdout).toMatch(/node-3 .* dead /);
 });
+
+interface Reported {
+  readonly name: string;
+  readonly problems: readonly string[];
+  readonly agents: { readonly recent_take_overs: readonly object[] };
+}
 
 it("due work of a killed node runs although nobody asks", async () => {
   const third = await cluster.join({ name: "node-3" });

@@ -50,6 +50,8 @@ it("lists the nodes with their links, at each of them", async () => {
 });
 
 it("a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals", async () => {
+  // What the call needs must be in memory.
+  expect((await callEcho(cut)).status).toBe(200);
   proxy.hold("up", "down");
   expect((await callEcho(cut)).status).toBe(200);
   // The other node declares it dead, and its own writes do not wait for it.

@@ -69,6 +69,7 @@ it("signalbox cluster nodes prints the nodes as a table and as JSON", async () =
     "HEARTBEAT",
     "JOINED",
     "LINK",
+    "INSTANCES",
   ]);
   expect(rows.map((row) => row.split(/ {2,}/)[1])).toEqual(["node-1", "other"]);
   const json = await runCliProcess(["cluster", "nodes", "--json", ...options]);

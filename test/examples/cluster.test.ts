@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { callEcho, sendRequest } from "../support/send-request.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { runExample } from "./run-example.ts";
 
 it("the cluster starts with one command, serves through the load balancer, ends cleanly and keeps its data", async () => {
@@ -32,6 +33,14 @@ it("the cluster starts with one command, serves through the load balancer, ends 
     while (!first.example.output().includes("node-2 ended, and runs again"))
       statuses.add((await callEcho(first.target)).status);
     expect([...statuses]).toEqual([200]);
+    // PostgreSQL crashes and is started again; the counter of the example has what was acknowledged.
+    const counter = "/agents/counter-agent/kitchen";
+    expect((await sendRequest(first.target, "POST", `${counter}/rpc/increment`, [])).body.result).toBe(1);
+    const [, postgres = ""] = await first.example.printed(/PostgreSQL .*\(pid (\d+)\)/);
+    process.kill(Number(postgres), "SIGQUIT");
+    await first.example.printed(/PostgreSQL ended, and runs again/);
+    const read = () => sendRequest(first.target, "GET", counter);
+    expect((await waitUntil(read, ({ status }) => status === 200)).body).toMatchObject({ count: 1 });
     await first.example.stop();
     expect(first.example.output()).toContain("stopping");
     for (const { url } of [first.target, ...first.nodes])

@@ -112,7 +112,8 @@ describe("tokens", () => {
     ["GET", INSTANCE.replace("target", "nobody")],
   ];
 
-  it.each(CASES)("%s %s", async (...request) => {
+  const titled = CASES.map((request) => ({ title: `${request[0]} ${request[1]}`, request }));
+  it.each(titled)("$title", async ({ request }) => {
     const found = await everywhere((node, token) => statusOf(node, request, token));
     expect([found["none"], found["unknown"], found["revoked"]]).toEqual([401, 401, 401]);
     expect([found["gateway"], found["tags"]]).toEqual([403, 403]);
@@ -186,7 +187,8 @@ describe("strangers, where access is public", () => {
         continue;
       }
       const client = new RawClient(`${node.url}/agents/room/new-${i}`, { token: null });
-      if (client.closeCode === undefined) await Promise.race([client.closed(), once(client.socket, "message")]);
+      if (client.closeCode === undefined)
+        await Promise.race([client.closed(), once(client.socket, "message")]);
       if (client.received.length > 0) made += 1;
       else expect(await client.closed()).toBe(1013);
       client.close();

@@ -6,6 +6,7 @@
  *     └───────────────────┘
  */
 import { tmpdir } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
@@ -32,6 +33,10 @@ export interface ChaosNodeOptions {
 const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
 const REDIRECT = pathToFileURL(join(import.meta.dirname, "../../support/redirect-preload.ts")).href;
 
+/** More than faults of PostgreSQL can explain. */
+const MAX_STARTS = 5;
+const START_PAUSE_MS = 500;
+
 export class ChaosNode implements LoadTarget {
   readonly name: string;
   readonly isolation = new Isolation();
@@ -45,6 +50,7 @@ export class ChaosNode implements LoadTarget {
   #isExpectedToEnd = false;
   #isPaused = false;
   #resumedAt = -Infinity;
+  #failedStarts = 0;
 
   constructor(options: ChaosNodeOptions) {
     this.name = options.name;
@@ -100,6 +106,25 @@ export class ChaosNode implements LoadTarget {
     });
     this.#server = server;
     this.#servers.push(server);
+  }
+
+  /** As a supervisor does: a node that cannot start, because PostgreSQL went away meanwhile, is started again. */
+  async startAgain(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.start();
+        return;
+      } catch (error) {
+        if (attempt === MAX_STARTS) throw error;
+        this.#failedStarts += 1;
+        await sleep(START_PAUSE_MS);
+      }
+    }
+  }
+
+  /** How often a start had to be repeated. */
+  get failedStarts(): number {
+    return this.#failedStarts;
   }
 
   async kill(): Promise<void> {

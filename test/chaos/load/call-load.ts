@@ -10,7 +10,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CallRecord } from "./call-record.ts";
 import { describe, logIdOf, type Outcome, request, wasKilled } from "./chaos-client.ts";
 import { callBody, type CountingProvider } from "./provider.ts";
-import { anyNode, mayBeStale, mayBeUnavailable, type LoadContext, type Workload } from "./workload.ts";
+import {
+  anyNode,
+  isDisturbed,
+  mayBeStale,
+  mayBeUnavailable,
+  type LoadContext,
+  type Workload,
+} from "./workload.ts";
 
 const CLIENTS = 6;
 const MAX_PAUSE_MS = 60;
@@ -90,9 +97,10 @@ export class CallLoad implements Workload {
     const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}/logs?per_page=50&order_by=created_at&order_by_direction=desc`;
     const list = await request(anyNode(this.#context), { method: "GET", path });
     // A node that was lost or cut off meanwhile could not be asked for its rows.
-    if (list === null || mayBeUnavailable(this.#context, { ...list, startedAt: call.startedAt })) return;
+    if (list === null || isDisturbed(this.#context, { ...list, startedAt: call.startedAt })) return;
     if (list.status !== 200) {
-      history.violation(`the log cannot be read: ${describe(list)}`);
+      if (list.status !== 503 || !mayBeUnavailable(this.#context, list))
+        history.violation(`the log cannot be read: ${describe(list)}`);
       return;
     }
     history.count("calls listed at once");

@@ -3,6 +3,7 @@
  *
  * A workload reports broken rules to the history when it sees them; `settle` checks what can be known only at the end.
  */
+import { availableParallelism, loadavg } from "node:os";
 import type { Random } from "../../support/ledger/random.ts";
 import { pick } from "../../support/ledger/random.ts";
 import type { LoadTarget } from "../cluster/load-target.ts";
@@ -43,6 +44,8 @@ const READY_MS = 2000;
 const BEFORE_MS = 1000;
 /** The answer to a probe takes a millisecond. */
 const STARVED_MS = 500;
+/** Processes that want to run, per core. A run alone has one or two. */
+const MAX_LOAD = 5;
 
 /**
  * Whether the node that answered may lack a change although the change was answered before: it was declared dead while the change was made, so
@@ -60,14 +63,21 @@ export function mayBeStale({ maxStaleMs }: LoadContext, { node, endedAt }: Outco
   return unreadyMs + READY_MS + node.clockStepMs >= maxStaleMs;
 }
 
+type Time = Pick<Outcome, "startedAt" | "endedAt">;
+
 /**
- * Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or a node reported that it is not ready, or was so
- * short of processor time that even the answer whether it is ready took long.
+ * Whether a request that needs PostgreSQL or another node may be answered 503: there was a fault, or the whole machine is so short of processor time
+ * that a time limit between nodes may pass.
  */
-export function mayBeUnavailable(
-  { disturbance, nodes }: LoadContext,
-  { startedAt, endedAt }: Pick<Outcome, "startedAt" | "endedAt">,
-): boolean {
+export function mayBeUnavailable(context: LoadContext, time: Time): boolean {
+  return isDisturbed(context, time) || isStarved();
+}
+
+/**
+ * Whether there was a fault, or a node reported that it is not ready, or was so short of processor time that even the answer whether it is ready took
+ * long.
+ */
+export function isDisturbed({ disturbance, nodes }: LoadContext, { startedAt, endedAt }: Time): boolean {
   const from = startedAt - BEFORE_MS;
   return (
     disturbance.touches(startedAt, endedAt) ||
@@ -76,6 +86,11 @@ export function mayBeUnavailable(
         readiness.wasUnreadyWithin(from, endedAt) || readiness.slowestWithin(from, endedAt) > STARVED_MS,
     )
   );
+}
+
+function isStarved(): boolean {
+  const [lastMinute = 0] = loadavg();
+  return lastMinute > MAX_LOAD * availableParallelism();
 }
 
 export const anyNode = ({ nodes, random }: LoadContext): LoadTarget => pick(random, nodes);

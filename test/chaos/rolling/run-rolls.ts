@@ -26,6 +26,7 @@ import { MemberWatch } from "../cluster/member-watch.ts";
 import { ReadinessRecord } from "../cluster/readiness-record.ts";
 import { Disturbance } from "../disturbance.ts";
 import { AgentsLoad, agentsConfig, agentsEnvironment } from "../load/agents/agents-load.ts";
+import { callMethod } from "../load/agents/method-caller.ts";
 import type { LoadContext } from "../load/workload.ts";
 import { allReady } from "../readiness.ts";
 import { startNginx } from "./nginx.ts";
@@ -42,8 +43,8 @@ const BALANCERS: Readonly<
   Record<RollOptions["balancer"], (options: HaproxyOptions) => Promise<RunningBalancer>>
 > = { haproxy: startHaproxy, nginx: startNginx };
 const NODES = 3;
-/** Longer than two checks of the load balancer, also on a busy machine. */
-const LAME_DUCK_MS = 2500;
+/** The default: longer than two checks of the load balancer, also on a busy machine. */
+const LAME_DUCK_MS = 5000;
 const READY_MS = 60_000;
 const MAX_PAUSE_MS = 20;
 const AGENTS = { entities: 12, senders: 4, callers: 3, watchers: 18, maxPauseMs: MAX_PAUSE_MS } as const;
@@ -55,7 +56,10 @@ interface Call {
   readonly path: string;
   readonly authorization: string;
   readonly body?: object;
+  readonly accept?: string;
 }
+
+const INSTANCE = "/accounts/default/agents/chain/instances/entity-0";
 
 const CALLS: readonly Call[] = [
   {
@@ -84,6 +88,21 @@ const CALLS: readonly Call[] = [
     method: "GET",
     path: "/accounts/default/tags?resource_type=worker&resource_id=rolled",
     authorization: `Bearer ${ROOT_TOKEN}`,
+  },
+  // They run at the owner of the instance.
+  {
+    name: "instance reads",
+    method: "GET",
+    path: INSTANCE,
+    authorization: `Bearer ${ROOT_TOKEN}`,
+  },
+  // It ends when its node stops, and is opened again. It goes on when its instance moves.
+  {
+    name: "tails",
+    method: "GET",
+    path: `${INSTANCE}/events`,
+    authorization: `Bearer ${ROOT_TOKEN}`,
+    accept: "text/event-stream",
   },
 ];
 
@@ -119,7 +138,8 @@ export async function runRolls({ rolls, balancer: kind, onProgress, signal }: Ro
     balancer = await BALANCERS[kind]({ port: await freePort(), nodes: ports, folder });
     const { url } = balancer;
     // The first write, so that all reads find something.
-    await call(history, url, CALLS[2] as Call, new Agent());
+    await call(history, url, CALLS[2] as Call, new Agent(), stop.signal);
+    await callMethod(balancerTarget(kind, url), "entity-0", "read", []);
     const context = undisturbed(history, [balancerTarget(kind, url)], postgres.url, stop.signal);
     const agents = new AgentsLoad(context, AGENTS, { ...context, nodes });
     const clients = CALLS.flatMap((each) => [
@@ -195,13 +215,19 @@ async function client(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await call(history, url, each, agent);
+    await call(history, url, each, agent, signal);
     await sleep(Math.random() * MAX_PAUSE_MS);
   }
   agent.destroy();
 }
 
-async function call(history: History, url: string, each: Call, agent: Agent): Promise<void> {
+async function call(
+  history: History,
+  url: string,
+  each: Call,
+  agent: Agent,
+  signal: AbortSignal,
+): Promise<void> {
   const { hostname, port } = new URL(url);
   const startedAt = performance.now();
   const lasted = () => `after ${Math.round(performance.now() - startedAt)} ms`;
@@ -212,7 +238,13 @@ async function call(history: History, url: string, each: Call, agent: Agent): Pr
       agent,
       method: each.method,
       path: each.path,
-      headers: { authorization: each.authorization, "content-type": "application/json" },
+      headers: {
+        authorization: each.authorization,
+        "content-type": "application/json",
+        accept: each.accept ?? "*/*",
+      },
+      // A tail has no end of its own.
+      ...(each.accept === undefined ? {} : { signal }),
     });
     request.end(each.body === undefined ? undefined : JSON.stringify(each.body));
     const [response] = (await once(request, "response")) as [IncomingMessage];
@@ -223,6 +255,7 @@ async function call(history: History, url: string, each: Call, agent: Agent): Pr
     history.count(each.name);
     history.count("answered");
   } catch (error) {
+    if (each.accept !== undefined && signal.aborted) return;
     history.violation(`${each.name}: ${String(error)} ${lasted()}`);
   }
 }

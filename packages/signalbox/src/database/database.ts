@@ -22,7 +22,8 @@ export interface TransactionOptions {
   readonly scope?: string;
   /**
    * Transactions of this scope on different nodes may run at the same time: the statements are correct in any order (inserts that ignore
-   * conflicts, updates of single rows). Within one process they are still serialised. Default: a scope is serialised over all nodes.
+   * conflicts, updates of single rows). Within one process they are still serialised. If two nodes change the same rows in another order, the work of one of
+   * them runs again: it must only use the transaction. Default: a scope is serialised over all nodes.
    */
   readonly isConcurrent?: boolean;
   /** Statements have no time limit, e.g. for changes of large tables. Default: one minute per statement on PostgreSQL. */

@@ -76,7 +76,7 @@ function checkApplied(applied: readonly Applied[], migrations: readonly Migratio
     if (known === undefined) {
       if (row.needs !== null && row.needs <= newest) continue;
       throw new DataFolderError(
-        `the database was written by a newer version (it has migration ${row.id}-${row.name}, this version knows up to ${newest}); upgrade, or use another data folder`,
+        `the database was written by a newer version (it has migration ${row.id}-${row.name}, this version knows up to ${newest}); upgrade, or use another database`,
       );
     }
     if (known.checksum !== row.checksum) {

@@ -54,8 +54,8 @@ export function MoveDialog({ name, path, node, onMoved, onClose }: MoveDialogPro
           <select value={to} onChange={({ target }) => setTo(target.value)}>
             <option value={ANY}>Any other node</option>
             {others.map((target) => (
-              <option key={target.id} value={target.id}>
-                {labelOf(target, others)}
+              <option key={target.id} value={hasTwin(target, others) ? target.id : target.name}>
+                {hasTwin(target, others) ? `${target.name} (id ${target.id})` : target.name}
               </option>
             ))}
           </select>
@@ -65,7 +65,7 @@ export function MoveDialog({ name, path, node, onMoved, onClose }: MoveDialogPro
   );
 }
 
-/** Two nodes may have the same name. */
-function labelOf({ id, name }: Target, all: readonly Target[]): string {
-  return all.filter((other) => other.name === name).length > 1 ? `${name} (id ${id})` : name;
+/** Two nodes may have the same name: then the id selects one. */
+function hasTwin({ id, name }: Target, all: readonly Target[]): boolean {
+  return all.some((other) => other.name === name && other.id !== id);
 }

@@ -69,25 +69,26 @@ function Notices({ status, nodes }: Cluster) {
           </p>
         </div>
       )}
-      {nodes.map(({ id, name, problems }) => (
-        <NotReady key={id} name={name} problems={problems ?? []} />
+      {byProblem(nodes).map(([problem, names]) => (
+        <div key={problem} className="notice notice-warn" role="status">
+          <p>
+            <strong>Not ready: {names.join(", ")}.</strong>
+          </p>
+          <p>{problem}</p>
+        </div>
       ))}
     </>
   );
 }
 
-function NotReady({ name, problems }: { readonly name: string; readonly problems: readonly string[] }) {
-  if (problems.length === 0) return null;
-  return (
-    <div className="notice notice-warn" role="status">
-      <p>
-        <strong>Node {name} is not ready.</strong>
-      </p>
-      {problems.map((problem) => (
-        <p key={problem}>{problem}</p>
-      ))}
-    </div>
-  );
+/** Why nodes are not ready, and which. A node that drains says so in the list. */
+function byProblem(nodes: readonly ClusterNode[]): (readonly [problem: string, names: readonly string[]])[] {
+  const up = nodes.filter(({ state }) => state === "up");
+  const all = new Set(up.flatMap(({ problems }) => problems ?? []));
+  return [...all].map((problem) => [
+    problem,
+    up.filter(({ problems }) => problems?.includes(problem) === true).map(({ name }) => name),
+  ]);
 }
 
 function detailsOf(status: ClusterStatus): [string, string][] {

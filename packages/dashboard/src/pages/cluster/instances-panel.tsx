@@ -42,7 +42,7 @@ export function InstancesPanel({ nodes, agents }: InstancesPanelProps) {
         rows={reports}
         keyOf={({ id }) => id}
         columns={[
-          { title: "Node", cell: ({ node }) => <strong>{node}</strong> },
+          { title: "Node", cell: ({ node }) => <strong className="nowrap">{node}</strong> },
           { title: "Instances", cell: ({ held }) => count(held), align: "end" },
           { title: "Take-overs", cell: ({ take_overs }) => count(take_overs), align: "end" },
           { title: "Claims", cell: ({ claims }) => count(claims), align: "end", isMinor: true },

@@ -25,10 +25,10 @@ export function NodesPanel({ status, nodes }: NodesPanelProps) {
         rows={rows}
         keyOf={(row) => nodeOf(row).id}
         columns={[
-          { title: "Name", cell: (row) => <strong>{nodeOf(row).name}</strong> },
+          { title: "Name", cell: (row) => <strong className="nowrap">{nodeOf(row).name}</strong> },
           { title: "State", cell: (row) => <State row={row} /> },
           { title: "Link", cell: (row) => ("living" in row ? <Link node={row.living} /> : "–") },
-          { title: "Address", cell: (row) => <Address row={row} /> },
+          { title: "Address", cell: (row) => <Address row={row} />, isMinor: true },
           { title: "Version", cell: (row) => nodeOf(row).version, isMinor: true },
           { title: "Heartbeat", cell: (row) => <Heartbeat row={row} />, align: "end" },
           {
@@ -75,7 +75,7 @@ function Link({ node }: { readonly node: ClusterNode }) {
 
 function Address({ row }: { readonly row: Row }) {
   if ("lost" in row || row.living.address === null) return "–";
-  return <code>{row.living.address}</code>;
+  return <code className="nowrap">{row.living.address}</code>;
 }
 
 function Heartbeat({ row }: { readonly row: Row }) {

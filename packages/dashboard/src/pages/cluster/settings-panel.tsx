@@ -21,7 +21,7 @@ export function SettingsPanel({ settings }: { readonly settings: readonly Databa
               return note === null ? <Badge tone="good">safe</Badge> : <Badge tone="warn">note</Badge>;
             },
           },
-          { title: "Meaning", cell: ({ note }) => note ?? "–" },
+          { title: "Meaning", cell: ({ note }) => <div className="cell-prose">{note ?? "–"}</div> },
         ]}
       />
     </section>

@@ -25,10 +25,13 @@ export function TakeOvers({ takeOvers }: { readonly takeOvers: readonly TakeOver
           rows={newest}
           keyOf={({ at, account, agent, name }) => [at, account, agent, name].join("/")}
           columns={[
-            { title: "Instance", cell: (row) => <code>{`${row.agent}/${row.name}`}</code> },
+            {
+              title: "Instance",
+              cell: (row) => <code className="nowrap">{`${row.agent}/${row.name}`}</code>,
+            },
             { title: "Account", cell: ({ account }) => account, isMinor: true },
-            { title: "From", cell: ({ from }) => from ?? "unknown" },
-            { title: "To", cell: ({ to }) => to },
+            { title: "From", cell: ({ from }) => <span className="nowrap">{from ?? "unknown"}</span> },
+            { title: "To", cell: ({ to }) => <span className="nowrap">{to}</span> },
             { title: "Time", cell: ({ at }) => <Time at={at} />, align: "end" },
           ]}
         />

@@ -241,8 +241,7 @@ export class Directory {
     const release = async (wasQuiet: boolean) => {
       const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
       await catalog.disown([ref]);
-      await ownership?.release([name], to);
-      this.movedAway(ref);
+      await this.release([name], to);
       settle?.();
       return new InstanceElsewhereError(to);
     };
@@ -262,9 +261,11 @@ export class Directory {
     }
   }
 
-  /** Another node has the instance, or nobody: its connections follow it. */
-  movedAway(ref: InstanceRef): void {
-    this.#environment.hub.onMoved?.(keyOf(ref));
+  /** Gives databases that are closed to another node, or up. The connections of their instances follow them. */
+  async release(names: readonly string[], to: string | null): Promise<void> {
+    const { hub, ownership } = this.#environment;
+    await ownership?.release(names, to);
+    for (const name of names) hub.onMoved?.(keyOf(refOf(name)));
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. */

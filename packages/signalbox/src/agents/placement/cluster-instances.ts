@@ -8,7 +8,7 @@ import { InstanceNodes } from "./instance-nodes.ts";
 import { Orphans, type OrphansParts } from "./orphans.ts";
 
 /** For instances that came here after this node had given its own away. */
-const MAX_REST_MS = 2000;
+const MAX_REST_MS = 5000;
 
 export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wake"> {
   readonly ownership: Ownership;

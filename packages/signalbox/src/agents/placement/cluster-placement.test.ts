@@ -169,6 +169,8 @@ test("two nodes that answer with each other are not asked in a loop", async () =
 test("work that cannot be sent is refused with 503 and Retry-After in the end", async () => {
   placement = place(network, ownership, 100);
   ownership.known.set(NAME, "2");
+  // After some pauses the owner is read again.
+  ownership.owners.set(NAME, "2");
   const refused = await placement
     .reach({ ref: REF, here: never, there: () => Promise.reject(new NotSentError()) })
     .catch((error: unknown) => error);
@@ -211,4 +213,18 @@ test("an aborted signal ends the wait with its reason", async () => {
   });
   await expect(reached).rejects.toThrow("gone");
   expect(attempts).toBe(3);
+});
+
+test("the owner is asked for again at once if a node that stops takes no more", async () => {
+  network.members = [member("1"), member("2"), member("3", "draining")];
+  ownership.known.set(NAME, "3");
+  ownership.owners.set(NAME, "2");
+  const tried: string[] = [];
+  const there = async (node: string) => {
+    tried.push(node);
+    if (node === "3") throw new NotSentError("the node stops");
+    return node;
+  };
+  expect(await placement.reach({ ref: REF, here: never, there })).toBe("2");
+  expect(tried).toEqual(["3", "2"]);
 });

@@ -19,9 +19,9 @@ const CONCURRENCY = 16;
 
 export interface DrainParts {
   readonly network: Pick<NodeNetwork, "self" | "members" | "linkTo">;
-  readonly ownership: Pick<Ownership, "held" | "isHeld" | "release">;
+  readonly ownership: Pick<Ownership, "held">;
   readonly catalog: Pick<InstanceCatalog, "disown">;
-  readonly directory: Pick<Directory, "find" | "handOver" | "handOverHook" | "isClosing" | "movedAway">;
+  readonly directory: Pick<Directory, "find" | "handOver" | "handOverHook" | "isClosing" | "release">;
   readonly logger: Logger;
 }
 
@@ -59,7 +59,7 @@ function targets({ network }: DrainParts): string[] {
 }
 
 async function releaseStored(parts: DrainParts, held: readonly string[], signal: AbortSignal): Promise<void> {
-  const { catalog, directory, ownership } = parts;
+  const { catalog, directory } = parts;
   const isStored = (name: string) => {
     const ref = refOf(name);
     return directory.find(ref) === undefined && !directory.isClosing(keyOf(ref)) && !isConnected(parts, ref);
@@ -69,10 +69,8 @@ async function releaseStored(parts: DrainParts, held: readonly string[], signal:
     await catalog.disown(names.map(refOf));
     const nodes = targets(parts);
     // An event may have loaded one of them during the statement.
-    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes))) {
-      await ownership.release(ofNode, node);
-      for (const name of ofNode) directory.movedAway(refOf(name));
-    }
+    for (const [node, ofNode] of Map.groupBy(names.filter(isStored), (name) => rendezvous(name, nodes)))
+      await directory.release(ofNode, node);
   }
 }
 

@@ -167,6 +167,18 @@ test("a draining node hands everything over, and is empty afterwards", async () 
   expect([...a.logged, ...b.logged]).toEqual([]);
 });
 
+test("what comes to a draining node later is handed over at the end", async () => {
+  await a.instances.retireRest();
+  a.isDraining = true;
+  nodes.changed();
+  await a.instances.retire(AbortSignal.timeout(30_000));
+  // The others do not know yet that it drains, or the event was on its way.
+  expect(await a.call("late", "add")).toBe(1);
+  await a.instances.retireRest();
+  expect([...a.store.ownership.held]).toEqual([]);
+  expect(await b.call("late", "add")).toBe(2);
+});
+
 test("the last node keeps its instances", async () => {
   await a.call("seven", "add");
   nodes.declareDead(b);
@@ -177,7 +189,7 @@ test("the last node keeps its instances", async () => {
 });
 
 test("due work of a dead node runs elsewhere, with no event", async () => {
-  await a.call("eight", "later", 1);
+  await a.call("eight", "later", 3);
   a.instance("eight").hibernate();
   await a.stop();
   nodes.declareDead(a);

@@ -177,8 +177,8 @@ class Served {
 
 /** The answer cannot be sent. */
 function discard({ body, release }: ExchangeReply): void {
-  // A body that fails when it is cancelled has nothing to say to anybody.
   if (body instanceof Readable) body.destroy();
+  // A body that fails when it is cancelled concerns nobody.
   else body?.cancel().catch(() => undefined);
   release?.();
 }

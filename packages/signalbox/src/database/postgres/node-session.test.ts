@@ -108,6 +108,26 @@ it("concurrent transactions of one scope run at the same time on two nodes", asy
   await first;
 });
 
+it("repeats a concurrent transaction that waited for another node's rows, and that one for its rows", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b");
+  await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS place (id INTEGER PRIMARY KEY, n INTEGER)"));
+  await a.database.run(rawSql("INSERT INTO place VALUES (1, 0), (2, 0) ON CONFLICT DO NOTHING"));
+  const both = { a: Promise.withResolvers<void>(), b: Promise.withResolvers<void>() };
+  const change = ({ database }: TestNode, ids: readonly number[], own: "a" | "b", other: "a" | "b") =>
+    database.transaction(
+      async (tx) => {
+        await tx.run(rawSql(`UPDATE place SET n = n + 1 WHERE id = ${ids[0]}`));
+        both[own].resolve();
+        await both[other].promise;
+        await tx.run(rawSql(`UPDATE place SET n = n + 1 WHERE id = ${ids[1]}`));
+      },
+      { scope: "places", isConcurrent: true },
+    );
+  await Promise.all([change(a, [1, 2], "a", "b"), change(b, [2, 1], "b", "a")]);
+  expect(await a.database.all(rawSql("SELECT n FROM place ORDER BY id"))).toEqual([{ n: 2 }, { n: 2 }]);
+});
+
 it("refuses a second process without a secret, and a node with another secret", async () => {
   await openNode("a");
   await expect(openNode("b", { secret: null })).rejects.toThrow(/set the same SIGNALBOX_CLUSTER_SECRET/);

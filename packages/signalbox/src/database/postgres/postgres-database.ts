@@ -24,7 +24,7 @@ import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session
 import type { SharedCheck, VersionRange } from "./join-rules.ts";
 import { beginWrite, type Member } from "./node-table.ts";
 import { Servers } from "./servers.ts";
-import { isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
+import { isConflict, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
 import { writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
@@ -32,6 +32,8 @@ import { writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
 /** How long reads and writes wait for an unavailable server: a restart causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
+/** How often a transaction is repeated because another one was in its way. */
+const MAX_CONFLICTS = 5;
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
 const LIVING_NODES = rawSql("SELECT inc::text AS inc FROM signalbox_node WHERE state <> 'dead'");
@@ -249,8 +251,15 @@ export class PostgresDatabase implements Database {
     try {
       await previous;
       const lock = this.#isCluster && !isConcurrent ? scopeLock(scope) : null;
-      const begun = await this.#begin(deadline, lock, mayTakeLong);
-      return await this.#runBegun(begun, (client) => work(asQueryable(client, mayTakeLong)));
+      for (let attempt = 1; ; attempt++) {
+        const begun = await this.#begin(deadline, lock, mayTakeLong);
+        try {
+          return await this.#runBegun(begun, (client) => work(asQueryable(client, mayTakeLong)));
+        } catch (error) {
+          if (!isConcurrent || !isConflict(error) || attempt === MAX_CONFLICTS) throw error;
+        }
+        await sleep(fullJitterDelay(attempt, RETRY));
+      }
     } finally {
       if (this.#scopes.get(scope) === end.promise) this.#scopes.delete(scope);
       end.resolve();

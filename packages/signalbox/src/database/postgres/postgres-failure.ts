@@ -39,6 +39,12 @@ export function hasNoRoom(error: unknown): boolean {
   return typeof code === "string" && code.length === 5 && code.startsWith("53");
 }
 
+/** Two nodes waited for each other's rows, and the server has rolled one of the transactions back: it can be repeated. */
+export function isConflict(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown };
+  return code === "40P01" || code === "40001";
+}
+
 /** True if the server responded to COMMIT with severity ERROR: the transaction was rolled back. After FATAL the outcome is unknown. */
 export function isServerError(error: unknown): boolean {
   return (error as { readonly severity?: unknown }).severity === "ERROR";

@@ -14,3 +14,4 @@ export {
   PacketError,
   StreamHeadReader,
 } from "./packet.ts";
+export { encodeFloat64, encodeItemHeader, encodeUint32s } from "./numbers.ts";

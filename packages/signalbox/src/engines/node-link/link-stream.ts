@@ -125,7 +125,8 @@ export class LinkStream {
 
   /** The other side reset the stream, or the link broke. */
   fail(failure: LinkFailure): void {
-    if (this.#isClosed) return;
+    // All bytes of both sides have been sent: a consumer that is paused has received everything, and reads it at its own pace.
+    if (this.#isClosed || (this.#gotEnd && this.#sentEnd)) return;
     this.#failure = failure;
     this.#waiting = [];
     // Without a handler the failure waits for `start`.

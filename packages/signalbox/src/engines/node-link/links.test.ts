@@ -126,6 +126,18 @@ it("a consumer that is paused holds at most one window, and loses nothing", asyn
   expect((await readStream(taken)).equals(sent)).toBe(true);
 });
 
+it("a slow consumer reads a complete stream to its end, although the link breaks meanwhile", async () => {
+  const { two } = await pair();
+  const sent = randomBytes(200_000);
+  const stream = two.to("1")?.openStream("echo", Buffer.alloc(0)) as LinkStream;
+  stream.write(sent);
+  stream.end();
+  // The first call is answered when the stream has been read, the second one when what that has caused was sent.
+  for (let i = 0; i < 2; i++) await two.call("1", "echo", Buffer.alloc(0));
+  two.to("1")?.close({ code: "broken", message: "cut" });
+  expect((await readStream(stream)).equals(sent)).toBe(true);
+});
+
 it("reset reaches the other side as a failure, and frees the stream", async () => {
   const failures: string[] = [];
   const { two } = await pair({

@@ -143,7 +143,7 @@ export class Links {
    */
   async leave(signal: AbortSignal): Promise<void> {
     this.#isLeaving = true;
-    const left = [...this.#peers.values()].map(({ link }) => link?.leave());
+    const left = [...this.#peers.values()].flatMap(({ link }) => (link === null ? [] : [link.leave()]));
     await Promise.race([Promise.all(left), aborted(signal)]);
   }
 
@@ -192,11 +192,12 @@ export class Links {
   #ended(state: PeerState, failure: LinkFailure, link: Link | null): void {
     const { peer } = state;
     state.socket = null;
-    if (link !== null && this.#made.has(link)) this.#remove(link, failure);
+    const wasMade = link !== null && this.#made.has(link);
+    if (wasMade) this.#remove(link, failure);
     else this.#options.onProblem?.(peer.node, failure);
     if (this.#isClosed || this.#peers.get(peer.node) !== state || !peer.isDialled) return;
     if (state.link !== null || state.timer !== undefined) return;
-    const isStable = link !== null && performance.now() - state.linkedAt > STABLE_MS;
+    const isStable = wasMade && performance.now() - state.linkedAt > STABLE_MS;
     state.attempt = isStable ? 1 : state.attempt + 1;
     state.timer = setTimeout(
       () => {

@@ -1,4 +1,5 @@
 /** Creates the limits of the gateway with their books, and connects them with the owners of amounts: accounts, gateways and tokens. */
+import { SignalboxError } from "@signalbox/protocol";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Tokens } from "../../accounts/index.ts";
@@ -116,7 +117,11 @@ function openBooks({
       clock,
       incarnation,
       earlierJournal: folder,
-      onError: (error) => logger.error({ err: error }, "cannot exchange amounts of limits; retrying"),
+      onError: (error) => {
+        // The database itself reports that it cannot be reached.
+        if (!(error instanceof SignalboxError && error.id === "storage_unavailable"))
+          logger.error({ err: error }, "cannot exchange amounts of limits; retrying");
+      },
     });
     return { books, clock: books.clock, steadyClock: books.clock, shares: books.shares };
   }

@@ -47,6 +47,8 @@ const MAX_ROWS = 500;
 interface Batch {
   readonly inc: string;
   readonly seq: number;
+  /** When the slots of the asks were computed. */
+  readonly at: number;
   readonly asks: ReadonlyMap<SharedBucket, ShareAsk>;
 }
 
@@ -181,13 +183,13 @@ export class ShareExchange {
   }
 
   /** Sends the statement until it is answered; null if the service stops. */
-  async #exchange({ inc, asks }: Batch): Promise<(Exchanged & { readonly sentAt: number }) | null> {
+  async #exchange({ inc, at, asks }: Batch): Promise<(Exchanged & { readonly sentAt: number }) | null> {
     const { table, clock, onError } = this.#parts;
     for (;;) {
       try {
         const sentAt = performance.now();
         const sentTime = clock.local.now();
-        const answer = await table.exchange(inc, [...asks.values()]);
+        const answer = await table.exchange(inc, at, [...asks.values()]);
         clock.adjust(sentTime, answer.now);
         return { ...answer, sentAt };
       } catch (error) {
@@ -277,7 +279,7 @@ export class ShareExchange {
       ask.expected = bucket.expected;
       this.#changed.delete(bucket);
     }
-    return { inc: this.#inc, seq, asks };
+    return { inc: this.#inc, seq, at: now, asks };
   }
 
   /** Returns the buckets whose rows have another window. */
@@ -287,14 +289,14 @@ export class ShareExchange {
     const outdated: [SharedBucket, ShareRow][] = [];
     for (const [bucket, ask] of asks) {
       const row = byId.get(ask.id);
-      if (row === undefined || row.window_key !== ask.window_key) {
-        // Nothing was counted.
+      if (row === undefined || row.is_off || row.window_key !== ask.window_key) {
+        // Nothing was counted. The clock follows PostgreSQL's now, and the next statement has new slots.
         bucket.charged += ask.charge;
         bucket.spare = 0;
         this.#changed.add(bucket);
         this.#isDue = true;
         if (row === undefined) bucket.row = null;
-        else outdated.push([bucket, row]);
+        else if (row.window_key !== ask.window_key) outdated.push([bucket, row]);
         continue;
       }
       bucket.spare += row.own_spare - ask.keep;

@@ -7,6 +7,7 @@
  * 3. After `exchange`, used + held + spare of a row exceeds the limit only by calls that run alone, by routes' budgets, which refuse nothing, and
  *    when the limit was lowered.
  * 4. A node that was declared dead takes nothing.
+ * 5. Nothing is counted in slots that were computed by a wrong clock, or long ago: they would end the present slot, with all that was used in it.
  */
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
@@ -52,6 +53,8 @@ export interface ShareRow {
   readonly window_age: number;
   /** False when the statement was counted before, or has another window. */
   readonly is_new: boolean;
+  /** Nothing was counted: the slots were computed by a wrong clock, or long ago. */
+  readonly is_off: boolean;
   readonly used: Readonly<Record<string, number>>;
   readonly others_held: number;
   readonly others_spare: number;
@@ -86,6 +89,10 @@ export interface StoredShare extends ShareName {
   readonly spare: number;
 }
 
+/** Nodes know the clock of PostgreSQL to a fraction of a round trip. */
+const MAX_AHEAD_MS = 1000;
+/** A statement may wait for locks, or be repeated after a pause. Less than the `ahead` of an ask. */
+const MAX_BEHIND_MS = 8000;
 /** How long nothing is taken ahead after a call has found its amount at other nodes. */
 const TIGHT_MS = 300;
 
@@ -112,8 +119,8 @@ export class ShareTable {
     );
   }
 
-  /** Reports and takes, for any number of buckets. */
-  async exchange(inc: string, asks: readonly ShareAsk[]): Promise<Exchanged> {
+  /** Reports and takes, for any number of buckets. `at` is the time by which the node computed the slots. */
+  async exchange(inc: string, at: number, asks: readonly ShareAsk[]): Promise<Exchanged> {
     const rows = await this.#database.all<ShareRow & { readonly is_alive: boolean; readonly now: number }>(
       sql`WITH alive AS MATERIALIZED (
             SELECT inc FROM signalbox_node WHERE inc = ${inc}::bigint AND state <> 'dead'),
@@ -125,6 +132,8 @@ export class ShareTable {
             WHERE EXISTS (SELECT 1 FROM alive)),
           locked AS MATERIALIZED (
             SELECT s.* FROM limit_share s WHERE s.id IN (SELECT id FROM ask) ORDER BY s.id FOR UPDATE),
+          timed AS MATERIALIZED (
+            SELECT l.*, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM locked l),
           -- The node's own loan, and the slot that counts now: that of the most advanced clock.
           known AS MATERIALIZED (
             SELECT l.id, l.window_key AS stored_window, l.earlier_window, l.window_since, l.used AS stored_used,
@@ -134,9 +143,10 @@ export class ShareTable {
               l.spare - coalesce((l.loans -> ${inc}::text ->> 2)::bigint, 0) AS others_spare,
               coalesce((l.loans -> ${inc}::text ->> 2)::bigint, 0) AS old_spare,
               l.window_key = a.window_key AND a.seq > coalesce((l.loans -> ${inc}::text ->> 4)::bigint, 0) AS is_new,
+              ${at}::bigint NOT BETWEEN l.now - ${MAX_BEHIND_MS}::bigint AND l.now + ${MAX_AHEAD_MS}::bigint AS is_off,
               CASE WHEN l.last_slot > a.ahead THEN a.slot ELSE greatest(l.last_slot, a.slot) END AS current,
-              floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
-            FROM locked l JOIN ask a ON a.id = l.id),
+              l.now
+            FROM timed l JOIN ask a ON a.id = l.id),
           counted AS MATERIALIZED (
             SELECT k.*, u.amount AS used_amount, u.slots
             FROM known k CROSS JOIN LATERAL (
@@ -172,11 +182,11 @@ export class ShareTable {
                 r.keep + least(r.granted + r.forced, r.likely) + r.taken_ahead, r.seq)),
               tight_until = CASE WHEN r.granted < r.need AND r.others_spare > 0 THEN r.now + ${TIGHT_MS}::bigint
                 ELSE r.tight_until END
-            FROM result r WHERE s.id = r.id AND r.is_new RETURNING s.id)
+            FROM result r WHERE s.id = r.id AND r.is_new AND NOT r.is_off RETURNING s.id)
           SELECT EXISTS (SELECT 1 FROM alive) AS is_alive,
             floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
             r.id, r.stored_window AS window_key, r.earlier_window, r.now - r.window_since AS window_age,
-            t.id IS NOT NULL AS is_new, CASE WHEN t.id IS NULL THEN r.stored_used ELSE r.slots END AS used,
+            t.id IS NOT NULL AS is_new, r.is_new AND r.is_off AS is_off, CASE WHEN t.id IS NULL THEN r.stored_used ELSE r.slots END AS used,
             r.others_held, r.others_spare, CASE WHEN t.id IS NULL THEN r.old_spare ELSE r.new_spare END AS own_spare,
             r.is_tight
           FROM (SELECT 1) AS one LEFT JOIN result r ON true LEFT JOIN stored t ON t.id = r.id`,
@@ -267,11 +277,12 @@ export class ShareTable {
     );
   }
 
-  /** Deletes rows of windows that have ended. */
-  async removeEnded(now: number): Promise<void> {
+  /** Deletes rows of windows that have ended, by the clock of PostgreSQL: the node's may be ahead, and end windows of others. */
+  async removeEnded(): Promise<void> {
     await this.#database.all(
       sql`DELETE FROM limit_share WHERE id IN (
-            SELECT id FROM limit_share WHERE ends_at <= ${now} AND held = 0 AND spare = 0 ORDER BY id
+            SELECT id FROM limit_share WHERE ends_at <= floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+              AND held = 0 AND spare = 0 ORDER BY id
             FOR UPDATE SKIP LOCKED)`,
     );
   }

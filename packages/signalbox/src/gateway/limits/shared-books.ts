@@ -154,7 +154,7 @@ export class SharedBooks implements Books {
     if (membership !== this.#membership || isCleaning) await this.#table.settleDead();
     this.#membership = membership;
     if (!isCleaning) return;
-    await this.#table.removeEnded(now);
+    await this.#table.removeEnded();
     this.#cleanedAt = now;
     for (const [key, bucket] of this.#buckets) {
       if (!bucket.isEmpty(now)) continue;

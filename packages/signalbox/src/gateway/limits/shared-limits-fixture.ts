@@ -1,6 +1,7 @@
 /** Nodes that share limits in a real PostgreSQL, inside one process. A killed node sends nothing more, and receives no answer. */
 import type { SignalboxError } from "@signalbox/protocol";
 import { openTestPostgres } from "../../../../../test/support/test-postgres.ts";
+import type { Clock } from "../../core/clock.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
 import { migrate } from "../../database/migrate.ts";
@@ -34,7 +35,8 @@ export interface SharedCluster {
   /** What nodes reported. */
   readonly errors: unknown[];
   readonly server: Awaited<ReturnType<typeof openTestPostgres>>;
-  openNode(): Promise<SharedNode>;
+  /** Default: the clock of the test. */
+  openNode(clock?: Clock): Promise<SharedNode>;
   /** Counts what dead nodes had, as every living node does. */
   settleDead(): Promise<void>;
   close(): Promise<void>;
@@ -52,8 +54,8 @@ export async function openSharedCluster(): Promise<SharedCluster> {
     database,
     errors,
     server,
-    async openNode() {
-      const node = await openNode(database, errors);
+    async openNode(clock = { now: () => Date.now() }) {
+      const node = await openNode(database, errors, clock);
       nodes.push(node);
       return node;
     },
@@ -77,7 +79,7 @@ async function join(database: Database): Promise<string> {
   return row.inc;
 }
 
-async function openNode(shared: PostgresDatabase, errors: unknown[]): Promise<SharedNode> {
+async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Clock): Promise<SharedNode> {
   let inc = await join(shared);
   let isKilled = false;
   let isStopped = false;
@@ -100,7 +102,7 @@ async function openNode(shared: PostgresDatabase, errors: unknown[]): Promise<Sh
   const exceeded: number[] = [];
   const books = new SharedBooks({
     database,
-    clock: { now: () => Date.now() },
+    clock,
     incarnation: () => inc,
     earlierJournal: "/nonexistent",
     onError: (error) => void errors.push(error),

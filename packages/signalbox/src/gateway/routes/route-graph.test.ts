@@ -228,10 +228,19 @@ it("any graph is refused by name or walked to its end", () => {
     fc.record({ id: ids, type: fc.constant("end") }),
     fc.jsonValue(),
   );
-  const graphs = fc.uniqueArray(element, {
+  const random = fc.uniqueArray(element, {
     maxLength: 9,
     selector: (item) => (typeof item === "object" && item !== null ? (item as { id?: unknown }).id : item),
   });
+  // Hardly any random graph is valid: half of them go to a model and the end at least.
+  const valid = fc.constantFrom("a", "b").map((id) => [start(id), model(id), end]);
+  const graphs = fc.oneof(
+    random,
+    fc.tuple(valid, random).map(([elements, others]) => {
+      const ids = new Set<unknown>(elements.map(({ id }) => id));
+      return [...elements, ...others.filter((item) => !ids.has((item as { id?: unknown } | null)?.id))];
+    }),
+  );
   let walked = 0;
   fc.assert(
     fc.property(graphs, (elements) => {

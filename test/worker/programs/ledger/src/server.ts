@@ -46,11 +46,7 @@ export class Ledger extends DurableObject<Env> {
 
   audit(after: number, limit: number): object {
     const events = this.ctx.storage.sql
-      .exec(
-        "SELECT seq, id, kind, hash, epoch FROM event WHERE seq > ? ORDER BY seq LIMIT ?",
-        after,
-        limit,
-      )
+      .exec("SELECT seq, id, kind, hash, epoch FROM event WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
       .toArray();
     return { answer: this.read(), events };
   }

@@ -339,3 +339,25 @@ test("a caller whose node loses the object's node gets an error that may be retr
     await lost.close();
   }
 });
+
+test("a node that stops refuses a call, which runs elsewhere, and ends what others hold of it", async () => {
+  const stopping = await openTwoNodes({ Room });
+  try {
+    const stub = (name: string) => stopping.env["Room"]?.getByName(name) as unknown as Calls;
+    const ticker = await stub("a").ticker();
+    expect(await ticker.tick()).toBe(1);
+    stopping.two.directory.drain();
+    const refused = stopping.two.directory.get.bind(stopping.two.directory);
+    stopping.two.directory.get = ((...args: Parameters<typeof refused>) => {
+      stopping.owner = "1";
+      return refused(...args);
+    }) as never;
+    expect(await stub("b")["add"]?.(3)).toBe(3);
+    expect([...stopping.one.instances()]).toHaveLength(1);
+    stopping.endSessions();
+    await expect(ticker.tick()).rejects.toThrow("Network connection lost.");
+    await expect.poll(() => LOG).toContain("disposed");
+  } finally {
+    await stopping.close();
+  }
+});

@@ -71,6 +71,8 @@ export interface TwoNodes {
   owner: "1" | "2";
   /** The owner of the objects of a class, if they are not all on one node. */
   ownerOf: ((agent: string) => "1" | "2") | null;
+  /** The second node stops: it ends what the first one holds of it. */
+  endSessions(): void;
   /** Breaks the link for ever. */
   cut(): Promise<void>;
   close(): Promise<void>;
@@ -94,12 +96,16 @@ export async function openTwoNodes(
   await mkdir(join(folder, "two"));
   const one = await openHost(join(folder, "one"), classes, options);
   const two = await openHost(join(folder, "two"), classes, options);
+  const remotes: RemoteObjects[] = [];
   const nodes = {
     env: one.env,
     one,
     two,
     owner: "2" as "1" | "2",
     ownerOf: null as TwoNodes["ownerOf"],
+    endSessions() {
+      remotes[1]?.endSessions();
+    },
     async cut() {
       await Promise.all([linksOne.close(), linksTwo.close()]);
     },
@@ -123,6 +129,7 @@ export async function openTwoNodes(
       account: "default",
       maxBufferedBytes: 2 ** 20,
     });
+    remotes.push(remote);
     remote.connect();
     remote.serve();
   }

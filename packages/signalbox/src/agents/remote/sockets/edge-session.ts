@@ -136,6 +136,7 @@ export class EdgeSession {
         this.#channel.attach(stream, welcome.received);
         onWelcome(welcome);
       },
+      onDrain: () => this.#channel.drained(stream),
       onEnd: (failure) => {
         if (this.#stream === stream) this.#stream = null;
         if (isWelcome) this.#onStreamEnd(stream, failure);

@@ -32,6 +32,7 @@ async function join(edge: ItemChannel, owner: ItemChannel): Promise<void> {
     readItems(stream, {
       onItem: (arrived) => owner.deliver(stream, arrived),
       onEnd: () => owner.detach(stream),
+      onDrain: () => owner.drained(stream),
     });
   };
   const stream = pair.one.to("2")?.openStream("x", Buffer.from(String(edge.received)));
@@ -52,9 +53,39 @@ async function join(edge: ItemChannel, owner: ItemChannel): Promise<void> {
         edge.detach(stream);
         resolve();
       },
+      onDrain: () => edge.drained(stream),
     });
   });
 }
+
+it("encodes no more than the other side reads, and sends the rest in order when it reads again", async () => {
+  const received: number[] = [];
+  const [edge, owner] = [
+    new ItemChannel(({ payload }) => received.push(payload.readUInt32LE())),
+    new ItemChannel(() => undefined),
+  ];
+  await join(edge, owner);
+  current?.pause();
+  let encoded = 0;
+  const count = 100;
+  for (let i = 0; i < count; i++) {
+    const bytes = Buffer.alloc(50_000);
+    bytes.writeUInt32LE(i);
+    owner.send({
+      encode: () => {
+        encoded += 1;
+        return encodeItem(KIND, bytes);
+      },
+    });
+    owner.flush();
+  }
+  // A window, and what was on its way to become one.
+  expect(encoded).toBeLessThan(20);
+  current?.resume();
+  await until(() => received.length === count);
+  expect(received).toEqual(Array.from({ length: count }, (_, i) => i));
+  expect(encoded).toBe(count);
+});
 
 it("delivers every item once and in order, although the link breaks again and again", async () => {
   const [atOwner, atEdge]: [string[], string[]] = [[], []];
@@ -98,10 +129,18 @@ it("an impossible count of the other side is refused", async () => {
 it("garbage ends the stream with a failure that both sides see", async () => {
   const ends: (string | undefined)[] = [];
   onStream = (_received, stream) =>
-    readItems(stream, { onItem: () => undefined, onEnd: (failure) => ends.push(failure?.code) });
+    readItems(stream, {
+      onItem: () => undefined,
+      onDrain: () => undefined,
+      onEnd: (failure) => ends.push(failure?.code),
+    });
   const stream = pair.one.to("2")?.openStream("x", Buffer.from("0"));
   if (stream === undefined) throw new Error("there is no link");
-  readItems(stream, { onItem: () => undefined, onEnd: (failure) => ends.push(failure?.code) });
+  readItems(stream, {
+    onItem: () => undefined,
+    onDrain: () => undefined,
+    onEnd: (failure) => ends.push(failure?.code),
+  });
   stream.write(Buffer.from([255, 255, 255, 255, 1]));
   await until(() => ends.length === 2);
   expect(ends).toEqual(["defect", "defect"]);

@@ -7,6 +7,7 @@
  * 1. Items leave in the order of `send`. What the other side has not acknowledged is kept, and sent again on the next stream.
  * 2. An item is delivered once: the sides exchange how many they have received before a stream continues.
  * 3. Items of one turn of the event loop leave together.
+ * 4. While the stream takes no more, items wait without bytes: what is encoded when it leaves, and replaces what it follows, is kept once.
  */
 import type { LinkFailure, LinkStream } from "../../../engines/node-link/index.ts";
 import {
@@ -51,6 +52,8 @@ export class ItemChannel {
   #unacknowledgedBytes = 0;
   #ackTimer: NodeJS.Timeout | undefined;
   #isFlushing = false;
+  /** The stream takes no more at the moment. */
+  #isBlocked = false;
   #isClosed = false;
 
   constructor(onItem: (item: Item) => void) {
@@ -96,6 +99,7 @@ export class ItemChannel {
     const previous = this.#stream;
     this.#stream = stream;
     previous?.reset();
+    this.#isBlocked = false;
     if (first.length > 0) stream.write(Buffer.concat(first));
     for (const { pieces } of this.#sent) this.#write(pieces);
     this.#acknowledged = this.#received;
@@ -124,27 +128,39 @@ export class ItemChannel {
     return true;
   }
 
-  /** Sends what waits. Without a stream the items stay in the queue. */
+  /** The stream takes more again. */
+  drained(stream: LinkStream): void {
+    if (this.#stream !== stream) return;
+    this.#isBlocked = false;
+    this.flush();
+  }
+
+  /** Sends what waits. Without a stream, or while it takes no more, the items stay in the queue. */
   flush(): void {
-    const stream = this.#stream;
-    if (stream === null || this.#queue.length === 0) return;
+    if (!this.#isBlocked) this.#flush();
+  }
+
+  #flush(isLast = false): void {
+    if (this.#stream === null || this.#queue.length === 0) return;
     const queue = this.#queue;
     this.#queue = [];
     let joined: Buffer[] = [];
     let joinedBytes = 0;
     const writeJoined = () => {
       if (joined.length > 0)
-        stream.write(joined.length === 1 ? (joined[0] as Buffer) : Buffer.concat(joined));
+        this.#write([joined.length === 1 ? (joined[0] as Buffer) : Buffer.concat(joined)]);
       joined = [];
       joinedBytes = 0;
     };
-    for (const item of queue) {
+    let next = 0;
+    for (; next < queue.length && (!this.#isBlocked || isLast); next++) {
+      const item = queue[next] as Outgoing;
       const pieces = item.encode();
       this.#sent.push({ pieces, item });
       for (const piece of pieces) {
         if (piece.length > JOIN_BYTES) {
           writeJoined();
-          stream.write(piece);
+          this.#write([piece]);
           continue;
         }
         joined.push(piece);
@@ -152,6 +168,7 @@ export class ItemChannel {
         if (joinedBytes > JOIN_BYTES) writeJoined();
       }
     }
+    if (next < queue.length) this.#queue = queue.slice(next);
     if (this.#received > this.#acknowledged) joined.push(...this.#takeAck());
     writeJoined();
   }
@@ -159,7 +176,7 @@ export class ItemChannel {
   /** Nothing is delivered or sent any more. The stream ends after what was sent before. */
   close(): void {
     if (this.#isClosed) return;
-    this.flush();
+    this.#flush(true);
     this.#isClosed = true;
     clearTimeout(this.#ackTimer);
     this.#stream?.end();
@@ -168,7 +185,7 @@ export class ItemChannel {
   }
 
   #write(pieces: readonly Buffer[]): void {
-    for (const piece of pieces) this.#stream?.write(piece);
+    for (const piece of pieces) if (this.#stream?.write(piece) === false) this.#isBlocked = true;
   }
 
   /** The other side has `count` items. */
@@ -203,10 +220,11 @@ export interface ItemStreamEvents {
   onItem(item: Item): void;
   /** Null: the other side ended the stream in order. */
   onEnd(failure: LinkFailure | null): void;
+  onDrain(): void;
 }
 
 /** Reads items from a stream. What cannot be read, or makes `onItem` throw, ends the stream with a failure of the code `defect`. */
-export function readItems(stream: LinkStream, { onItem, onEnd }: ItemStreamEvents): void {
+export function readItems(stream: LinkStream, { onItem, onEnd, onDrain }: ItemStreamEvents): void {
   const reader = new ItemReader();
   stream.start({
     onData(bytes) {
@@ -220,5 +238,6 @@ export function readItems(stream: LinkStream, { onItem, onEnd }: ItemStreamEvent
     },
     onEnd: () => onEnd(null),
     onFailure: onEnd,
+    onDrain,
   });
 }

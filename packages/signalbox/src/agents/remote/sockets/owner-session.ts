@@ -108,6 +108,7 @@ export class OwnerSession implements RemoteOutput {
     this.#channel.attach(stream, received, encodeWelcome({ received: this.#channel.received, existed }));
     readItems(stream, {
       onItem: (item) => this.#channel.deliver(stream, item),
+      onDrain: () => this.#channel.drained(stream),
       onEnd: (failure) => this.#onStreamEnd(stream, failure),
     });
   }

@@ -7,6 +7,7 @@
  * Numbers are little-endian. An item that does not have this form is a defect of the other node (`ItemError`).
  */
 import { deserialize, serialize } from "node:v8";
+import { encodeFloat64, encodeItemHeader, encodeUint32s } from "../../../engines/node-link/index.ts";
 
 export const ITEM_KINDS = {
   /** Both: the number of counted items that have arrived. Not counted itself. */
@@ -42,11 +43,11 @@ export interface Item {
 
 /** One item as pieces: the last piece of a frame is the frame itself, which many items may share. */
 export function encodeItem(kind: number, ...pieces: readonly Uint8Array[]): Buffer[] {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 1);
-  const header = new DataView(new ArrayBuffer(HEADER_BYTES));
-  header.setUint32(0, length, true);
-  header.setUint8(4, kind);
-  return [Buffer.from(header.buffer), ...pieces.map((piece) => toBuffer(piece))];
+  let length = 1;
+  for (const piece of pieces) length += piece.length;
+  const item = [encodeItemHeader(length, kind)];
+  for (const piece of pieces) item.push(toBuffer(piece));
+  return item;
 }
 
 /** Puts items together from the chunks of a stream. */
@@ -81,9 +82,7 @@ export class ItemReader {
 }
 
 export function encodeNumbers(...numbers: readonly number[]): Buffer {
-  const bytes = new DataView(new ArrayBuffer(numbers.length * 4));
-  numbers.forEach((number, i) => bytes.setUint32(i * 4, number, true));
-  return Buffer.from(bytes.buffer);
+  return encodeUint32s(numbers);
 }
 
 /** The unsigned 32-bit number at an offset. */
@@ -94,9 +93,7 @@ export function readNumber(payload: Buffer, offset: number): number {
 
 /** Up to 2^53: a session may exchange more than 2^32 items. */
 export function encodeCount(count: number): Buffer {
-  const bytes = new DataView(new ArrayBuffer(8));
-  bytes.setFloat64(0, count, true);
-  return Buffer.from(bytes.buffer);
+  return encodeFloat64(count);
 }
 
 export function decodeCount(payload: Buffer): number {
@@ -112,7 +109,7 @@ export interface FrameItem {
 
 /** The receivers in front of a frame. */
 export function encodeReceivers(to: readonly number[]): Buffer {
-  return encodeNumbers(to.length, ...to);
+  return encodeUint32s([to.length, ...to]);
 }
 
 export function decodeFrame(payload: Buffer): FrameItem {

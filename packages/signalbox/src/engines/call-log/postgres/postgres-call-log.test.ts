@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Worker } from "node:worker_threads";
 import { Client } from "pg";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { ALL_TIME, callRecord, DAY, FIRST_PAGE, GATEWAY, NOON, packed } from "../call-log-fixture.ts";
 import type { CallLog } from "../call-log.ts";
 import { startWorker } from "../worker-requests.ts";
@@ -231,6 +231,38 @@ it("creates the partitions of today and tomorrow, and drops those of expired day
   a.record(callRecord({ createdAt: NOON - 2 * DAY }));
   expect((await ids(a)).length).toBe(3);
   expect(errors).toEqual([]);
+});
+
+it("a node whose clock is ahead removes no day of the others", async () => {
+  const log = await open({ maxAgeDays: 30 });
+  log.record(callRecord({ createdAt: Date.now() }));
+  expect((await ids(log)).length).toBe(1);
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 400 * DAY });
+  try {
+    await log.expire();
+  } finally {
+    vi.useRealTimers();
+  }
+  expect((await ids(log)).length).toBe(1);
+});
+
+it("asks for the number of a gateway again after a failover: another gateway may have it now", async () => {
+  const log = await open();
+  log.record(callRecord());
+  expect((await ids(log)).length).toBe(1);
+  // What a server that lost the row of the gateway would have after calls of another account.
+  await storage.query(
+    "DELETE FROM call_log; UPDATE call_log_gateway SET account_id = 'stranger', gateway_id = 'x'",
+  );
+  await storage.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name LIKE 'signalbox calls%'`,
+  );
+  const own = callRecord();
+  log.record(own);
+  expect(await ids(log)).toEqual([own.id]);
+  const stranger = { accountId: "stranger", gatewayId: "x" };
+  expect((await log.list(stranger, FIRST_PAGE)).rows).toEqual([]);
 });
 
 it("completes the removal of a partition that was interrupted", async () => {

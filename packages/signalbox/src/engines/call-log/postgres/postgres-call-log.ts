@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Worker } from "node:worker_threads";
-import { type Clock, systemClock } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import { isUlid } from "../../../core/ulid.ts";
 import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "../call-scan.ts";
@@ -29,6 +29,7 @@ export interface PostgresCallLogOptions extends QueuedCallLogOptions {
   readonly maxBodyBytes: number;
   /** Of all stored rows and bodies; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
+  /** For tests of expiry. Default: the clock of PostgreSQL. */
   readonly clock?: Clock;
   /** Resolves when every call that another node has recorded before is committed. Default: there is no other node. */
   readonly flushOthers?: () => Promise<void>;
@@ -42,7 +43,6 @@ export interface PostgresWriterThreadOptions extends PostgresWriterOptions {
 
 export class PostgresCallLog extends QueuedCallLog implements CallLog {
   readonly #options: PostgresCallLogOptions;
-  readonly #clock: Clock;
   readonly #queries: CallQueries;
   readonly #scans: ScanQueries;
   readonly #changes: CallChanges;
@@ -56,7 +56,6 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
       silenceReason: "PostgreSQL does not respond",
     });
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
     this.#queries = new CallQueries(options.database);
     this.#scans = new ScanQueries(options.database, this.#clock);
     this.#changes = new CallChanges(options.database);
@@ -144,7 +143,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
 
   /** Also creates the partition of the next day. */
   override async expire(): Promise<void> {
-    await this.request("expire", this.#clock.now(), this.#options.maxAgeDays);
+    await this.request("expire", this.#options.clock?.now() ?? null, this.#options.maxAgeDays);
   }
 
   /** Reads use connections of the control plane. */

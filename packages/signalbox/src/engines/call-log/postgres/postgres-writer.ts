@@ -98,12 +98,14 @@ export class PostgresWriter {
   }
 
   /**
-   * Removes the days that ended more than `maxAgeDays` before `now`, and creates the partitions of today and tomorrow. On a connection of its own:
-   * a partition is detached only when no transaction uses it any more, which must not delay the calls.
+   * Removes the days that ended more than `maxAgeDays` before `time`, and creates the partitions of today and tomorrow. Without a time the clock of
+   * PostgreSQL counts: a node with a wrong one must not remove the calls of all nodes. On a connection of its own: a partition is detached only
+   * when no transaction uses it any more, which must not delay the calls.
    */
-  async expire(now: number, maxAgeDays: number): Promise<void> {
+  async expire(time: number | null, maxAgeDays: number): Promise<void> {
     const { client } = await this.#maintenance.get();
     try {
+      const now = time ?? (await readClock(client));
       const today = startOfDayAt(now);
       await this.#partitions.ensure(client, [today, today + DAY_MS]);
       await this.#partitions.removeBefore(client, now - maxAgeDays * DAY_MS);
@@ -124,6 +126,8 @@ export class PostgresWriter {
   async #use<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const { client, isNew } = await this.#connection.get();
     if (isNew) {
+      // A server that took over may have lost rows, and given their numbers to other gateways.
+      this.#gatewayKeys.clear();
       this.#position = null;
       this.#partitions.forget();
     }
@@ -216,6 +220,13 @@ export class PostgresWriter {
     await flush.run(client);
     await client.query("COMMIT");
   }
+}
+
+async function readClock(client: Client): Promise<number> {
+  const { rows } = await client.query<{ now: number }>(
+    "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now",
+  );
+  return rows[0]?.now ?? 0;
 }
 
 /** The ids of the batches that are stored already. A process that does not repeat ids never needs it. */

@@ -162,7 +162,7 @@ async function close(): Promise<void> {
 }
 
 const handlers = {
-  async expire(now: number, maxAgeDays: number): Promise<void> {
+  async expire(now: number | null, maxAgeDays: number): Promise<void> {
     await writer.expire(now, maxAgeDays);
     // The limit may be lower than at the last start, or a crash may have left it exceeded.
     scheduleTrim();

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { MIN_COUNT, race, type RaceOptions } from "./fence-race-fixture.ts";
 import { History } from "./history.ts";
+import { GRACE_MS } from "./snapshots.ts";
 import { useSharedTables } from "./shared-store-fixture.ts";
 import { appendStatement, CONDITIONS, KINDS, STATEMENTS, type Statements } from "./statements.ts";
 
@@ -87,6 +88,69 @@ describe("a server that has lost the last record", () => {
 
   it("accepts it if the epoch is not checked", async () => {
     expect(await appendAfterLoss(WITHOUT_EPOCH, true)).toBe(true);
+  });
+});
+
+describe("a statement that takes long", () => {
+  const LOCK = 0x5347_7777;
+  /** Waits in the middle: its conditions are judged on the snapshot at its beginning. */
+  const SLOW = {
+    ...STATEMENTS,
+    append: appendStatement({
+      ...CONDITIONS,
+      predecessor: `${CONDITIONS.predecessor} AND pg_advisory_xact_lock(${LOCK})::text = ''`,
+    }),
+  };
+
+  /** The instance is taken over twice and compacted meanwhile. Returns whether the record of the first owner is written after all. */
+  async function appendSlowly(isSweptAtOnce: boolean): Promise<boolean> {
+    const [history, slow] = [new History([tables.postgres.url]), new History([tables.postgres.url], SLOW)];
+    const key = Buffer.from("slow");
+    await history.locate([key], [0], "1", 1);
+    const [row] = await history.find([key]);
+    const id = row?.id ?? 0;
+    const data = Buffer.from("x");
+    await tables.query("SELECT pg_advisory_lock($1)", [LOCK]);
+    const connection = await slow.connections.open();
+    const late = slow.append(
+      connection,
+      [{ id, seq: 2, epoch: 1, node: "1", kind: KINDS.pages, data }],
+      data,
+    );
+    await expect
+      .poll(() => tables.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory'"))
+      .toHaveLength(1);
+    await history.takeOver("2", 1, [{ id, epoch: 1 }]);
+    await history.takeOver("3", 1, [{ id, epoch: 2 }]);
+    async function* parts() {
+      yield await Promise.resolve({ part: 0, data });
+    }
+    await history.snapshot({ id, epoch: 3, seq: 3, pages: 1, pageBytes: 1, partCount: 1, parts: parts() });
+    if (isSweptAtOnce) await history.sweep([{ id, epoch: 3, upTo: 3, claimSeq: 3 }]);
+    await tables.query("SELECT pg_advisory_unlock($1)", [LOCK]);
+    const isWritten = (await late).has(id);
+    await history.close();
+    await slow.close();
+    return isWritten;
+  }
+
+  it("is refused as long as the records are kept that it may have seen", async () => {
+    expect(await appendSlowly(false)).toBe(false);
+  });
+
+  it("would be written, and lost, if records were deleted at once", async () => {
+    expect(await appendSlowly(true)).toBe(true);
+  });
+
+  it("ends before records are deleted", async () => {
+    const history = new History([tables.postgres.url]);
+    const { client } = await history.connections.open();
+    const { rows } = await client.query(
+      "SELECT setting::int AS ms FROM pg_settings WHERE name = 'statement_timeout'",
+    );
+    expect(rows).toEqual([{ ms: 10_000 }]);
+    await history.close();
+    expect(GRACE_MS).toBe(60_000);
   });
 });
 

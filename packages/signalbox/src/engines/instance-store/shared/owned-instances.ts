@@ -105,9 +105,9 @@ export class OwnedInstances implements Ownership {
   ): Promise<readonly ClaimOutcome[]> {
     const claims = this.#claimsOf(this.#first);
     return Promise.all(
-      names.map((name) => {
+      names.map((name): Promise<ClaimOutcome> => {
         const held = this.#held.get(name);
-        if (held !== undefined) return { kind: "held", epoch: held.epoch } as const;
+        if (held !== undefined) return Promise.resolve({ kind: "held", epoch: held.epoch });
         return claims.claim(name, this.#options.paths.find(name).key, isForced);
       }),
     );

@@ -23,9 +23,16 @@ export const PART_BYTES = 256 * 1024;
 
 const CODECS = { raw: 0, zstd: 1 } as const;
 
-/** Records are small: a large window only makes the compressor clear more memory. */
+/**
+ * Records are small: a larger window finds nothing more. The target length of the fastest strategy is the distance between samples: for a third less
+ * time a record is a quarter longer, and still a tenth of its pages.
+ */
 export const COMPRESSION = {
-  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_windowLog]: 14 },
+  params: {
+    [constants.ZSTD_c_compressionLevel]: 1,
+    [constants.ZSTD_c_windowLog]: 15,
+    [constants.ZSTD_c_targetLength]: 1,
+  },
   chunkSize: 16 * 1024,
 };
 

@@ -134,8 +134,11 @@ export class SharedStore implements SharedInstanceStore {
 
   async openToRead(name: string): Promise<InstanceDatabase> {
     const { id, path } = this.#paths.find(name);
-    const isCached = this.ownership.isHeld(name) && this.#cache.find(id) !== undefined && !this.#open.has(id);
-    return this.#room.problem !== null && isCached ? new ImmutableDatabase(path) : this.open(name);
+    if (this.#room.problem === null || !this.ownership.isHeld(name)) return this.open(name);
+    // As for an instance that wakes: without a lease another node may have it.
+    await this.ownership.confirm(name);
+    const isCached = this.#cache.find(id) !== undefined && !this.#open.has(id);
+    return isCached ? new ImmutableDatabase(path) : this.open(name);
   }
 
   async destroy(name: string): Promise<void> {

@@ -1,10 +1,10 @@
 import { mkdtempSync, openSync, closeSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { HeldInstance } from "./held-instance.ts";
 import type { History, SweptRange } from "./history.ts";
-import { Snapshots } from "./snapshots.ts";
+import { GRACE_MS, Snapshots } from "./snapshots.ts";
 
 function heldIn(history: History, i: number): HeldInstance {
   const place = { name: `i-${i}`, key: String(i), id: i, node: "1", history };
@@ -16,6 +16,24 @@ function fakeHistory(sweep: (ranges: readonly SweptRange[]) => Promise<void>): H
   const fake: Pick<History, "snapshot" | "sweep"> = { snapshot: () => Promise.resolve(0), sweep };
   return fake as History;
 }
+
+it("keeps records for the whole time of grace", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const swept: number[] = [];
+  const history = fakeHistory((ranges) => Promise.resolve(void swept.push(...ranges.map(({ id }) => id))));
+  const snapshots = new Snapshots({ onError: () => undefined, figures: { compactions: 0 } });
+  onTestFinished(() => snapshots.close());
+  await snapshots.write(heldIn(history, 7), { main: 0, wal: 0, walEnd: 0 }, 4096);
+  for (const ms of [0, GRACE_MS - 1]) {
+    vi.advanceTimersByTime(ms);
+    await snapshots.sweep();
+    expect(swept).toEqual([]);
+  }
+  vi.advanceTimersByTime(1);
+  await snapshots.sweep();
+  expect(swept).toEqual([7]);
+});
 
 it("deletes all records that are due in one pass, and those of a store that fails later", async () => {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-snapshots-"));

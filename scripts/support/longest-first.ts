@@ -1,0 +1,57 @@
+/**
+ * The order of test files: those that take long first, so that none of them runs alone at the end while the other workers have nothing to do.
+ * A fresh checkout knows no durations, and the size of a file says little about its duration.
+ */
+import { relative } from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** More than 20 s each, the longest first. A file that is missing here runs later, which costs only time. */
+const LONGEST = [
+  "test/faults/agents-kill.test.ts",
+  "test/browser/dashboard-quality.test.ts",
+  "test/faults/agents-power-cut.test.ts",
+  "test/faults/mixed-kill.test.ts",
+  "test/conformance/running-it.test.ts",
+  "test/cluster/database-gone.test.ts",
+  "test/chaos/chaos.test.ts",
+  "test/worker/catalogue.test.ts",
+  "test/browser/dashboard-agents.test.ts",
+  "test/faults/full-disk.test.ts",
+  "test/faults/agents-plain-store.test.ts",
+  "test/faults/agents-damaged-file.test.ts",
+  "test/browser/dashboard-cluster.test.ts",
+  "test/faults/postgres-hangs.test.ts",
+  "test/cluster/agents-take-over.test.ts",
+  "test/faults/migrations-killed.test.ts",
+  "test/chaos/rolling-restarts.test.ts",
+  "test/examples/cluster.test.ts",
+  "test/conformance/command-line.test.ts",
+  "test/faults/webhooks-kill.test.ts",
+  "test/cluster/paused-node.test.ts",
+  "packages/signalbox/src/database/postgres/postgres-limits.test.ts",
+  "packages/signalbox/src/tags/store/tag-store.test.ts",
+  "test/hostile/fuzzing.test.ts",
+  "test/browser/original-use-agent-chat.test.ts",
+  "test/hostile/cluster-port.test.ts",
+  "test/cluster/original-clients.test.ts",
+  "packages/signalbox/src/tags/store/tag-store-postgres.test.ts",
+  "packages/signalbox/src/engines/call-log/postgres/postgres-contract.test.ts",
+];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const { root } = this.ctx.config;
+    const rankOf = ({ moduleId, project }: TestSpecification) => {
+      const place = LONGEST.indexOf(relative(root, moduleId));
+      // Files that share a worker follow each other.
+      return [Number(!project.config.isolate), place === -1 ? LONGEST.length : place] as const;
+    };
+    const ranks = new Map(files.map((file) => [file, rankOf(file)]));
+    const sorted = await super.sort(files);
+    return sorted.sort((a, b) => {
+      const [isSharedA = 0, placeA = 0] = ranks.get(a) ?? [];
+      const [isSharedB = 0, placeB = 0] = ranks.get(b) ?? [];
+      return isSharedA - isSharedB || placeA - placeB;
+    });
+  }
+}
