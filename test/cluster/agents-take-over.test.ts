@@ -64,8 +64,10 @@ it("another node takes over the instances of a killed one, with everything that 
   expect(await insist([left, right], "killed", "read")).toEqual({ count: 21, rang: 0, steps: upTo(21) });
   // Any node lists the node that was lost, and the take-over, whichever node has made it.
   for (const node of [left, right]) {
-    const { lost_nodes: lost } = (await node.api("GET", "/cluster")).body.result;
-    expect(lost).toMatchObject([{ name: "node-3" }]);
+    // The nodes notice it one after the other.
+    await expect
+      .poll(async () => (await node.api("GET", "/cluster")).body.result.lost_nodes)
+      .toMatchObject([{ name: "node-3" }]);
     const { body } = await waitUntil(
       () => node.api("GET", "/cluster/nodes"),
       (answer) => answer.body.result.every(({ agents }: { agents: object | null }) => agents !== null),

@@ -73,6 +73,19 @@ export function mayBeUnavailable(context: LoadContext, time: Time): boolean {
   return isDisturbed(context, time) || isStarved();
 }
 
+/** `listener.headerTimeoutMs` of the nodes. */
+const RECEIVE_MS = 10_000;
+
+/**
+ * Whether a request may be refused, so that its sender repeats it: with 503, or with 408 by a node that was paused while the request arrived. That node
+ * looks at the clock before it reads what has arrived meanwhile; nothing was run.
+ */
+export function mayBeRefused(context: LoadContext, outcome: Time & { readonly status: number }): boolean {
+  const { status, startedAt, endedAt } = outcome;
+  if (status === 408) return endedAt - startedAt > RECEIVE_MS && isDisturbed(context, outcome);
+  return status === 503 && mayBeUnavailable(context, outcome);
+}
+
 /**
  * Whether there was a fault, or a node reported that it is not ready, or was so short of processor time that even the answer whether it is ready took
  * long.

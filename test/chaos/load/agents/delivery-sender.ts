@@ -6,7 +6,7 @@ import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, send, wasKilled } from "../chaos-client.ts";
 import { LateAnswers } from "../late-answers.ts";
-import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
+import { anyNode, type LoadContext, mayBeRefused } from "../workload.ts";
 import type { ChainModel } from "./chain-model.ts";
 import type { Entities } from "./entities.ts";
 
@@ -61,8 +61,7 @@ async function deliver(
       if ((outcome.body as { status?: string }).status === "duplicate")
         history.count("deliveries answered as duplicates");
       history.max("longest time until a delivery was acknowledged, ms", performance.now() - startedAt);
-    } else if (status === 503 && mayBeUnavailable(context, outcome))
-      history.count("deliveries refused with 503");
+    } else if (mayBeRefused(context, outcome)) history.count(`deliveries refused with ${status}`);
     else history.violation(`a delivery failed: ${describe(outcome)}`);
   };
   for (let repetition = 0; !signal.aborted; repetition++) {

@@ -7,7 +7,7 @@ import { pick } from "../../../support/ledger/random.ts";
 import { ROOT_TOKEN } from "../../../support/root-token.ts";
 import { describe, type Outcome, send, wasKilled } from "../chaos-client.ts";
 import { LateAnswers } from "../late-answers.ts";
-import { anyNode, type LoadContext, mayBeUnavailable } from "../workload.ts";
+import { anyNode, type LoadContext, mayBeRefused } from "../workload.ts";
 import type { ChainAnswer, EventKind } from "./chain-agent.ts";
 import type { ChainModel } from "./chain-model.ts";
 import type { Entities } from "./entities.ts";
@@ -70,8 +70,7 @@ async function call(
     }
     return;
   }
-  if (outcome.status === 503 && mayBeUnavailable(context, outcome))
-    history.count("agents' calls refused with 503");
+  if (mayBeRefused(context, outcome)) history.count(`agents' calls refused with ${outcome.status}`);
   else history.violation(`an agent's call failed: ${method} ${describe(outcome)}`);
 }
 

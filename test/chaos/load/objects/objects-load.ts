@@ -8,7 +8,7 @@ import { ChainModel } from "../agents/chain-model.ts";
 import { Entities } from "../agents/entities.ts";
 import { describe, type Outcome, send, wasKilled } from "../chaos-client.ts";
 import { LateAnswers } from "../late-answers.ts";
-import { anyNode, type LoadContext, mayBeUnavailable, type Workload } from "../workload.ts";
+import { anyNode, type LoadContext, mayBeRefused, type Workload } from "../workload.ts";
 
 const OBJECTS = 12;
 const MAX_PAUSE_MS = 50;
@@ -91,8 +91,8 @@ export class ObjectsLoad implements Workload {
       model.answered((outcome.body as { result: ChainAnswer }).result, before, outcome.node.name);
       if (method === "append") model.acknowledged(id);
       history.count(method === "append" ? "object events acknowledged" : "object reads answered");
-    } else if (outcome.status === 503 && mayBeUnavailable(this.#context, outcome))
-      history.count("object calls refused with 503");
+    } else if (mayBeRefused(this.#context, outcome))
+      history.count(`object calls refused with ${outcome.status}`);
     else history.violation(`an object's call failed: ${method} ${describe(outcome)}`);
   }
 }
