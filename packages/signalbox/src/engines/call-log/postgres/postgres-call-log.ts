@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Worker } from "node:worker_threads";
-import type { Clock } from "../../../core/clock.ts";
+import { type Clock, systemClock } from "../../../core/clock.ts";
 import { isUlid } from "../../../core/ulid.ts";
 import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, StoredBody } from "../call-log.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "../call-scan.ts";
@@ -57,7 +57,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     });
     this.#options = options;
     this.#queries = new CallQueries(options.database);
-    this.#scans = new ScanQueries(options.database, this.#clock);
+    this.#scans = new ScanQueries(options.database, options.clock ?? systemClock);
     this.#changes = new CallChanges(options.database);
   }
 
