@@ -62,8 +62,8 @@ async function openNode(self: string, owners: ReadonlyMap<string, string>): Prom
     serve: (name, service) => void calls.set(name, service),
     serveStreams: (name, service) => void streams.set(name, service),
     withdraw: (prefix) => {
-      for (const name of [...calls.keys()]) if (name.startsWith(prefix)) calls.delete(name);
-      for (const name of [...streams.keys()]) if (name.startsWith(prefix)) streams.delete(name);
+      for (const name of calls.keys()) if (name.startsWith(prefix)) calls.delete(name);
+      for (const name of streams.keys()) if (name.startsWith(prefix)) streams.delete(name);
     },
     onChange: () => () => undefined,
   };

@@ -143,7 +143,7 @@ export class Links {
    */
   async leave(signal: AbortSignal): Promise<void> {
     this.#isLeaving = true;
-    const left = [...this.#peers.values()].map(({ link }) => link?.leave());
+    const left = [...this.#peers.values()].map(({ link }) => link?.leave() ?? Promise.resolve());
     await Promise.race([Promise.all(left), aborted(signal)]);
   }
 
