@@ -88,6 +88,19 @@ describe("a response that is written in the background", () => {
   });
 });
 
+it("the output limit at the beginning of a body that is only partly read is not believed", async () => {
+  const padding = " ".repeat(20_000);
+  const body = `{"model":"gpt","max_tokens":5,"messages":[],${padding}"max_tokens":100000}`;
+  const poor = await newToken(1_048_576 + 1000);
+  expect((await call(poor.token, "openai/chat/completions", body)).status).toBe(429);
+  // Without any limit, neither: what is not read could be anything.
+  const unlimited = body.replaceAll("max_tokens", "other");
+  expect((await call(poor.token, "openai/chat/completions", unlimited)).status).toBe(429);
+  expect(provider.requests).toEqual([]);
+  const rich = await newToken(1_300_000);
+  expect((await call(rich.token, "openai/chat/completions", body)).status).toBe(200);
+});
+
 it.each([
   "openai/v1/batches",
   "openai/v1/batches/",

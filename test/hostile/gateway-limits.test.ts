@@ -283,25 +283,28 @@ describe("a limit on cost holds", () => {
     expect(billed).toBe(1);
   });
 
-  it("for a body that is sent in chunks and is larger than what is kept", async () => {
+  /** The service reads the first 64 KB before it sends the call. */
+  const sendLarge = async (start: string, end: string) => {
     const { port } = new URL(server.url);
-    const large = async () => {
-      const request = httpRequest({
-        port,
-        method: "POST",
-        path: "/v1/default/default/openai/chat/completions",
-        headers: JSON_TYPE,
-        agent: false,
-      });
-      request.write(`{"model":"dear","max_tokens":6,"messages":[{"role":"user","content":"`);
-      request.write("word ".repeat(40_000));
-      request.end('"}]}');
-      const [response] = (await once(request, "response")) as [import("node:http").IncomingMessage];
-      response.resume();
-      await once(response, "end");
-      return { status: response.statusCode ?? 0 };
-    };
-    expect(await exhausts(large)).toEqual([429, 429, 429, 429, 429, 429]);
+    const path = "/v1/default/default/openai/chat/completions";
+    const request = httpRequest({ port, method: "POST", path, headers: JSON_TYPE, agent: false });
+    request.write(`${start},"messages":[{"role":"user","content":"`);
+    request.write("word ".repeat(40_000));
+    request.end(`"}]${end}}`);
+    const [response] = (await once(request, "response")) as [import("node:http").IncomingMessage];
+    response.resume();
+    await once(response, "end");
+    return { status: response.statusCode ?? 0 };
+  };
+
+  it("for a body that is sent in chunks and is larger than what is kept", async () => {
+    const statuses = await exhausts(() => sendLarge('{"model":"dear","max_tokens":6', ""));
+    expect(statuses).toEqual([429, 429, 429, 429, 429, 429]);
+  });
+
+  it("for a body that names another model behind what is kept", async () => {
+    const statuses = await exhausts(() => sendLarge('{"model":"cheap","max_tokens":6', ',"model":"dear"'));
+    expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
   });
 
   it("and a retry counts in limits on requests", async () => {

@@ -9,7 +9,7 @@ import type { Step } from "../plan/plan-step.ts";
 import { type CallRules, type Charge, unknownPrice } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
-import { costOfStep, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
+import { costOfStep, isModelCertain, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
 
 export interface CallAccountParts {
   readonly rules: CallRules;
@@ -95,8 +95,7 @@ export class CallAccount {
 
   /** Whether the model that the response names is needed for the price. */
   wantsModel(step: Step): boolean {
-    const { models } = this.#priceOf(step);
-    return models.length !== 1 || models[0] !== step.model;
+    return !isModelCertain(step, this.#priceOf(step).models);
   }
 
   /** Charges what the call and its other attempts used. Only the first call counts. */

@@ -76,7 +76,9 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
   const isInputKnown = !refersToOtherInput(readable.upstream.body);
-  const isOutputKnown = isOutputBounded(readable);
+  // Of two members with one name the last one counts, and of a streamed body it may not have arrived.
+  const isPartial = readable.upstream.body.kind === "streamed";
+  const isOutputKnown = isPartial ? WITHOUT_OUTPUT.has(readable.requestType) : isOutputBounded(readable);
   const isKnown = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
     custom === undefined ? dearest(parts, step, models, used) : costByCaller(custom, used);
@@ -105,8 +107,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
     };
   }
   // The caller alone decides what stands behind the part that is read, so such a call does not run beyond its limit for want of a bound.
-  const isBounded = readable.upstream.body.kind === "streamed" && isOutputKnown;
-  return { usage, cost, most: most ?? 0, isBounded, isDeferred, models };
+  return { usage, cost, most: most ?? 0, isBounded: isPartial, isDeferred, models };
 }
 
 /** No model is known to write more in one answer, nor more than its context window. */
@@ -132,6 +133,11 @@ function largestContext(
   return most === 0 ? unknown : most;
 }
 
+/** Whether the step runs the model that it names. Of a body that was only partly read, a later member may have named another one. */
+export function isModelCertain({ model, upstream }: Step, models: readonly string[]): boolean {
+  return models.length === 1 && models[0] === model && upstream.body.kind !== "streamed";
+}
+
 /** What a step has cost; null when no price is known. `named` is the model that the response names, null when it names none. */
 export function costOfStep(
   parts: PricingParts,
@@ -141,7 +147,7 @@ export function costOfStep(
   usage: Usage,
 ): number | null {
   if (parts.custom !== undefined) return costByCaller(parts.custom, usage);
-  const isCertain = models.length === 1 && models[0] === step.model;
+  const isCertain = isModelCertain(step, models);
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
   return told ?? dearest(parts, step, models, usage);
