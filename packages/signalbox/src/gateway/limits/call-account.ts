@@ -159,6 +159,7 @@ export class CallAccount {
       most: price.most,
       tokens: tokensOf(price.usage),
       isBounded: price.isBounded,
+      isPartial: price.isPartial === true,
     }));
   }
 
