@@ -60,7 +60,7 @@ const AGENTS_ALONE: AgentsLoadOptions = {
 const OBJECT_CALLERS = 4;
 
 /** What nodes log that explains a violation. */
-const TOLD = ["declared dead"];
+const TOLD = ["declared dead", "storage failed"];
 /** What no node may log: the server of a run keeps every commit. */
 const ALARMS = ['"level":"fatal"', "lost acknowledged"];
 export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
@@ -149,7 +149,7 @@ export async function runChaos({
     }
     for (const node of cluster.nodes) history.count("starts that were repeated", node.failedStarts);
     for (const node of cluster.nodes)
-      for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 300)}`);
+      for (const line of node.logged(TOLD)) history.note(`${node.name}: ${line.slice(0, 2000)}`);
     for (const node of cluster.nodes)
       for (const line of node.logged(ALARMS)) history.violation(`${node.name} logged: ${line.slice(0, 300)}`);
     return history;

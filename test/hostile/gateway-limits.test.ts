@@ -307,6 +307,27 @@ describe("a limit on cost holds", () => {
     expect(statuses).toEqual([200, 200, 200, 429, 429, 429]);
   });
 
+  it("for many such bodies at once: one of them runs", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    provider.answer = async (_, response) => {
+      billed += 1;
+      arrived.resolve();
+      if (billed === 1) await answer.promise;
+      sendJson(response, 200, { model: "dear", choices: [], usage: USAGE });
+    };
+    const large = () => sendLarge('{"model":"cheap","max_tokens":6', ',"model":"dear"');
+    const first = large();
+    await arrived.promise;
+    const others = await Promise.all(Array.from({ length: 8 }, large));
+    answer.resolve();
+    expect([(await first).status, ...others.map(({ status }) => status)]).toEqual([
+      200,
+      ...Array<number>(8).fill(429),
+    ]);
+    expect(billed).toBe(1);
+  });
+
   it("and a retry counts in limits on requests", async () => {
     await setGateway(server, {
       spend_limits: null,

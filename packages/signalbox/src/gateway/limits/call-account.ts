@@ -169,6 +169,7 @@ export class CallAccount {
       most: price.most,
       tokens: tokensOf(price.usage),
       isBounded: price.isBounded,
+      isPartial: price.isPartial === true,
     }));
   }
 

@@ -327,14 +327,16 @@ export class CallRules {
       const expected = amountOf(rule.kind, step);
       const amount = rule.kind === "cost" ? toMicro(step.most) : expected;
       const isBounded = rule.kind === "requests" || rule.kind === "parallel" || step.isBounded;
+      const runsAlone = rule.kind === "cost" && step.isPartial === true;
       need =
         need === null
-          ? { partition, amount, expected, isBounded, step }
+          ? { partition, amount, expected, isBounded, runsAlone, step }
           : {
               partition,
               amount: Math.max(amount, need.amount),
               expected: Math.max(expected, need.expected),
               isBounded: isBounded && need.isBounded,
+              runsAlone: runsAlone || need.runsAlone === true,
               step: amount > need.amount ? step : need.step,
             };
     }

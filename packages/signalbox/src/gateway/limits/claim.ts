@@ -65,7 +65,7 @@ export class Claim {
       this.refusal = refusal;
       this.#end("refused");
     } else if (!isShort) {
-      for (const { bucket, need } of this.parts) bucket.take(need.amount, need.expected, need.isBounded, now);
+      for (const { bucket, need } of this.parts) bucket.take(need, now);
       this.#end("granted");
     }
   }

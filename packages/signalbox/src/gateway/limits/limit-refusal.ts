@@ -17,10 +17,11 @@ export interface Refusal {
 export function refuse(rule: LimitRule, bucket: AmountBucket, need: Need, now: number): Refusal | null {
   if (rule.isSoft) return null;
   const { limit } = rule;
-  const { amount, isBounded } = need;
+  const { amount, isBounded, runsAlone = false } = need;
   const used = rule.kind === "parallel" ? 0 : bucket.used(now);
-  const fits = used + bucket.reserved + amount <= limit;
-  const mayRunAlone = !isBounded && bucket.reserved === 0 && used < limit;
+  const isAlone = bucket.reserved === 0;
+  const fits = used + bucket.reserved + amount <= limit && (isAlone || !runsAlone);
+  const mayRunAlone = !isBounded && isAlone && used < limit;
   return fits || mayRunAlone ? null : describeRefusal(rule, bucket, need, now);
 }
 

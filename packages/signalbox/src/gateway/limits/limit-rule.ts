@@ -60,6 +60,8 @@ export interface StepDemand {
   readonly tokens: number;
   /** Whether cost and tokens are upper bounds. */
   readonly isBounded: boolean;
+  /** The step may cost more than `most`, because its request names more than was read. Default false. */
+  readonly isPartial?: boolean;
 }
 
 /** What a call needs under one rule. */
@@ -69,6 +71,8 @@ export interface Need {
   readonly amount: number;
   readonly expected: number;
   readonly isBounded: boolean;
+  /** Only while nothing else is reserved. Default false. */
+  readonly runsAlone?: boolean;
   /** The step that needs it. */
   readonly step: Pick<StepDemand, "provider" | "model">;
 }

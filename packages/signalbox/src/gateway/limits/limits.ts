@@ -9,6 +9,7 @@
  *    charged to the rules that apply to that step.
  * 3. A call that sets no limit of its output reserves the longest answer of its model. Such a call may run while no other does, even if that
  *    exceeds what is left, because a small limit would otherwise refuse every call. Only such calls can exceed a limit.
+ *    A call whose request was only partly read must fit, and begins only while nothing else is reserved: the rest may name a dearer model.
  *    Attempts that run beside each other, or are charged, each hold their own reservation.
  * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
  * See docs/decisions/0112.

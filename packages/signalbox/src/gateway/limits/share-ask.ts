@@ -33,6 +33,7 @@ export function emptyAsk(bucket: SharedBucket, seq: number, now: number): Mutabl
     need: 0,
     likely: 0,
     alone: 0,
+    single: false,
     forced: 0,
     prefer: 0,
   };

@@ -11,7 +11,8 @@
  * 2. A call is refused only if the amounts that are used and held leave no room for it. If the room is with other nodes, the call waits: they
  *    give it back within `TICK_MS`, because a bucket in which a call waits is tight.
  * 3. Nothing is taken ahead above four fifths of a limit.
- * 4. When this node was declared dead, it begins with nothing: what it had is counted as spent.
+ * 4. A call that must begin alone is asked for alone; others at this node wait for the next statement.
+ * 5. When this node was declared dead, it begins with nothing: what it had is counted as spent.
  * See docs/decisions/0156.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -79,11 +80,12 @@ export class ShareExchange {
     let isHere = true;
     for (const { rule, bucket, need, isForced } of parts) {
       bucket.useRule(rule.limit);
-      isHere &&= bucket.waiting === 0 && bucket.canTake(need, isForced, now);
+      // Only the database knows whether another node has a call.
+      isHere &&= need.runsAlone !== true && bucket.waiting === 0 && bucket.canTake(need, isForced, now);
     }
     if (!isHere) return false;
     for (const { bucket, need } of parts) {
-      bucket.take(need.amount, need.expected, need.isBounded, now);
+      bucket.take(need, now);
       if (bucket.spare < bucket.target / 2) this.#schedule(0);
     }
     return true;
@@ -256,7 +258,9 @@ export class ShareExchange {
         const ask = asks.get(bucket);
         if (ask === undefined) continue;
         if (isForced) ask.forced += need.amount;
+        else if (ask.single || (need.runsAlone === true && ask.need > 0)) continue;
         else {
+          ask.single = need.runsAlone === true;
           if (!need.isBounded && ask.need === 0) ask.alone = need.amount;
           ask.need += need.amount;
         }
@@ -267,7 +271,7 @@ export class ShareExchange {
     const isYielding = this.#retryMs > RETRY_MS * 2 && Math.random() < 0.5;
     for (const [bucket, ask] of asks) {
       const target = this.#isStopped ? 0 : bucket.measure();
-      ask.keep = bucket.mustReturn ? 0 : Math.min(bucket.spare, Math.max(target, ask.need));
+      ask.keep = bucket.mustReturn || ask.single ? 0 : Math.min(bucket.spare, Math.max(target, ask.need));
       bucket.mustReturn = false;
       ask.prefer = Math.max(0, target - Math.max(0, ask.keep - ask.need));
       ask.need = Math.max(0, ask.need - ask.keep);

@@ -40,6 +40,8 @@ export interface ShareAsk {
   readonly likely: number;
   /** The amount of a waiting call that may run alone; 0 when there is none. */
   readonly alone: number;
+  /** `need` is for a call that begins only while no node has taken anything. */
+  readonly single: boolean;
   /** Must be granted. */
   readonly forced: number;
   /** To take ahead. */
@@ -128,7 +130,7 @@ export class ShareTable {
             SELECT a.* FROM json_to_recordset(${JSON.stringify(asks)}::json) AS a (
               id bigint, seq bigint, window_key text, slot bigint, oldest bigint, ahead bigint, ends bigint,
               lim bigint, top bigint, soft bigint, charge bigint, held bigint, expected bigint, keep bigint,
-              need bigint, likely bigint, alone bigint, forced bigint, prefer bigint)
+              need bigint, likely bigint, alone bigint, single boolean, forced bigint, prefer bigint)
             WHERE EXISTS (SELECT 1 FROM alive)),
           locked AS MATERIALIZED (
             SELECT s.* FROM limit_share s WHERE s.id IN (SELECT id FROM ask) ORDER BY s.id FOR UPDATE),
@@ -138,7 +140,7 @@ export class ShareTable {
           known AS MATERIALIZED (
             SELECT l.id, l.window_key AS stored_window, l.earlier_window, l.window_since, l.used AS stored_used,
               l.loans, l.ends_at, l.tight_until, a.seq, a.slot, a.oldest, a.ahead, a.ends, a.lim, a.top, a.soft,
-              a.charge, a.held, a.expected, a.keep, a.need, a.likely, a.alone, a.forced, a.prefer,
+              a.charge, a.held, a.expected, a.keep, a.need, a.likely, a.alone, a.single, a.forced, a.prefer,
               l.held - coalesce((l.loans -> ${inc}::text ->> 0)::bigint, 0) AS others_held,
               l.spare - coalesce((l.loans -> ${inc}::text ->> 2)::bigint, 0) AS others_spare,
               coalesce((l.loans -> ${inc}::text ->> 2)::bigint, 0) AS old_spare,
@@ -161,7 +163,8 @@ export class ShareTable {
               WHERE z.slot >= k.oldest + k.current - k.slot) u),
           fitted AS MATERIALIZED (
             SELECT c.*, c.used_amount + c.others_held + c.held + c.others_spare + c.keep + c.forced AS base,
-              CASE WHEN c.alone > 0 AND c.others_held + c.held + c.others_spare + c.keep = 0 AND c.used_amount < c.top
+              CASE WHEN c.single AND c.others_held + c.held + c.others_spare + c.keep > 0 THEN 0
+                WHEN c.alone > 0 AND c.others_held + c.held + c.others_spare + c.keep = 0 AND c.used_amount < c.top
                 THEN greatest(c.alone, least(c.need, c.lim - c.used_amount))
                 ELSE least(c.need, greatest(c.lim - c.used_amount - c.others_held - c.held - c.others_spare - c.keep, 0))
               END AS granted

@@ -150,13 +150,14 @@ export class SharedBucket extends NamedBucket {
 
   /** True when the amount can be taken from what this node has. `isForced`: also beyond the limit. */
   canTake(
-    { amount, isBounded }: Pick<Need, "amount" | "isBounded">,
+    { amount, isBounded, runsAlone = false }: Pick<Need, "amount" | "isBounded" | "runsAlone">,
     isForced: boolean,
     now: number,
   ): boolean {
     // Calls that run alone, and budgets of routes, may exceed a limit; what this node has taken ahead must not be used then.
     const fits = this.used(now) + this.reserved + amount <= this.limit;
-    if (!fits && isBounded && !isForced) return false;
+    const isAlone = this.reserved === 0 && this.spareOfOthers === 0;
+    if (!isForced && ((!fits && isBounded) || (runsAlone && !isAlone))) return false;
     if (amount === 0) return this.answeredBy > 0;
     return this.spare >= amount && !this.mustReturn && this.#isConfirmed(now);
   }
@@ -171,10 +172,10 @@ export class SharedBucket extends NamedBucket {
   }
 
   /** Takes an amount for a call: a request is counted, all other amounts are held until the call ends. */
-  take(amount: number, expected: number, isBounded: boolean, now: number): void {
+  take({ amount, expected, isBounded, runsAlone = false }: Need, now: number): void {
     this.spare -= amount;
-    // A call without an output limit reserves much more than it uses: that is not taken ahead.
-    if (isBounded) {
+    // A call without an output limit, or one that was only partly read, reserves much more than it uses: that is not taken ahead.
+    if (isBounded && !runsAlone) {
       this.#consumed += amount;
       this.#largest = Math.max(amount, this.#largest);
     }

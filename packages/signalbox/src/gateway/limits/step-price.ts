@@ -56,6 +56,8 @@ export interface StepPrice {
   /** Dollars that the step costs if its model reads and writes as much as it can; as `cost` for a request that bounds both. */
   readonly most: number;
   readonly isBounded: boolean;
+  /** The request was only partly read: the rest may name a dearer model. */
+  readonly isPartial?: boolean;
   /** The answer does not contain the work: without usage in it, the step counts with `cost`. */
   readonly isDeferred: boolean;
   /** Every model that the request may mean, without repetition. */
@@ -126,12 +128,13 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
       cost: most,
       most: most ?? 0,
       isBounded: true,
+      isPartial,
       isDeferred,
       models,
     };
   }
   // The caller alone decides what stands behind the part that is read, so such a call does not run beyond its limit for want of a bound.
-  return { usage, cost, most: most ?? 0, isBounded: isPartial, isDeferred, models };
+  return { usage, cost, most: most ?? 0, isBounded: isPartial, isPartial, isDeferred, models };
 }
 
 /** No model is known to write more in one answer, nor more than its context window. */

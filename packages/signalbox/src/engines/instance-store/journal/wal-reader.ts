@@ -51,7 +51,7 @@ export class WalReader {
 
   /**
    * The frames of all transactions committed since the last call; empty if there are none. The bytes are valid until the next `read` of any reader.
-   * Must not be called inside a transaction.
+   * Frames that an open transaction has written are not returned before its commit.
    */
   read(): Buffer {
     if (this.#position === 0 && !this.#readHeader()) return NOTHING;

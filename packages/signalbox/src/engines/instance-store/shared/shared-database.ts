@@ -182,8 +182,8 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
     }
   }
 
+  /** Also while a transaction is open: a caller may wait for commits before it. The reader returns whole transactions only. */
   #send(): void {
-    if (this.connection.isInTransaction) return;
     const frames = this.#reader.read();
     if (frames.length === 0) return;
     const record = this.#parts.lane(this.#instance).append(this.#instance, this.#reader.pageBytes, frames);

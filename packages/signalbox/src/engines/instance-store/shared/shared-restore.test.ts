@@ -52,6 +52,20 @@ describe("a restore on an empty machine", () => {
     await database.close();
   });
 
+  it("has what was committed before a sync, also if the next transaction was open then", async () => {
+    const { store } = await start("one");
+    const database = await store.open("x");
+    await database.sync();
+    commitRow(database, 1);
+    database.begin();
+    database.run(sql`INSERT INTO t VALUES (2)`);
+    await database.sync();
+    const other = await (await start("two")).store.open("x");
+    expect(readRows(other)).toEqual([1]);
+    await other.close();
+    database.rollback();
+  });
+
   it("equals a busy database that never pauses, from parts and records, after the records before are deleted", async () => {
     const { store } = await start("one", { graceMs: 0 });
     const database = await store.open("x");
