@@ -1,4 +1,9 @@
-/** OpenTelemetry: what a receiver gets, compared with the published conventions, and what happens when it does not take it. */
+/**
+ * OpenTelemetry: what a receiver gets, compared with the published conventions, and what happens when it does not take it.
+ *
+ * The receiver is a peer of ours: neither Debian nor npm has a collector, and Debian's Prometheus is too old to receive OTLP. Its protobuf decoder
+ * is written from the published messages and shares no code with the sender.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type OtlpReceiver, startOtlpReceiver } from "../peers/otlp-receiver.ts";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
@@ -8,7 +13,7 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { SECRET, sendGeneric } from "../support/webhook-sender.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
-/** Names of attributes of the conventions for generative AI that a gateway may use; the last one is ours. */
+/** Names in the registry of the conventions for generative AI (as of August 2026) that a gateway may use; only the last one is ours. */
 const PUBLISHED = new Set([
   "gen_ai.operation.name",
   "gen_ai.provider.name",

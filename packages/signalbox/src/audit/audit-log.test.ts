@@ -7,7 +7,7 @@ import { sql } from "../core/sql.ts";
 import { migrate } from "../database/migrate.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { AuditLog } from "./audit-log.ts";
-import { AuditReader } from "./audit-reader.ts";
+import { type AuditFilter, AuditReader } from "./audit-reader.ts";
 import { AuditedDatabase } from "./audited-database.ts";
 
 const DAY_MS = 86_400_000;
@@ -143,4 +143,20 @@ it("concurrent writes have numbers without gaps", async () => {
   await Promise.all(Array.from({ length: 50 }, () => log.begin(facts()).finish(DONE)));
   const rows = await database.all<{ seq: number }>(sql`SELECT seq FROM audit_entry ORDER BY seq`);
   expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+});
+
+it("a time range contains slow requests, whose numbers are higher than those of later ones", async () => {
+  const slow = log.begin(facts({ resourceId: "slow" }));
+  now += 60_000;
+  for (const resourceId of ["b", "c"]) await log.begin(facts({ resourceId })).finish(DONE);
+  await slow.finish(DONE);
+  const reader = new AuditReader(database);
+  const found = async (filter: AuditFilter) => {
+    const { rows } = await reader.page("a", filter, { limit: 10, after: null, direction: "asc" });
+    return rows.map(({ entry }) => (JSON.parse(entry) as { resource: { id: string } }).resource.id);
+  };
+  expect(await found({ since: now - 120_000 })).toEqual(["b", "c", "slow"]);
+  expect(await found({ since: now - 120_000, before: now + 1 })).toEqual(["b", "c", "slow"]);
+  expect(await found({ since: now })).toEqual(["b", "c"]);
+  expect(await found({ before: now })).toEqual(["slow"]);
 });

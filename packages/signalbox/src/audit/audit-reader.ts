@@ -36,6 +36,11 @@ export type Direction = "asc" | "desc";
 
 /** Rows that one statement looks at: a few milliseconds. */
 const STEP_ROWS = 2000;
+/**
+ * The time of an entry is that of its request, and its number is given at the end, so a slow request has a higher number than later ones that
+ * were fast. No entry is later than this: see `ABANDONED_MS` of the log, and clocks of nodes that differ.
+ */
+const MAX_DELAY_MS = 20 * 60_000;
 /** Rows that one page looks at. A filter that matches few of them gets a short page and a cursor. */
 const PAGE_ROWS = 200_000;
 
@@ -102,30 +107,26 @@ export class AuditReader {
     }
   }
 
-  /** The numbers of the entries in the time range, found by the index. A clock that was set back widens the range, and the conditions narrow it. */
+  /** The numbers of the entries that can be in the time range. The conditions narrow it. */
   async #range(
     accountId: string,
     { since, before }: AuditFilter,
   ): Promise<{ first: number; last: number } | null> {
     const own = sql`account_id = ${accountId}`;
-    const times = [own];
-    if (since !== undefined) times.push(sql`at >= ${since}`);
-    if (before !== undefined) times.push(sql`at < ${before}`);
-    const where = joinSql(times, " AND ");
-    const ends = await Promise.all(
-      since === undefined && before === undefined
-        ? [
-            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY seq LIMIT 1`),
-            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY seq DESC LIMIT 1`),
-          ]
-        : [
-            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY at, seq LIMIT 1`),
-            this.#seq(sql`SELECT seq FROM audit_entry WHERE ${where} ORDER BY at DESC, seq DESC LIMIT 1`),
-          ],
-    );
-    const [first, last] = ends;
-    if (first === undefined || last === undefined) return null;
-    return { first: Math.min(first, last), last: Math.max(first, last) };
+    const [first, last] = await Promise.all([
+      this.#seq(
+        since === undefined
+          ? sql`SELECT seq FROM audit_entry WHERE ${own} ORDER BY seq LIMIT 1`
+          : sql`SELECT seq FROM audit_entry WHERE ${own} AND at >= ${since - MAX_DELAY_MS} ORDER BY at, seq LIMIT 1`,
+      ),
+      this.#seq(
+        before === undefined
+          ? sql`SELECT seq FROM audit_entry WHERE ${own} ORDER BY seq DESC LIMIT 1`
+          : sql`SELECT seq FROM audit_entry WHERE ${own} AND at < ${before + MAX_DELAY_MS}
+                ORDER BY at DESC, seq DESC LIMIT 1`,
+      ),
+    ]);
+    return first === undefined || last === undefined ? null : { first, last };
   }
 
   async #seq(query: SqlQuery): Promise<number | undefined> {

@@ -92,8 +92,8 @@ export const gatewayKeys = {
       maxSessions: z.int().min(0).default(1000),
       /** Maximum size of a message, in both directions; a larger one closes the session with 1009. Default 16 MiB, OpenAI's own limit. */
       maxMessageBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(16)),
-      /** A session is closed after this time. Default 60 min, the limit of OpenAI. */
-      maxSessionMs: z.int().min(100).default(3_600_000),
+      /** A session is closed after this time. Default and maximum 60 min, the limit of OpenAI and of all calls. */
+      maxSessionMs: z.int().min(100).max(3_600_000).default(3_600_000),
       /** A session without a message in either direction is closed after this time. Default 10 min. */
       idleTimeoutMs: z.int().min(100).default(600_000),
     })

@@ -169,8 +169,8 @@ async function toScanned(
     bytes === null ? "" : Buffer.from(bytes).toString("utf8"),
   );
   const needle = text.toLowerCase();
-  const isFound = [requestText, responseText].some((one) => bodyText(one).toLowerCase().includes(needle));
-  if (needle !== "" && !isFound) return null;
+  const contains = (body: string) => bodyText(body).toLowerCase().includes(needle);
+  if (needle !== "" && !contains(requestText) && !contains(responseText)) return null;
   const toBody = (bytes: Uint8Array | null, contentType: string, isComplete: boolean): StoredBody | null =>
     bytes === null || !withBodies ? null : { bytes: new Uint8Array(bytes), contentType, isComplete };
   return {
