@@ -150,6 +150,33 @@ describe("an entry", () => {
     expect(await entries("resource_id=theirs", "/accounts/second/audit_logs")).toHaveLength(1);
   });
 
+  it("of a request that only reads has no result: what it showed is data of its caller", async () => {
+    const call = await fetch(`${server.url}/v1/default/default/echo/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"model":"echo","messages":[{"role":"user","content":"words-of-a-user"}]}',
+    });
+    await call.arrayBuffer();
+    const id = call.headers.get("gw-aig-log-id") ?? "";
+    const replay = await server.api("POST", `${GATEWAYS}/default/logs/${id}/replay`, {});
+    expect(JSON.stringify(replay.body.result)).toContain("words-of-a-user");
+    const replayed = await newest("action=replay");
+    expect(replayed).toMatchObject({ action: { result: true }, resource: { type: "logs", id }, after: null });
+    const instance = "/accounts/default/agents/webhook-agent/instances/audited";
+    await server.api("POST", "/agents/webhook-agent/audited/rpc/getEvents", [1]);
+    const sql = "SELECT 40 + 2 AS found";
+    const { body } = await server.api("POST", `${instance}/sql`, { sql });
+    expect(body.result).toMatchObject({ rows: [{ found: 42 }] });
+    const queried = await newest("action=sql");
+    expect(queried).toMatchObject({
+      resource: { id: "audited" },
+      request: { sql },
+      before: null,
+      after: null,
+    });
+    expect(JSON.stringify([replayed, queried])).not.toMatch(/words-of-a-user|42/);
+  });
+
   it("says that a browser session was used", async () => {
     const login = await fetch(await server.service.createLoginLink(), { redirect: "manual" });
     const cookie = (login.headers.get("set-cookie") ?? "").split(";")[0] ?? "";

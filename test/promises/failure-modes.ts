@@ -261,14 +261,6 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "A new entity's name cannot be claimed": [
     "packages/signalbox/src/webhooks/entity-claims.test.ts › a claim that cannot be written is refused as overloaded, and succeeds when it is repeated",
   ],
-  "The process is killed while settings change": [
-    "test/faults/audit-kill.test.ts › no change survives `kill -9` without its entry",
-    "packages/signalbox/src/audit/audit-log.test.ts › a start turns every claim that was left behind into one entry without an outcome",
-  ],
-  "A bucket refuses the log push": [
-    "test/conformance/gateway-log-push.test.ts › a refused manifest repeats the objects under the same names, and nothing is lost over a restart",
-    "test/conformance/gateway-log-push.test.ts › a wrong key is refused by the server, and the calls wait",
-  ],
   "The process is killed while tags are written": [
     "test/faults/tags-killed.test.ts › no acknowledged write is lost, and no two writes are mixed",
   ],
