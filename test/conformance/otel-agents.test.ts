@@ -54,7 +54,7 @@ it("a request is a turn of the caller's trace", async () => {
 });
 
 it("a method call is a turn of the caller's trace; the agent that it calls and the address that it fetches continue it", async () => {
-  const answer = await send("calling/a/rpc/work", [other.url]);
+  const answer = await send("calling/a/rpc/work", [`${other.url}/path?key=a-secret-key`]);
   expect([answer.status, await answer.json()]).toMatchObject([200, { result: 200 }]);
   const turn = await spansWith(({ name }) => name === "turn rpc calling");
   expect(turn).toMatchObject({ traceId: TRACE, parentSpanId: SPAN, kind: SERVER });
@@ -66,6 +66,8 @@ it("a method call is a turn of the caller's trace; the agent that it calls and t
   expect(statement).toMatchObject({ traceId: TRACE, parentSpanId: called?.spanId });
   const outgoing = await spansWith(({ name }) => name === "fetch");
   expect(outgoing).toMatchObject({ traceId: TRACE, parentSpanId: turn?.spanId });
+  // A query may contain credentials.
+  expect(outgoing?.attributes).toMatchObject({ "url.full": `${other.url}/path` });
   expect(other.requests[0]?.headers["traceparent"]).toBe(`00-${TRACE}-${outgoing?.spanId}-01`);
 });
 

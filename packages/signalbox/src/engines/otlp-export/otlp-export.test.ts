@@ -146,3 +146,44 @@ it("refuses a private address of a receiver that the operator did not choose", a
   await exporter.close(10_000);
   expect([failures, exporter.counts.dropped]).toEqual([["127.0.0.1 is a private address"], 1]);
 });
+
+it("a receiver that does not answer loses its own spans, not those of another one", async () => {
+  const listening = async (answers: boolean) => {
+    const server = createServer((request, response) => {
+      request.resume();
+      if (answers) response.end();
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return server;
+  };
+  const servers = [await listening(false), await listening(true)];
+  const [silent = [], answering = []] = servers.map((server) => [
+    receiverAt((server.address() as AddressInfo).port),
+  ]);
+  const failures = new Set<string>();
+  const exporter = new OtlpExporter({
+    ...options,
+    maxBatchSpans: 1,
+    onFailure: (_, reason) => failures.add(reason),
+  });
+  for (let i = 0; i < 30; i++) exporter.add(silent, () => [SPAN]);
+  for (let i = 0; i < 8; i++) exporter.add(answering, () => [SPAN]);
+  await expect.poll(() => exporter.counts.sent).toBe(8);
+  expect([exporter.counts.dropped, [...failures]]).toEqual([22, ["the receiver is too slow"]]);
+  for (const server of servers) server.closeAllConnections();
+  await exporter.close(1);
+  for (const server of servers) server.close();
+});
+
+it("an amount is a double, also if it is a whole number", () => {
+  const known = new KnownTexts();
+  const batch = new SpanBatch(known);
+  batch.add({ ...SPAN, attributes: ["gen_ai.usage.cost", 0, "gen_ai.usage.input_tokens", 7] });
+  const [span] = readSpans(batch.copyNumbers(), batch.texts, known.takeAdded());
+  expect(span).toMatchObject({
+    attributes: [
+      { key: "gen_ai.usage.cost", value: { doubleValue: 0 } },
+      { key: "gen_ai.usage.input_tokens", value: { intValue: "7" } },
+    ],
+  });
+});

@@ -35,8 +35,10 @@ export interface OtlpCounts {
 
 /** A slice takes about 0.1 ms. */
 const SLICE_SPANS = 64;
-/** Batches that the worker has not finished; further spans wait in the queue. */
-const MAX_PENDING_BATCHES = 8;
+/** Batches that the worker has not finished; further spans wait in the queue. About 25 MB. */
+const MAX_PENDING_BATCHES = 64;
+/** Of one receiver. Its further spans are dropped: one that does not answer must not keep those of the others. */
+const MAX_PENDING_OF_RECEIVER = 8;
 const SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0";
 
 interface Waiting {
@@ -95,7 +97,7 @@ export class OtlpExporter {
 
   /** `metrics` are elements of OTLP/JSON. */
   sendMetrics(receiver: OtlpReceiver, metrics: string): void {
-    if (this.#pending.size >= MAX_PENDING_BATCHES) return;
+    if (this.#isBehind(receiver)) return;
     this.#send(receiver, { kind: "metrics", json: metrics }, 0);
   }
 
@@ -149,10 +151,10 @@ export class OtlpExporter {
     for (const [receivers, batch] of batches) {
       const { texts, spans } = batch;
       for (const receiver of receivers) {
+        if (this.#isBehind(receiver)) this.#drop(receiver, spans, "the receiver is too slow");
         // Another thread has been started meanwhile, and does not know the texts.
-        if (known === this.#known)
-          this.#send(receiver, { kind: "spans", numbers: batch.copyNumbers(), texts }, spans);
-        else this.#dropped += spans;
+        else if (known !== this.#known) this.#dropped += spans;
+        else this.#send(receiver, { kind: "spans", numbers: batch.copyNumbers(), texts }, spans);
       }
     }
     if (this.#queue.length >= this.#options.maxBatchSpans || this.#isClosed) this.#write();
@@ -167,6 +169,17 @@ export class OtlpExporter {
     if (texts.length > 0) worker.postMessage({ kind: "texts", texts } satisfies SenderMessage);
     const moved = content.kind === "spans" ? [content.numbers.buffer] : [];
     worker.postMessage({ id, receiver, frame: this.#frame, ...content } satisfies SenderMessage, moved);
+  }
+
+  #isBehind({ url }: OtlpReceiver): boolean {
+    let batches = 0;
+    for (const { receiver } of this.#pending.values()) if (receiver.url === url) batches += 1;
+    return batches >= MAX_PENDING_OF_RECEIVER;
+  }
+
+  #drop(receiver: OtlpReceiver, spans: number, reason: string): void {
+    this.#dropped += spans;
+    this.#options.onFailure(receiver, reason);
   }
 
   #startWorker(): Worker {
@@ -192,10 +205,7 @@ export class OtlpExporter {
     if (pending === undefined) return;
     this.#pending.delete(id);
     if (failure === null) this.#sent += pending.spans;
-    else {
-      this.#dropped += pending.spans;
-      this.#options.onFailure(pending.receiver, failure);
-    }
+    else this.#drop(pending.receiver, pending.spans, failure);
     if (this.#pending.size === 0 && !this.#isWriting && this.#queue.length === 0) this.#onIdle?.();
   }
 }

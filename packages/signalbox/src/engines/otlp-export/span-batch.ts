@@ -23,6 +23,9 @@ const UNIQUE: ReadonlySet<string> = new Set([
   "url.full",
 ]);
 
+/** Doubles also where the value is a whole number: a receiver keeps the type that it sees first. */
+const DOUBLES: ReadonlySet<string> = new Set(["gen_ai.usage.cost", "gen_ai.response.time_to_first_chunk"]);
+
 /** Room for 64 calls with two spans each. */
 const FIRST_NUMBERS = 8192;
 /** Of a span without its attributes, and of an attribute without the elements of a list. */
@@ -90,13 +93,13 @@ export class SpanBatch {
       if (typeof value === "string") {
         this.#push(ValueType.text);
         this.#push(UNIQUE.has(name) ? this.#unique(value) : this.#text(value));
-      } else this.#value(value);
+      } else this.#value(name, value);
     }
   }
 
-  #value(value: Exclude<AttributeValue, string>): void {
+  #value(name: string, value: Exclude<AttributeValue, string>): void {
     if (typeof value === "number") {
-      this.#push(Number.isSafeInteger(value) ? ValueType.integer : ValueType.double);
+      this.#push(Number.isSafeInteger(value) && !DOUBLES.has(name) ? ValueType.integer : ValueType.double);
       this.#push(Number.isFinite(value) ? value : 0);
     } else if (typeof value === "boolean") {
       this.#push(ValueType.flag);

@@ -5,12 +5,14 @@
 import type { AttributeValue } from "../../engines/otlp-export/index.ts";
 import type { Step } from "../plan/plan-step.ts";
 
-/** Longer contents are cut: receivers refuse large spans. */
+/** Receivers refuse large spans. */
 const MAX_CHARACTERS = 64 * 1024;
+/** Of one part, in messages that are longer together. */
+const MAX_PART = 8 * 1024;
 
 interface Message {
   readonly role: string;
-  readonly parts: readonly object[];
+  readonly parts: readonly Fields[];
 }
 
 export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
@@ -18,14 +20,32 @@ export function contentAttributes(step: Step, answer: Buffer | null): AttributeV
   const input = request.kind === "whole" ? readInput(request.bytes) : null;
   const output = answer === null ? null : readOutput(answer);
   return [
-    ...(input === null ? [] : ["gen_ai.input.messages", cut(input)]),
-    ...(output === null ? [] : ["gen_ai.output.messages", cut(output)]),
+    ...(input === null ? [] : ["gen_ai.input.messages", toText(input)]),
+    ...(output === null ? [] : ["gen_ai.output.messages", toText(output)]),
   ];
 }
 
-function cut(messages: readonly Message[]): string {
-  const text = JSON.stringify(messages);
-  return text.length <= MAX_CHARACTERS ? text : text.slice(0, MAX_CHARACTERS);
+/** If the messages are too long, long parts are cut and the oldest messages left out: what remains is still JSON. */
+function toText(messages: readonly Message[]): string {
+  const whole = JSON.stringify(messages);
+  if (whole.length <= MAX_CHARACTERS) return whole;
+  const kept: string[] = [];
+  let length = 1;
+  for (const { role, parts } of messages.toReversed()) {
+    const text = JSON.stringify({ role, parts: parts.map(cutPart) });
+    length += text.length + 1;
+    if (length > MAX_CHARACTERS) break;
+    kept.unshift(text);
+  }
+  return `[${kept.join(",")}]`;
+}
+
+function cutPart(part: Fields): Fields {
+  const { type, content } = part;
+  if (type === "text" && typeof content === "string")
+    return content.length <= MAX_PART ? part : { type, content: `${content.slice(0, MAX_PART)}…` };
+  const { length } = JSON.stringify(part);
+  return length <= MAX_PART ? part : { type, truncated: true, characters: length };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -106,7 +126,7 @@ function toMessage(value: unknown, fallback: string): Message {
   return { role, parts: Array.isArray(content) ? content.flatMap(partsOf) : partsOf(content) };
 }
 
-function partsOf(value: unknown): object[] {
+function partsOf(value: unknown): Fields[] {
   if (typeof value === "string") return [{ type: "text", content: value }];
   if (!isFields(value)) return [];
   return typeof value["text"] === "string" ? [{ type: "text", content: value["text"] }] : [value];
