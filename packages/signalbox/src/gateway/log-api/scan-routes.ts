@@ -92,7 +92,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
         return {
           raw: {
             contentType: isCsv ? "text/csv; charset=utf-8" : "application/x-ndjson",
-            // One line at a time: a line with bodies can have megabytes, and a client may never read.
+            // One slice at a time: with bodies it can have megabytes, and a client may never read.
             body: Readable.from(isCsv ? csvLines(callLog, scan) : ndjsonLines(callLog, scan), {
               highWaterMark: 1,
             }),
