@@ -23,7 +23,7 @@ export type {
 } from "./selection.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
-export type { UsageByFigures, UsageByQuery, UsageDimension } from "./usage-by.ts";
+export { MAX_FIGURES, type UsageByFigures, type UsageByQuery, type UsageDimension } from "./usage-by.ts";
 export {
   addUsageFigures,
   LATENCY_BUCKETS_MS,

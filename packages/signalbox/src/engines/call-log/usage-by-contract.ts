@@ -171,6 +171,11 @@ export function describeUsageBy(engine: string, openStorage: OpenStorage): void 
       expect(found.reduce((sum, { calls }) => sum + calls, 0)).toBe(50_500);
       expect(found[0]).toMatchObject({ labels: ["often"], calls: 500 });
       expect(otherValues).toBe(50_001 - 10);
+      // Many figures of few values are bounded, too.
+      const hourly = new UsageByTotals(10);
+      for (let i = 0; i < 120_000; i++) hourly.add([String(i % 1500)], { ...figures(1), time: i });
+      const hours = hourly.finish(null);
+      expect(hours.figures.reduce((sum, { calls }) => sum + calls, 0)).toBe(120_000);
     });
   });
 }

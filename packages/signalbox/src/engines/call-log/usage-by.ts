@@ -43,10 +43,13 @@ export interface UsageByPart extends UsageBy {
 
 /** Rows that one query reads. */
 export const MAX_ROWS_READ = 5_000_000;
+/** Figures of one result. More are not shown, because nobody could read them. */
+export const MAX_FIGURES = 20_000;
 /** Values of one part, which are copied between threads. */
 export const MAX_PART_VALUES = 2000;
-/** Values that are kept while rows are read. */
+/** Values that are kept while rows are read, and figures of all of them: a value has one for each hour, model and so on. About 100 MB. */
 const MAX_KEPT_VALUES = 20_000;
+const MAX_KEPT_FIGURES = 100_000;
 
 interface Value {
   readonly labels: UsageLabels;
@@ -60,6 +63,8 @@ export class UsageByTotals {
   #values = new Map<string, Value>();
   readonly #other = new Map<string, UsageFigures>();
   #otherValues = 0;
+  /** Figures of `#values`. */
+  #figures = 0;
 
   constructor(maxValues: number) {
     this.#maxValues = maxValues;
@@ -73,8 +78,13 @@ export class UsageByTotals {
       this.#values.set(key, value);
     }
     value.calls += one.calls;
+    this.#figures -= value.groups.size;
     addTo(value.groups, one);
-    if (this.#values.size > MAX_KEPT_VALUES) this.#keep(MAX_KEPT_VALUES / 2);
+    this.#figures += value.groups.size;
+    const { size } = this.#values;
+    if (size > MAX_KEPT_VALUES || (this.#figures > MAX_KEPT_FIGURES && size > this.#maxValues)) {
+      this.#keep(Math.max(this.#maxValues, Math.ceil(size / 2)));
+    }
   }
 
   /** Adds the groups of one part. */
@@ -106,6 +116,7 @@ export class UsageByTotals {
     this.#values = new Map(sorted.slice(0, count));
     for (const [, { groups }] of sorted.slice(count)) {
       this.#otherValues += 1;
+      this.#figures -= groups.size;
       for (const one of groups.values()) addTo(this.#other, one);
     }
   }

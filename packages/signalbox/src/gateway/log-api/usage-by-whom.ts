@@ -1,7 +1,12 @@
 /** Usage by token, owner, user and metadata. */
 import { SignalboxError } from "@signalbox/protocol";
 import { isAllowed, type Principal, type Tokens } from "../../accounts/index.ts";
-import type { CallLog, UsageByFigures, UsageByQuery } from "../../engines/call-log/index.ts";
+import {
+  type CallLog,
+  MAX_FIGURES,
+  type UsageByFigures,
+  type UsageByQuery,
+} from "../../engines/call-log/index.ts";
 import type { Reply } from "../../http/route.ts";
 import { showUsage } from "./show-usage.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
@@ -11,9 +16,6 @@ export interface UsageByParts {
   readonly callLog: Pick<CallLog, "summariseBy" | "unreadableDays">;
   readonly tokens: Pick<Tokens, "find">;
 }
-
-/** Rows of one response. */
-const MAX_ROWS = 20_000;
 
 export async function usageByWhom(
   { callLog, tokens }: UsageByParts,
@@ -25,9 +27,9 @@ export async function usageByWhom(
     ...query,
     dimensions: named.map(({ dimension }) => dimension),
   });
-  if (figures.length > MAX_ROWS) {
+  if (figures.length > MAX_FIGURES) {
     throw new SignalboxError("invalid_request", {
-      message: `more than ${MAX_ROWS} rows: group by fewer things, choose a shorter period or a smaller limit`,
+      message: `more than ${MAX_FIGURES} rows: group by fewer things, choose a shorter period or a smaller limit`,
     });
   }
   const nameOf = isAllowed(principal, query.accountId, "tokens.edit")

@@ -6,6 +6,7 @@ import { DAY_MS } from "../day-files.ts";
 import { HOUR_MS } from "../hourly-usage.ts";
 import { groupColumns, type HourlySums, toFigures } from "../summarise-usage.ts";
 import {
+  MAX_FIGURES,
   MAX_ROWS_READ,
   type UsageBy,
   type UsageByQuery,
@@ -32,7 +33,7 @@ export async function summariseBy(database: Queryable, query: UsageByQuery): Pro
   const found = await database.all<HourlySums>(sql`
     SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
       CASE WHEN ${labels} IN ${listed} THEN ${labels} END AS labels, ${ROW_SUMS} ${rows}
-    GROUP BY 1, 2, 3, 4, 5`);
+    GROUP BY 1, 2, 3, 4, 5 LIMIT ${MAX_FIGURES + 1}`);
   const figures = found.map((row) => ({
     ...toFigures(row),
     labels: row["labels"] === null ? null : (JSON.parse(String(row["labels"])) as UsageLabels),
