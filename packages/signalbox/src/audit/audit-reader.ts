@@ -38,7 +38,7 @@ export type Direction = "asc" | "desc";
 const STEP_ROWS = 2000;
 /**
  * The time of an entry is that of its request, and its number is given at the end, so a slow request has a higher number than later ones that
- * were fast. No entry is later than this: see `ABANDONED_MS` of the log, and clocks of nodes that differ.
+ * were fast. No entry is stored later than this after its request: see `ABANDONED_MS` of the log, and clocks of nodes that differ.
  */
 const MAX_DELAY_MS = 20 * 60_000;
 /** Rows that one page looks at. A filter that matches few of them gets a short page and a cursor. */
@@ -107,26 +107,27 @@ export class AuditReader {
     }
   }
 
-  /** The numbers of the entries that can be in the time range. The conditions narrow it. */
+  /**
+   * The numbers of the entries that can be in the time range; the conditions narrow it. An entry that is `MAX_DELAY_MS` too old was stored before
+   * every entry of the range, and one that is as much too young after all of them.
+   */
   async #range(
     accountId: string,
     { since, before }: AuditFilter,
   ): Promise<{ first: number; last: number } | null> {
-    const own = sql`account_id = ${accountId}`;
-    const [first, last] = await Promise.all([
-      this.#seq(
-        since === undefined
-          ? sql`SELECT seq FROM audit_entry WHERE ${own} ORDER BY seq LIMIT 1`
-          : sql`SELECT seq FROM audit_entry WHERE ${own} AND at >= ${since - MAX_DELAY_MS} ORDER BY at, seq LIMIT 1`,
-      ),
-      this.#seq(
-        before === undefined
-          ? sql`SELECT seq FROM audit_entry WHERE ${own} ORDER BY seq DESC LIMIT 1`
-          : sql`SELECT seq FROM audit_entry WHERE ${own} AND at < ${before + MAX_DELAY_MS}
-                ORDER BY at DESC, seq DESC LIMIT 1`,
-      ),
+    const rows = sql`SELECT seq FROM audit_entry WHERE account_id = ${accountId}`;
+    const [oldest, newest, older, younger] = await Promise.all([
+      this.#seq(sql`${rows} ORDER BY seq LIMIT 1`),
+      this.#seq(sql`${rows} ORDER BY seq DESC LIMIT 1`),
+      since === undefined
+        ? undefined
+        : this.#seq(sql`${rows} AND at < ${since - MAX_DELAY_MS} ORDER BY at DESC LIMIT 1`),
+      before === undefined
+        ? undefined
+        : this.#seq(sql`${rows} AND at >= ${before + MAX_DELAY_MS} ORDER BY at LIMIT 1`),
     ]);
-    return first === undefined || last === undefined ? null : { first, last };
+    if (oldest === undefined || newest === undefined) return null;
+    return { first: older ?? oldest, last: younger ?? newest };
   }
 
   async #seq(query: SqlQuery): Promise<number | undefined> {
