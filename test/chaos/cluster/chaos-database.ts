@@ -38,9 +38,11 @@ export class ChaosDatabase {
   /** A synchronous standby joins, which restarts the primary. After a time with both, the primary crashes and the standby takes its place. */
   async failOver(togetherMs: number): Promise<void> {
     const old = this.#primary;
-    const standby = await old.openStandby();
+    // Takes effect with the restart, for every commit. After a reload commits go on without the standby until the checkpointer has read it.
     await query(old.url, "ALTER SYSTEM SET synchronous_standby_names = '*'");
-    await query(old.url, "SELECT pg_reload_conf()");
+    const standby = await old.openStandby();
+    await query(standby.url, "ALTER SYSTEM RESET synchronous_standby_names");
+    await query(standby.url, "SELECT pg_reload_conf()");
     while ((await query(old.url, "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")) === 0)
       await sleep(20);
     await sleep(togetherMs);

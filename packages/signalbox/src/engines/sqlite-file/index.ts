@@ -2,6 +2,6 @@
 export { type Authorizer, SQLITE_ACTIONS, SqliteConnection } from "./connection.ts";
 export type { PreparedStatement, RawRows } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./prepared-statement.ts";
-export { explainFailure, isBusy, isFullDisk } from "./storage-failure.ts";
+export { explainFailure, isBusy, isConstraint, isFullDisk, unavailable } from "./storage-failure.ts";
 export { syncFolder } from "./sync-folder.ts";
 export { WalSync } from "./wal-sync.ts";

@@ -6,6 +6,7 @@ import { SignalboxError } from "@signalbox/protocol";
 
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
+const SQLITE_CONSTRAINT = 19;
 /** The shared-memory file of the WAL could not grow. */
 const SQLITE_IOERR_SHMSIZE = 4874;
 /** The lowest byte of an extended code is the primary code. */
@@ -28,6 +29,12 @@ export function isBusy(error: unknown): error is Error {
   return errcode !== undefined && (errcode & PRIMARY_CODE) === SQLITE_BUSY;
 }
 
+/** True if the written rows contradict the schema; at a commit, a deferred constraint. */
+export function isConstraint(error: unknown): boolean {
+  const { errcode } = error as { readonly errcode?: number };
+  return errcode !== undefined && (errcode & PRIMARY_CODE) === SQLITE_CONSTRAINT;
+}
+
 /** Returns `storage_unavailable` for a temporary failure, and any other error unchanged. */
 export function explainFailure(error: unknown): unknown {
   if (isFullDisk(error)) return unavailable("the disk is full", error);
@@ -35,7 +42,7 @@ export function explainFailure(error: unknown): unknown {
   return error;
 }
 
-function unavailable(reason: string, cause: unknown): SignalboxError {
+export function unavailable(reason: string, cause: unknown): SignalboxError {
   return new SignalboxError("storage_unavailable", {
     message: `Storage is unavailable, nothing was written: ${reason}`,
     headers: RETRY_AFTER,

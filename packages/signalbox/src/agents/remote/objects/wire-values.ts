@@ -126,8 +126,8 @@ function describeStub(stub: object, target: CallTarget, offers: Offers): Special
 
 function describeView(view: ArrayBufferView): Special {
   const { buffer, byteOffset, byteLength } = view;
-  // A `Buffer` arrives as the `Uint8Array` that it is, as in a clone.
-  const type = Buffer.isBuffer(view) ? "Uint8Array" : view.constructor.name;
+  // A subclass, for example `Buffer`, arrives as the class of the language that it extends, as in a clone.
+  const type = Object.prototype.toString.call(view).slice("[object ".length, -1);
   return { kind: "view", type, buffer: new Uint8Array(buffer, byteOffset, byteLength).slice().buffer };
 }
 

@@ -11,8 +11,9 @@
  * 3. Descriptors of the main file are closed after SQLite has closed the database: closing any descriptor drops SQLite's POSIX locks.
  */
 import { closeSync, fchmodSync, openSync, rmSync } from "node:fs";
+import { SignalboxError } from "@signalbox/protocol";
 import { rawSql } from "../../../core/sql.ts";
-import { SqliteConnection } from "../../sqlite-file/index.ts";
+import { isConstraint, SqliteConnection, unavailable } from "../../sqlite-file/index.ts";
 import type { DiskRoom } from "../disk-room.ts";
 import { GuardedDatabase } from "../guarded-database.ts";
 import type { InstancePath } from "../instance-path.ts";
@@ -76,6 +77,8 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
   #descriptor: number | null = null;
   #closed: Promise<void> | null = null;
   #hasLargeCache = false;
+  /** SQLite has failed where it never should: the next start takes the database from PostgreSQL, not from the file. */
+  #isDamaged = false;
 
   private constructor(options: SharedDatabaseOptions, connection: SqliteConnection, wal: WalFile) {
     const { place, instance, template, parts } = options;
@@ -116,7 +119,13 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
 
   override commit(): void {
     this.#instance.requireHeld();
-    super.commit();
+    try {
+      super.commit();
+    } catch (error) {
+      if (error instanceof SignalboxError || isConstraint(error)) throw error;
+      this.#isDamaged = true;
+      throw unavailable("the local copy of the database is damaged", error);
+    }
   }
 
   /** The process may end at any time, and its files with it: only PostgreSQL counts. */
@@ -174,7 +183,7 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
         await this.#parts.lane(this.#instance).append(this.#instance, PAGE_BYTES, NO_FRAMES).done.promise;
       await this.#snapshot;
       // On a full disk the file is not needed.
-      return this.#checkpoint();
+      return !this.#isDamaged && this.#checkpoint();
     } catch {
       // Fenced: whoever waited has the error. Any other failure costs the file in the cache.
       await this.#snapshot;

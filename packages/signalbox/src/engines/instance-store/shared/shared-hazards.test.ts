@@ -112,6 +112,21 @@ describe("a node that stops in the middle", () => {
   });
 });
 
+describe("a node whose instance was taken while it restored it", () => {
+  it("asks who has the instance, the next time", async () => {
+    const [one, two] = [await start(), await start()];
+    const database = await two.store.open("x");
+    await writeRow(database, 1);
+    await database.close();
+    await two.store.ownership.release(["x"]);
+    await one.store.ownership.claim(["x"]);
+    await two.store.ownership.claim(["x"], { isForced: true });
+    await expect(one.store.open("x")).rejects.toThrow("has moved");
+    expect(one.store.ownership.isHeld("x")).toBe(false);
+    expect(one.fences).toHaveLength(1);
+  });
+});
+
 describe("one of several stores", () => {
   it("that cannot be reached delays only its own instances", async () => {
     await tables.query("DROP DATABASE IF EXISTS other WITH (FORCE)");

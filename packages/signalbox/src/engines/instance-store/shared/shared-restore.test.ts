@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql, sql } from "../../../core/sql.ts";
-import { commitRow, readRows, TEST_SCHEMA, writeRow } from "../instance-disks-fixture.ts";
+import { commitRow, readRows, rowsOf, TEST_SCHEMA, writeRow } from "../instance-disks-fixture.ts";
 import type { InstanceDatabase } from "../instance-store.ts";
 import type { SharedStore, SharedStoreOptions } from "./shared-store.ts";
 import { type TestNode, useSharedTables } from "./shared-store-fixture.ts";
@@ -64,6 +64,20 @@ describe("a restore on an empty machine", () => {
     expect(readRows(other)).toEqual([1]);
     await other.close();
     database.rollback();
+  });
+
+  it("replaces a local file after SQLite has failed to commit", async () => {
+    const { store } = await start("one");
+    const database = await store.open("x");
+    await writeRow(database, 1);
+    database.begin();
+    database.run(sql`INSERT INTO t VALUES (2)`);
+    database.run(rawSql("ROLLBACK"));
+    expect(() => database.commit()).toThrow("nothing was written");
+    await database.close();
+    const { restores } = store.ownership.figures;
+    expect(await rowsOf(store, "x")).toEqual([1]);
+    expect(store.ownership.figures.restores).toBe(restores + 1);
   });
 
   it("equals a busy database that never pauses, from parts and records, after the records before are deleted", async () => {

@@ -126,6 +126,7 @@ export class SharedStore implements SharedInstanceStore {
       return await this.#openHeld(place, instance, schema);
     } catch (error) {
       this.#open.delete(place.id);
+      this.#forgetFenced(name);
       // What was restored only in part.
       if (this.#cache.find(place.id) === undefined) this.#cache.discard(place.id);
       throw toClientError(this.#room.explain(error));
@@ -174,6 +175,7 @@ export class SharedStore implements SharedInstanceStore {
       await this.ownership.release([name]);
       return isImported;
     } catch (error) {
+      this.#forgetFenced(name);
       throw toClientError(error);
     } finally {
       this.#open.delete(place.id);
@@ -235,6 +237,12 @@ export class SharedStore implements SharedInstanceStore {
     const instance = this.ownership.get(name);
     if (instance === undefined) throw new Error("the instance was taken by another node at once");
     return instance;
+  }
+
+  /** A restore has found that another node has the instance: the next call asks PostgreSQL. */
+  #forgetFenced(name: string): void {
+    const held = this.ownership.get(name);
+    if (held !== undefined && held.fenced !== null) this.ownership.fence(held, held.fenced.fence);
   }
 
   async #openHeld(place: InstancePath, instance: HeldInstance, schema: string): Promise<SharedDatabase> {
