@@ -139,6 +139,17 @@ it("retention deletes the oldest entries by age and by number, keeps the chain, 
   expect((await outcomes()).at(-1)).toBe("prune success");
 });
 
+it("an entry of a process whose clock was wrong does not make retention delete the entries before it", async () => {
+  for (let i = 0; i < 3; i++) await log.begin(facts()).finish(DONE);
+  const today = now;
+  now = 1;
+  await log.begin(facts()).finish(DONE);
+  now = today;
+  await log.begin(facts()).finish(DONE);
+  await log.keep();
+  expect(await outcomes()).toHaveLength(5);
+});
+
 it("concurrent writes have numbers without gaps", async () => {
   await Promise.all(Array.from({ length: 50 }, () => log.begin(facts()).finish(DONE)));
   const rows = await database.all<{ seq: number }>(sql`SELECT seq FROM audit_entry ORDER BY seq`);

@@ -26,10 +26,8 @@ const MAX_STEPS = 100;
 export async function prune(database: Database, retention: Retention, now: number): Promise<Pruned[]> {
   const pruned: Pruned[] = [];
   for await (const accountId of accountsOf(database)) {
-    const limit = await findLimit(database, accountId, retention, now);
-    if (limit === null) continue;
-    const count = await deleteBelow(database, accountId, limit.seq);
-    if (count > 0) pruned.push({ accountId, count, until: limit.at });
+    const one = await pruneAccount(database, accountId, retention, now);
+    if (one.count > 0) pruned.push(one);
   }
   return pruned;
 }
@@ -47,41 +45,42 @@ async function* accountsOf(database: Database): AsyncGenerator<string> {
   }
 }
 
-/** Returns the newest entry to delete; null if there is none. */
-async function findLimit(
+/**
+ * Deletes from the start of the chain and stops at the first entry that stays. An entry behind it may look old, because the clock of its process was
+ * wrong; it and the entries between stay as well.
+ */
+async function pruneAccount(
   database: Database,
   accountId: string,
   { retentionDays, maxEntries }: Retention,
   now: number,
-): Promise<{ seq: number; at: number } | null> {
-  const newest = await database.get<{ seq: number }>(
-    sql`SELECT seq FROM audit_entry WHERE account_id = ${accountId} ORDER BY seq DESC LIMIT 1`,
+): Promise<Pruned> {
+  const own = sql`account_id = ${accountId}`;
+  const newest = await database.get<Place>(
+    sql`SELECT seq, at FROM audit_entry WHERE ${own} ORDER BY seq DESC LIMIT 1`,
   );
-  if (newest === undefined) return null;
-  // By time: the last entry before the limit. A clock that was set back makes later entries look old, so the number decides.
-  const byTime = await database.get<{ seq: number }>(
-    sql`SELECT seq FROM audit_entry WHERE account_id = ${accountId} AND at < ${now - retentionDays * DAY_MS}
-        ORDER BY at DESC LIMIT 1`,
-  );
-  const seq = Math.min(Math.max(byTime?.seq ?? 0, newest.seq - maxEntries), newest.seq - 1);
-  const row = await database.get<{ seq: number; at: number }>(
-    sql`SELECT seq, at FROM audit_entry WHERE account_id = ${accountId} AND seq <= ${seq} ORDER BY seq DESC LIMIT 1`,
-  );
-  return row ?? null;
+  const lastSeq = newest?.seq ?? 0;
+  const oldestTime = now - retentionDays * DAY_MS;
+  const goes = ({ seq, at }: Place) => seq < lastSeq && (seq <= lastSeq - maxEntries || at < oldestTime);
+  let count = 0;
+  let until = 0;
+  for (let step = 0; step < MAX_STEPS; step++) {
+    // Mostly there is nothing to delete, and one row tells.
+    const rows = await database.all<Place>(
+      sql`SELECT seq, at FROM audit_entry WHERE ${own} ORDER BY seq LIMIT ${step === 0 ? 1 : STEP}`,
+    );
+    const kept = rows.findIndex((row) => !goes(row));
+    const last = kept === -1 ? rows.at(-1) : rows[kept - 1];
+    if (last === undefined) break;
+    const { changes } = await database.run(sql`DELETE FROM audit_entry WHERE ${own} AND seq <= ${last.seq}`);
+    count += changes;
+    until = last.at;
+    if (kept !== -1) break;
+  }
+  return { accountId, count, until };
 }
 
-async function deleteBelow(database: Database, accountId: string, seq: number): Promise<number> {
-  let count = 0;
-  for (let step = 0; step < MAX_STEPS; step++) {
-    const oldest = await database.get<{ seq: number }>(
-      sql`SELECT seq FROM audit_entry WHERE account_id = ${accountId} ORDER BY seq LIMIT 1`,
-    );
-    if (oldest === undefined || oldest.seq > seq) break;
-    const end = Math.min(seq, oldest.seq + STEP - 1);
-    const { changes } = await database.run(
-      sql`DELETE FROM audit_entry WHERE account_id = ${accountId} AND seq <= ${end}`,
-    );
-    count += changes;
-  }
-  return count;
+interface Place {
+  readonly seq: number;
+  readonly at: number;
 }
