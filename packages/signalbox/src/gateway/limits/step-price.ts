@@ -115,16 +115,16 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const cost = costFor(usage);
   const isDeferred = isBackground(readable);
   if (isKnown) return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred, models };
-  const tokensOut = isOutputKnown
-    ? usage.tokensOut
-    : largestOutput(parts, readable, models) * readable.choices;
-  const tokensIn = isInputKnown
-    ? usage.tokensIn
-    : Math.max(usage.tokensIn, largestInput(parts, readable, models));
-  const most = costFor({ ...usage, tokensIn, tokensOut });
+  const { choices } = readable;
+  const largest = largestUsage(parts, step.provider.slug, models, usage, {
+    isInputKnown,
+    isOutputKnown,
+    choices,
+  });
+  const most = costFor(largest);
   if (isDeferred) {
     return {
-      usage: { ...usage, tokensIn, tokensOut },
+      usage: largest,
       cost: most,
       most: most ?? 0,
       isBounded: true,
@@ -137,27 +137,34 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   return { usage, cost, most: most ?? 0, isBounded: isPartial, isPartial, isDeferred, models };
 }
 
-/** No model is known to write more in one answer, nor more than its context window. */
-function largestOutput(parts: PricingParts, step: Step, models: readonly string[]): number {
-  return Math.min(largestContext(parts, step, models, MAX_OUTPUT_TOKENS), MAX_OUTPUT_TOKENS);
+/** What a request says about its own bounds. */
+export interface KnownBounds {
+  readonly isInputKnown: boolean;
+  readonly isOutputKnown: boolean;
+  /** Answers that it asks for. Default 1. */
+  readonly choices?: number;
 }
 
-/** A request is never longer than its model's context window, whatever it refers to. */
-function largestInput(parts: PricingParts, step: Step, models: readonly string[]): number {
-  return largestContext(parts, step, models, MAX_INPUT_TOKENS);
-}
-
-function largestContext(
+/**
+ * The most that a request may use which does not bound itself. It is never longer than the context window of its model, whatever it refers to, and
+ * no model is known to write more than `MAX_OUTPUT_TOKENS` in one answer, nor more than its context window.
+ */
+export function largestUsage(
   { prices }: PricingParts,
-  { provider }: Step,
+  slug: string,
   models: readonly string[],
-  unknown: number,
-): number {
-  let most = 0;
-  for (const model of models) {
-    most = Math.max(most, prices.contextWindowOf(provider.slug, model) ?? unknown);
-  }
-  return most === 0 ? unknown : most;
+  usage: Usage,
+  { isInputKnown, isOutputKnown, choices = 1 }: KnownBounds,
+): Usage {
+  const contextOr = (unknown: number) => {
+    const windows = models.map((model) => prices.contextWindowOf(slug, model) ?? unknown);
+    return windows.length === 0 ? unknown : Math.max(...windows);
+  };
+  const tokensOut = isOutputKnown
+    ? usage.tokensOut
+    : Math.min(contextOr(MAX_OUTPUT_TOKENS), MAX_OUTPUT_TOKENS) * choices;
+  const tokensIn = isInputKnown ? usage.tokensIn : Math.max(usage.tokensIn, contextOr(MAX_INPUT_TOKENS));
+  return { ...usage, tokensIn, tokensOut };
 }
 
 /** Whether the step runs the model that it names. Of a body that was only partly read, a later member may have named another one. */

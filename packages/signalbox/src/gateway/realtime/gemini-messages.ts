@@ -30,8 +30,11 @@ function readClient(bytes: Buffer): ClientMessage | null {
     .flatMap(({ name, value }) => collectModels({ [name]: value }))
     .map((name) => RESOURCE.exec(name)?.[1] ?? name);
   const [model] = models;
-  const setup = members.find(({ name }) => plain(name) === "setup")?.value;
-  const limit = isFields(setup) ? outputLimitOf(setup) : undefined;
+  const limits = members
+    .filter(({ name }) => plain(name) === "setup")
+    .map(({ value }) => outputLimitOf(value));
+  // Of several settings, any one may count.
+  const [limit] = limits.length === 1 ? limits : [];
   return {
     startsResponse: [...names].some((name) => STARTS.has(name)),
     models,
@@ -42,9 +45,15 @@ function readClient(bytes: Buffer): ClientMessage | null {
   };
 }
 
-function outputLimitOf(setup: Readonly<Record<string, unknown>>): unknown {
-  const settings = setup["generationConfig"] ?? setup["generation_config"];
-  return isFields(settings) ? (settings["maxOutputTokens"] ?? settings["max_output_tokens"]) : undefined;
+function outputLimitOf(setup: unknown): unknown {
+  const settings = valueOf(setup, "generationConfig", "generation_config");
+  return valueOf(settings, "maxOutputTokens", "max_output_tokens");
+}
+
+/** The member in one of two spellings; undefined if it stands in both. */
+function valueOf(fields: unknown, name: string, otherName: string): unknown {
+  if (!isFields(fields) || (name in fields && otherName in fields)) return undefined;
+  return fields[name] ?? fields[otherName];
 }
 
 const NOTHING: ProviderMessage = { kept: false };

@@ -30,7 +30,9 @@ const SETTINGS: ReadonlySet<string> = new Set([
   "max_output_tokens",
 ]);
 
-function readClient(bytes: Buffer): ClientMessage | null {
+type ReadLimit = (own: readonly unknown[], settings: readonly Fields[]) => number | null | undefined;
+
+function readClient(bytes: Buffer, readLimit: ReadLimit): ClientMessage | null {
   const members = readEachMember(bytes, (name) => SETTINGS.has(name.toLowerCase()));
   if (members === null) return null;
   const valuesOf = (wanted: string) =>
@@ -44,16 +46,13 @@ function readClient(bytes: Buffer): ClientMessage | null {
   const settings = [...valuesOf("session"), ...valuesOf("response")].filter(isFields);
   const model = [...valuesOf("model"), ...settings.map((fields) => fields["model"])].find(isText);
   const transcriptionModel = settings.map(transcriptionModelOf).find(isText);
-  const limits = [...valuesOf("max_output_tokens"), ...settings.map(outputLimitOf)];
-  const limit = limits.find((value) => value !== undefined);
+  const maxOutputTokens = readLimit(valuesOf("max_output_tokens"), settings);
   return {
     startsResponse: types.includes(START),
     models,
     ...(model === undefined ? {} : { model }),
     ...(transcriptionModel === undefined ? {} : { transcriptionModel }),
-    ...(limit === undefined
-      ? {}
-      : { maxOutputTokens: typeof limit === "number" && limit >= 0 ? limit : null }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     mediaBytes: 0,
     eventId,
   };
@@ -67,8 +66,28 @@ function transcriptionModelOf(settings: Fields): unknown {
   return isFields(own) ? own["model"] : undefined;
 }
 
-function outputLimitOf(settings: Fields): unknown {
-  return settings["max_output_tokens"] ?? settings["max_response_output_tokens"];
+/** The limit of a session or response is among its settings. */
+const limitOfSettings: ReadLimit = (own, settings) => {
+  const limits = [...own, ...settings.flatMap(limitsOf)];
+  return limits.length === 0 ? undefined : largestOf(limits);
+};
+
+/** The limit of a request of the Responses API is a member of the message. Settings in it are none of this API, and could be read in its place. */
+const limitOfRequest: ReadLimit = (own, settings) => {
+  if (own.length === 0 || settings.some((fields) => limitsOf(fields).length === 0)) return null;
+  return largestOf([...own, ...settings.flatMap(limitsOf)]);
+};
+
+function limitsOf(settings: Fields): unknown[] {
+  return [settings["max_output_tokens"], settings["max_response_output_tokens"]].filter(
+    (value) => value !== undefined,
+  );
+}
+
+/** Of several, any one may count. Null for `inf`, and for what is no limit. */
+function largestOf(limits: readonly unknown[]): number | null {
+  const numbers = limits.filter((value) => typeof value === "number" && value > 0) as number[];
+  return numbers.length === limits.length ? Math.max(...numbers) : null;
 }
 
 function isText(value: unknown): value is string {
@@ -127,7 +146,7 @@ const toError: SessionDialect["toError"] = ({ code, status, message, eventId }) 
 
 export const OPENAI_REALTIME: SessionDialect = {
   kind: "realtime",
-  readClient,
+  readClient: (bytes) => readClient(bytes, limitOfSettings),
   readProvider,
   hasTurns: false,
   hasSound: true,
@@ -135,4 +154,9 @@ export const OPENAI_REALTIME: SessionDialect = {
   isKnown: true,
 };
 
-export const OPENAI_RESPONSES: SessionDialect = { ...OPENAI_REALTIME, kind: "responses", hasSound: false };
+export const OPENAI_RESPONSES: SessionDialect = {
+  ...OPENAI_REALTIME,
+  kind: "responses",
+  readClient: (bytes) => readClient(bytes, limitOfRequest),
+  hasSound: false,
+};

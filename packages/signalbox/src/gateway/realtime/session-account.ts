@@ -12,7 +12,13 @@ import type { StepDemand } from "../limits/limit-rule.ts";
 import type { Limits } from "../limits/limits.ts";
 import { costByCaller, type PriceTable } from "../limits/price-table.ts";
 import { unknownPrice } from "../limits/step-amounts.ts";
-import { dearest, pricingOf, type PricingParts } from "../limits/step-price.ts";
+import {
+  dearest,
+  type KnownBounds,
+  largestUsage,
+  pricingOf,
+  type PricingParts,
+} from "../limits/step-price.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
@@ -31,6 +37,17 @@ export interface SessionAccountParts {
 export interface Reservation {
   /** Charges what was used; null: nothing. Must be called once. */
   settle(model: string, usage: Usage | null): void;
+}
+
+/** What a response may use. */
+export interface ResponseDemand {
+  readonly model: string;
+  /** Every model that the message names, with the model of the session. The dearest one is reserved. */
+  readonly models: readonly string[];
+  readonly expected: Usage;
+  /** As `expected` if the message bounds it. */
+  readonly largest: Usage;
+  readonly isBounded: boolean;
 }
 
 /** `error`: a limit has no room for the response. */
@@ -65,19 +82,25 @@ export class SessionAccount {
     return refusal;
   }
 
+  /** The most that a response may use which does not bound itself, by the rule for all calls. */
+  largest(models: readonly string[], usage: Usage, known: KnownBounds): Usage {
+    return largestUsage(this.#pricing(), this.#parts.provider, models, usage, known);
+  }
+
   /** Reserves for one response; an error when a rule has no room for it. A promise if nodes share the limits and must be asked first. */
-  begin(model: string, usage: Usage, isBounded: boolean): Begun | Promise<Begun> {
+  begin({ model, models, expected, largest, isBounded }: ResponseDemand): Begun | Promise<Begun> {
     const { provider } = this.#parts;
     const rules = this.#rules();
     this.#responses += 1;
     if (rules === null) return NO_LIMITS;
-    const cost = this.#costUnderLimits(model, usage);
+    const { custom } = this.#pricing();
+    const cost = this.#costUnderLimits(models, expected);
     const demand: StepDemand = {
       ...demandOf(provider, model),
       cost: cost ?? 0,
-      most: cost ?? 0,
-      tokens: usage.tokensIn + usage.tokensOut,
-      isBounded,
+      most: this.#costUnderLimits(models, largest) ?? 0,
+      tokens: expected.tokensIn + expected.tokensOut,
+      isBounded: isBounded || (custom !== undefined && "total" in custom),
     };
     const questions: Question[] = [];
     if (cost === null && rules.limitsCostOf(demand)) questions.push(() => unknownPrice(demand));
@@ -106,7 +129,7 @@ export class SessionAccount {
     const rules = this.#rules();
     const demand = demandOf(this.#parts.provider, model);
     if (rules === null || !rules.limitsCostOf(demand)) return null;
-    return this.#costUnderLimits(model, SOME_USAGE) === null ? unknownPrice(demand) : null;
+    return this.#costUnderLimits([model], SOME_USAGE) === null ? unknownPrice(demand) : null;
   }
 
   /** The cost for the log; null when the price is unknown. */
@@ -123,15 +146,15 @@ export class SessionAccount {
 
   #settle(rules: CallRules, model: string, usage: Usage | null): void {
     if (usage === null) return rules.settle([]);
-    const cost = this.#costUnderLimits(model, usage) ?? 0;
+    const cost = this.#costUnderLimits([model], usage) ?? 0;
     const tokens = usage.tokensIn + usage.tokensOut;
     return rules.settle([{ provider: this.#parts.provider, models: [model], cost, tokens }]);
   }
 
-  #costUnderLimits(model: string, usage: Usage): number | null {
+  #costUnderLimits(models: readonly string[], usage: Usage): number | null {
     const pricing = this.#pricing();
     return pricing.custom === undefined
-      ? dearest(pricing, this.#parts.provider, [model], usage)
+      ? dearest(pricing, this.#parts.provider, models, usage)
       : costByCaller(pricing.custom, usage);
   }
 

@@ -16,9 +16,11 @@ import type { Token } from "../../accounts/index.ts";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
+import { startsInBackground } from "../limits/deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS } from "../limits/estimate-usage.ts";
+import { refersToOtherInput } from "../limits/referred-input.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
-import type { Begun, Reservation, SessionAccount } from "./session-account.ts";
+import type { Begun, Reservation, ResponseDemand, SessionAccount } from "./session-account.ts";
 import { addUsage } from "./session-dialect.ts";
 
 export interface SessionMeterParts {
@@ -85,6 +87,8 @@ export class SessionMeter {
   #isModelChecked: boolean;
   #transcriptionModel = "";
   #maxOutputTokens: number | null = null;
+  /** The conversation contains what no message of the session shows. */
+  #refersToOtherInput = false;
   /** What arrived since the last response ended. */
   #textBytes = 0;
   #mediaBytes = 0;
@@ -121,12 +125,14 @@ export class SessionMeter {
     }
     if (message.mediaBytes > 0) this.#mediaBytes += message.mediaBytes;
     else this.#textBytes += bytes.length;
-    const judged = this.#judge(message);
+    // Also of later responses, which read the conversation again.
+    if (!dialect.hasSound) this.#refersToOtherInput ||= refersToOtherInput({ kind: "whole", bytes });
+    const judged = this.#judge(message, bytes);
     if (judged instanceof Promise) return judged.then((error) => this.#verdict(error, message, isKept));
     return this.#verdict(judged, message, isKept);
   }
 
-  #judge(message: ClientMessage): SignalboxError | null | Promise<SignalboxError | null> {
+  #judge(message: ClientMessage, bytes: Buffer): SignalboxError | null | Promise<SignalboxError | null> {
     try {
       this.#checkModels(message);
     } catch (error) {
@@ -135,9 +141,8 @@ export class SessionMeter {
     }
     this.#applySettings(message);
     if (!message.startsResponse) return null;
-    const { hasTurns } = this.#parts.dialect;
-    if (hasTurns && this.#open.length > 0) return null;
-    return this.#begin(message.model ?? this.#model, message.maxOutputTokens, hasTurns);
+    if (this.#parts.dialect.hasTurns && this.#open.length > 0) return null;
+    return this.#begin(message, bytes);
   }
 
   #verdict(error: SignalboxError | null, { eventId }: ClientMessage, isKept: boolean): ClientVerdict {
@@ -207,30 +212,61 @@ export class SessionMeter {
     if (maxOutputTokens !== undefined && !startsResponse) this.#maxOutputTokens = maxOutputTokens;
   }
 
-  /** An error when a limit has no room. */
+  /** An error when a limit has no room. `message` is the one that starts the response; null if the provider begins it by itself. */
   #begin(
-    model: string,
-    maxOutputTokens: number | null | undefined,
-    isBegun: boolean,
+    message: ClientMessage | null,
+    bytes: Buffer | null,
   ): SignalboxError | null | Promise<SignalboxError | null> {
     if (this.#open.length + this.#waiting >= MAX_OPEN) {
       return new SignalboxError("gateway_rate_limited", {
         message: `${MAX_OPEN} responses of the session are open; wait until one has ended`,
       });
     }
-    const limit = maxOutputTokens === undefined ? this.#maxOutputTokens : maxOutputTokens;
-    const tokensInAudio = Math.ceil(this.#mediaBytes / MEDIA_BYTES_PER_TOKEN);
-    const tokensIn = this.#context + tokensInAudio + Math.ceil(this.#textBytes / BYTES_PER_TOKEN);
-    const tokensOut = limit ?? ASSUMED_OUTPUT_TOKENS;
-    const tokensOutAudio = this.#parts.dialect.hasSound ? tokensOut : 0;
-    const expected = { ...NO_USAGE, tokensIn, tokensOut, tokensInAudio, tokensOutAudio };
-    const begun = this.#parts.account.begin(model, expected, limit !== null);
-    if (!(begun instanceof Promise)) return this.#begun(begun, { model, expected, isBegun });
+    const model = message?.model ?? this.#model;
+    const models = [...new Set([model, ...(message?.models ?? [])])];
+    const isBegun = message === null || this.#parts.dialect.hasTurns;
+    const demand = this.#demand(model, models, this.#outputLimit(message), bytes);
+    const response = { model, expected: demand.expected, isBegun };
+    const begun = this.#parts.account.begin(demand);
+    if (!(begun instanceof Promise)) return this.#begun(begun, response);
     this.#waiting += 1;
     return begun.then((late) => {
       this.#waiting -= 1;
-      return this.#begun(late, { model, expected, isBegun });
+      return this.#begun(late, response);
     });
+  }
+
+  /**
+   * Null: no limit is certain. That of a session is one only where it is set once: elsewhere the provider may have refused the message that
+   * set it.
+   */
+  #outputLimit(message: ClientMessage | null): number | null {
+    if (this.#parts.dialect.hasTurns) return this.#maxOutputTokens;
+    return message?.maxOutputTokens ?? null;
+  }
+
+  #demand(
+    model: string,
+    models: readonly string[],
+    limit: number | null,
+    bytes: Buffer | null,
+  ): ResponseDemand {
+    const { dialect, account } = this.#parts;
+    const tokensInAudio = Math.ceil(this.#mediaBytes / MEDIA_BYTES_PER_TOKEN);
+    const tokensIn = this.#context + tokensInAudio + Math.ceil(this.#textBytes / BYTES_PER_TOKEN);
+    const tokensOut = limit ?? Math.max(ASSUMED_OUTPUT_TOKENS, this.#maxOutputTokens ?? 0);
+    const tokensOutAudio = dialect.hasSound ? tokensOut : 0;
+    const expected = { ...NO_USAGE, tokensIn, tokensOut, tokensInAudio, tokensOutAudio };
+    const isOutputKnown = limit !== null;
+    // Models that speak end after what is assumed.
+    if (dialect.hasSound) return { model, models, expected, largest: expected, isBounded: isOutputKnown };
+    const known = { isInputKnown: !this.#refersToOtherInput, isOutputKnown };
+    const largest = account.largest(models, expected, known);
+    const isBounded = known.isInputKnown && isOutputKnown;
+    // The events of the session may not contain what such a response uses.
+    if (bytes !== null && startsInBackground({ kind: "whole", bytes }))
+      return { model, models, expected: largest, largest, isBounded: true };
+    return { model, models, expected, largest, isBounded };
   }
 
   #begun(begun: Begun, response: Omit<OpenResponse, "reservation">): SignalboxError | null {
@@ -258,7 +294,7 @@ export class SessionMeter {
     }
     if (message.begins === true) {
       const asked = this.#open.find(({ isBegun }) => !isBegun);
-      if (asked === undefined) return this.#begin(this.#model, undefined, true);
+      if (asked === undefined) return this.#begin(null, null);
       asked.isBegun = true;
     }
     if (message.refuses === true) this.#dropAsked();
