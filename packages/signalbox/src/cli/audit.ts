@@ -77,7 +77,7 @@ export const auditCommands: readonly Command[] = [
       const report = await checkChain(lines, context.option("head"));
       context.print(report, ({ entries, first, last, hash, problem }) =>
         problem === null
-          ? `${entries} entries, numbers ${first} to ${last}: the chain is intact\nnewest hash ${hash}\n`
+          ? `${entries} ${entries === 1 ? "entry" : "entries"}, numbers ${first} to ${last}: the chain is intact\nnewest hash ${hash}\n`
           : `the chain is broken: ${problem}\n`,
       );
       return report.problem === null ? 0 : 1;

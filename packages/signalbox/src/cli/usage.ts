@@ -94,7 +94,7 @@ function groupText(row: Usage, group: string): string {
   const [kind = "", key = ""] = group.split(/:(.*)/s);
   const values: Record<string, string | null | undefined> = {
     hour: row.hour,
-    day: row.day,
+    day: row.day?.slice(0, 10),
     provider: row.provider,
     model: row.model,
     gateway: row.gateway_id,
