@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { decode } from "../../../../../test/peers/otlp-receiver.ts";
 import { Histograms } from "./histograms.ts";
 import { OtlpExporter, type OtlpReceiver } from "./otlp-exporter.ts";
 import type { Span } from "./span.ts";
@@ -61,6 +62,37 @@ it("a span arrives with the values it was given, whatever they are", () => {
     ),
   );
 });
+
+it("protobuf has lengths of any size, and numbers of both signs", () => {
+  const values = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 40 }).map((stringValue) => ({ stringValue })),
+    fc.integer({ min: 100, max: 40_000 }).map((length) => ({ stringValue: "ü".repeat(length) })),
+    fc.maxSafeInteger().map((number) => ({ intValue: String(number) })),
+    fc.double({ noNaN: true }).map((doubleValue) => ({ doubleValue })),
+    fc.boolean().map((boolValue) => ({ boolValue })),
+  );
+  fc.assert(
+    fc.property(fc.array(values, { maxLength: 8 }), (list) => {
+      const attributes = list.map((value, i) => ({ key: `k${i}`, value }));
+      const bytes = toProtobuf("TracesData", { resourceSpans: [{ resource: { attributes } }] });
+      const { resourceSpans } = decode("TracesData", bytes) as {
+        resourceSpans: { resource: { attributes?: { key: string; value: Record<string, unknown> }[] } }[];
+      };
+      const read = resourceSpans[0]?.resource.attributes ?? [];
+      expect(read.map(({ value }) => comparable(value))).toEqual(
+        list.map((value) => comparable(value as Record<string, unknown>)),
+      );
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** Numbers of protobuf are unsigned in the decoder, and a flag is one. */
+function comparable({ stringValue, intValue, doubleValue, boolValue }: Record<string, unknown>): unknown[] {
+  if (stringValue !== undefined) return ["text", Buffer.from(stringValue as string).toString()];
+  if (intValue !== undefined) return ["integer", BigInt.asIntN(64, BigInt(intValue as string))];
+  return doubleValue === undefined ? ["flag", Number(boolValue)] : ["double", doubleValue];
+}
 
 it("times keep their fractions of a millisecond", () => {
   expect(toNanos(1_700_000_000_000.25)).toBe("1700000000000250000");

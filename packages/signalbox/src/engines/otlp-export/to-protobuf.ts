@@ -6,7 +6,8 @@ type Scalar = "string" | "hex" | "enum" | "fixed64" | "int64" | "double" | "bool
 type FieldType = Scalar | "fixed64s" | "doubles" | MessageName;
 
 interface Field {
-  readonly number: number;
+  /** Number and wire type. */
+  readonly key: number;
   readonly type: FieldType;
 }
 
@@ -66,77 +67,161 @@ const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 
+/** By message: the fields of the table with their keys, which are all below 128 and so one byte. */
+const KEYS: ReadonlyMap<string, ReadonlyMap<string, Field>> = new Map(
+  Object.entries(FIELDS).map(([message, fields]) => [
+    message,
+    new Map(
+      Object.entries<readonly [number, FieldType]>(fields).map(([name, [number, type]]) => [
+        name,
+        { key: (number << 3) | wireType(type), type },
+      ]),
+    ),
+  ]),
+);
+
+function wireType(type: FieldType): number {
+  if (type === "enum" || type === "bool" || type === "int64") return VARINT;
+  return type === "fixed64" || type === "double" ? FIXED64 : BYTES;
+}
+
 export function toProtobuf(message: "TracesData" | "MetricsData", value: object): Buffer {
-  return encode(message, value as Record<string, unknown>);
+  const writer = new Writer();
+  writer.message(message, value as Fields);
+  return writer.take();
 }
 
-function encode(message: MessageName, value: Readonly<Record<string, unknown>>): Buffer {
-  const parts: Buffer[] = [];
-  for (const [name, member] of Object.entries(value)) {
-    const { number, type } = fieldOf(message, name);
-    const isRepeated = Array.isArray(member) && type !== "fixed64s" && type !== "doubles";
-    for (const one of isRepeated ? (member as unknown[]) : [member]) encodeField(parts, number, type, one);
+type Fields = Readonly<Record<string, unknown>>;
+
+const FIRST_BYTES = 64 * 1024;
+/** A character of a text has at most three bytes in UTF-8. */
+const MAX_BYTES_PER_CHARACTER = 3;
+const LONGEST_VARINT = 10;
+
+/** One buffer for all: a batch has thousands of small members, and a buffer for each took most of the time. */
+class Writer {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #at = 0;
+
+  take(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
   }
-  return Buffer.concat(parts);
-}
 
-function fieldOf(message: MessageName, name: string): Field {
-  const fields: Readonly<Record<string, readonly [number, FieldType]>> = FIELDS[message];
-  const found = Object.hasOwn(fields, name) ? fields[name] : undefined;
-  if (found === undefined) throw new Error(`OTLP: ${message} has no member ${name}`);
-  return { number: found[0], type: found[1] };
-}
+  message(message: string, value: Fields): void {
+    for (const name in value) {
+      const field = KEYS.get(message)?.get(name);
+      if (field === undefined) throw new Error(`OTLP: ${message} has no member ${name}`);
+      const member = value[name];
+      const isRepeated = Array.isArray(member) && field.type !== "fixed64s" && field.type !== "doubles";
+      if (!isRepeated) this.#field(field, member);
+      else for (const one of member as unknown[]) this.#field(field, one);
+    }
+  }
 
-function encodeField(parts: Buffer[], number: number, type: FieldType, value: unknown): void {
-  switch (type) {
-    case "string":
-      return pushBytes(parts, number, Buffer.from(value as string));
-    case "hex":
-      return pushBytes(parts, number, Buffer.from(value as string, "hex"));
-    case "enum":
-    case "bool":
-    case "int64":
-      parts.push(varint((number << 3) | VARINT), varint(BigInt(value as string | number | boolean)));
-      return undefined;
-    case "fixed64":
-      parts.push(varint((number << 3) | FIXED64), fixed64(value));
-      return undefined;
-    case "double":
-      parts.push(varint((number << 3) | FIXED64), double(value));
-      return undefined;
-    case "fixed64s":
-      return pushBytes(parts, number, Buffer.concat((value as unknown[]).map(fixed64)));
-    case "doubles":
-      return pushBytes(parts, number, Buffer.concat((value as unknown[]).map(double)));
-    default:
-      return pushBytes(parts, number, encode(type, value as Record<string, unknown>));
+  #field({ key, type }: Field, value: unknown): void {
+    this.#reserve(1 + LONGEST_VARINT);
+    this.#bytes[this.#at++] = key;
+    switch (type) {
+      case "string":
+        return this.#text(value as string, "utf8");
+      case "hex":
+        return this.#text(value as string, "hex");
+      case "enum":
+      case "bool":
+      case "int64":
+        return this.#integer(value as string | number | boolean);
+      case "fixed64":
+        return this.#fixed64(value);
+      case "double":
+        return this.#double(value);
+      case "fixed64s":
+        return this.#sized(() => {
+          for (const one of value as unknown[]) this.#fixed64(one);
+        });
+      case "doubles":
+        return this.#sized(() => {
+          for (const one of value as unknown[]) this.#double(one);
+        });
+      default:
+        return this.#sized(() => this.message(type, value as Fields));
+    }
+  }
+
+  /** Writes the length of what `write` writes before it. Most lengths are one byte; for the others the content is moved. */
+  #sized(write: () => void): void {
+    this.#reserve(1);
+    const start = ++this.#at;
+    write();
+    this.#setLength(start);
+  }
+
+  #text(text: string, encoding: "utf8" | "hex"): void {
+    this.#reserve(1 + LONGEST_VARINT + text.length * MAX_BYTES_PER_CHARACTER);
+    const start = ++this.#at;
+    this.#at += this.#bytes.write(text, start, encoding);
+    this.#setLength(start);
+  }
+
+  #setLength(start: number): void {
+    const length = this.#at - start;
+    if (length < 0x80) {
+      this.#bytes[start - 1] = length;
+      return;
+    }
+    const moved = varintBytes(length) - 1;
+    this.#reserve(moved);
+    this.#bytes.copyWithin(start + moved, start, this.#at);
+    const end = this.#at + moved;
+    this.#at = start - 1;
+    this.#varint(length);
+    this.#at = end;
+  }
+
+  #integer(value: string | number | boolean): void {
+    const number = Number(value);
+    if (number >= 0 && Number.isSafeInteger(number)) this.#varint(number);
+    else this.#bigVarint(BigInt(value));
+  }
+
+  #varint(value: number): void {
+    let rest = value;
+    while (rest > 0x7f) {
+      this.#bytes[this.#at++] = (rest % 0x80) | 0x80;
+      rest = Math.floor(rest / 0x80);
+    }
+    this.#bytes[this.#at++] = rest;
+  }
+
+  /** Negative numbers are written as 64 bits in two's complement. */
+  #bigVarint(value: bigint): void {
+    let rest = BigInt.asUintN(64, value);
+    while (rest > 0x7fn) {
+      this.#bytes[this.#at++] = Number(rest & 0x7fn) | 0x80;
+      rest >>= 7n;
+    }
+    this.#bytes[this.#at++] = Number(rest);
+  }
+
+  #fixed64(value: unknown): void {
+    this.#reserve(8);
+    this.#at = this.#bytes.writeBigUInt64LE(BigInt(value as string), this.#at);
+  }
+
+  #double(value: unknown): void {
+    this.#reserve(8);
+    this.#at = this.#bytes.writeDoubleLE(value as number, this.#at);
+  }
+
+  #reserve(count: number): void {
+    if (this.#at + count <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(2 * this.#bytes.length, this.#at + count));
+    this.#bytes.copy(grown, 0, 0, this.#at);
+    this.#bytes = grown;
   }
 }
 
-function pushBytes(parts: Buffer[], number: number, bytes: Buffer): void {
-  parts.push(varint((number << 3) | BYTES), varint(bytes.length), bytes);
-}
-
-function varint(value: number | bigint): Buffer {
-  // Negative numbers are written as 64 bits in two's complement.
-  let rest = BigInt.asUintN(64, BigInt(value));
-  const bytes: number[] = [];
-  while (rest > 0x7fn) {
-    bytes.push(Number(rest & 0x7fn) | 0x80);
-    rest >>= 7n;
-  }
-  bytes.push(Number(rest));
-  return Buffer.from(bytes);
-}
-
-function fixed64(value: unknown): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value as string));
-  return bytes;
-}
-
-function double(value: unknown): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeDoubleLE(value as number);
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes += 1;
   return bytes;
 }
