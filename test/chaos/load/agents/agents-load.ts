@@ -26,6 +26,8 @@ const PAGE = 2000;
 const AUDIT_PAUSE_MS = 100;
 /** Between two looks at the sockets. */
 const PROGRESS_MS = 500;
+/** Work that ran later than this is named in the report. */
+const NOTABLE_MS = 30_000;
 /** For stored deliveries, work and sockets at the end. */
 const SETTLE_MS = 90_000;
 
@@ -159,6 +161,8 @@ export class AgentsLoad implements Workload {
     history.count("work done", work.work.length);
     history.count("sockets whose onConnect ran again", work.connects.filter(({ times }) => times > 1).length);
     history.max("latest work, ms", Math.max(0, ...work.work.map(({ lateMs }) => lateMs)));
+    for (const { id, lateMs } of work.work)
+      if (lateMs > NOTABLE_MS) history.note(`${id} of ${model.name} ran ${lateMs} ms late`);
   }
 
   async #checkConvergence(deadline: number): Promise<void> {

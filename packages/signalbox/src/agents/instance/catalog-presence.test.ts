@@ -43,21 +43,27 @@ it("an instance that leaves is woken when its work is due", async () => {
   await presence.load();
   presence.opened(NOW, false);
   presence.setDue(NOW + 500);
-  expect(presence.leave(NOW, false)).toBe(NOW + 500);
+  expect(presence.leave(NOW, null)).toBe(NOW + 500);
   expect(await storedDueAt()).toBe(NOW + 500);
 });
 
 it("one that could not start keeps its due time, and is woken after a pause", async () => {
   await catalog.setDue(REF, 400);
   await presence.load();
-  const wakeAt = presence.leave(NOW, true);
+  const wakeAt = presence.leave(NOW, "own");
   expect(wakeAt).toBeGreaterThan(NOW + 1000);
   expect(await storedDueAt()).toBe(wakeAt);
 });
 
+it("one whose storage was unavailable is woken soon", async () => {
+  await catalog.setDue(REF, 400);
+  await presence.load();
+  expect(presence.leave(NOW, "storage")).toBe(NOW + 1000);
+});
+
 it("one that failed and has no work is not woken", async () => {
   await presence.load();
-  expect(presence.leave(NOW, true)).toBeNull();
+  expect(presence.leave(NOW, "own")).toBeNull();
   expect(await storedDueAt()).toBeNull();
 });
 
@@ -65,7 +71,7 @@ it("one that could not read the catalog leaves its entry unchanged", async () =>
   await catalog.setDue(REF, 400);
   await database.run(rawSql("ALTER TABLE agent_instance RENAME TO hidden"));
   await expect(presence.load()).rejects.toThrow("no such table");
-  expect(presence.leave(NOW, true)).toBeGreaterThan(NOW + 1000);
+  expect(presence.leave(NOW, "own")).toBeGreaterThan(NOW + 1000);
   await database.run(rawSql("ALTER TABLE hidden RENAME TO agent_instance"));
   expect(await storedDueAt()).toBe(400);
 });
@@ -74,7 +80,7 @@ it("one whose database is new has no work, even if the catalog has a due time", 
   await catalog.setDue(REF, 400);
   await presence.load();
   presence.opened(NOW, true);
-  expect(presence.leave(NOW, false)).toBeNull();
+  expect(presence.leave(NOW, null)).toBeNull();
 });
 
 it("the due time is written before the database's sync begins, so that a crash in between leaves no work that is not woken", async () => {

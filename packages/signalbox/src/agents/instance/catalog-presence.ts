@@ -12,6 +12,10 @@ import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import { STORAGE_PAUSE_MS } from "../work/work-pump.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
+import type { InstanceFailure } from "./leaving.ts";
+
+/** Storage that all instances share is usually back soon, and must not delay the work of all of them. */
+const PAUSES_MS = { storage: 1000, own: STORAGE_PAUSE_MS } as const;
 
 export class CatalogPresence {
   readonly #catalog: InstanceCatalog;
@@ -89,9 +93,9 @@ export class CatalogPresence {
    * The instance leaves memory. Returns when it must be woken at the latest; null for never. If the instance failed before it could read
    * the catalog, the due time of the entry does not change.
    */
-  leave(lastActiveAt: number, hasFailed: boolean): number | null {
+  leave(lastActiveAt: number, failure: InstanceFailure | null): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
-    const earliest = hasFailed ? this.#clock.now() + STORAGE_PAUSE_MS : 0;
+    const earliest = failure === null ? 0 : this.#clock.now() + PAUSES_MS[failure];
     if (this.#nextDueAt === undefined) return earliest;
     const wakeAt = this.#nextDueAt === null ? null : Math.max(this.#nextDueAt, earliest);
     this.#catalog.setDueLazily(this.#ref, wakeAt);

@@ -329,14 +329,14 @@ export class Directory {
     return instance;
   }
 
-  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, hasFailed }: Leaving): void {
+  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, failure }: Leaving): void {
     if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
     this.#byUse.delete(instance);
     this.#files.hold(
       instance.key,
       closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),
     );
-    this.#waker.onLeave(instance, wakeAt, hasFailed);
+    this.#waker.onLeave(instance, wakeAt, failure);
   }
 
   /** Hibernates an idle instance if necessary; false when the memory is full of busy ones. */

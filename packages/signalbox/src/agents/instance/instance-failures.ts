@@ -1,6 +1,7 @@
 /** Errors that callers of an instance receive from the runtime, not from the instance's code. */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
+import type { InstanceFailure } from "./leaving.ts";
 
 export function createOverloadError(): SignalboxError {
   return overloaded("The instance has too many waiting events", { "retry-after": "1" });
@@ -16,6 +17,10 @@ export function createTimeoutError(timeoutMs: number): SignalboxError {
 export function throwInternal(cause: unknown): never {
   if (cause instanceof SignalboxError) throw cause;
   throw new SignalboxError("internal", { cause });
+}
+
+export function failureOf(error: unknown): InstanceFailure {
+  return error instanceof SignalboxError && error.id === "storage_unavailable" ? "storage" : "own";
 }
 
 /** Why an instance ends whose storage failed: the caller may try again. */

@@ -36,12 +36,13 @@ import {
   createOverloadError,
   createStorageError,
   createTimeoutError,
+  failureOf,
   throwInternal,
 } from "./instance-failures.ts";
 import { InstanceTurns } from "./instance-turns.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { InstanceEvents } from "./instance-events.ts";
-import type { Departure } from "./leaving.ts";
+import type { Departure, InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
@@ -72,7 +73,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   #phase: Phase<R> = { kind: "starting" };
   #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
-  #hasFailed = false;
+  #failure: InstanceFailure | null = null;
   #isFenced = false;
   #isDisposable = false;
   /** When the instance left memory, for code that outlives it. */
@@ -219,7 +220,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
         this.#leave(database, { reason: isElsewhere ? error : new InstanceElsewhereError(null) });
         return;
       }
-      this.#hasFailed = true;
+      this.#failure = failureOf(error);
       this.reports.startFailed(error);
       this.#leave(database, { reason: error });
     }
@@ -321,7 +322,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       return;
     }
     this.reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
-    this.#hasFailed = true;
+    this.#failure = failureOf(error);
     // It never rejects.
     setImmediate(() => void this.#endFailed(createStorageError(error)));
   }
@@ -348,15 +349,15 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       this.#phase = { kind: "gone" };
     });
     if (handOver === undefined) this.runtime.close(() => reason ?? new SignalboxError("stopping"));
-    const hasFailed = this.#hasFailed;
+    const failure = this.#failure;
     const isFenced = this.#isFenced;
-    const wakeAt = isFenced ? null : this.#presence.leave(this.lastActiveAt, hasFailed);
-    const isDisposable = () => this.#isDisposable && !this.#hasFailed;
+    const wakeAt = isFenced ? null : this.#presence.leave(this.lastActiveAt, failure);
+    const isDisposable = () => this.#isDisposable && this.#failure === null;
     this.#events.onLeave(this, {
       closed: this.#left,
       isDisposable,
       wakeAt: handOver === undefined ? wakeAt : null,
-      hasFailed,
+      failure,
     });
   }
 

@@ -1,5 +1,8 @@
 /** How instances leave memory. */
 
+/** Why an instance fails. `storage`: what it shares with the others is unavailable, so its own work is not to blame. */
+export type InstanceFailure = "storage" | "own";
+
 /** For the directory. */
 export interface Leaving {
   /** Resolves when a successor may open the database. */
@@ -8,8 +11,8 @@ export interface Leaving {
   readonly isDisposable: () => boolean;
   /** When the instance must be woken at the latest; null for never. */
   readonly wakeAt: number | null;
-  /** The instance could not start, or its storage failed. */
-  readonly hasFailed: boolean;
+  /** Set if the instance could not start, or its storage failed. */
+  readonly failure: InstanceFailure | null;
 }
 
 /** For the instance itself. */

@@ -71,13 +71,13 @@ const finish = (key: string) => {
   rows = rows.filter((entry) => keyOf(entry) !== key);
   waker.onIdle(instance);
   inMemory.delete(key);
-  waker.onLeave(instance, null, false);
+  waker.onLeave(instance, null, null);
 };
 /** It cannot start; its work stays due. */
-const fail = (key: string) => {
+const fail = (key: string, failure: "own" | "storage" = "own") => {
   const instance = inMemory.get(key) as Instance;
   inMemory.delete(key);
-  waker.onLeave(instance, Date.now() + 10_000, true);
+  waker.onLeave(instance, Date.now() + (failure === "own" ? 10_000 : 1000), failure);
 };
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
@@ -131,6 +131,17 @@ it("wakes a failing instance at increasing intervals without delaying the others
     waker.wakeBy(Date.now());
   }
   expect(times).toEqual([10, 30, 70, 150]);
+});
+
+it("does not make an instance wait longer and longer because the storage of all is unavailable", async () => {
+  rows = [row("a", "one")];
+  create(1).start();
+  await settle();
+  for (let i = 1; i <= 5; i++) {
+    fail("x/a/one", "storage");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(woken).toHaveLength(1 + i);
+  }
 });
 
 it("retries after a failed scan, and waits until work is due", async () => {

@@ -9,7 +9,7 @@
  * 2. The number of woken instances that are busy is bounded, and so is the number of those that start; the agents take turns, page by page,
  *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
- * 4. An instance that fails repeatedly is woken at increasing intervals and does not delay the others.
+ * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
  * 5. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
  * See docs/decisions/0079.
  */
@@ -19,6 +19,7 @@ import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AnyInstance } from "./instance.ts";
 import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";
+import type { InstanceFailure } from "./leaving.ts";
 
 /** Due instances read in one query. */
 const PAGE = 100;
@@ -93,12 +94,12 @@ export class Waker {
   }
 
   /** The instance leaves memory; `wakeAt` is when it has work again, null for never. */
-  onLeave(instance: AnyInstance, wakeAt: number | null, hasFailed: boolean): void {
+  onLeave(instance: AnyInstance, wakeAt: number | null, failure: InstanceFailure | null): void {
     this.#starting.delete(instance);
     this.#busy.delete(instance);
     if (wakeAt === null) this.#failures.delete(instance.key);
     else {
-      if (hasFailed) this.#countFailure(instance.key);
+      if (failure === "own") this.#countFailure(instance.key);
       this.wakeBy(wakeAt);
     }
     this.#roomMade();

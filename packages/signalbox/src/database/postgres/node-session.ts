@@ -82,8 +82,8 @@ export interface NodeSessionOptions {
   readonly onReplaced: (error: Error) => void;
   /** The server has lost commits that it had acknowledged. This node then joins again, as after it was declared dead. */
   readonly onLostCommits: (lost: LostCommits) => void;
-  /** How many acknowledged writes are missing from the marks that the server has. */
-  readonly countLostWrites: (marks: ReadonlyMap<number, string>) => number;
+  /** Called before the marks are read; the returned function says how many acknowledged writes are missing from the marks that the server has. */
+  readonly beginLossCheck: () => (marks: ReadonlyMap<number, string>) => number;
   /** The session has another server, or the same one after a restart: other connections may lead to a server that is the primary no more. */
   readonly onOtherServer: () => void;
   /** The server does not respond: other connections should not wait for it. */
@@ -296,10 +296,11 @@ export class NodeSession {
     let client: Client | undefined;
     try {
       client = await this.#connections.open();
+      const countLostWrites = this.#options.beginLossCheck();
       const stored = await readStored(client, this.#identity.inc);
       this.#heartbeats.recordSchema(stored.neededSchema);
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
-      const isLost = this.#reportLoss(stored);
+      const isLost = this.#reportLoss(stored, countLostWrites(stored.marks));
       if (isLost) await retire(client, this.#identity.inc);
       if (isLost || !(await this.#isAlive(client))) {
         await this.#connections.end(client);
@@ -335,14 +336,11 @@ export class NodeSession {
     }
   }
 
-  #reportLoss({ beats, marks }: StoredNode): boolean {
+  #reportLoss({ beats }: StoredNode, writes: number): boolean {
     const { lastAt, count } = this.#heartbeats;
     const isRowExpired = beats === null && performance.now() - lastAt > ROW_LIFE_MS;
     if (isRowExpired) return false;
-    const lost = {
-      writes: this.#options.countLostWrites(marks),
-      heartbeats: Math.max(0, count - (beats ?? 0)),
-    };
+    const lost = { writes, heartbeats: Math.max(0, count - (beats ?? 0)) };
     if (beats !== null && lost.writes === 0 && lost.heartbeats === 0) return false;
     if (!this.#isLossReported) this.#options.onLostCommits(lost);
     this.#isLossReported = true;

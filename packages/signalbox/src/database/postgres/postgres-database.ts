@@ -148,7 +148,7 @@ export class PostgresDatabase implements Database {
         options.onLostCommits?.(lost);
         database?.reportLoss();
       },
-      countLostWrites: (marks) => database?.countLostWrites(marks) ?? 0,
+      beginLossCheck: () => database?.beginLossCheck() ?? (() => 0),
       onOtherServer: () => {
         sockets.destroyAll();
         cluster?.onOtherServer?.();
@@ -218,8 +218,8 @@ export class PostgresDatabase implements Database {
     for (const listener of this.#lossListeners) listener();
   }
 
-  private countLostWrites(marks: ReadonlyMap<number, string>): number {
-    return this.#marks.countLost(marks);
+  private beginLossCheck(): (marks: ReadonlyMap<number, string>) => number {
+    return this.#marks.beginLossCheck();
   }
 
   get problem(): string | null {

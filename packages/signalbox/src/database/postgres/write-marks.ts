@@ -53,9 +53,14 @@ export class WriteMarks {
     this.#acknowledged.set(slot, Number(text));
   }
 
-  /** The number of acknowledged commits that the server does not have any more, as far as the rows can tell: the newest of each row. */
-  countLost(stored: ReadonlyMap<number, string>): number {
-    return [...this.#acknowledged].filter(([slot, count]) => Number(stored.get(slot) ?? 0) < count).length;
+  /**
+   * Call before the rows are read, and the returned function with the rows. It returns the number of acknowledged commits that the server does not
+   * have any more, as far as the rows can tell: the newest of each row. Commits that were acknowledged meanwhile do not count: the rows may have been
+   * read before.
+   */
+  beginLossCheck(): (stored: ReadonlyMap<number, string>) => number {
+    const acknowledged = [...this.#acknowledged];
+    return (stored) => acknowledged.filter(([slot, count]) => Number(stored.get(slot) ?? 0) < count).length;
   }
 
   /** Called when the outcome of the transaction is known. */
