@@ -93,15 +93,16 @@ it("a node that starts while tokens are revoked has missed none of them", async 
 it("two nodes that write the same rows at once end with the same settings, and lose no change", async () => {
   const gateway = `${GATEWAYS}/default`;
   const made = await make();
-  const writes: Promise<unknown>[] = [];
-  for (let i = 0; i < 20; i++) {
-    writes.push(
-      a.api("PUT", gateway, { cache_ttl: 100 + i }),
-      b.api("PUT", gateway, { rate_limiting_limit: 100 + i }),
-    );
-    writes.push(a.api("PATCH", `${TOKENS}/${made.id}`, { name: `name-${i}` }));
-    writes.push(b.api("PATCH", `${TOKENS}/${made.id}`, { metadata: { round: String(i) } }));
-  }
+  // Each of the four waits for its own writes only, so its last one must be there at the end.
+  const inTurn = async (write: (i: number) => Promise<{ status: number }>) => {
+    for (let i = 0; i < 20; i++) expect((await write(i)).status).toBe(200);
+  };
+  const writes: Promise<unknown>[] = [
+    inTurn((i) => a.api("PUT", gateway, { cache_ttl: 100 + i })),
+    inTurn((i) => b.api("PUT", gateway, { rate_limiting_limit: 100 + i })),
+    inTurn((i) => a.api("PATCH", `${TOKENS}/${made.id}`, { name: `name-${i}` })),
+    inTurn((i) => b.api("PATCH", `${TOKENS}/${made.id}`, { metadata: { round: String(i) } })),
+  ];
   // Of two that create the same gateway, one is told of the conflict.
   for (let i = 0; i < 5; i++) {
     const both = [a, b].map((node) => node.api("POST", GATEWAYS, { id: `g${i}` }));
