@@ -1,85 +1,18 @@
-/** Realtime sessions through a gateway: authentication, stored keys, limits, usage, the row of a session, and how it ends. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-  type RealtimePeer,
-  respond,
-  send,
-  serveLikeOpenAi,
-  startRealtimePeer,
-  USAGE,
-} from "../peers/realtime.ts";
-import { readLogs, setGateway } from "../support/gateway.ts";
+/** Realtime sessions through a gateway: authentication, stored keys, limits, usage and the row of a session. */
+import { describe, expect, it } from "vitest";
+import { respond, send, serveLikeOpenAi, USAGE } from "../peers/realtime.ts";
 import { readMetric } from "../support/read-metric.ts";
+import { own, useRealtimeGateway } from "../support/realtime-gateway.ts";
 import { openSession, refusedSession } from "../support/realtime.ts";
-import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const CREATE = { type: "response.create" };
-/** What the peer reports, at the prices below: 60 text and 40 sound tokens in, 50 text and 150 sound tokens out. */
+/** What the peer reports, at the gateway's prices: 60 text and 40 sound tokens in, 50 text and 150 sound tokens out. */
 const COST = (60 * 4 + 40 * 32 + 50 * 16 + 150 * 64) / 1e6;
 
-let peer: RealtimePeer;
-let server: TestServer;
-let url: string;
-beforeAll(async () => {
-  peer = await startRealtimePeer();
-  server = await startTestServer({
-    file: {
-      providers: {
-        openai: { baseUrl: `${peer.url}/v1` },
-        "google-ai-studio": { baseUrl: peer.url },
-        groq: { baseUrl: `${peer.url}/v1` },
-        deepgram: { baseUrl: peer.url },
-      },
-      gateway: {
-        prices: {
-          openai: { "gpt-realtime": { in: 4, out: 16, audioIn: 32, audioOut: 64 } },
-          "google-ai-studio": { "gemini-live": { in: 1, out: 2 } },
-        },
-        connectTimeoutMs: 2000,
-      },
-    },
-  });
-  url = `${server.url}/v1/default/default/openai/realtime?model=gpt-realtime`;
-  await store("openai", "stored-key");
-  await store("google-ai-studio", "stored-google-key");
-});
-afterAll(async () => {
-  await server.stop();
-  await peer.close();
-});
-beforeEach(async () => {
-  peer.sessions.length = 0;
-  peer.handshakes.length = 0;
-  peer.refuse = () => null;
-  peer.serve = serveLikeOpenAi;
-  await setGateway(server, { authentication: true, spend_limits: null, rate_limiting_limit: null });
-});
-
-async function store(provider: string, secret: string, weight = 1): Promise<void> {
-  const path = "/accounts/default/ai-gateway/gateways/default/provider_configs";
-  const { status, body } = await server.api("POST", path, { provider_slug: provider, secret, weight });
-  expect([status, body]).toEqual([200, body]);
-}
-
-async function mint(fields: object = {}): Promise<{ id: string; token: string }> {
-  const { body } = await server.api("POST", "/accounts/default/tokens", {
-    name: "realtime",
-    permissions: ["gateway.run"],
-    ...fields,
-  });
-  return (body as { result: { id: string; token: string } }).result;
-}
-
-const own = (token: string) => ({ headers: { "gw-aig-authorization": `Bearer ${token}` } });
-const openRows = async (count: number) =>
-  waitUntil(
-    () => readLogs(server),
-    (rows) => rows.length >= count,
-  );
-async function rowsSoFar(): Promise<number> {
-  return (await readLogs(server)).length;
-}
+const gateway = useRealtimeGateway();
+const { store, mint, rowsSoFar, openRows } = gateway;
 
 describe("authentication and keys", () => {
   it.each<[string, (token: string) => { headers?: Record<string, string>; protocols?: string[] }]>([
@@ -99,9 +32,12 @@ describe("authentication and keys", () => {
   ])("accepts a token in %s and sends the stored key", async (_, place) => {
     const { token } = await mint();
     const { protocols, ...options } = place(token);
-    const client = await openSession(url, { ...options, ...(protocols === undefined ? {} : { protocols }) });
+    const client = await openSession(gateway.url, {
+      ...options,
+      ...(protocols === undefined ? {} : { protocols }),
+    });
     await client.event("session.created");
-    const [request] = peer.handshakes;
+    const [request] = gateway.peer.handshakes;
     expect(request?.url).toBe("/v1/realtime?model=gpt-realtime");
     expect(request?.headers.authorization).toBe("Bearer stored-key");
     expect(request?.headers["sec-websocket-protocol"]).toBe(protocols === undefined ? undefined : "realtime");
@@ -113,18 +49,18 @@ describe("authentication and keys", () => {
 
   it("passes the caller's own key on, from a sub-protocol, too", async () => {
     const { token } = await mint();
-    const client = await openSession(url, {
+    const client = await openSession(gateway.url, {
       ...own(token),
       protocols: ["realtime", "openai-insecure-api-key.sk-own"],
     });
-    expect(peer.handshakes[0]?.headers.authorization).toBe("Bearer sk-own");
+    expect(gateway.peer.handshakes[0]?.headers.authorization).toBe("Bearer sk-own");
     client.socket.close();
     await client.closed;
   });
 
   it("serves Gemini's path with a token in the query, which does not go upstream", async () => {
     const { token } = await mint();
-    peer.serve = ({ socket }) => {
+    gateway.peer.serve = ({ socket }) => {
       socket.on("message", (data: Buffer) => {
         const message = JSON.parse(data.toString()) as Record<string, unknown>;
         if ("setup" in message) socket.send(Buffer.from('{"setupComplete":{}}'), { binary: true });
@@ -138,7 +74,7 @@ describe("authentication and keys", () => {
     };
     const before = await rowsSoFar();
     const path = "ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent";
-    const client = await openSession(`${server.url}/v1/default/default/google/${path}?key=${token}`);
+    const client = await openSession(`${gateway.server.url}/v1/default/default/google/${path}?key=${token}`);
     client.send({ setup: { model: "models/gemini-live" } });
     await waitUntil(
       () => client.events.length,
@@ -152,8 +88,8 @@ describe("authentication and keys", () => {
       (count) => count === 3,
     );
     client.socket.close();
-    expect(peer.handshakes[0]?.url).toBe(`/${path}`);
-    expect(peer.handshakes[0]?.headers["x-goog-api-key"]).toBe("stored-google-key");
+    expect(gateway.peer.handshakes[0]?.url).toBe(`/${path}`);
+    expect(gateway.peer.handshakes[0]?.headers["x-goog-api-key"]).toBe("stored-google-key");
     const [row] = await openRows(before + 1);
     expect(row).toMatchObject({
       provider: "google-ai-studio",
@@ -167,11 +103,11 @@ describe("authentication and keys", () => {
   it("tries the next key of a pool when the provider refuses one", async () => {
     await store("groq", "bad", 1000);
     await store("groq", "good");
-    peer.refuse = (request) =>
+    gateway.peer.refuse = (request) =>
       request.headers.authorization === "Bearer bad" ? { status: 401, body: '{"error":"no"}' } : null;
     const { token } = await mint();
-    const client = await openSession(url.replace("openai", "groq"), own(token));
-    expect(peer.handshakes.map(({ headers }) => headers.authorization)).toEqual([
+    const client = await openSession(gateway.url.replace("openai", "groq"), own(token));
+    expect(gateway.peer.handshakes.map(({ headers }) => headers.authorization)).toEqual([
       "Bearer bad",
       "Bearer good",
     ]);
@@ -182,12 +118,12 @@ describe("authentication and keys", () => {
   it("passes a refusal of the provider on, with its status and text, and records it", async () => {
     const { token } = await mint();
     const before = await rowsSoFar();
-    peer.refuse = () => ({
+    gateway.peer.refuse = () => ({
       status: 429,
       body: '{"error":{"message":"slow down"}}',
       headers: "retry-after: 7\r\n",
     });
-    const refusal = await refusedSession(url, {
+    const refusal = await refusedSession(gateway.url, {
       headers: { ...own(token).headers, authorization: "Bearer sk" },
     });
     expect(refusal).toMatchObject({ status: 429, body: '{"error":{"message":"slow down"}}' });
@@ -214,7 +150,7 @@ describe("authentication and keys", () => {
 /** What `/metrics` shows may be some milliseconds old. */
 const metricIs = (name: string, wanted: number) =>
   waitUntil(
-    () => readMetric(server, name),
+    () => readMetric(gateway.server, name),
     (value) => value === wanted,
   );
 
@@ -223,8 +159,8 @@ describe("usage", () => {
     const { token } = await mint();
     const before = await rowsSoFar();
     await metricIs("signalbox_gateway_sessions", 0);
-    const tokens = await readMetric(server, "signalbox_gateway_tokens_total");
-    const client = await openSession(url, {
+    const tokens = await readMetric(gateway.server, "signalbox_gateway_tokens_total");
+    const client = await openSession(gateway.url, {
       headers: { ...own(token).headers, "gw-aig-metadata": '{"team":"voice"}' },
     });
     for (let n = 1; n <= 2; n++) {
@@ -251,7 +187,7 @@ describe("usage", () => {
     });
     expect(rows[0]?.["cost"]).toBeCloseTo(2 * COST, 12);
     await metricIs("signalbox_gateway_tokens_total", tokens + 600);
-    const { body } = await server.api(
+    const { body } = await gateway.server.api(
       "GET",
       `/accounts/default/ai-gateway/gateways/default/logs/${String(rows[0]?.["id"])}/response`,
     );
@@ -262,11 +198,11 @@ describe("usage", () => {
   it("a response that the provider begins by itself is counted, too", async () => {
     const { token } = await mint();
     const before = await rowsSoFar();
-    peer.serve = (session) => {
+    gateway.peer.serve = (session) => {
       serveLikeOpenAi(session);
       session.socket.once("message", () => respond(session.socket));
     };
-    const client = await openSession(url, own(token));
+    const client = await openSession(gateway.url, own(token));
     client.send({ type: "input_audio_buffer.append", audio: "AAAA" });
     await client.event("response.done");
     client.socket.close();
@@ -276,9 +212,9 @@ describe("usage", () => {
   it("a client that leaves in the middle of a response is charged with an estimate", async () => {
     const { token } = await mint();
     const before = await rowsSoFar();
-    peer.serve = ({ socket }) =>
+    gateway.peer.serve = ({ socket }) =>
       socket.on("message", () => send(socket, { type: "response.created", response: {} }));
-    const client = await openSession(url, own(token));
+    const client = await openSession(gateway.url, own(token));
     client.send(CREATE);
     await client.event("response.created");
     client.socket.terminate();
@@ -289,9 +225,9 @@ describe("usage", () => {
   it("a dialect that is not known is relayed as it is, text and bytes", async () => {
     const { token } = await mint();
     const before = await rowsSoFar();
-    peer.serve = ({ socket }) =>
+    gateway.peer.serve = ({ socket }) =>
       socket.on("message", (data: Buffer, isBinary: boolean) => socket.send(data, { binary: isBinary }));
-    const client = await openSession(`${server.url}/v1/default/default/deepgram/v1/listen`, {
+    const client = await openSession(`${gateway.server.url}/v1/default/default/deepgram/v1/listen`, {
       headers: { ...own(token).headers, authorization: "Token dg" },
     });
     const received: [string, boolean][] = [];
@@ -318,7 +254,7 @@ describe("limits", () => {
   it("a budget that is used up ends the session with an error event and 1008", async () => {
     const { token } = await mint({ budgets: [{ limit: COST * 1.5, window: "day" }] });
     const before = await rowsSoFar();
-    const client = await openSession(url, own(token));
+    const client = await openSession(gateway.url, own(token));
     client.send(CREATE);
     await client.event("response.done");
     client.send(CREATE);
@@ -331,7 +267,7 @@ describe("limits", () => {
       error: { type: "gateway_error", code: "2041", event_id: "mine" },
     });
     expect((await client.closed).code).toBe(1008);
-    expect(peer.sessions[0]?.messages).toHaveLength(2);
+    expect(gateway.peer.sessions[0]?.messages).toHaveLength(2);
     expect((await openRows(before + 1))[0]).toMatchObject({
       success: false,
       status_code: 429,
@@ -341,7 +277,7 @@ describe("limits", () => {
 
   it("a rate limit refuses one response, and the session goes on", async () => {
     const { token } = await mint({ rate_limits: [{ type: "requests", limit: 2, interval: 3600 }] });
-    const client = await openSession(url, own(token));
+    const client = await openSession(gateway.url, own(token));
     client.send(CREATE);
     await client.event("response.done");
     client.send(CREATE);
@@ -359,95 +295,16 @@ describe("limits", () => {
 
   it("a session counts as a running call", async () => {
     const { token } = await mint({ rate_limits: [{ type: "parallel", limit: 1 }] });
-    const client = await openSession(url, own(token));
-    expect((await refusedSession(url, own(token))).status).toBe(429);
+    const client = await openSession(gateway.url, own(token));
+    expect((await refusedSession(gateway.url, own(token))).status).toBe(429);
     client.socket.close();
     await client.closed;
     const again = await waitUntil(
-      () => openSession(url, own(token)).catch(() => null),
+      () => openSession(gateway.url, own(token)).catch(() => null),
       (found) => found !== null,
     );
     again?.socket.close();
     await again?.closed;
-  });
-});
-
-describe("the end", () => {
-  it.each([1000, 1011, 3000, 4999])(
-    "passes the provider's close code %i on, with its reason",
-    async (code) => {
-      const { token } = await mint();
-      peer.serve = ({ socket }) => socket.on("message", () => socket.close(code, "because"));
-      const client = await openSession(url, own(token));
-      client.send({ type: "session.update" });
-      expect(await client.closed).toEqual({ code, reason: "because" });
-    },
-  );
-
-  it("passes the client's close code on", async () => {
-    const { token } = await mint();
-    const client = await openSession(url, own(token));
-    const session = await waitUntil(
-      () => peer.sessions[0],
-      (found) => found !== undefined,
-    );
-    const closed = new Promise((resolve) =>
-      session?.socket.on("close", (code, reason) => resolve([code, String(reason)])),
-    );
-    client.socket.close(4001, "bye");
-    expect(await closed).toEqual([4001, "bye"]);
-  });
-
-  it("a provider whose connection breaks ends the session with 1014", async () => {
-    const { token } = await mint();
-    const before = await rowsSoFar();
-    peer.serve = ({ socket }) => socket.on("message", () => socket.terminate());
-    const client = await openSession(url, own(token));
-    client.send({ type: "session.update" });
-    expect((await client.closed).code).toBe(1014);
-    expect((await openRows(before + 1))[0]).toMatchObject({ success: false });
-  });
-
-  it("a revoked token ends its sessions with 4401, here and at the provider", async () => {
-    const { id, token } = await mint();
-    const client = await openSession(url, own(token));
-    await client.event("session.created");
-    const atProvider = new Promise((resolve) => peer.sessions[0]?.socket.on("close", resolve));
-    await server.api("DELETE", `/accounts/default/tokens/${id}`);
-    expect((await client.closed).code).toBe(4401);
-    await atProvider;
-  });
-
-  it("a deleted gateway ends its sessions, and leaves no row", async () => {
-    await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "short" });
-    const client = await openSession(url.replace("/default/default/", "/default/short/"), {
-      headers: { authorization: "Bearer sk" },
-    });
-    await server.api("DELETE", "/accounts/default/ai-gateway/gateways/short");
-    expect((await client.closed).code).toBe(1008);
-    await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "short" });
-    expect(await readLogs(server, "short")).toEqual([]);
-  });
-
-  it("closes idle and old sessions, and all of them when the service stops", async () => {
-    const limited = await startTestServer({
-      file: {
-        providers: { openai: { baseUrl: `${peer.url}/v1` } },
-        gateway: { realtime: { idleTimeoutMs: 300, maxSessions: 1 } },
-      },
-    });
-    const at = `${limited.url}/v1/default/default/openai?model=gpt-realtime`;
-    const options = { headers: { authorization: "Bearer sk" } };
-    const idle = await openSession(at, options);
-    expect((await refusedSession(at, options)).status).toBe(503);
-    expect(await idle.closed).toMatchObject({ code: 1008, reason: "No message for 0.3 s" });
-    const last = await waitUntil(
-      () => openSession(at, options).catch(() => null),
-      (found) => found !== null,
-    );
-    const stopped = limited.stop();
-    expect((await last?.closed)?.code).toBeOneOf([1001, 1008]);
-    await stopped;
   });
 });
 

@@ -52,7 +52,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-on-postgres",
     "cli-logs",
   ],
-  "gateway: realtime sessions": ["gateway-realtime", "gateway-realtime-clients"],
+  "gateway: realtime sessions": ["gateway-realtime", "gateway-realtime-clients", "gateway-realtime-end"],
   "observability: OpenTelemetry": ["otel", "otel-agents"],
   "observability: alerts": ["alerts", "alerts-command-line"],
   "webhooks: routes, order of work, statuses, signatures": ["webhook-intake", "webhook-overload"],

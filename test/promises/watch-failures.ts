@@ -32,6 +32,6 @@ export const WATCH_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/gateway/realtime/message-lane.test.ts › a side that does not read stops the other one, and a wait that ends meanwhile does not start it again",
   ],
   "The connection to the provider of a realtime session breaks": [
-    "test/conformance/gateway-realtime.test.ts › a provider whose connection breaks ends the session with 1014",
+    "test/conformance/gateway-realtime-end.test.ts › a provider whose connection breaks ends the session with 1014",
   ],
 };
