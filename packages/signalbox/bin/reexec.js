@@ -54,7 +54,7 @@ function isSwitchedOff() {
  * cache the server does not load it. Both processes together take as long as the server alone. Skipped if no source has changed, or if a
  * file cannot be read or written: the server then compiles the sources itself.
  */
-function warmCache(main, cache) {
+export function warmCache(main, cache) {
   const stamp = join(cache, `warm-${process.version}`);
   let files;
   try {
@@ -69,7 +69,11 @@ function warmCache(main, cache) {
   }
   // Worker modules throw outside a worker thread, but only after they are compiled.
   const workers = files.filter((file) => file.endsWith(".worker.ts")).map((file) => pathToFileURL(file));
-  const script = [main, ...workers].map((url) => `await import("${url}").catch(() => undefined);`).join("\n");
+  // The command line loads the service on demand.
+  const served = new URL("serve-modules.ts", main);
+  const script = [main, served, ...workers]
+    .map((url) => `await import("${url}").catch(() => undefined);`)
+    .join("\n");
   spawnSync(process.execPath, ["--input-type=module", "--eval", script], {
     stdio: "ignore",
     env: { ...process.env, NODE_COMPILE_CACHE: cache },

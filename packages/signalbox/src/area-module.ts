@@ -14,17 +14,19 @@ export interface AreaModule {
   retire?(signal: AbortSignal): Promise<void>;
   /** Called after the listener stopped accepting connections, while requests finish. Closes connections that do not end by themselves. */
   drain?(): Promise<void>;
+  /** Writes what is only in memory to the database, before a backup. */
+  flush?(): Promise<void>;
   /** Called after the last request has ended: flushes and closes. */
   stop?(): Promise<void>;
   /** `stop` waits for writes of the instance store, which are paused while the disk is full. */
   readonly waitsForInstances?: boolean;
-  /** The card of the dashboard's overview that shows the first commands. Default `agents`. */
+  /** The step of the dashboard's overview that shows the first commands. Default `agents`. */
   readonly card?: OverviewCard;
   /** Returns shell commands that are printed at the start. `tokenExpression` is a shell expression for the root token. */
   firstCommands?(url: string, tokenExpression: string): readonly FirstCommand[];
 }
 
-export type OverviewCard = "gateway" | "agents" | "tags";
+export type OverviewCard = "gateway" | "webhooks" | "agents" | "tags";
 
 export interface FirstCommand {
   readonly title: string;

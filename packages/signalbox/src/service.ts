@@ -5,21 +5,16 @@
  * Stop:  not ready, still serving (`listener.lameDuckMs`, and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  accountRoutes,
-  tokenRoutes,
-  FailureThrottle,
-  MasterKeys,
-  openSealing,
-  type RootToken,
-} from "./accounts/index.ts";
-import type { AreaModule, FirstCommand } from "./area-module.ts";
-import { type AuditArea, createAuditArea } from "./audit/index.ts";
+import { accountRoutes, tokenRoutes, FailureThrottle, openSealing } from "./accounts/index.ts";
+import type { AgentClass } from "./agents/index.ts";
+import type { AreaModule } from "./area-module.ts";
+import type { AuditArea } from "./audit/index.ts";
 import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { HttpRequest } from "./engines/http-server/index.ts";
+import { ClientAddress } from "./engines/ip-address/index.ts";
 import type { FallbackArea } from "./http/area.ts";
 import {
   buildOpenApi,
@@ -29,15 +24,20 @@ import {
   type Front,
   openFront,
 } from "./http/index.ts";
+import { openAudit } from "./service/audit.ts";
 import { type Areas, createAreas } from "./service/areas.ts";
 import { closeAll, type Closer } from "./service/close-all.ts";
+import { runningBackup } from "./service/backup/running-backup.ts";
 import { clusterRoutes } from "./service/cluster-routes.ts";
 import { registerClusterMetrics } from "./service/cluster-metrics.ts";
 import { LocalServer } from "./service/own-server.ts";
-import { exposureWarnings, requireOperator } from "./service/exposure.ts";
+import { exposureWarnings, isLocalRequest, requireOperator } from "./service/exposure.ts";
 import { type Identity, openIdentity } from "./service/identity.ts";
 import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
+import { openMasterKeys } from "./service/master-keys.ts";
+import { openTls, runningServer, type Tls } from "./service/tls.ts";
 import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
+import type { Service } from "./service/service.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { LazyTracing } from "./telemetry/lazy-tracing.ts";
 import { readOtelSettings } from "./telemetry/otel-settings.ts";
@@ -47,10 +47,17 @@ import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
 import type { WorkerArea } from "./worker/index.ts";
 
+export type { Service };
+
 export interface ServiceOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock?: Clock;
+  /** For a program that runs the service in its own process: agents in addition to those of the configuration, and the areas once they serve. */
+  readonly embedding?: {
+    readonly agents: readonly AgentClass[];
+    readonly onStart: (areas: Areas) => void;
+  };
   /** A monotonic clock. Default: `clock`, otherwise the clock of the process. */
   readonly steadyClock?: Clock;
   /**
@@ -62,22 +69,6 @@ export interface ServiceOptions {
   readonly uncaughtErrors?: UncaughtErrors;
   /** Must end the process: the durability of writes is unknown. */
   readonly onFatal: (error: Error) => void;
-}
-
-export interface Service {
-  /** Address of the traffic. */
-  readonly url: string;
-  /** Address of the dashboard and the management interface; equal to `url` unless configured otherwise. */
-  readonly adminUrl: string;
-  /** Security warnings; empty if only this machine can reach the service. */
-  readonly warnings: readonly string[];
-  readonly rootToken: RootToken;
-  /** Commands that can be pasted into a shell. */
-  readonly firstCommands: readonly FirstCommand[];
-  /** Creates a link that logs in a browser as root. It is valid once, for ten minutes. */
-  createLoginLink(): Promise<string>;
-  /** Stops gracefully; a second call returns the same promise. An urgent stop does not wait for load balancers. */
-  stop(isUrgent?: boolean): Promise<void>;
 }
 
 /** Default of `listener.lameDuckMs` in a cluster: load balancers check their servers every one to five seconds. */
@@ -108,6 +99,8 @@ class Start {
   readonly #closers: Closer[];
   readonly #clock: Clock;
   readonly #registry = createRegistry();
+  readonly #clientAddress: ClientAddress;
+  readonly #tls: Tls;
   #config: Config;
   #areas: Areas | undefined;
   #front: Front | undefined;
@@ -118,6 +111,8 @@ class Start {
     this.#config = options.config;
     this.#closers = closers;
     this.#clock = options.clock ?? systemClock;
+    this.#clientAddress = new ClientAddress(this.#config.file.listener.trustedProxies);
+    this.#tls = openTls(this.#config, options.logger, () => this.#clock.now(), closers);
   }
 
   async run(): Promise<Service> {
@@ -125,13 +120,7 @@ class Start {
     checkWorkerAccess(this.#config.file.agents);
     checkCluster(this.#config);
     const plain = await openStorage(this.#options, this.#clock, this.#closers);
-    const audit = createAuditArea({
-      database: plain.database,
-      clock: this.#clock,
-      retention: this.#config.file.audit,
-      trustedProxies: this.#config.file.audit.trustedProxies,
-      onError: (error) => logger.error({ err: error }, "audit log: cannot write"),
-    });
+    const audit = openAudit(this.#config, plain.database, this.#clock, logger);
     const storage = { ...plain, database: audit.database };
     // After the database was opened: a process that is refused because another one owns the database must not create files.
     if (this.#options.makesWebhookSecret === true) {
@@ -170,7 +159,9 @@ class Start {
     storage.cluster?.start();
     server.listensOn(ownOrigins(front, this.#config).traffic);
     const { url, adminUrl } = front;
-    storage.dataFolder.announce({ url, pid: process.pid, ...(adminUrl === url ? {} : { adminUrl }) });
+    const announce = () => storage.dataFolder.announce(runningServer(front, this.#tls));
+    this.#tls.start(announce);
+    announce();
     const { webhookSecretFile } = this.#config;
     if (webhookSecretFile !== undefined) {
       logger.info(
@@ -180,6 +171,7 @@ class Start {
     }
     const warnings = front.isExposed ? exposureWarnings(this.#config, areas.gateway) : [];
     for (const warning of warnings) logger.warn(warning);
+    this.#options.embedding?.onStart(areas);
     let stopped: Promise<void> | undefined;
     return {
       url,
@@ -192,6 +184,7 @@ class Start {
         this.#rootTokenExpression(storage),
       ),
       createLoginLink: async () => adminUrl + loginPath((await identity.sessions.createLoginCode()).code),
+      reloadCertificate: () => this.#tls.reload(),
       stop: (isUrgent = false) => (stopped ??= this.#stop(front, all, storage, isUrgent)),
     };
   }
@@ -232,18 +225,11 @@ class Start {
       clock: this.#clock,
       steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
       sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
-      masterKeys: new MasterKeys({
-        fromEnvironment: this.#config.masterKeys,
-        file: this.#config.databaseUrl === undefined ? storage.dataFolder.file("master-key") : null,
-        onFile: (file) =>
-          logger.warn(
-            { file },
-            "the master key of the stored provider keys is in the data folder: a copy of the folder reveals them. Set SIGNALBOX_MASTER_KEY to keep the key elsewhere",
-          ),
-      }),
+      masterKeys: openMasterKeys(this.#config, storage, logger),
       resourceEvents,
       registry: this.#registry,
       tracing,
+      ownAgents: this.#options.embedding?.agents ?? [],
       onFatal,
     });
   }
@@ -279,6 +265,7 @@ class Start {
       audit: audit.trail,
       version: VERSION,
       failures: new FailureThrottle(MAX_WRONG_LOGINS),
+      clientAddress: (request) => this.#clientAddress.ofRequest(request),
       trafficUrl: () =>
         this.#front === undefined || this.#front.url === this.#front.adminUrl ? null : this.#front.url,
       firstCommands: (request, tokenExpression) =>
@@ -325,6 +312,7 @@ class Start {
     routes.push(
       ...clusterRoutes({ config, cluster, node, agentsReport, problems, isStopping: () => this.#isStopping }),
     );
+    routes.push(...runningBackup(config, storage, all, this.#options.logger));
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
     agentsReport?.start(this.#registry);
     if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });
@@ -334,7 +322,7 @@ class Start {
       authenticator,
       accounts,
       audit: audit.trail,
-      onWrongCredential: (request) => wrongTokens.record(request.socket.remoteAddress),
+      onWrongCredential: (request) => wrongTokens.record(this.#clientAddress.ofRequest(request)),
       trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
       maxBodyBytes: listener.maxBodyBytes,
     });
@@ -350,8 +338,8 @@ class Start {
           problems,
           openApi: () => buildOpenApi(routes, VERSION),
           authorise: (request, what) => {
-            if (this.#front?.isAdminExposed === false || (what === "metrics" && config.isMetricsPublic))
-              return;
+            if (what === "metrics" && config.isMetricsPublic) return;
+            if (this.#front?.isAdminExposed === false && isLocalRequest(request, this.#clientAddress)) return;
             requireOperator(authenticator.fromRequest(request), what);
           },
         }),
@@ -362,6 +350,7 @@ class Start {
       adminAddress: config.admin,
       admit: node === null ? null : () => node.admit(lease),
       limits: listener,
+      certificate: this.#tls.certificate,
       metrics: createHttpMetrics(this.#registry),
       logger: this.#options.logger,
     });

@@ -12,7 +12,7 @@
 import type { HttpRequest } from "../engines/http-server/index.ts";
 import { hostname } from "node:os";
 import { SignalboxError } from "@signalbox/protocol";
-import { isForwardedHttps } from "../core/forwarded-https.ts";
+import { isHttps } from "../core/is-https.ts";
 import { isIpAddress } from "../engines/ip-address/index.ts";
 
 /** Followed by the port: cookies do not depend on the port, and two servers on one machine must not overwrite each other's session. */
@@ -39,7 +39,7 @@ export function sessionSecrets(request: HttpRequest): string[] {
 }
 
 export function setCookie(request: HttpRequest, secret: string, maxAgeMs: number): string {
-  const secure = isForwardedHttps(request.headers) ? "; Secure" : "";
+  const secure = isHttps(request) ? "; Secure" : "";
   return `${cookieName(request)}=${secret}; Path=/; Max-Age=${Math.floor(maxAgeMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 }
 
@@ -64,7 +64,7 @@ export function requireOwnPage(request: HttpRequest, allowedHosts: readonly stri
 export function ownOrigin(request: HttpRequest, allowedHosts: readonly string[]): string | null {
   const { host = "" } = request.headers;
   if (!isOwnHost(host, allowedHosts)) return null;
-  return `${isForwardedHttps(request.headers) ? "https" : "http"}://${host}`;
+  return `${isHttps(request) ? "https" : "http"}://${host}`;
 }
 
 function isOwnHost(host: string, allowedHosts: readonly string[]): boolean {

@@ -66,6 +66,8 @@ async function openArea(): Promise<void> {
     resourceEvents,
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),
+    ownAgents: [],
+    server: { url: "" },
     builtInAgents: [],
     tagFeed: { newestPosition: async () => 0, follow: async function* () {} },
   });

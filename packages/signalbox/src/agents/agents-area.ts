@@ -15,6 +15,7 @@ import type { Database } from "../database/database.ts";
 import type { InstanceStore, Ownership } from "../engines/instance-store/index.ts";
 import { databaseName } from "./instance/instance-ref.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
+import type { OwnServer } from "../contracts/own-server.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -37,6 +38,8 @@ import { createWebhookDoor } from "./doors/webhook-door.ts";
 import { type Definitions, Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { type CatalogNode, InstanceCatalog } from "./instance/instance-catalog.ts";
+import { InstancePages } from "./instance/instance-pages.ts";
+import { ProblemIndex } from "./instance/problem-index.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { agentRoutes } from "./management/routes.ts";
@@ -69,16 +72,21 @@ export interface AgentsParts {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly outgoing: OutgoingSender;
+  readonly server: Pick<OwnServer, "url">;
   readonly tracing: Pick<LazyTracing, "turns">;
   readonly alertFeed: AlertFeedSlot;
   /** Agents that are part of the service. */
   readonly builtInAgents: readonly AgentClass[];
+  /** Agents of a program that runs the service in its own process, in addition to those of the configured modules. */
+  readonly ownAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
   readonly tagFeed: TagFeed;
 }
 
 export interface AgentsArea extends AreaModule {
   readonly door: AgentsDoor;
+  /** No instance has work in progress. */
+  readonly isQuiet: boolean;
   /** Which node runs an instance; null for a process that is alone. */
   readonly placement: Placement | null;
   /** The objects of the worker mode. */
@@ -117,6 +125,12 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     (err) => parts.logger.warn({ err }, "due and activity times of instances could not be written; retrying"),
     catalogNode(parts),
   );
+  const problems = new ProblemIndex({
+    database: parts.database,
+    registered: () => catalog.flush(),
+    isOwn: (ref) => parts.ownership === null || parts.ownership.isHeld(databaseName(ref)),
+    onFailure: (err) => parts.logger.warn({ err }, "problems of instances could not be written; retrying"),
+  });
   const metrics = createAgentMetrics(parts.registry, {
     instances: () => directory.size,
     sockets: () => hub.size,
@@ -140,12 +154,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     parts.network === null || parts.ownership === null
       ? null
       : new ClusterPlacement({ network: parts.network, ownership: parts.ownership });
-  const environments = new AccountEnvironments(variables, definitions, callOther);
+  const environments = new AccountEnvironments(variables, definitions, callOther, parts.server);
   const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {
     store: parts.instanceStore,
     ownership: parts.ownership,
     catalog,
+    problems,
     hub,
     activity,
     metrics,
@@ -199,6 +214,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
           hub,
           objects,
           deliveryLimits: parts.config.file.webhooks,
+          now: () => parts.clock.now(),
         });
   const cluster =
     placement === null || parts.network === null || parts.ownership === null
@@ -265,8 +281,14 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       objects,
       elsewhere: remote,
       nodes: cluster?.nodes ?? null,
+      pages: new InstancePages(parts.database),
+      problems,
+      now: () => parts.clock.now(),
     }),
     door,
+    get isQuiet() {
+      return directory.isQuiet;
+    },
     placement,
     objects,
     async connectObjects() {
@@ -290,7 +312,11 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     joinClient: (end, webSocket, socket) => joinClient(hub, end, webSocket, socket),
     variables: environment.variables,
     async start() {
-      const loaded = await loadAgents(parts.builtInAgents, settings.modules, parts.config.workingFolder);
+      const loaded = await loadAgents(
+        { builtIn: parts.builtInAgents, own: parts.ownAgents },
+        settings.modules,
+        parts.config.workingFolder,
+      );
       for (const [kebab, definition] of loaded) definitions.set(kebab, definition);
       const unknown = settings.tagChanges.find(({ agent }) => !definitions.has(agent));
       if (unknown !== undefined)
@@ -324,6 +350,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       streams.close();
     },
     waitsForInstances: true,
+    flush: () => catalog.flush(),
     async stop() {
       await tagSubscriptions.stop();
       // Other nodes run `onClose` of the sockets that `drain` has closed.
@@ -336,6 +363,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       // What other nodes have begun here has ended, or will not run.
       await remoteSockets?.endSessions();
       remoteObjects?.endSessions();
+      await problems.close();
       await catalog.close();
     },
   };

@@ -10,7 +10,7 @@
  *   api                          what users import: `Agent` and its types
  *   work                         queue, schedules and dead letters in the instance's database
  */
-export { Agent, type SqlParameter } from "./api/agent.ts";
+export { Agent, type AgentClass, type SqlParameter } from "./api/agent.ts";
 export type { AgentOptions } from "./api/agent-options.ts";
 export type { AdmissionAnswer, AdmissionContext } from "./api/admission.ts";
 export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-host.ts";
@@ -50,6 +50,7 @@ export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 
 // For the worker mode.
 export { createDoorServer } from "./doors/refused-sockets.ts";
+export { compilerSettings, SYNTAX } from "./modules/compiler-settings.ts";
 export { registerModuleHooks } from "./modules/module-hooks.ts";
 export { currentObject } from "./objects/current-work.ts";
 export { createStub } from "./objects/rpc-stub.ts";

@@ -8,7 +8,7 @@ import type { Sealing } from "../core/sealing.ts";
 import { sql, type SqlQuery, sqlList } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
-import type { SettingsStore, SharedSettings } from "../database/shared-settings.ts";
+import { findToDelete, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
 import { isPrivateHost } from "../engines/ip-address/index.ts";
 import {
   type AlertReceiver,
@@ -138,7 +138,7 @@ export class AlertRules implements SettingsStore {
   }
 
   async delete(accountId: string, id: string): Promise<AlertRule> {
-    const rule = this.find(accountId, id);
+    const rule = await findToDelete(this.#parts.settings, () => this.find(accountId, id));
     await this.#parts.settings.write("alert", async (tx, changed) => {
       await tx.run(sql`DELETE FROM alert_rule WHERE id = ${id}`);
       changed(id);

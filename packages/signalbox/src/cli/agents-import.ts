@@ -1,7 +1,5 @@
 /** `signalbox agents import <data folder>`: brings the instances of one process into the PostgreSQL of a cluster. */
 import { resolve } from "node:path";
-import { loadConfig } from "../config/index.ts";
-import { createLogger } from "../telemetry/logger.ts";
 import type { Command } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
 import { SERVE_OPTIONS } from "./options.ts";
@@ -18,10 +16,14 @@ export const agentsImport: Command = {
     ["config", "database-url", "env-file", "log-level"].includes(name),
   ),
   async run(context) {
+    // Loaded for this command only.
+    const [{ loadConfig }, { createLogger }, { importAgents }] = await Promise.all([
+      import("../config/index.ts"),
+      import("../telemetry/logger.ts"),
+      import("../service/import-agents.ts"),
+    ]);
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
-    // Loaded for this command only.
-    const { importAgents } = await import("../service/import-agents.ts");
     const result = await importAgents({
       config,
       logger,

@@ -1,12 +1,18 @@
 /** `signalbox agents …`: agents, their instances and calls of their methods. */
-import type { InstanceDetail } from "@signalbox/client";
+import type { InstanceDetail, InstanceQuery } from "@signalbox/client";
 import { agentsImport } from "./agents-import.ts";
 import { agentsTail } from "./agents-tail.ts";
 import { agentsWorkCommands } from "./agents-work.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandOption } from "./command.ts";
 import { INSTANCE_OPTIONS, INSTANCE_POSITIONALS, instanceOf } from "./instance-options.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table, toCell } from "./table.ts";
+
+const PROBLEM_OPTION: CommandOption = {
+  name: "problem",
+  value: "KIND",
+  summary: "only instances with this problem: dead_letters, retrying, stuck, error or any",
+};
 
 export const agentCommands: readonly Command[] = [
   {
@@ -41,26 +47,94 @@ export const agentCommands: readonly Command[] = [
         summary: "only instances that match this tag filter (repeatable)",
         isRepeatable: true,
       },
+      {
+        name: "order",
+        value: "ORDER",
+        summary: "name (default), last_active, dead_letters or queued; the last three from the largest",
+      },
+      PROBLEM_OPTION,
       ...INSTANCE_OPTIONS,
     ],
     async run(context) {
       const { agents } = await context.account();
-      const query = { search: context.option("search"), tag: context.options("tag") };
+      const query = {
+        search: context.option("search"),
+        tag: context.options("tag"),
+        // The service validates them.
+        order: context.option("order") as InstanceQuery["order"],
+        problem: context.option("problem") as InstanceQuery["problem"],
+      };
       const instances = await agents.instances(context.positionals[0] ?? "", query).all();
       context.print(instances, (rows) => {
         // Only a cluster has nodes.
         const hasNodes = rows.some(({ node }) => node !== null);
         return table(
-          ["name", "last active", "created", "in memory", "connections", ...(hasNodes ? ["node"] : [])],
+          [
+            "name",
+            "last active",
+            "created",
+            "in memory",
+            "connections",
+            "queued",
+            "dead letters",
+            ...(hasNodes ? ["node"] : []),
+            "last error",
+          ],
           rows.map((row) => [
             row.name,
             row.last_active_at,
             row.created_at,
             row.in_memory ? "yes" : "no",
             String(row.connection_count),
+            String(row.queued),
+            String(row.dead_letters),
             ...(hasNodes ? [row.node ?? "-"] : []),
+            row.last_error ?? "",
           ]),
           "no instances",
+        );
+      });
+    },
+  },
+  {
+    words: ["agents", "problems"],
+    summary:
+      "List instances of all agents with dead letters, failing queue items, stuck turns or recent errors.",
+    options: [
+      { name: "agent", value: "NAME", summary: "only instances of this agent" },
+      PROBLEM_OPTION,
+      { name: "within", value: "SECONDS", summary: "errors of this time count (default: a day)" },
+      { name: "stuck", value: "SECONDS", summary: "a turn that runs longer is stuck (default: 10)" },
+      ...INSTANCE_OPTIONS,
+    ],
+    async run(context) {
+      const { agents } = await context.account();
+      const seconds = (name: string) =>
+        context.option(name) === undefined ? undefined : Number(context.option(name));
+      const found = await agents.problems({
+        agent: context.option("agent"),
+        problem: context.option("problem") as InstanceQuery["problem"],
+        within: seconds("within"),
+        stuck_seconds: seconds("stuck"),
+      });
+      context.print(found, ({ totals, instances, cursor }) => {
+        const { dead_letters: letters, retrying, stuck, errors } = totals;
+        const rows = instances.map((row) => [
+          `${row.agent}/${row.name}`,
+          row.problems.join(", "),
+          String(row.dead_letters),
+          String(row.retrying),
+          row.busy_since ?? "-",
+          row.last_error ?? "",
+        ]);
+        return (
+          table(
+            ["instance", "problems", "dead letters", "retrying", "busy since", "last error"],
+            rows,
+            "no problems",
+          ) +
+          (cursor === null ? "" : "only the first instances are shown\n") +
+          `${totals.instances} instances: ${letters} dead letters, ${retrying} items retried, ${stuck} stuck, ${errors} with errors\n`
         );
       });
     },
@@ -124,13 +198,14 @@ export const agentCommands: readonly Command[] = [
     },
   },
   {
-    words: ["agents", "destroy"],
+    words: ["agents", "delete"],
+    aliases: [["agents", "destroy"]],
     positionals: INSTANCE_POSITIONALS,
     summary: "Delete an instance and everything it stored.",
     options: INSTANCE_OPTIONS,
     async run(context) {
       const result = await (await instanceOf(context)).destroy();
-      context.print(result, ({ agent, name }) => `destroyed ${agent}/${name}\n`);
+      context.print(result, ({ agent, name }) => `deleted ${agent}/${name}\n`);
     },
   },
 ];
@@ -143,11 +218,20 @@ function showDetail(detail: InstanceDetail): string {
     `in memory    ${detail.in_memory ? "yes" : "no"}`,
     ...(detail.node === null ? [] : [`node         ${detail.node}`]),
     `connections  ${detail.connection_count}`,
+    ...(detail.busy_since === null
+      ? []
+      : [`busy since   ${detail.busy_since} (${detail.turn?.kind} ${detail.turn?.label})`]),
     `queue        ${detail.queue_count}`,
     `dead letters ${detail.dead_letter_count}`,
     `schedules    ${detail.schedule_count}`,
     `next due     ${detail.next_due_at ?? "-"}`,
     `state        ${JSON.stringify(detail.state, null, 2)}`,
+    ...(detail.last_failure === null
+      ? []
+      : [
+          `last failure ${detail.last_failure.at} (${detail.last_failure.kind} ${detail.last_failure.label})`,
+          detail.last_failure.stack ?? `${detail.last_failure.name}: ${detail.last_failure.message}`,
+        ]),
     "",
   ].join("\n");
 }

@@ -21,8 +21,8 @@ describe("findCommand", () => {
   const commands = [command("serve"), command("tags get"), command("tags")];
 
   it("prefers the longest match", () => {
-    expect(findCommand(["tags", "get", "x"], commands)).toBe(commands[1]);
-    expect(findCommand(["tags", "x"], commands)).toBe(commands[2]);
+    expect(findCommand(["tags", "get", "x"], commands)).toEqual({ command: commands[1], rest: ["x"] });
+    expect(findCommand(["tags", "x"], commands)).toEqual({ command: commands[2], rest: ["x"] });
   });
 
   it("suggests the nearest command", () => {

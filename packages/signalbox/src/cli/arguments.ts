@@ -2,26 +2,52 @@
 import { parseArgs } from "node:util";
 import { nearestName } from "../core/nearest-name.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
-import { unknownCommand } from "./help.ts";
+import { groupWords, unknownCommand } from "./help.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 
 export type ParsedOptions = Pick<CommandContext, "positionals" | "option" | "options" | "hasSwitch">;
 
+export interface FoundCommand {
+  readonly command: Command;
+  /** The arguments after the words of the command. */
+  readonly rest: readonly string[];
+}
+
 /** The command with the longest match at the beginning of the arguments. */
-export function findCommand(args: readonly string[], commands: readonly Command[]): Command {
-  const matches = commands.filter((command) => command.words.every((word, i) => isWord(args[i], word, i)));
-  const command = matches.sort((a, b) => b.words.length - a.words.length)[0];
-  if (command === undefined)
+export function findCommand(args: readonly string[], commands: readonly Command[]): FoundCommand {
+  const found = matchCommand(args, commands);
+  if (found === undefined)
     throw unknownCommand(
       args.slice(0, 2).filter((word) => !word.startsWith("-")),
       commands,
     );
-  return command;
+  return found;
 }
 
-/** The plural of the first word is accepted: `tokens create`. */
+export function matchCommand(
+  args: readonly string[],
+  commands: readonly Command[],
+): FoundCommand | undefined {
+  const names = commands.flatMap((command) =>
+    [command.words, ...(command.aliases ?? [])].map((words) => ({ command, words })),
+  );
+  const [longest] = names
+    .filter(({ words }) => words.every((word, i) => isWord(args[i], word, i)))
+    .sort((a, b) => b.words.length - a.words.length);
+  return longest === undefined
+    ? undefined
+    : { command: longest.command, rest: args.slice(longest.words.length) };
+}
+
+/** The group that an argument names: `gateway` has no command of its own. */
+export function matchGroup(given: string | undefined, commands: readonly Command[]): string | undefined {
+  const shown = commands.filter(({ isHidden }) => isHidden !== true);
+  return groupWords(shown).find((word) => isWord(given, word, 0));
+}
+
+/** The first word may be singular or plural: `tokens create`, `agent list`. */
 function isWord(given: string | undefined, word: string, i: number): boolean {
-  return given === word || (i === 0 && given === `${word}s`);
+  return given === word || (i === 0 && given !== undefined && (given === `${word}s` || `${given}s` === word));
 }
 
 export function parseOptions(command: Command, args: readonly string[]): ParsedOptions {
@@ -35,7 +61,11 @@ export function parseOptions(command: Command, args: readonly string[]): ParsedO
           (option) =>
             [
               option.name,
-              { type: option.value === undefined ? "boolean" : "string", multiple: true },
+              {
+                type: option.value === undefined ? "boolean" : "string",
+                multiple: true,
+                ...(option.name === "help" ? { short: "h" } : {}),
+              },
             ] as const,
         ),
       ),
@@ -63,6 +93,29 @@ function optionProblem(error: unknown, known: readonly string[]): string {
   if (unknown === undefined) return message.split(". ")[0] ?? message;
   const nearest = nearestName(unknown, known);
   return `unknown option --${unknown}${nearest === undefined ? "" : `, did you mean --${nearest}?`}`;
+}
+
+/** `--output json`, or `--json` for short. */
+export function readFormat({
+  option,
+  hasSwitch,
+}: Pick<ParsedOptions, "option" | "hasSwitch">): "json" | "table" {
+  const format = option("output") ?? (hasSwitch("json") ? "json" : "table");
+  if (format !== "json" && format !== "table")
+    throw new UsageError(`--output: expected table or json, found "${format}"`);
+  if (format === "table" && hasSwitch("json"))
+    throw new UsageError("--json and --output table contradict each other");
+  return format;
+}
+
+/** For errors in the command line itself, which prevent its parsing. */
+export function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  const given = end === -1 ? args : args.slice(0, end);
+  return given.some(
+    (arg, i) =>
+      arg === "--json" || arg === "--output=json" || (arg === "--output" && given[i + 1] === "json"),
+  );
 }
 
 /** Throws a `UsageError` if a required argument is missing or an argument is left over. */

@@ -15,7 +15,12 @@ const FILTER_OPTIONS: readonly CommandOption[] = [
   { name: "before", value: "TIME", summary: "only entries before this time" },
   { name: "actor", value: "ID", summary: "only writes of this token id, or of root, anonymous or system" },
   { name: "action", value: "NAME", summary: "only this action: create, update, delete, rotate, …" },
-  { name: "outcome", value: "OUTCOME", summary: "only success, refused, failed or unknown" },
+  {
+    name: "outcome",
+    value: "OUTCOME",
+    summary: "only success, refused, failed or unknown",
+    values: ["success", "refused", "failed", "unknown"],
+  },
   { name: "resource-type", value: "TYPE", summary: "only this kind of resource, e.g. gateways or tokens" },
   { name: "resource-id", value: "ID", summary: "only this resource" },
   { name: "request-id", value: "ID", summary: "only this request" },
@@ -49,7 +54,7 @@ export const auditCommands: readonly Command[] = [
     words: ["audit", "export"],
     summary: "Write all entries to standard output, oldest first, as NDJSON or CSV.",
     options: [
-      { name: "format", value: "FORMAT", summary: "ndjson (default) or csv" },
+      { name: "format", value: "FORMAT", summary: "ndjson (default) or csv", values: ["ndjson", "csv"] },
       ...FILTER_OPTIONS,
       ...COMMON,
     ],

@@ -8,6 +8,8 @@ export interface CommandOption {
   readonly value?: string;
   readonly summary: string;
   readonly isRepeatable?: boolean;
+  /** Values of the option, for completion. A placeholder such as `on|off` says the same. */
+  readonly values?: readonly string[];
 }
 
 export interface Command {
@@ -17,6 +19,10 @@ export interface Command {
   readonly positionals?: readonly string[];
   readonly summary: string;
   readonly options: readonly CommandOption[];
+  /** Earlier names of the command. They work, but no list shows them. */
+  readonly aliases?: readonly (readonly string[])[];
+  /** For the command line itself: no list and no completion shows the command. */
+  readonly isHidden?: boolean;
   /** Resolves to the exit code; undefined is 0. */
   run(context: CommandContext): Promise<number | void>;
 }
@@ -24,6 +30,8 @@ export interface Command {
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
+  /** Width of the terminal. */
+  readonly columns?: number | undefined;
 }
 
 export interface CommandContext {
@@ -44,7 +52,9 @@ export interface CommandContext {
   account(): Promise<AccountClient>;
   /** Address of that server for webhooks and calls. */
   trafficUrl(): Promise<string>;
-  /** Prints a result: as JSON with `--json`, otherwise as rendered by `render`. */
+  /** `fetch` for that address. */
+  fetch(): Promise<typeof fetch>;
+  /** Prints a result: as JSON with `--json` or `--output json`, otherwise as rendered by `render`. */
   print<T>(result: T, render: (result: T) => string): void;
 }
 

@@ -74,6 +74,7 @@ describe("the request of", () => {
       { name: "ci", permissions: ["tags.read"], gateway_id: "g" },
     ],
     ["token list", `GET ${A}/tokens`],
+    ["token delete t1", `DELETE ${A}/tokens/t1`],
     ["token revoke t1", `DELETE ${A}/tokens/t1`],
     ["gateway list", `GET ${A}/ai-gateway/gateways?per_page=100`],
     [
@@ -100,6 +101,7 @@ describe("the request of", () => {
     ["agents dead-letters counter x", `GET ${A}/agents/counter/instances/x/dead-letters`],
     ["agents schedules counter x", `GET ${A}/agents/counter/instances/x/schedules`],
     ["agents replay counter x --all", `POST ${A}/agents/counter/instances/x/dead-letters/replay`, {}],
+    ["agents delete counter x", `DELETE ${A}/agents/counter/instances/x`],
     ["agents destroy counter x", `DELETE ${A}/agents/counter/instances/x`],
     ["tags get worker w", `GET ${A}/tags?resource_type=worker&resource_id=w`],
     [
@@ -116,6 +118,7 @@ describe("the request of", () => {
       `PATCH ${A}/tags`,
       { resource_type: "worker", resource_id: "w", tags: { env: "a=b", old: null } },
     ],
+    ["tags delete worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
     ["tags rm worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
     [
       "tags find env !old --type worker --ignore-case",
@@ -126,7 +129,7 @@ describe("the request of", () => {
     ["tags values env --type worker", `GET ${A}/tags/values/env?type=worker&counts=true`],
     ["webhooks sources", `GET ${A}/webhooks/sources`],
     [
-      "webhooks deliveries --status failed --limit 500",
+      "webhooks deliveries --status failed --limit 100",
       `GET ${A}/webhooks/deliveries?status=failed&limit=100`,
     ],
     ["webhooks show d", `GET ${A}/webhooks/deliveries/d`],
@@ -173,6 +176,19 @@ describe("the output of", () => {
     expect((await run("logs show c --response")).out).toBe('{"choices":[]}\n');
   });
 
+  it("webhooks tail has as many lines as --limit says, over several pages", async () => {
+    const page = Array.from({ length: 100 }, (_, i) => ({
+      id: `d${i}`,
+      received_at: "T",
+      source: "s",
+      status: "accepted",
+      error: null,
+    }));
+    responses = [[], page, page];
+    const { code, out } = await run("webhooks tail --limit 150");
+    expect([code, out.trimEnd().split("\n").length]).toEqual([0, 150]);
+  });
+
   it("agents tail has one line per event", async () => {
     const event = { type: "turn", agent: "c", name: "x", timestamp: "T", detail: { kind: "rpc", ms: 3 } };
     const stream = `: listening\n\nevent: turn\ndata: ${JSON.stringify(event)}\n\nevent: missed\ndata: 7\n\n`;
@@ -217,6 +233,7 @@ describe("a failure", () => {
     ["logs show c --request --response", "give --request or --response, not both"],
     ["logs list --limit 0", "--limit: expected a whole number above 0, found 0"],
     ["logs list --limit 1001", "--limit: at most 1000"],
+    ["webhooks deliveries --limit 101", "--limit: at most 100"],
     ["webhooks deliveries --limit x", '--limit: expected a number of at least 1, found "x"'],
     ["tags set worker w env", 'expected key=value, found "env"'],
     ["tags patch worker w env", 'expected key=value or key-, found "env"'],

@@ -1,84 +1,81 @@
 /**
  * Connects a command to the management interface: of the server at an explicit URL, otherwise of the server that runs on the data folder,
- * otherwise of a server that this command starts on the data folder, on a free loopback port.
- * See docs/decisions/0006.
+ * otherwise of a server that this command starts on the data folder. A folder without data is refused, because a command in the wrong folder would
+ * otherwise create a data folder and report success. See docs/decisions/0006 and docs/decisions/0235.
  */
 import type { SignalboxClient } from "@signalbox/client";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { type Config, loadConfig } from "../config/index.ts";
-import { startService } from "../service.ts";
-import { findRunningServer } from "../database/sqlite/data-folder.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { dataDirOf } from "../config/data-dir.ts";
+import { DataFolderError } from "../core/data-folder-error.ts";
 import { type CommandContext, UsageError } from "./command.ts";
-import { readEnvironment, toFlags } from "./environment.ts";
+import { readEnvironment } from "./environment.ts";
+import { findServer, findToken, type FoundServer } from "./find-server.ts";
 
 export interface Connection {
   readonly client: SignalboxClient;
-  /** Address for webhooks and calls. Differs from the client's address if the server has a separate admin address. */
-  readonly trafficUrl: string;
+  readonly server: FoundServer;
+  /** For requests to the server: trusts the certificate of the one on the data folder. */
+  readonly fetch: typeof fetch;
   close(): Promise<void>;
 }
 
-type ConnectContext = Omit<CommandContext, "client" | "account" | "trafficUrl">;
+type ConnectContext = Omit<CommandContext, "client" | "account" | "trafficUrl" | "fetch">;
 
 export async function connect(context: ConnectContext): Promise<Connection> {
+  const found = await findServer(context);
+  if (found !== null) return connectTo(found);
   const environment = readEnvironment(context);
-  const token = context.option("token") ?? environment["SIGNALBOX_TOKEN"];
-  const url = context.option("url") ?? environment["SIGNALBOX_URL"];
-  if (url !== undefined) {
-    if (token === undefined) throw new UsageError("--url needs a token: give --token or set SIGNALBOX_TOKEN");
-    return { client: await createClient(url, token), trafficUrl: url, close: async () => undefined };
+  const dataDir = dataDirOf(context.option("data-dir"), environment, context.workingFolder);
+  const { isDataFolder } = await import("../database/sqlite/data-folder.ts");
+  if (!isDataFolder(dataDir)) {
+    throw new UsageError(
+      `no server and no data folder here (${dataDir}); use --data-dir or --url, or start a server with "signalbox serve"`,
+    );
   }
-  const config = await loadConfig(
-    { ...toFlags(context), host: "127.0.0.1", port: "0" },
-    environment,
-    context.workingFolder,
-  );
-  const running = findRunningServer(config.dataDir);
-  if (running !== null) {
-    const rootToken = token ?? config.rootToken?.reveal() ?? readRootToken(config.dataDir);
-    const { adminUrl, url: trafficUrl } = running;
-    return {
-      client: await createClient(adminUrl ?? trafficUrl, rootToken),
-      trafficUrl,
-      close: async () => undefined,
-    };
+  try {
+    return await connectToOwn(context, dataDir);
+  } catch (error) {
+    // A server that started at the same time has taken the folder.
+    const started = error instanceof DataFolderError ? await findServer(context) : null;
+    if (started === null) throw error;
+    return connectTo(started);
   }
-  const logger = createLogger({ level: "error", isPretty: context.err.isTTY === true });
-  const service = await startService({
-    config: { ...config, admin: null, file: withoutWorker(config.file) },
-    logger,
-    onFatal: (error) => {
-      throw error;
-    },
-  });
-  return {
-    client: await createClient(service.url, token ?? service.rootToken.secret.reveal()),
-    trafficUrl: service.url,
-    // No other client uses it.
-    close: () => service.stop(true),
+}
+
+async function connectTo(server: FoundServer): Promise<Connection> {
+  const send = await fetchFor(server);
+  return { client: await createClient(server), server, fetch: send, close: async () => undefined };
+}
+
+async function connectToOwn(context: ConnectContext, dataDir: string): Promise<Connection> {
+  const { startLocalServer } = await import("./local-server.ts");
+  const { url, rootToken, close } = await startLocalServer(context);
+  const token = findToken(context, readEnvironment(context)) ?? {
+    text: rootToken,
+    origin: `the root token of ${dataDir}`,
   };
+  const origin = `data folder ${dataDir}, no server was running`;
+  const server = { url, trafficUrl: url, token, origin };
+  return { client: await createClient(server), server, fetch, close };
 }
 
 /** Imported on demand: `serve` needs no client, and its memory would stay in use. A command fails at once instead of retrying. */
-async function createClient(url: string, token: string): Promise<SignalboxClient> {
+export async function createClient(
+  server: Pick<FoundServer, "url" | "token" | "certificate">,
+  timeoutMs = 0,
+): Promise<SignalboxClient> {
   const { SignalboxClient } = await import("@signalbox/client");
-  return new SignalboxClient({ url, token, maxAttempts: 1, timeoutMs: 0 });
+  const { url, token } = server;
+  return new SignalboxClient({
+    url,
+    token: token.text,
+    maxAttempts: 1,
+    timeoutMs,
+    fetch: await fetchFor(server),
+  });
 }
 
-function readRootToken(dataDir: string): string {
-  try {
-    return readFileSync(join(dataDir, "root-token"), "utf8").trim();
-  } catch {
-    throw new UsageError(
-      "the running server has its root token from its environment: give --token or set SIGNALBOX_TOKEN",
-    );
-  }
-}
-
-/** A server that one command starts runs no worker: its program belongs to `signalbox serve`. */
-function withoutWorker(file: Config["file"]): Config["file"] {
-  const { worker, ...agents } = file.agents;
-  return worker === undefined ? file : { ...file, agents: { ...agents, access: "token" } };
+export async function fetchFor({ certificate }: Pick<FoundServer, "certificate">): Promise<typeof fetch> {
+  if (certificate === undefined) return fetch;
+  const { pinnedFetch } = await import("./pinned-fetch.ts");
+  return pinnedFetch(certificate);
 }

@@ -1,92 +1,186 @@
 /**
- * `signalbox dev`: runs the service in a child process and restarts it when a source or configuration file below the working folder
- * changes. If the child fails to start, the next change starts it again. Restarts do not change stored data.
+ * `signalbox dev`: runs the service in a child process and restarts it when a source or configuration file changes: below the working folder, or
+ * imported from elsewhere.
+ *
+ * 1. Changes that come together cause one restart, and the last change is always served.
+ * 2. A syntax error causes no restart: the version that runs stays. A version that cannot start waits for the next change.
+ * 3. The address stays, also with `--port 0`, and so does what is stored.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { watch } from "node:fs";
-import { sep } from "node:path";
-import type { Command } from "./command.ts";
+import { existsSync } from "node:fs";
+import { basename, relative, resolve, sep } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { dataDirOf } from "../config/data-dir.ts";
+import { type Command, type CommandContext, UsageError } from "./command.ts";
+import { findBroken } from "./dev/check-syntax.ts";
+import { ServerProcess } from "./dev/server-process.ts";
+import { SourceWatch } from "./dev/source-watch.ts";
+import { readEnvironment } from "./environment.ts";
 import { SERVE_OPTIONS } from "./options.ts";
 
 /** Sources, configuration, and what a worker imports as text, bytes or WebAssembly. */
 const WATCHED =
-  /(\.(ts|mts|tsx|js|mjs|jsx|json|jsonc|toml|sql|txt|html|md|svg|css|wasm|bin)|(^|[/\\])\.(env|dev\.vars))$/;
+  /(\.([mc]?ts|tsx|[mc]?js|jsx|jsonc?|toml|sql|txt|html|md|svg|css|wasm|bin)|^\.(env|dev\.vars).*)$/;
 const IGNORED_FOLDERS = new Set(["node_modules", ".git", "dist", ".signalbox", "coverage"]);
-/** Editors write a file in several steps; this delay combines them into one restart. */
+/** Editors write a file in several steps, and other tools write many files: a restart waits until nothing has changed for so long. */
 const SETTLE_MS = 100;
+/** The longest wait for that. */
+const MAX_SETTLE_MS = 2000;
 
 export const dev: Command = {
   words: ["dev"],
   summary: "Run the service and restart it when a file changes.",
   options: SERVE_OPTIONS,
   async run(context) {
-    const args = process.argv.slice(process.argv.indexOf("dev") + 1);
-    const start = () => {
-      // Not restarted with memory settings: that would lose the channel, on which the service reports that it serves.
-      const started = spawn(
-        process.execPath,
-        ["--", process.argv[1] ?? "", "serve", "--no-reexec", ...args],
-        {
-          stdio: ["inherit", "inherit", "inherit", "ipc"],
-          cwd: context.workingFolder,
-        },
-      );
-      started.once("message", () => SERVING.add(started));
-      return started;
-    };
-    let isStopping = false;
-    let child = start();
-    let restarting: Promise<void> | undefined;
-    /** The file that changed last, until a process that has read it runs. */
-    let changed: string | null = null;
-    const restart = async () => {
-      while (changed !== null && !isStopping) {
-        await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-        context.err.write(`\n${changed} changed, restarting\n`);
-        // Changes in quick succession must not end each process before it serves.
-        await settled(child);
-        changed = null;
-        await end(child);
-        child = start();
-      }
-    };
-    const watcher = watch(context.workingFolder, { recursive: true }, (_event, file) => {
-      if (file === null || !isWatched(file)) return;
-      changed = file;
-      restarting ??= restart().finally(() => {
-        restarting = undefined;
-      });
-    });
-    await new Promise<void>((resolve) => {
-      process.once("SIGINT", () => resolve());
-      process.once("SIGTERM", () => resolve());
-    });
-    isStopping = true;
-    watcher.close();
-    await restarting;
-    await end(child);
+    const stopping = new AbortController();
+    for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => stopping.abort());
+    await new Dev(context, stopping.signal).run();
   },
 };
 
-function isWatched(file: string): boolean {
-  return WATCHED.test(file) && !file.split(sep).some((folder) => IGNORED_FOLDERS.has(folder));
+class Dev {
+  readonly #context: CommandContext;
+  readonly #signal: AbortSignal;
+  readonly #args = process.argv.slice(process.argv.indexOf("dev") + 1);
+  readonly #changed = new Set<string>();
+  /** Files that the service has imported. Others may be half-written without anybody's harm. */
+  readonly #imported = new Set<string>();
+  #broken: readonly string[] = [];
+  #wake: () => void = () => undefined;
+  #port: string | null = null;
+  #watch: SourceWatch;
+  #server: ServerProcess;
+
+  constructor(context: CommandContext, signal: AbortSignal) {
+    this.#context = context;
+    this.#signal = signal;
+    const { workingFolder: folder } = context;
+    const dataFolder = dataFolderOf(context);
+    this.#watch = new SourceWatch({
+      folder,
+      isSource: (path) => WATCHED.test(basename(path)),
+      isIgnored: (path) => path === dataFolder || (path !== folder && IGNORED_FOLDERS.has(basename(path))),
+      onChange: (path) => {
+        this.#changed.add(path);
+        this.#wake();
+      },
+      onError: (path, error) => this.#say(`cannot watch ${path}: ${error.message}`),
+    });
+    for (const name of ["config", "env-file", "worker", "wrangler"]) {
+      const file = context.option(name);
+      if (file !== undefined) this.#watch.add(resolve(folder, file));
+    }
+    for (const file of context.options("agents")) this.#watch.add(resolve(folder, file));
+    this.#server = this.#start();
+  }
+
+  async run(): Promise<void> {
+    while (!this.#signal.aborted) {
+      await this.#nextChange();
+      if (!this.#signal.aborted) await this.#restart();
+    }
+    this.#watch.close();
+    await this.#server.end();
+  }
+
+  /** Resolves when files have changed and the changes have come to an end. */
+  async #nextChange(): Promise<void> {
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+    this.#signal.addEventListener("abort", () => stop(), { once: true });
+    if (this.#changed.size === 0)
+      await Promise.race([stopped, new Promise<void>((resolve) => (this.#wake = resolve))]);
+    const until = performance.now() + MAX_SETTLE_MS;
+    let count = -1;
+    this.#wake = () => (count = -1);
+    while (count !== this.#changed.size && performance.now() < until && !this.#signal.aborted) {
+      count = this.#changed.size;
+      // Rejects when the command ends, which the loop sees.
+      await sleep(SETTLE_MS, undefined, { signal: this.#signal }).catch(() => undefined);
+    }
+    this.#wake = () => undefined;
+  }
+
+  async #restart(): Promise<void> {
+    const { workingFolder: folder, err } = this.#context;
+    if (!existsSync(folder)) {
+      this.#changed.clear();
+      this.#say(`${folder} is gone; waiting until it is back`);
+      return;
+    }
+    const changed = [...this.#changed];
+    const candidates = new Set([...changed, ...this.#broken].filter((path) => this.#imported.has(path)));
+    const broken = await findBroken(candidates, folder, err.isTTY === true);
+    this.#broken = broken.map(({ path }) => path);
+    if (broken.length > 0) {
+      for (const path of changed) this.#changed.delete(path);
+      err.write(`\n${broken.map(({ text }) => text).join("")}`);
+      this.#say(
+        this.#server.isServing
+          ? "the version before the error still runs; waiting for a change"
+          : "waiting for a change",
+      );
+      return;
+    }
+    this.#say(`\n${this.#describe(changed)} changed, restarting`);
+    await this.#server.settled(this.#signal);
+    // What has changed until here is in the next version.
+    this.#changed.clear();
+    await this.#server.end();
+    if (!this.#signal.aborted) this.#server = this.#start();
+  }
+
+  #start(): ServerProcess {
+    const isFirst = this.#port === null;
+    const server = new ServerProcess({
+      args: isFirst ? this.#args : withPort(this.#args, this.#port ?? ""),
+      folder: this.#context.workingFolder,
+      environment: {
+        ...process.env,
+        ...(isFirst ? {} : { SIGNALBOX_RESTARTED: "1", PORT: this.#port ?? "" }),
+      },
+      onFile: (path) => {
+        this.#imported.add(path);
+        if (relative(this.#context.workingFolder, path).startsWith(`..${sep}`)) this.#watch.add(path);
+      },
+      onServing: (url) => (this.#port ??= new URL(url).port || null),
+      onEnd: (code, wasServing) => void this.#ended(code, wasServing),
+    });
+    return server;
+  }
+
+  async #ended(code: number | null, wasServing: boolean): Promise<void> {
+    if (this.#signal.aborted) return;
+    const { workingFolder, err } = this.#context;
+    const broken = wasServing ? [] : await findBroken(this.#imported, workingFolder, err.isTTY === true);
+    this.#broken = broken.map(({ path }) => path);
+    if (broken.length > 0) err.write(`\n${broken.map(({ text }) => text).join("")}`);
+    this.#say(wasServing ? `the service ended (code ${code}); waiting for a change` : "waiting for a change");
+  }
+
+  #describe(paths: readonly string[]): string {
+    const [first = ""] = paths;
+    const name = relative(this.#context.workingFolder, first);
+    return paths.length === 1 ? name : `${name} and ${paths.length - 1} more`;
+  }
+
+  #say(text: string): void {
+    this.#context.err.write(`${text}\n`);
+  }
 }
 
-/** Resolves when the service serves, or could not start. */
-async function settled(child: ChildProcess): Promise<void> {
-  if (SERVING.has(child) || child.exitCode !== null || child.signalCode !== null) return;
-  const waiting = new AbortController();
-  const { signal } = waiting;
-  await Promise.race([once(child, "message", { signal }), once(child, "exit", { signal })]);
-  waiting.abort();
+/** Not watched: the service writes to it at every start. An env file that cannot be read is an error of `serve`, which waits for a change. */
+function dataFolderOf(context: CommandContext): string {
+  let { environment } = context;
+  try {
+    environment = readEnvironment(context);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+  }
+  return dataDirOf(context.option("data-dir"), environment, context.workingFolder);
 }
 
-const SERVING = new WeakSet<ChildProcess>();
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  child.kill("SIGTERM");
-  await ended;
+/** `--port 0` chooses a port once, not at every restart. */
+function withPort(args: readonly string[], port: string): string[] {
+  return args.map((arg, index) =>
+    arg === "--port=0" ? `--port=${port}` : arg === "0" && args[index - 1] === "--port" ? port : arg,
+  );
 }

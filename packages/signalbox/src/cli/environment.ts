@@ -29,6 +29,8 @@ export function toFlags(context: OptionSource): ConfigFlags {
     host: context.option("host"),
     adminPort: context.option("admin-port"),
     adminHost: context.option("admin-host"),
+    tlsCert: context.option("tls-cert"),
+    tlsKey: context.option("tls-key"),
     metricsPublic: context.hasSwitch("metrics-public"),
     dataDir: context.option("data-dir"),
     config: context.option("config"),

@@ -48,7 +48,7 @@ const SETTINGS: readonly SettingOption[] = [
   setting("rate-technique", "fixed|sliding", "rate_limiting_technique", "fixed or sliding interval", toText),
   setting("max-attempts", "N", "retry_max_attempts", "attempts per call, 1 to 5", toCount),
   setting("retry-delay", "MS", "retry_delay", "delay between attempts", toCount),
-  setting("backoff", "KIND", "retry_backoff", "constant, linear or exponential", toText),
+  setting("backoff", "constant|linear|exponential", "retry_backoff", "how the delay grows", toText),
   setting(
     "max-logs",
     "ROWS",

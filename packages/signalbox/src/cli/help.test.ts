@@ -1,17 +1,31 @@
 import { expect, it } from "vitest";
-import { commandHelp, overview } from "./help.ts";
+import { commandHelp, firstSentence, groupHelp, overview } from "./help.ts";
+import { COMMANDS } from "./main.ts";
+import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 
-it("lists commands with their arguments, aligned", () => {
-  const command = {
-    words: ["tags", "get"],
-    positionals: ["<id>"],
-    summary: "Show.",
-    options: [],
-    run: serve.run,
-  };
-  expect(overview([serve, command])).toMatch(
-    /\n {2}serve +Run the service\..*\n {2}tags get <id> {2}Show\.\n/,
+const command = {
+  words: ["tags", "get"],
+  positionals: ["<id>"],
+  summary: "Show. More.",
+  options: [],
+  run: serve.run,
+};
+
+it("lists groups by task, one line each, or all commands", () => {
+  const hidden = { ...command, words: ["secret"], isHidden: true };
+  const unlisted = { ...command, words: ["novel", "thing"] };
+  const short = overview([serve, command, hidden, unlisted]);
+  expect(short).toMatch(/\nStart\n {2}serve +Run the service\.\n/);
+  expect(short).toMatch(/\nTags\n {2}tags +Tags of .*\(get\)\n/);
+  expect(short).toMatch(/\nOther\n {2}novel +\(thing\)\n/);
+  expect(short).not.toContain("secret");
+  expect(overview([serve, command], true)).toMatch(/\n {2}tags get <id> {2}Show\.\n/);
+});
+
+it("lists the commands of a group", () => {
+  expect(groupHelp("tags", [serve, command])).toMatch(
+    /\nUsage: signalbox tags <command> \[options\]\n\n {2}tags get <id> {2}Show\.\n/,
   );
 });
 
@@ -20,4 +34,23 @@ it("lists all options of a command", () => {
   expect(help).toContain("Usage: signalbox serve [options]\n");
   for (const option of ["--port PORT", "--no-reexec", "--env-file FILE", "--json"])
     expect(help).toContain(`\n  ${option} `);
+});
+
+it("no two commands have the same name, and no command has two options of one name", () => {
+  const names = COMMANDS.flatMap(({ words, aliases = [] }) =>
+    [words, ...aliases].map((one) => one.join(" ")),
+  );
+  expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+  for (const { words, options } of COMMANDS) {
+    const all = [...options, ...COMMON_OPTIONS].map(({ name }) => name);
+    expect([words, all.filter((name, i) => all.indexOf(name) !== i)]).toEqual([words, []]);
+  }
+});
+
+it("every command deletes with the same verb, and its summary is a sentence", () => {
+  for (const { words, summary } of COMMANDS) {
+    expect(["rm", "remove", "destroy", "revoke"]).not.toContain(words.at(-1));
+    expect(summary).toMatch(/^[A-Z].*\.$/s);
+    expect(firstSentence(summary).length).toBeLessThan(160);
+  }
 });

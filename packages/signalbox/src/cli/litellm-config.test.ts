@@ -88,6 +88,25 @@ describe("an import of LiteLLM's configuration", () => {
     expect(text).not.toMatch(/sk-1234|sk-ant|postgres/);
   });
 
+  it("keeps two keys of one provider apart, and names what a route has no room for", () => {
+    const models = ["KEY_A", "OPENAI_API_KEY", "KEY_B", "KEY_A", ...Array.from({ length: 8 }, () => "KEY_A")];
+    const list = models.map(
+      (name, i) =>
+        `  - { model_name: many, litellm_params: { model: openai/m${i}, api_key: os.environ/${name} } }\n`,
+    );
+    const { keys, notes, routes } = planLiteLlmImport(`model_list:\n${list.join("")}`);
+    expect(keys.map(({ secret_id: id }) => id)).toEqual([
+      "env:OPENAI_API_KEY_2",
+      "env:OPENAI_API_KEY",
+      "env:OPENAI_API_KEY_3",
+    ]);
+    expect(notes).toContainEqual(expect.stringMatching(/set the variable OPENAI_API_KEY_3 .* of KEY_B$/));
+    expect(notes).toContainEqual(
+      "many: a route has at most 10 deployments and 15 attempts; left out: 2 deployments",
+    );
+    expect(() => parseGraph([...(routes[0]?.elements ?? [])], () => true)).not.toThrow();
+  });
+
   it("has budgets of providers, in every form of a period", () => {
     const windowOf = (duration: string) =>
       planLiteLlmImport(

@@ -10,7 +10,7 @@ import { parse } from "yaml";
 import { envPrefix } from "../gateway/keys/key-source.ts";
 import { UsageError } from "./command.ts";
 import { splitModel } from "./litellm-providers.ts";
-import { type ImportedRoute, type RoutedModel, toRoute } from "./litellm-routes.ts";
+import { type ImportedRoute, leftOutOf, type RoutedModel, toRoute } from "./litellm-routes.ts";
 import { toBudgets } from "./litellm-budgets.ts";
 import { priceOf } from "./public-prices.ts";
 
@@ -40,6 +40,8 @@ export interface LiteLlmImport {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Before the name of a variable. */
+const ENVIRONMENT = "os.environ/";
 const MAX_ATTEMPTS = 5;
 const MAX_ROUTE_NAME = 64;
 /** They answer at an address of the operator. */
@@ -88,6 +90,10 @@ class Planner {
   readonly #groups = new Map<string, Deployment[]>();
   readonly #keys = new Map<string, ImportedKey>();
   readonly #providers = new Map<string, string>();
+  /** Variables that the file names. */
+  readonly #given = new Set<string>();
+  /** Variables of this service, by those of the file. */
+  readonly #renamed = new Map<string, string>();
   readonly #prices: Record<string, Record<string, NonNullable<ReturnType<typeof priceOf>>>> = {};
   readonly #config: Fields;
   readonly #settings: Fields;
@@ -100,6 +106,11 @@ class Planner {
   plan(): LiteLlmImport {
     const list = this.#config["model_list"];
     if (list !== undefined && !Array.isArray(list)) throw new UsageError("model_list must be a list");
+    for (const one of list ?? []) {
+      const { api_key: key } = fieldsOf(fieldsOf(one)["litellm_params"]);
+      if (typeof key === "string" && key.startsWith(ENVIRONMENT))
+        this.#given.add(key.slice(ENVIRONMENT.length));
+    }
     for (const [i, one] of (list ?? []).entries()) this.#addModel(one, i);
     const models: Record<string, string> = {};
     const routes: ImportedRoute[] = [];
@@ -111,6 +122,8 @@ class Planner {
         models[name] = `${only.provider}/${only.model}`;
       } else {
         const route = toRoute(routeName(name, names), deployments, fallbacks);
+        const leftOut = leftOutOf(deployments, fallbacks);
+        if (leftOut !== null) this.#notes.push(`${name}: ${leftOut}`);
         routes.push(route);
         models[name] = `dynamic/${route.name}`;
       }
@@ -160,9 +173,9 @@ class Planner {
   /** The slug; of an address of its own, that of an entry in `providers`. */
   #providerOf(slug: string, address: unknown, where: string): string {
     if (typeof address !== "string" || address === "") return slug;
-    if (address.startsWith("os.environ/")) {
+    if (address.startsWith(ENVIRONMENT)) {
       this.#notes.push(
-        `${where}: set providers.${slug}.baseUrl to the value of ${address.slice("os.environ/".length)}`,
+        `${where}: set providers.${slug}.baseUrl to the value of ${address.slice(ENVIRONMENT.length)}`,
       );
       return slug;
     }
@@ -190,17 +203,29 @@ class Planner {
     if (typeof key !== "string" || key === "") return;
     const perMinute = countOf(rpm);
     const rate = perMinute === null ? {} : { rate_limit: perMinute, rate_limit_period: 60 };
-    if (!key.startsWith("os.environ/")) {
+    if (!key.startsWith(ENVIRONMENT)) {
       this.#keys.set(`${slug} ${key}`, { provider_slug: slug, secret: key, ...rate });
       return;
     }
-    const name = key.slice("os.environ/".length);
+    const name = key.slice(ENVIRONMENT.length);
     const wanted = envPrefix(slug);
     const isOwn = name === wanted || name.startsWith(`${wanted}_`);
+    const variable = isOwn ? name : this.#renameVariable(name, wanted);
     if (!isOwn)
-      this.#notes.push(`${where}: set the variable ${wanted} of the service to the value of ${name}`);
-    const variable = isOwn ? name : wanted;
+      this.#notes.push(`${where}: set the variable ${variable} of the service to the value of ${name}`);
     this.#keys.set(`${slug} ${variable}`, { provider_slug: slug, secret_id: `env:${variable}`, ...rate });
+  }
+
+  /** A variable that no other key has: two keys of one provider stay two. */
+  #renameVariable(name: string, wanted: string): string {
+    const known = this.#renamed.get(`${wanted} ${name}`);
+    if (known !== undefined) return known;
+    const isTaken = (variable: string) =>
+      this.#given.has(variable) || [...this.#renamed.values()].includes(variable);
+    let variable = wanted;
+    for (let i = 2; isTaken(variable); i++) variable = `${wanted}_${i}`;
+    this.#renamed.set(`${wanted} ${name}`, variable);
+    return variable;
   }
 
   #attempts(params: Fields): Pick<RoutedModel, "timeoutMs" | "retries"> {

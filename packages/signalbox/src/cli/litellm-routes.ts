@@ -42,6 +42,21 @@ export function toRoute(
   };
 }
 
+/** What a route has no room for; null if it has everything. */
+export function leftOutOf(
+  deployments: readonly RoutedModel[],
+  fallbacks: readonly RoutedModel[],
+): string | null {
+  const chain = Math.min(deployments.length, MAX_DEPLOYMENTS) + fallbacks.length;
+  const parts = [
+    ...(deployments.length > MAX_DEPLOYMENTS ? [`${deployments.length - MAX_DEPLOYMENTS} deployments`] : []),
+    ...(chain > MAX_CHAIN ? [`${chain - MAX_CHAIN} fallbacks`] : []),
+  ];
+  return parts.length === 0
+    ? null
+    : `a route has at most ${MAX_DEPLOYMENTS} deployments and ${MAX_CHAIN} attempts; left out: ${parts.join(", ")}`;
+}
+
 function toChain(id: string, models: readonly RoutedModel[]): RouteElement[] {
   return models.map(({ provider, model, timeoutMs, retries }, i) => ({
     id: `${id}-${i + 1}`,

@@ -53,7 +53,7 @@ export const logsWorkCommands: readonly Command[] = [
     words: ["logs", "export"],
     summary: "Write stored calls of all gateways to standard output, oldest first, as NDJSON or CSV.",
     options: [
-      { name: "format", value: "FORMAT", summary: "ndjson (default) or csv" },
+      { name: "format", value: "FORMAT", summary: "ndjson (default) or csv", values: ["ndjson", "csv"] },
       { name: "bodies", summary: "with request and response bodies (NDJSON)" },
       { name: "text", value: "TEXT", summary: "only calls with this text in prompt or answer" },
       ...SELECTION,

@@ -1,37 +1,63 @@
 /** Entry point of the command line: runs a command and reports an error as one line and an exit code. */
-import type { SignalboxApiError } from "@signalbox/client";
-import { ConfigError } from "../config/index.ts";
 import { plainText } from "../core/plain-text.ts";
-import { DataFolderError } from "../core/data-folder-error.ts";
-import { VERSION } from "../version.ts";
 import { accountCommands } from "./account.ts";
 import { agentCommands } from "./agents.ts";
 import { alertCommands } from "./alerts.ts";
 import { auditCommands } from "./audit.ts";
-import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
-import { type Command, type CommandContext, type Output, UsageError } from "./command.ts";
+import { backupCommands } from "./backup.ts";
+import {
+  findCommand,
+  matchCommand,
+  matchGroup,
+  parseOptions,
+  readFormat,
+  requirePositionals,
+  wantsJson,
+} from "./arguments.ts";
+import type { Command, CommandContext, Output } from "./command.ts";
+import { createCompleteCommand } from "./completion/complete-command.ts";
+import { completion } from "./completion/completion-command.ts";
+import { configCommand } from "./config.ts";
 import { connect, type Connection } from "./connect.ts";
 import { clusterCommands } from "./cluster.ts";
 import { dev } from "./dev.ts";
+import { doctor } from "./doctor.ts";
 import { gatewayCommands } from "./gateway.ts";
 import { importCommands } from "./import-litellm.ts";
 import { priceCommands } from "./prices.ts";
-import { commandHelp, overview } from "./help.ts";
+import { toDocument, toFailure, toLine } from "./failure.ts";
+import { commandHelp, groupHelp, overview } from "./help.ts";
+import { hintFor } from "./hints.ts";
+import { init } from "./init.ts";
 import { loginLink } from "./login-link.ts";
 import { logsCommands } from "./logs.ts";
 import { logsWorkCommands } from "./logs-work.ts";
 import { routeCommands } from "./routes.ts";
+import { isProcessOutput, openOutput, OutputClosedError } from "./output.ts";
 import { providerKeyCommands } from "./provider-keys.ts";
+import { restore } from "./restore.ts";
 import { serve } from "./serve.ts";
+import { styleOf } from "./style.ts";
+import { renderWithin } from "./table.ts";
 import { tagCommands } from "./tags.ts";
+import { tagWorkCommands } from "./tags-work.ts";
 import { tokenCommands } from "./token.ts";
 import { usageCommand } from "./usage.ts";
+import { version } from "./version-command.ts";
 import { webhookCommands } from "./webhooks.ts";
 
-const COMMANDS: readonly Command[] = [
+export const COMMANDS: readonly Command[] = [
   serve,
   dev,
+  init,
   loginLink,
+  doctor,
+  version,
+  completion,
+  createCompleteCommand(() => COMMANDS),
+  ...backupCommands,
+  restore,
+  configCommand,
   ...accountCommands,
   ...clusterCommands,
   ...tokenCommands,
@@ -46,13 +72,10 @@ const COMMANDS: readonly Command[] = [
   ...importCommands,
   ...routeCommands,
   ...tagCommands,
+  ...tagWorkCommands,
   ...webhookCommands,
   ...alertCommands,
 ];
-
-/** 1: the request or the command failed. 2: the command line or the configuration is invalid. */
-const EXIT_FAILURE = 1;
-const EXIT_USAGE = 2;
 
 export interface CliProcess {
   readonly out: Output;
@@ -61,73 +84,115 @@ export interface CliProcess {
   readonly workingFolder: string;
 }
 
-export async function runCli(args: readonly string[], cli: CliProcess = thisProcess()): Promise<number> {
+/** Resolves to the exit code. */
+export async function runCli(
+  args: readonly string[],
+  cli: CliProcess = thisProcessOutput(),
+): Promise<number> {
   let connection: Connection | undefined;
+  let hint: (error: unknown) => Promise<string> = async () => "";
   try {
-    const first = args[0];
-    if (first === undefined || first === "--help" || first === "-h" || first === "help") {
-      cli.out.write(overview(COMMANDS));
+    const help = helpFor(args);
+    if (help !== undefined) {
+      cli.out.write(help);
       return 0;
     }
-    if (first === "--version" || first === "-v") {
-      cli.out.write(`${VERSION}\n`);
-      return 0;
-    }
-    const command = findCommand(args, COMMANDS);
-    const parsed = parseOptions(command, args.slice(command.words.length));
+    const { command, rest } = findCommand(withVersion(args), COMMANDS);
+    const parsed = parseOptions(command, rest);
     if (parsed.hasSwitch("help")) {
       cli.out.write(commandHelp(command));
       return 0;
     }
     requirePositionals(command, parsed.positionals);
+    const isJson = readFormat(parsed) === "json";
     const base = {
       ...parsed,
       ...cli,
-      isJson: parsed.hasSwitch("json"),
+      isJson,
       print<T>(result: T, render: (result: T) => string) {
-        cli.out.write(parsed.hasSwitch("json") ? `${JSON.stringify(result)}\n` : plainText(render(result)));
+        const width = cli.out.isTTY === true ? cli.out.columns : undefined;
+        cli.out.write(
+          isJson ? `${JSON.stringify(result)}\n` : plainText(renderWithin(width, () => render(result))),
+        );
       },
     };
-    const connected = async () => (connection ??= await connect(base));
+    const connected = async () => {
+      if (connection !== undefined) return connection;
+      connection = await connect(base);
+      report(connection, command, base);
+      return connection;
+    };
     const context: CommandContext = {
       ...base,
       client: async () => (await connected()).client,
       account: async () => (await connected()).client.account(parsed.option("account")),
-      trafficUrl: async () => (await connected()).trafficUrl,
+      trafficUrl: async () => (await connected()).server.trafficUrl,
+      fetch: async () => (await connected()).fetch,
     };
-    return (await command.run(context)) ?? 0;
+    hint = (error) => hintFor(error, command, context, connection);
+    const code = (await command.run(context)) ?? 0;
+    if (isProcessOutput(cli.out)) await cli.out.flush();
+    return code;
   } catch (error) {
-    return explain(error, cli);
+    // The reader of the output has read enough.
+    if (error instanceof OutputClosedError && error.isExpected) return 0;
+    const failure = await toFailure(error);
+    const shown = { ...failure, message: failure.message + (await hint(error)) };
+    cli.err.write(wantsJson(args) ? toDocument(shown) : toLine(shown));
+    return failure.exitCode;
   } finally {
     await connection?.close();
   }
 }
 
-function thisProcess(): CliProcess {
-  return { out: process.stdout, err: process.stderr, environment: process.env, workingFolder: process.cwd() };
+/** The help that is asked for: in general, for a group or, with `help`, for a command. A command handles its own `--help`. */
+function helpFor(args: readonly string[]): string | undefined {
+  const [first, ...rest] = args;
+  if (first === undefined || first === "--help" || first === "-h") return overview(COMMANDS);
+  if (first === "help") {
+    const words = rest.filter((word) => !word.startsWith("-"));
+    if (words.length === 0) return overview(COMMANDS, rest.includes("--all"));
+    const found = matchCommand(words, COMMANDS);
+    if (found !== undefined) return commandHelp(found.command);
+    const group = words.length === 1 ? matchGroup(words[0], COMMANDS) : undefined;
+    return group === undefined
+      ? commandHelp(findCommand(words, COMMANDS).command)
+      : groupHelp(group, COMMANDS);
+  }
+  const [next] = rest;
+  const isAlone = next === undefined || next === "--help" || next === "-h";
+  if (!isAlone || matchCommand(args, COMMANDS) !== undefined) return undefined;
+  const group = matchGroup(first, COMMANDS);
+  return group === undefined ? undefined : groupHelp(group, COMMANDS);
 }
 
-function explain(error: unknown, cli: CliProcess): number {
-  const isUsage =
-    error instanceof UsageError || error instanceof ConfigError || nameOf(error) === "InvalidNameError";
-  const isExpected = isUsage || error instanceof DataFolderError || isApiError(error) || isListenError(error);
-  const text =
-    error instanceof Error ? (isExpected ? error.message : (error.stack ?? error.message)) : String(error);
-  const code = isApiError(error) && error.code !== 0 ? ` (code ${error.code})` : "";
-  // A message of the server may contain text that another client sent.
-  cli.err.write(`signalbox: ${plainText(text + code)}\n`);
-  return isUsage ? EXIT_USAGE : EXIT_FAILURE;
+function withVersion(args: readonly string[]): readonly string[] {
+  const [first, ...rest] = args;
+  return first === "--version" || first === "-v" ? ["version", ...rest] : args;
 }
 
-/** By name, because the class is imported on demand (`connect.ts`). */
-function isApiError(error: unknown): error is SignalboxApiError {
-  return nameOf(error) === "SignalboxApiError";
+/** Tells which server and account a command uses: on a terminal, or with `--verbose`. */
+function report(
+  { server }: Connection,
+  { options }: Command,
+  context: Pick<CommandContext, "err" | "environment" | "option" | "hasSwitch">,
+): void {
+  if (context.err.isTTY !== true && !context.hasSwitch("verbose")) return;
+  const account = options.some(({ name }) => name === "account")
+    ? `, account ${context.option("account") ?? "default"}`
+    : "";
+  const verbose = context.hasSwitch("verbose") ? `, ${server.token.origin}` : "";
+  const line = plainText(`server ${server.url} (${server.origin})${account}${verbose}`);
+  context.err.write(`${styleOf(context.err, context.environment)("dim", line)}\n`);
 }
 
-function nameOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.name : undefined;
-}
-
-function isListenError(error: unknown): boolean {
-  return error instanceof Error && "syscall" in error && error.syscall === "listen";
+function thisProcessOutput(): CliProcess {
+  // Nothing can report that standard error is closed.
+  process.stderr.on("error", () => undefined);
+  return {
+    out: openOutput(process.stdout),
+    err: process.stderr,
+    environment: process.env,
+    workingFolder: process.cwd(),
+  };
 }

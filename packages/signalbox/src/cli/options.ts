@@ -3,13 +3,24 @@ import type { CommandOption } from "./command.ts";
 
 /** Options of all commands. */
 export const COMMON_OPTIONS: readonly CommandOption[] = [
-  { name: "json", summary: "print JSON" },
+  {
+    name: "output",
+    value: "FORMAT",
+    summary: "table or json: the document of the management interface; errors are JSON, too",
+    values: ["table", "json"],
+  },
+  { name: "json", summary: "short for --output json" },
+  { name: "verbose", summary: "print the server and the account that the command uses to standard error" },
   { name: "help", summary: "show this help" },
 ];
 
 export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
   { name: "data-dir", value: "DIR", summary: "data folder (SIGNALBOX_DATA_DIR, default ./.signalbox)" },
-  { name: "config", value: "FILE", summary: "configuration file (default signalbox.config.{ts,js,json})" },
+  {
+    name: "config",
+    value: "FILE",
+    summary: "configuration file (default signalbox.config.{ts,mts,cts,js,mjs,cjs,json})",
+  },
   { name: "database-url", value: "URL", summary: "PostgreSQL instead of embedded SQLite (DATABASE_URL)" },
   {
     name: "agents",
@@ -22,6 +33,7 @@ export const DATA_FOLDER_OPTIONS: readonly CommandOption[] = [
     name: "log-level",
     value: "LEVEL",
     summary: "trace, debug, info, warn, error, fatal or silent (SIGNALBOX_LOG_LEVEL)",
+    values: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
   },
 ];
 
@@ -39,6 +51,12 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     value: "HOST",
     summary: "separate address for dashboard and management interface (ADMIN_HOST, default 127.0.0.1)",
   },
+  {
+    name: "tls-cert",
+    value: "FILE",
+    summary: "certificate (PEM) for HTTPS; read again when it changes (SIGNALBOX_TLS_CERT, default: HTTP)",
+  },
+  { name: "tls-key", value: "FILE", summary: "private key of the certificate (SIGNALBOX_TLS_KEY)" },
   {
     name: "metrics-public",
     summary: "serve /metrics without a token even if other machines can reach it (METRICS_PUBLIC)",
@@ -73,6 +91,7 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     name: "agents-access",
     value: "ACCESS",
     summary: "who may reach agents: token, public or worker (agents.access, default token)",
+    values: ["token", "public", "worker"],
   },
   {
     // Evaluated by bin/reexec.js, before this module is loaded.

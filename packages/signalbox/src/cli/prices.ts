@@ -2,14 +2,13 @@
 import type { BudgetState, FoundPrice, ModelPrice, PriceTable } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
-import { readPrices } from "./public-prices.ts";
 import { readSource } from "./read-source.ts";
 import { table } from "./table.ts";
 
 const OPTIONS: readonly CommandOption[] = [ACCOUNT_OPTION, ...CLIENT_OPTIONS];
 const OWNER_OPTIONS: readonly CommandOption[] = [
   { name: "gateway", value: "ID", summary: "of this gateway" },
-  { name: "token", value: "ID", summary: "of this token" },
+  { name: "token-id", value: "ID", summary: "of this token" },
   ...OPTIONS,
 ];
 
@@ -61,9 +60,10 @@ export const priceCommands: readonly Command[] = [
     },
   },
   {
-    words: ["prices", "remove"],
+    words: ["prices", "delete"],
+    aliases: [["prices", "remove"]],
     positionals: ["<provider>", "<model>"],
-    summary: "Remove the account's own price of a model.",
+    summary: "Delete the account's own price of a model.",
     options: OPTIONS,
     async run(context) {
       const [provider = "", model = ""] = context.positionals;
@@ -97,6 +97,7 @@ export const priceCommands: readonly Command[] = [
       ...OPTIONS,
     ],
     async run(context) {
+      const { readPrices } = await import("./public-prices.ts");
       // Read and checked as a whole before anything is written, and written in one request.
       const read = readPrices(await readSource(context, context.positionals[0] ?? ""));
       const wanted = context.options("provider");
@@ -121,7 +122,7 @@ export const priceCommands: readonly Command[] = [
     options: OWNER_OPTIONS,
     async run(context) {
       const { budgets } = await context.account();
-      const of = { gatewayId: context.option("gateway"), tokenId: context.option("token") };
+      const of = { gatewayId: context.option("gateway"), tokenId: context.option("token-id") };
       context.print(await budgets.state(of), showBudgets);
     },
   },
@@ -139,7 +140,7 @@ export const priceCommands: readonly Command[] = [
       const { budgets } = await context.account();
       const of = {
         gatewayId: context.option("gateway"),
-        tokenId: context.option("token"),
+        tokenId: context.option("token-id"),
         rule: context.option("rule"),
       };
       context.print(

@@ -1,11 +1,5 @@
 /** `signalbox serve`: runs the service until a signal stops it. */
-import { SignalboxError } from "@signalbox/protocol";
-import { loadConfig } from "../config/index.ts";
-import { type Service, startService } from "../service.ts";
-import { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
-import { currentTurn } from "../engines/turn-runtime/index.ts";
-import { createLogger } from "../telemetry/logger.ts";
-import { UncaughtErrors } from "../telemetry/uncaught-errors.ts";
+import type { Service } from "../service.ts";
 import { VERSION } from "../version.ts";
 import type { Command } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
@@ -17,6 +11,17 @@ export const serve: Command = {
     "Run the service. With --json, the first line of output is an object with url, pid and root_token_file; `signalbox login-link` prints a login link.",
   options: SERVE_OPTIONS,
   async run(context) {
+    // Loaded here, because every other command starts without the service.
+    const {
+      createLogger,
+      currentTurn,
+      isBusy,
+      isFullDisk,
+      loadConfig,
+      SignalboxError,
+      startService,
+      UncaughtErrors,
+    } = await import("./serve-modules.ts");
     const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
     const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
     // Installed first: a signal during the start must also stop the service in order.
@@ -40,11 +45,17 @@ export const serve: Command = {
         process.exit(1);
       },
     });
+    const isRestarted = context.environment["SIGNALBOX_RESTARTED"] !== undefined;
     context.out.write(
-      context.isJson ? `${JSON.stringify(startLine(service))}\n` : await welcome(service, config.dataDir),
+      context.isJson
+        ? `${JSON.stringify(startLine(service))}\n`
+        : isRestarted
+          ? `Signalbox ${VERSION} on ${service.url}\n`
+          : await welcome(service, config.dataDir),
     );
+    reloadOnHangup(service, config.tls !== null || context.err.isTTY !== true);
     // For `dev`, which starts this command.
-    process.send?.("serving");
+    process.send?.({ serving: service.url });
     const reason = await stop.promise;
     logger.info({ reason }, "stopping");
     if (reason === "unsound") {
@@ -98,6 +109,14 @@ async function welcome(service: Service, dataDir: string): Promise<string> {
     for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");
   }
   return `${lines.join("\n")}\n`;
+}
+
+/**
+ * SIGHUP reads the certificate again. `isDaemon` is false for a server without a certificate on a terminal: there the signal says that the terminal
+ * was closed, and ends the process. Supervisors send it as "reload".
+ */
+function reloadOnHangup(service: Service, isDaemon: boolean): void {
+  if (isDaemon) process.on("SIGHUP", () => service.reloadCertificate());
 }
 
 /** Calls `onStop` on the first SIGTERM or SIGINT; the second one ends the process at once. */

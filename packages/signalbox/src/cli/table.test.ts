@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { rowLine, table, toCell } from "./table.ts";
+import { cellWidth } from "./cell-width.ts";
+import { renderWithin, rowLine, table, toCell } from "./table.ts";
 
 it("aligns columns and writes titles in capitals", () => {
   const rows = [
@@ -35,4 +36,26 @@ it("shows strings as they are and other values as JSON", () => {
     '{"a":[1]}',
     "",
   ]);
+});
+
+it("aligns wide, combining and joined characters", () => {
+  const rows = [
+    ["日本", "x"],
+    ["e\u0301", "x"],
+    ["👩‍👩‍👧", "x"],
+    ["\u200b", "x"],
+  ];
+  const [, ...lines] = table(["name", "n"], rows, "").trimEnd().split("\n");
+  expect(lines).toEqual(["日本  x", "e\u0301     x", "👩‍👩‍👧    x", "\u200b      x"]);
+});
+
+it("shortens the widest columns to the terminal, but no id", () => {
+  const id = "i".repeat(40);
+  const rows = [[id, "日".repeat(40), "short"]];
+  const render = () => table(["id", "text", "note"], rows, "");
+  const [, line = ""] = renderWithin(70, render).split("\n");
+  expect(line).toMatch(new RegExp(`^${id}  日{10}…? +short$`));
+  expect(cellWidth(line)).toBeLessThanOrEqual(70);
+  expect(render()).toContain("日".repeat(40));
+  expect(renderWithin(20, render)).toContain(id);
 });

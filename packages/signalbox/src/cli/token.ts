@@ -117,6 +117,7 @@ export const tokenCommands: readonly Command[] = [
         name: "clear",
         value: "MEMBER",
         summary: `remove a limit: ${CLEARABLE.join(", ")} (repeatable)`,
+        values: CLEARABLE,
         isRepeatable: true,
       },
       ACCOUNT_OPTION,
@@ -165,6 +166,7 @@ export const tokenCommands: readonly Command[] = [
         name: "by",
         value: "GROUP",
         summary: "hour, day, provider, model or gateway (repeatable)",
+        values: ["hour", "day", "provider", "model", "gateway"],
         isRepeatable: true,
       },
       { name: "start", value: "TIME", summary: "ISO 8601 time; default seven days ago" },
@@ -196,14 +198,15 @@ export const tokenCommands: readonly Command[] = [
     },
   },
   {
-    words: ["token", "revoke"],
+    words: ["token", "delete"],
+    aliases: [["token", "revoke"]],
     positionals: ["<id>"],
-    summary: "Revoke a token.",
+    summary: "Delete a token: it is refused from now on.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const id = idOf(context);
       const result = await (await context.account()).tokens.revoke(id);
-      context.print(result, () => `revoked ${id}\n`);
+      context.print(result, () => `deleted ${id}\n`);
     },
   },
 ];

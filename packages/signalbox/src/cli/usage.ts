@@ -16,6 +16,7 @@ export const usageCommand: Command = {
       value: "GROUP",
       summary:
         "hour, day, provider, model, gateway, tag:KEY, token, owner, user, metadata:KEY or token_tag:KEY (repeatable)",
+      values: ["hour", "day", "provider", "model", "gateway", "token", "owner", "user", "tag:", "metadata:"],
       isRepeatable: true,
     },
     {

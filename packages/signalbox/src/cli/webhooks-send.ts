@@ -4,19 +4,22 @@
  */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { SampleDelivery } from "@signalbox/client";
-import { loadConfig } from "../config/index.ts";
+import type { DeliveryError, SampleDelivery } from "@signalbox/client";
 import { nearestName } from "../core/nearest-name.ts";
 import { ulid } from "../core/ulid.ts";
-import { createSampleRequest, createSources, readSecrets, type Source } from "../webhooks/index.ts";
+import type { Source } from "../webhooks/index.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
+import { findAddress } from "./find-server.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 
 interface SentDelivery {
   readonly status: number;
   readonly body: string;
   readonly delivery_id: string;
+  /** Known if the server signed the event. */
+  readonly instance?: string | null;
+  readonly error?: DeliveryError | null;
 }
 
 const SAMPLE_ENTITY = "sample/entity";
@@ -26,6 +29,7 @@ export const webhooksSend: Command = {
   positionals: ["<source>", "[entity]"],
   summary: "Send a sample event, signed as the source's provider signs its events.",
   options: [
+    { name: "type", value: "TYPE", summary: "event type instead of the sample's" },
     { name: "payload", value: "JSON", summary: "body of the event (default: a sample); @FILE reads a file" },
     {
       name: "header",
@@ -48,20 +52,36 @@ export const webhooksSend: Command = {
   ],
   async run(context) {
     const environment = readEnvironment(context);
+    const [{ loadConfig }, { createSources, readSecrets }] = await Promise.all([
+      import("../config/index.ts"),
+      import("../webhooks/index.ts"),
+    ]);
     const config = await loadConfig(toFlags(context), environment, context.workingFolder);
-    const source = requireSource(createSources(config.file.webhooks, {}), context.positionals[0] ?? "");
-    const secret = context.option("secret") ?? readSecrets(environment, source.secretVariable)[0];
+    const sources = createSources(config.file.webhooks, {});
+    const source = sources.get(context.positionals[0] ?? "");
+    const secret =
+      context.option("secret") ??
+      (source === undefined ? undefined : readSecrets(environment, source.secretVariable)[0]);
     const sent =
-      secret === undefined
-        ? await sendThroughServer(context, source)
+      source === undefined || secret === undefined
+        ? await sendThroughServer(context, source ?? (await findAtServer(context, sources)))
         : await sendSigned(context, source, secret);
-    context.print(sent, ({ status, body, delivery_id }) => `${status} ${body} (delivery ${delivery_id})\n`);
+    context.print(sent, showSent);
     return sent.status < 300 ? 0 : 1;
   },
 };
 
+function showSent({ status, body, delivery_id, error }: SentDelivery): string {
+  const why = error == null ? "" : `${error.stack ?? `${error.name}: ${error.message}`}\n`;
+  return `${status} ${body} (delivery ${delivery_id})\n${why}`;
+}
+
 async function sendSigned(context: CommandContext, source: Source, secret: string): Promise<SentDelivery> {
-  const base = context.option("url") ?? (await context.trafficUrl());
+  const { createSampleRequest } = await import("../webhooks/index.ts");
+  // Signed by this command: an explicit address needs no token.
+  const given = findAddress(context, readEnvironment(context))?.url;
+  const base = given ?? (await context.trafficUrl());
+  const send = given === undefined ? await context.fetch() : fetch;
   const deliveryId = context.option("id") ?? `sample-${ulid()}`;
   const payload = readPayload(context);
   const entity = context.positionals[1];
@@ -72,14 +92,18 @@ async function sendSigned(context: CommandContext, source: Source, secret: strin
     deliveryId,
     now: Date.now(),
     url: `${base.replace(/\/+$/, "")}/webhooks/${source.name}${path}`,
+    type: context.option("type"),
     body: payload,
     headers: readHeaders(context),
   });
-  const response = await fetch(request.url, { method: "POST", headers: request.headers, body: request.body });
+  const response = await send(request.url, { method: "POST", headers: request.headers, body: request.body });
   return { status: response.status, body: await response.text(), delivery_id: deliveryId };
 }
 
-async function sendThroughServer(context: CommandContext, source: Source): Promise<SentDelivery> {
+async function sendThroughServer(
+  context: CommandContext,
+  source: Pick<Source, "name" | "secretVariable">,
+): Promise<SentDelivery> {
   if (context.option("id") !== undefined) {
     throw new UsageError(`--id needs a secret: give --secret or set ${source.secretVariable}`);
   }
@@ -87,15 +111,23 @@ async function sendThroughServer(context: CommandContext, source: Source): Promi
   const { webhooks } = await context.account();
   return webhooks.sendTest(source.name, {
     entity: context.positionals[1],
+    type: context.option("type"),
     headers: readHeaders(context),
     payload: payload === undefined ? undefined : (JSON.parse(payload) as SampleDelivery["payload"]),
   });
 }
 
-function requireSource(sources: ReadonlyMap<string, Source>, name: string): Source {
-  const source = sources.get(name);
-  if (source !== undefined) return source;
-  const nearest = nearestName(name, sources.keys());
+/** A source of the server's configuration, which need not be that of this folder. */
+async function findAtServer(
+  context: CommandContext,
+  local: ReadonlyMap<string, Source>,
+): Promise<Pick<Source, "name" | "secretVariable">> {
+  const [name = ""] = context.positionals;
+  const { webhooks } = await context.account();
+  const known = await webhooks.sources().all();
+  const found = known.find((source) => source.name === name);
+  if (found !== undefined) return { name, secretVariable: found.secret_variable };
+  const nearest = nearestName(name, [...local.keys(), ...known.map((source) => source.name)]);
   throw new UsageError(
     `unknown source "${name}"${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`,
   );

@@ -13,9 +13,20 @@ const MAX_PAGE = 100;
 
 const FILTERS: readonly CommandOption[] = [
   { name: "source", value: "NAME", summary: "only this source" },
-  { name: "status", value: "STATUS", summary: "only this status: accepted, duplicate, rejected or failed" },
+  {
+    name: "status",
+    value: "STATUS",
+    summary: "only this status: accepted, duplicate, rejected or failed",
+    values: ["accepted", "duplicate", "rejected", "failed"],
+  },
   { name: "instance", value: "NAME", summary: "only deliveries to this instance" },
   { name: "type", value: "TYPE", summary: "only this event type" },
+];
+
+const TIMES: readonly CommandOption[] = [
+  { name: "reason", value: "REASON", summary: "only this reason, e.g. handler_failed" },
+  { name: "since", value: "TIME", summary: "only deliveries from this time on, e.g. 2026-01-31T12:00:00Z" },
+  { name: "until", value: "TIME", summary: "only deliveries before this time" },
 ];
 
 export const webhookCommands: readonly Command[] = [
@@ -43,18 +54,20 @@ export const webhookCommands: readonly Command[] = [
   },
   {
     words: ["webhooks", "deliveries"],
-    summary: "List deliveries, newest first, with status and reason.",
+    summary: "List deliveries, newest first, with status, reason and the error of the agent.",
     options: [
       ...FILTERS,
+      ...TIMES,
+      { name: "unresolved", summary: "only failed deliveries that were neither replayed nor accepted later" },
       { name: "limit", value: "COUNT", summary: `number of deliveries (1 to ${MAX_PAGE}, default 50)` },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
-      const rows = await readDeliveries(context, { limit: parseLimit(context) ?? 50 });
+      const rows = await readDeliveries(context, { limit: parseLimit(context, MAX_PAGE) ?? 50 });
       context.print(rows, (shown) =>
         table(
-          ["id", "time", "source", "status", "type", "instance", "title"],
+          ["id", "time", "source", "status", "type", "instance", "title", "error"],
           shown.map(toCells),
           "no deliveries",
         ),
@@ -85,16 +98,89 @@ export const webhookCommands: readonly Command[] = [
   },
   {
     words: ["webhooks", "replay"],
-    positionals: ["<id>"],
-    summary: "Send a stored delivery to its agent again.",
-    options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],
+    positionals: ["[id]"],
+    summary:
+      "Send a stored delivery to its agent again, or with --failed all failed ones that are unresolved.",
+    options: [
+      { name: "failed", summary: "all failed deliveries that match the filters" },
+      ...FILTERS.filter(({ name }) => name !== "status"),
+      ...TIMES,
+      ACCOUNT_OPTION,
+      ...CLIENT_OPTIONS,
+    ],
+    run: (context) => {
+      const [id] = context.positionals;
+      if ((id !== undefined) === context.hasSwitch("failed"))
+        throw new UsageError("give the id of a delivery, or --failed");
+      return id === undefined ? replayFailed(context) : replayOne(context, id);
+    },
+  },
+  {
+    words: ["webhooks", "summary"],
+    summary: "Count the listed deliveries by source and outcome.",
+    options: [...TIMES.filter(({ name }) => name !== "reason"), ACCOUNT_OPTION, ...CLIENT_OPTIONS],
     async run(context) {
       const { webhooks } = await context.account();
-      const result = await webhooks.replay(context.positionals[0] ?? "");
-      context.print(result, ({ status, event_id }) => `${status} as ${event_id}\n`);
+      const times = { since: context.option("since"), until: context.option("until") };
+      context.print(await webhooks.summary(times), ({ sources }) =>
+        table(
+          ["source", "accepted", "duplicate", "rejected", "failed", "failing", "last error"],
+          sources.map((row) => [
+            row.source,
+            String(row.accepted),
+            String(row.duplicate),
+            String(row.rejected + row.unlisted_rejected),
+            String(row.failed),
+            String(row.failing),
+            row.last_error ?? "",
+          ]),
+          "no deliveries",
+        ),
+      );
     },
   },
 ];
+
+async function replayOne(context: CommandContext, id: string): Promise<number> {
+  const { webhooks } = await context.account();
+  const result = await webhooks.replay(id);
+  context.print(result, ({ status, event_id, error }) =>
+    error === null
+      ? `${status} as ${event_id}\n`
+      : `${status}\n${error.stack ?? `${error.name}: ${error.message}`}\n`,
+  );
+  return result.error === null ? 0 : 1;
+}
+
+/** Step by step: one request replays a bounded number. */
+async function replayFailed(context: CommandContext): Promise<number> {
+  const { webhooks } = await context.account();
+  const sum = { replayed: 0, skipped: 0, failed: [] as { id: string; error: string }[] };
+  let cursor: string | undefined;
+  do {
+    const step = await webhooks.replayFailed({
+      source: context.option("source"),
+      instance: context.option("instance"),
+      type: context.option("type"),
+      reason: context.option("reason"),
+      since: context.option("since"),
+      until: context.option("until"),
+      cursor,
+    });
+    sum.replayed += step.replayed;
+    sum.skipped += step.skipped;
+    sum.failed.push(...step.failed);
+    cursor = step.cursor ?? undefined;
+  } while (cursor !== undefined);
+  context.print(sum, ({ replayed, skipped, failed }) =>
+    [
+      `replayed ${replayed}, failed ${failed.length}, skipped ${skipped}`,
+      ...failed.map(({ id, error }) => `${id}  ${error}`),
+      "",
+    ].join("\n"),
+  );
+  return sum.failed.length > 0 ? 1 : 0;
+}
 
 async function tail(context: CommandContext): Promise<void> {
   const limit = parseLimit(context) ?? Number.POSITIVE_INFINITY;
@@ -123,6 +209,10 @@ async function readDeliveries(context: CommandContext, query: DeliveryQuery): Pr
       status: context.option("status") as DeliveryStatus | undefined,
       instance: context.option("instance"),
       type: context.option("type"),
+      reason: context.option("reason"),
+      since: context.option("since"),
+      until: context.option("until"),
+      unresolved: context.hasSwitch("unresolved") ? true : undefined,
       ...query,
     })
     .page();
@@ -140,14 +230,16 @@ function toCells(row: Delivery): string[] {
     row.type ?? "-",
     row.instance ?? "-",
     row.title ?? "",
+    row.error === null ? "" : `${row.error.name}: ${row.error.message}`,
   ];
 }
 
-function parseLimit(context: CommandContext): number | undefined {
+function parseLimit(context: CommandContext, max = Number.MAX_SAFE_INTEGER): number | undefined {
   const text = context.option("limit");
   if (text === undefined) return undefined;
   const limit = Number(text);
   if (!/^\d+$/.test(text) || limit < 1)
     throw new UsageError(`--limit: expected a number of at least 1, found "${text}"`);
-  return Math.min(limit, MAX_PAGE);
+  if (limit > max) throw new UsageError(`--limit: at most ${max}`);
+  return limit;
 }

@@ -2,9 +2,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { SignalboxError } from "@signalbox/protocol";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql, sql, sqlList } from "../core/sql.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Queryable } from "../database/database.ts";
+import { findToDelete } from "../database/shared-settings.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallService, ClusterNode } from "./cluster-node.ts";
 import { ClusterSettings } from "./cluster-settings.ts";
@@ -119,7 +121,7 @@ it("a write is in the memory of both nodes when it is answered, and reads only i
   expect([...a.reads, ...b.reads]).toEqual([["x"], ["x"], ["x"], ["x"]]);
 });
 
-it("a write that throws changes nothing, and one without a change tells nobody", async () => {
+it("a write that throws changes nothing, and one without a change reads nothing", async () => {
   const [a, b] = await openPair();
   const failed = a.settings.write("token", async (tx, changed) => {
     await tx.run(sql`INSERT INTO item VALUES (${"x"}, ${"1"})`);
@@ -129,6 +131,72 @@ it("a write that throws changes nothing, and one without a change tells nobody",
   await expect(failed).rejects.toThrow("refused");
   await a.settings.write("token", () => Promise.resolve());
   expect([a.reads, b.reads]).toEqual([[], []]);
+});
+
+describe("after a node has died between its commit and its messages", () => {
+  const missing = () => new SignalboxError("not_found");
+  const found = (id: string) => async (tx: Queryable) => {
+    if ((await tx.get(sql`SELECT id FROM item WHERE id = ${id}`)) === undefined) throw missing();
+  };
+
+  async function openAfterLoss(): Promise<[TestNode, TestNode]> {
+    const [a, b] = await openPair();
+    const dying = await openNode();
+    dying.tell = () => Promise.reject(new Error("killed"));
+    await a.set("x", "1");
+    await expect(dying.delete("x")).rejects.toMatchObject({ id: "write_outcome_unknown" });
+    expect(b.items.get("x")).toBe("1");
+    return [a, b];
+  }
+
+  it("a write that finds nothing to do is answered when all nodes have read what it has seen", async () => {
+    const [a, b] = await openAfterLoss();
+    await a.settings.write("token", () => Promise.resolve());
+    expect([a.items.size, b.items.size]).toEqual([0, 0]);
+  });
+
+  it("so is one that is refused", async () => {
+    const [a, b] = await openAfterLoss();
+    await expect(a.settings.write("token", found("x"))).rejects.toMatchObject({ id: "not_found" });
+    expect([a.items.size, b.items.size]).toEqual([0, 0]);
+  });
+
+  it("a deletion that is refused by memory confirms what was deleted", async () => {
+    const [a, b] = await openAfterLoss();
+    await beat(a);
+    await expect.poll(() => a.items.size).toBe(0);
+    const find = () => {
+      throw missing();
+    };
+    await expect(findToDelete(a.settings, find)).rejects.toMatchObject({ id: "not_found" });
+    expect(b.items.size).toBe(0);
+  });
+
+  it("the outcome is unknown if the others cannot be told; once they have been, nobody is told again", async () => {
+    const [a] = await openAfterLoss();
+    a.tell = () => Promise.reject(new Error("unreachable"));
+    await expect(a.settings.write("token", found("x"))).rejects.toMatchObject({
+      id: "write_outcome_unknown",
+    });
+    const told: number[] = [];
+    a.tell = async (version) => told.push(version);
+    for (let i = 0; i < 3; i++)
+      await expect(a.settings.write("token", found("x"))).rejects.toMatchObject({ id: "not_found" });
+    expect(told).toEqual([2]);
+    // Another server may have other versions.
+    a.settings.invalidate();
+    await a.settings.write("token", () => Promise.resolve());
+    expect(told).toEqual([2, 2]);
+  });
+
+  it("a failure of the database is reported as it is", async () => {
+    const [a] = await openAfterLoss();
+    a.tell = () => Promise.reject(new Error("must not be told"));
+    const failing = a.settings.write("token", () => {
+      throw new SignalboxError("storage_unavailable");
+    });
+    await expect(failing).rejects.toMatchObject({ id: "storage_unavailable" });
+  });
 });
 
 it("a lost message costs one heartbeat, and no lease is renewed before the rows are read", async () => {

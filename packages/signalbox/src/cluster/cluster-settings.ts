@@ -9,7 +9,9 @@
  * 2. The nodes that must read a change are those that are alive in the database *after* the commit. A node that joins later reads everything
  *    later than the commit.
  * 3. A lost message costs no correctness: a node is told again until it answers or is declared dead, and each heartbeat returns the version.
- * 4. A node answers requests from memory only under a lease (`lease.ts`), which a heartbeat renews if memory has the version that it returned.
+ * 4. A write that changes nothing, or is refused by what it finds, is also answered when every living node has read what it has seen: the node that
+ *    wrote that may have died before it told the others. So a repeated revocation that finds no row any more is as good as the first.
+ * 5. A node answers requests from memory only under a lease (`lease.ts`), which a heartbeat renews if memory has the version that it returned.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { sql, joinSql } from "../core/sql.ts";
@@ -47,6 +49,8 @@ export class ClusterSettings implements SharedSettings {
   #database: Database | null = null;
   /** Memory has all changes up to this version. Null: nothing was read yet, or everything must be read again. */
   #version: number | null = null;
+  /** All living nodes are known to have this version, and those that join later have it, too. */
+  #published = -1;
   #invalidations = 0;
   #catchingUp: Promise<"changes" | "everything"> | null = null;
 
@@ -75,18 +79,30 @@ export class ClusterSettings implements SharedSettings {
 
   async write<T>(kind: SettingsKind, work: (tx: Queryable, changed: ReportChange) => Promise<T>): Promise<T> {
     const keys = new Set<string>();
-    const { result, version } = await this.#opened().transaction(
-      async (tx) => {
-        const done = await work(tx, (key) => keys.add(key));
-        return {
-          result: done,
-          version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)),
-        };
-      },
-      { scope: SCOPE },
-    );
-    if (version !== null) await this.#publish(version);
-    return result;
+    try {
+      const { result, version } = await this.#opened().transaction(
+        async (tx) => {
+          const done = await work(tx, (key) => keys.add(key));
+          return {
+            result: done,
+            version: keys.size === 0 ? null : await recordChange(tx, kind, toStoredKeys(keys)),
+          };
+        },
+        { scope: SCOPE },
+      );
+      await (version === null ? this.confirm() : this.#publish(version));
+      return result;
+    } catch (error) {
+      // It was refused by what it has read. A failure of the database tells nothing about the settings.
+      if (error instanceof SignalboxError && error.status < 500) await this.confirm();
+      throw error;
+    }
+  }
+
+  async confirm(): Promise<void> {
+    const version = await readVersion(this.#opened());
+    // In most cases all nodes have it already.
+    if (version > this.#published) await this.#publish(version);
   }
 
   /** A heartbeat returned the version. */
@@ -109,6 +125,7 @@ export class ClusterSettings implements SharedSettings {
    */
   invalidate(): void {
     this.#version = null;
+    this.#published = -1;
     this.#invalidations += 1;
   }
 
@@ -117,7 +134,9 @@ export class ClusterSettings implements SharedSettings {
     try {
       await this.#reach(version);
       const signal = AbortSignal.timeout(MAX_TELL_MS);
+      const invalidations = this.#invalidations;
       await this.#parts.cluster.tellAll(CALL, Buffer.from(String(version)), signal);
+      if (this.#invalidations === invalidations) this.#published = Math.max(this.#published, version);
     } catch (error) {
       throw new SignalboxError("write_outcome_unknown", { cause: error });
     }

@@ -146,8 +146,11 @@ export const agentsConfig = z
     tagChanges: z
       .array(
         z.strictObject({
+          /** The kebab-case name of the class. */
           agent: z.string().min(1),
+          /** The instance. Default `default`. */
           name: z.string().min(1).default("default"),
+          /** The account whose tags and instance are meant. Default `default`. */
           account: accountKey,
         }),
       )

@@ -10,7 +10,7 @@ export const auditKeys = z
     maxEntries: z.int().min(100).default(1_000_000),
     /**
      * Addresses and CIDR ranges of reverse proxies. The last address in `X-Forwarded-For` that is none of them is recorded as the address of
-     * the client. Default: none, and the address of the connection is recorded.
+     * the client, in addition to `listener.trustedProxies`. Default: none.
      */
     trustedProxies: z
       .array(z.string().refine(isAddressRange, "expected an address or a CIDR range"))

@@ -29,7 +29,9 @@ export const callLogKeys = z
 const usdPerMillion = z.number().min(0);
 
 const priceOverride = z.strictObject({
+  /** Input. */
   in: usdPerMillion,
+  /** Output. */
   out: usdPerMillion,
   /** Input read from the provider's prompt cache. Default: the value of `in`. */
   cached: usdPerMillion.optional(),
@@ -39,10 +41,13 @@ const priceOverride = z.strictObject({
   cacheWrite1h: usdPerMillion.optional(),
   /** Reasoning output. Default: the value of `out`. */
   reasoning: usdPerMillion.optional(),
-  /** Sound and pictures. Default: the values of `in` and `out`. */
+  /** Sound in the input. Default: the value of `in`. */
   audioIn: usdPerMillion.optional(),
+  /** Sound in the output. Default: the value of `out`. */
   audioOut: usdPerMillion.optional(),
+  /** Pictures in the input. Default: the value of `in`. */
   imageIn: usdPerMillion.optional(),
+  /** Pictures in the output. Default: the value of `out`. */
   imageOut: usdPerMillion.optional(),
   /** A thousand web searches. Default 0. */
   searches: usdPerMillion.optional(),

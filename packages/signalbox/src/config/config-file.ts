@@ -11,6 +11,8 @@ import { clusterKeys } from "./cluster-keys.ts";
 import { callLogKeys, priceKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
 import { logPushKeys } from "./log-push-keys.ts";
+import { isAddressRange } from "../engines/ip-address/index.ts";
+import { tlsKeys } from "./tls-config.ts";
 import { gatewayKeys, httpUrl, providerKeys } from "./gateway-keys.ts";
 
 const megabytes = (count: number) => count * 1024 * 1024;
@@ -22,6 +24,16 @@ const listener = z
      * with the scheme of `x-forwarded-proto`.
      */
     publicUrl: httpUrl.optional(),
+    /**
+     * Addresses and CIDR ranges of reverse proxies. The last address in `X-Forwarded-For` that is none of them counts as the address of the
+     * client: in the audit log, for the throttling of wrong credentials, and as `cf-connecting-ip` of a worker. Default: none, and the address
+     * of the connection counts.
+     */
+    trustedProxies: z
+      .array(z.string().refine(isAddressRange, "expected an address or a CIDR range"))
+      .default([]),
+    /** Certificate and key for HTTPS on all addresses. They are read again when they change, and on SIGHUP. Default: plain HTTP. */
+    tls: tlsKeys.optional(),
     /** Maximum size of request headers. Default 32 KiB. */
     maxHeaderBytes: z
       .int()
@@ -51,7 +63,9 @@ const listener = z
 const gateway = z
   .strictObject({
     ...gatewayKeys,
+    /** Stored calls and usage. */
     logs: callLogKeys,
+    /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
     prices: priceKeys,
     /** Copies stored calls to S3-compatible storage. Default: off. */
     logPush: logPushKeys.optional(),
@@ -59,16 +73,27 @@ const gateway = z
   .prefault({});
 
 export const configFile = z.strictObject({
+  /** Connections, and limits of all requests. */
   listener,
+  /** Agents and their instances. */
   agents: agentsConfig,
+  /** Deliveries of webhooks. */
   webhooks: webhookKeys,
+  /** Webhooks that agents and alerts send. */
   outgoing: outgoingKeys,
+  /** The dashboard. */
   dashboard: dashboardKeys,
+  /** The AI gateway. */
   gateway,
+  /** By slug: another address of a built-in provider, or an additional OpenAI-compatible provider. Default: none. */
   providers: providerKeys,
+  /** Tags of resources. */
   tags: tagKeys,
+  /** Nodes that share a PostgreSQL database. */
   cluster: clusterKeys,
+  /** The audit log. */
   audit: auditKeys,
+  /** Alert rules. */
   alerts: z
     .strictObject({
       /** Time between two checks of the alert rules. Default 15 s. */

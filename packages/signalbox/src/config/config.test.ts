@@ -125,7 +125,11 @@ describe("the configuration file", () => {
   it.each([
     ["none.json", undefined, /^--config: expected a file, found nothing at .*none\.json$/],
     ["broken.json", "{", /broken\.json: cannot be loaded: /],
-    ["empty.js", "export const x = 1;", /empty\.js: cannot be loaded: no default export$/],
+    [
+      "empty.js",
+      "export const x = 1;",
+      /empty\.js: cannot be loaded: no default export; to use module.exports/,
+    ],
     ["typo.json", '{"agent":{}}', /typo\.json: unknown key "agent", did you mean "agents"\?$/],
     [
       "deep.json",

@@ -2,14 +2,15 @@
  * The configuration of the service, validated before the service listens. Flags override environment variables, which override defaults.
  * The configuration file contains the settings without a flag.
  */
-import { resolve } from "node:path";
 import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
 import { readAgentStores } from "./agent-stores.ts";
 import { type ClusterConfig, CLUSTER_SECRET, parseCluster, parseNodeName } from "./cluster-config.ts";
 import { ConfigError } from "./config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
+import { dataDirOf } from "./data-dir.ts";
 import { readMasterKeys } from "./master-key.ts";
+import { parseTls, type TlsConfig } from "./tls-config.ts";
 import { readConfigFile } from "./read-config-file.ts";
 
 export interface Config {
@@ -18,6 +19,8 @@ export interface Config {
   readonly port: number;
   /** Separate address of dashboard and management interface; null: `host` and `port`. */
   readonly admin: { readonly host: string; readonly port: number } | null;
+  /** Certificate and key of all addresses; null: plain HTTP. */
+  readonly tls: TlsConfig | null;
   /** `/metrics` requires no token even if the address is reachable from other machines. */
   readonly isMetricsPublic: boolean;
   readonly dataDir: string;
@@ -50,6 +53,8 @@ export interface ConfigFlags {
   readonly adminPort?: string | undefined;
   readonly adminHost?: string | undefined;
   readonly metricsPublic?: boolean | undefined;
+  readonly tlsCert?: string | undefined;
+  readonly tlsKey?: string | undefined;
   readonly dataDir?: string | undefined;
   readonly config?: string | undefined;
   readonly databaseUrl?: string | undefined;
@@ -85,12 +90,15 @@ export async function loadConfig(
     host,
     port: parsePort("port", flags.port, environment["PORT"]) ?? DEFAULT_PORT,
     admin: parseAdmin(flags, environment),
+    tls: parseTls({
+      cert: setting(flags.tlsCert, environment["SIGNALBOX_TLS_CERT"]),
+      key: setting(flags.tlsKey, environment["SIGNALBOX_TLS_KEY"]),
+      file: file.listener.tls,
+      workingFolder,
+    }),
     isMetricsPublic:
       flags.metricsPublic === true || parseSwitch("METRICS_PUBLIC", environment["METRICS_PUBLIC"]),
-    dataDir: resolve(
-      workingFolder,
-      setting(flags.dataDir, environment["SIGNALBOX_DATA_DIR"]) ?? ".signalbox",
-    ),
+    dataDir: dataDirOf(flags.dataDir, environment, workingFolder),
     databaseUrl,
     agentStores: readAgentStores(file.agents.stores, environment, databaseUrl),
     cluster: parseCluster({

@@ -13,7 +13,15 @@ const httpOrigin = z
 
 /** The accounts that may use the key in an environment variable; for a custom provider also the origin that receives the key. */
 const keyGrant = z.union(
-  [z.array(accountId), z.strictObject({ accounts: z.array(accountId), origin: httpOrigin })],
+  [
+    z.array(accountId),
+    z.strictObject({
+      /** Ids of accounts; `"*"` is all of them. */
+      accounts: z.array(accountId),
+      /** The address of the custom provider that may receive the key: scheme, host and port. */
+      origin: httpOrigin,
+    }),
+  ],
   'expected a list of account ids (or "*"), or {accounts, origin} for a key of a custom provider',
 );
 
@@ -120,6 +128,7 @@ export const providerKeys = z
         "expected a slug of lower-case letters, digits and -, not beginning with custom-",
       ),
     z.strictObject({
+      /** Address before the path of the provider's API. Required for an additional provider; loopback and private addresses are allowed. */
       baseUrl: httpUrl.optional(),
       /** Formats that the provider speaks, the preferred one first, for the unified doors. */
       dialects: z

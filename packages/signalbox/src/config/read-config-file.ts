@@ -1,19 +1,23 @@
 /** Finds, loads and validates the configuration file. An error is reported in one line. */
 import { existsSync, readFileSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { core } from "zod";
 import { nearestName } from "../core/nearest-name.ts";
 import { ConfigError } from "./config-error.ts";
-import { registerConfigImports } from "./config-imports.ts";
 import { configFile, type ConfigFile } from "./config-file.ts";
+import { loadConfigModule } from "./load-config-module.ts";
 
-const DEFAULT_NAMES = ["signalbox.config.ts", "signalbox.config.js", "signalbox.config.json"];
+/** The first one that exists is read. */
+const DEFAULT_NAMES = ["ts", "mts", "cts", "js", "mjs", "cjs", "json"].map(
+  (ending) => `signalbox.config.${ending}`,
+);
 
 export interface LoadedConfigFile {
   readonly file: ConfigFile;
   /** Null if there is no file and the defaults apply. */
   readonly path: string | null;
+  /** As the file has it, without defaults. */
+  readonly content: unknown;
 }
 
 export async function readConfigFile(
@@ -21,9 +25,10 @@ export async function readConfigFile(
   workingFolder: string,
 ): Promise<LoadedConfigFile> {
   const path = given === undefined ? findDefault(workingFolder) : resolve(workingFolder, given);
-  if (path === null) return { file: configFile.parse({}), path: null };
+  if (path === null) return { file: configFile.parse({}), path: null, content: {} };
   if (!existsSync(path)) throw new ConfigError(`--config: expected a file, found nothing at ${path}`);
-  return { file: checkConfigFile(await load(path), path), path };
+  const content = await load(path);
+  return { file: checkConfigFile(content, path), path, content };
 }
 
 export function checkConfigFile(content: unknown, path: string): ConfigFile {
@@ -40,10 +45,7 @@ function findDefault(folder: string): string | null {
 async function load(path: string): Promise<unknown> {
   try {
     if (extname(path) === ".json") return JSON.parse(readFileSync(path, "utf8"));
-    registerConfigImports();
-    const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
-    if (module.default === undefined) throw new Error("no default export");
-    return module.default;
+    return await loadConfigModule(path);
   } catch (cause) {
     throw new ConfigError(
       `${path}: cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`,

@@ -18,7 +18,12 @@ export const tagKeys = z
       .array(
         z.union([
           resourceTypeName,
-          z.strictObject({ name: resourceTypeName, scope: z.enum(["account", "zone"]).default("account") }),
+          z.strictObject({
+            /** The name of the type. */
+            name: resourceTypeName,
+            /** Whether resources of the type belong to an account or to a zone. Default `account`. */
+            scope: z.enum(["account", "zone"]).default("account"),
+          }),
         ]),
       )
       .default([]),

@@ -31,7 +31,9 @@ export const BUILT_IN_SOURCE_NAMES = [
 
 /** An HMAC of the raw body in one header, for senders without a built-in source. */
 const customScheme = z.strictObject({
+  /** Hash function. Default `sha256`. */
   algorithm: z.enum(["sha1", "sha256", "sha512"]).default("sha256"),
+  /** Form of the digest in the header. Default `hex`. */
   encoding: z.enum(["hex", "base64"]).default("hex"),
   /** Header with the signature. */
   header: z.string().regex(/^[a-zA-Z0-9-]+$/, "expected a header name"),

@@ -31,6 +31,8 @@ export interface SignedHeaders {
 
 export interface AgentsDoor {
   hasAgent(agent: string): boolean;
+  /** For "did you mean …?". */
+  agentNames(): Iterable<string>;
   /** Loads the instance for an event that is about to arrive, creating it if needed. Failures are ignored. */
   prepare(target: DeliveryTarget): void;
   /**

@@ -2,7 +2,15 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** For a clock that is set by hand: calls back when the clock has been moved forward by the delay. Absent: the timers of the process. */
+  setTimer?(callback: () => void, delayMs: number): ManualTimer;
 }
+
+export interface ManualTimer {
+  cancel(): void;
+}
+
+export type Timer = NodeJS.Timeout | ManualTimer;
 
 export const systemClock: Clock = { now: () => Date.now() };
 
@@ -11,3 +19,15 @@ export const systemClock: Clock = { now: () => Date.now() };
  * that must not become shorter or longer when the system time is changed.
  */
 export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() };
+
+/** A timer for due work, which does not keep the process running. Time limits of running work use timers of the process instead. */
+export function setTimer(clock: Clock, callback: () => void, delayMs: number): Timer {
+  return clock.setTimer === undefined
+    ? setTimeout(callback, delayMs).unref()
+    : clock.setTimer(callback, delayMs);
+}
+
+export function clearTimer(timer: Timer | undefined): void {
+  if (timer !== undefined && "cancel" in timer) timer.cancel();
+  else clearTimeout(timer);
+}

@@ -30,6 +30,7 @@ export interface SessionDoorParts {
   readonly audit: AuditTrail;
   /** Counts wrong tokens and codes. */
   readonly failures: Pick<FailureThrottle, "record">;
+  readonly clientAddress: (request: HttpRequest) => string | undefined;
   /** Returns the address of the traffic; null if it is the dashboard's address. */
   readonly trafficUrl: () => string | null;
   readonly version: string;
@@ -64,11 +65,11 @@ export class SessionDoor {
     context: RequestContext,
     code: string,
   ): Promise<void> {
-    const { sessions, audit, failures } = this.#parts;
+    const { sessions, audit, failures, clientAddress } = this.#parts;
     const cookie = await sessions.openWithCode(request, code);
     const event = { request, requestId: context.id, action: "login", operation: LOGIN_LINK } as const;
     if (cookie === null) {
-      failures.record(request.socket.remoteAddress);
+      failures.record(clientAddress(request));
       const refuse = () =>
         Promise.reject(new SignalboxError("unauthenticated", { message: "Unknown login code" }));
       // The page shows the failure; it is thrown only to be recorded.
@@ -124,7 +125,7 @@ export class SessionDoor {
     const event = { request, requestId: context.id, action: "login", operation: LOGIN, principal } as const;
     const [known, { cookie, expiresAt }] = await recordSession(this.#parts.audit, event, async () => {
       if (principal === null) {
-        this.#parts.failures.record(request.socket.remoteAddress);
+        this.#parts.failures.record(this.#parts.clientAddress(request));
         throw new SignalboxError("unauthenticated", {
           message: "This token is unknown, expired or revoked",
         });

@@ -41,7 +41,23 @@ export function newestMigration(): number {
   return readMigrations(FOLDER).at(-1)?.id ?? 0;
 }
 
-export async function migrate(database: Database, folder: string = FOLDER): Promise<void> {
+/** The checksums of the migrations that this version knows, by id. */
+export function knownChecksums(): ReadonlyMap<number, string> {
+  return new Map(readMigrations(FOLDER).map(({ id, checksum }) => [id, checksum]));
+}
+
+/** The names of the tables that migrations create. */
+export function tablesOfMigrations(): ReadonlySet<string> {
+  const text = readMigrations(FOLDER).map((migration) => migration.text);
+  return new Set([...text.join("\n").matchAll(/^CREATE TABLE (\w+)/gm)].map(([, name = ""]) => name));
+}
+
+/** `only`: the migrations to apply, to load rows of an earlier version; default all. */
+export async function migrate(
+  database: Database,
+  folder: string = FOLDER,
+  only: ReadonlySet<number> | null = null,
+): Promise<void> {
   const migrations = readMigrations(folder);
   const update = async (tx: Queryable) => {
     await tx.run(
@@ -54,7 +70,7 @@ export async function migrate(database: Database, folder: string = FOLDER): Prom
     );
     checkApplied(applied, migrations);
     const done = new Set(applied.map((row) => row.id));
-    const due = migrations.filter(({ id }) => !done.has(id));
+    const due = migrations.filter(({ id }) => !done.has(id) && only?.has(id) !== false);
     if (database.engine === "postgres") await refuseWhileEarlierVersionsRun(tx, due);
     for (const migration of due) await apply(tx, migration, database.engine);
   };

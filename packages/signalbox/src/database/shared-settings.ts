@@ -56,6 +56,21 @@ export interface SharedSettings {
    * reads itself, because memory may be older.
    */
   write<T>(kind: SettingsKind, work: (tx: Queryable, changed: ReportChange) => Promise<T>): Promise<T>;
+  /** Resolves when every living node has read what the database has at the time of the call. */
+  confirm(): Promise<void>;
+}
+
+/**
+ * What a deletion is about, from memory. If it is missing, its deletion may have been committed by a node that died before it told the others: the
+ * refusal is answered when they know it.
+ */
+export async function findToDelete<T>(settings: SharedSettings, find: () => T): Promise<T> {
+  try {
+    return find();
+  } catch (error) {
+    await settings.confirm();
+    throw error;
+  }
 }
 
 /** The registered stores, and the order of their reads. */
@@ -121,6 +136,10 @@ export class LocalSettings implements SharedSettings {
       throw new SignalboxError("write_outcome_unknown", { cause: error });
     }
     return result;
+  }
+
+  confirm(): Promise<void> {
+    return Promise.resolve();
   }
 
   #readLater(attempt: number): void {

@@ -7,12 +7,14 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area, FallbackArea } from "./area.ts";
+import { toListenError } from "./listen-error.ts";
 import { type Admission, Dispatcher } from "./dispatch.ts";
 import {
   type BoundAddress,
   isLoopback,
   Listener,
   type ListenerLimits,
+  type ServerCertificate,
   urlOf,
 } from "../engines/http-server/index.ts";
 
@@ -39,6 +41,8 @@ export interface FrontOptions {
   /** Whether a request may be handled, in a cluster; null: always. */
   readonly admit: Admission | null;
   readonly limits: ListenerLimits;
+  /** Of both addresses; null: plain HTTP. */
+  readonly certificate: ServerCertificate | null;
   readonly metrics: HttpMetrics;
   readonly logger: Logger;
 }
@@ -71,8 +75,15 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     fallback: FallbackArea | null,
   ): Promise<BoundAddress> => {
     const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.admit);
-    const listener = new Listener(dispatcher, options.limits);
-    const bound = await listener.listen(address.host, address.port);
+    const listener = new Listener(dispatcher, options.limits, options.certificate);
+    const prefix = address === adminAddress ? "--admin-" : "--";
+    const bound = await listener.listen(address.host, address.port).catch((error: unknown) => {
+      throw toListenError(error, {
+        ...address,
+        hostOption: `${prefix}host`,
+        portOption: `${prefix}port`,
+      });
+    });
     listeners.push(listener);
     return bound;
   };

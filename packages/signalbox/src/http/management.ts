@@ -29,6 +29,8 @@ export interface ManagementOptions {
   readonly maxBodyBytes: number;
 }
 
+const JSON_OR_FORM = /^application\/(([\w.+-]+\+)?json|x-www-form-urlencoded)\s*(;|$)/i;
+
 /** The state of the node and of the cluster, for operators. */
 const STATUS_PATH = /^(\/client\/v4)?\/cluster(\/|$)/;
 
@@ -219,7 +221,8 @@ function authorise(
 
 async function readJson(request: HttpRequest, context: RequestContext, maxBytes: number): Promise<unknown> {
   const contentType = request.headers["content-type"];
-  if (contentType !== undefined && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType)) {
+  // `curl -d` declares a form whatever it sends. A page of another origin cannot use this: its `Origin` is refused.
+  if (contentType !== undefined && !JSON_OR_FORM.test(contentType)) {
     throw new SignalboxError("unsupported_media_type");
   }
   const body = await context.readBody(maxBytes);

@@ -47,9 +47,9 @@ it("collects the metrics once for concurrent requests, and not again until ten t
   const url = await serve({ registry });
   const requests = Array.from({ length: 20 }, () => fetch(`${url}/metrics`));
   await expect.poll(() => collect.mock.calls.length).toBe(1);
-  // Long enough to be measured: the result is reused for ten times this duration.
+  // The result is reused for ten times this duration: for longer than the machine may pause before the last request.
   const startedAt = performance.now();
-  await expect.poll(() => performance.now() - startedAt).toBeGreaterThan(200);
+  await expect.poll(() => performance.now() - startedAt).toBeGreaterThan(1000);
   finish();
   for (const answer of requests) expect(await (await answer).text()).toBe("figures");
   expect(await (await fetch(`${url}/metrics`)).text()).toBe("figures");

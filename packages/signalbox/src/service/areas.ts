@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import { createAlertsArea } from "../alerts/index.ts";
 import type { AlertFeed } from "../contracts/alert-feed.ts";
-import { type AgentsArea, createAgentsArea } from "../agents/index.ts";
+import { type AgentClass, type AgentsArea, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Config } from "../config/index.ts";
@@ -17,6 +17,7 @@ import { createTagsArea } from "../tags/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { ClientAddress } from "../engines/ip-address/index.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
 import type { Storage } from "./storage.ts";
 
@@ -38,6 +39,7 @@ export interface AreaParts extends Storage {
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly tracing: LazyTracing;
+  readonly ownAgents: readonly AgentClass[];
   readonly onFatal: (error: Error) => void;
 }
 
@@ -64,7 +66,20 @@ export function createAreas(parts: AreaParts): Areas {
     tags: tags.lookup,
     tagFeed: tags.feed,
   });
-  const webhooks = createWebhooksArea({ ...parts, alertFeed: feed, agents: agents.door, tags: tags.lookup });
+  const addresses = new ClientAddress(parts.config.file.audit.trustedProxies);
+  const webhooks = createWebhooksArea({
+    ...parts,
+    alertFeed: feed,
+    agents: agents.door,
+    tags: tags.lookup,
+    addressOf: ({ socket, headers }) =>
+      addresses.of(
+        // A call from inside the process has no socket.
+        (socket as { readonly remoteAddress?: string } | undefined)?.remoteAddress?.replace(/^::ffff:/, "") ??
+          null,
+        String(headers["x-forwarded-for"] ?? ""),
+      ),
+  });
   const gateway = createGatewayArea({ ...parts, alertFeed: feed, tags: tags.lookup });
   const alerts = createAlertsArea({ ...parts, outgoing, feed });
   return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags, alerts] };

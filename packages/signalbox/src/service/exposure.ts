@@ -2,6 +2,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { boundGateway, isAllowed, type Principal } from "../accounts/index.ts";
 import type { Config } from "../config/index.ts";
+import type { HttpRequest } from "../engines/http-server/index.ts";
+import { type ClientAddress, isLoopbackAddress } from "../engines/ip-address/index.ts";
 import type { GatewayArea } from "../gateway/index.ts";
 
 const OPERATOR_ACCOUNT = "default";
@@ -15,6 +17,22 @@ export function requireOperator(principal: Principal | null, what: "metrics" | "
   if (what === "description" || principal.kind === "root") return;
   if (!isAllowed(principal, OPERATOR_ACCOUNT, "gateway.read") || boundGateway(principal) !== null)
     throw new SignalboxError("forbidden");
+}
+
+/** Headers that a proxy adds. A client that forges one on this machine only needs a token then. */
+const PROXY_HEADERS = ["x-forwarded-for", "forwarded", "x-real-ip", "via"] as const;
+
+/**
+ * True for a request of a program on this machine. A proxy on the same machine makes a loopback address reachable for others: what it has
+ * forwarded is local only if the proxy is a trusted one and names a local client. A trusted proxy that names no client, or not by its address,
+ * would itself count as the client.
+ */
+export function isLocalRequest(request: HttpRequest, clientAddress: ClientAddress): boolean {
+  const isForwarded = PROXY_HEADERS.some((name) => request.headers[name] !== undefined);
+  if (isForwarded && !clientAddress.trusts(request.socket.remoteAddress)) return false;
+  if (isForwarded && !clientAddress.isNamed(request)) return false;
+  const address = clientAddress.ofRequest(request);
+  return address !== undefined && isLoopbackAddress(address);
 }
 
 export function exposureWarnings(config: Config, gateway: GatewayArea): string[] {

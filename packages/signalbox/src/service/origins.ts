@@ -33,17 +33,21 @@ function publicUrlOf(config: Config): string | undefined {
   return config.file.listener.publicUrl?.replace(/\/+$/, "");
 }
 
-/** Returns commands that can be pasted into a shell. `tokenExpression` is a shell expression, so that the token is not printed. */
+/** The order in which the commands work: an event must be sent before an agent can list it. */
+const ORDER: readonly OverviewCard[] = ["gateway", "webhooks", "agents", "tags"];
+
+/** Returns commands that can be pasted into a shell, in the order in which to run them. `tokenExpression` is a shell expression, so that the token is not printed. */
 export function firstCommandsOf(
   areas: readonly AreaModule[],
   { traffic, administration }: Origins,
   tokenExpression: string,
 ): (FirstCommand & { readonly card: OverviewCard })[] {
   // An area without its own paths is used through the management interface.
-  return areas.flatMap(({ card = "agents", mounts, firstCommands }) =>
-    (firstCommands?.(mounts.length > 0 ? traffic : administration, tokenExpression) ?? []).map((command) => ({
-      card,
-      ...command,
-    })),
-  );
+  return areas
+    .flatMap(({ card = "agents", mounts, firstCommands }) =>
+      (firstCommands?.(mounts.length > 0 ? traffic : administration, tokenExpression) ?? []).map(
+        (command) => ({ card, ...command }),
+      ),
+    )
+    .toSorted((a, b) => ORDER.indexOf(a.card) - ORDER.indexOf(b.card));
 }

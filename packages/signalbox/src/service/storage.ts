@@ -12,7 +12,12 @@ import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallLog } from "../engines/call-log/index.ts";
-import { type InstanceStore, openInstanceStore, type Ownership } from "../engines/instance-store/index.ts";
+import {
+  type InstanceStore,
+  type LocalInstanceStore,
+  openInstanceStore,
+  type Ownership,
+} from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
@@ -41,6 +46,8 @@ export interface Storage {
   readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
   readonly instanceStore: InstanceStore;
+  /** The same store if the instances are in the data folder; null in a cluster. */
+  readonly localInstances: LocalInstanceStore | null;
   /** Which node runs an instance; null for a process that is alone. */
   readonly ownership: Ownership | null;
   /** Null for a process that is alone. */
@@ -48,9 +55,6 @@ export interface Storage {
   /** Null for a process that is alone. */
   readonly agentsReport: SharedAgentsReport | null;
 }
-
-/** What a process without other nodes has not. */
-const ALONE = { ownership: null, openRemote: null, agentsReport: null };
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
 export async function openStorage(
@@ -71,9 +75,9 @@ export async function openStorage(
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
   const lease = membership?.lease ?? null;
-  const { instanceStore, ownership, openRemote, agentsReport } =
+  const { instanceStore, localInstances, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
-      ? { ...ALONE, instanceStore: await openLocalAgents(options, dataFolder) }
+      ? await openAlone(options, dataFolder)
       : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   closers.push({ close: () => agentsReport?.close() });
@@ -87,18 +91,36 @@ export async function openStorage(
     incarnation,
     callLog,
     instanceStore,
+    localInstances,
     ownership,
     openRemote,
     agentsReport,
   };
 }
 
-async function openShared(
-  options: SharedAgentsOptions,
-): Promise<Pick<Storage, "instanceStore" | "ownership" | "openRemote" | "agentsReport">> {
+type Agents = Pick<Storage, "instanceStore" | "localInstances" | "ownership" | "openRemote" | "agentsReport">;
+
+async function openAlone(options: StorageOptions, dataFolder: DataFolder): Promise<Agents> {
+  const store = await openLocalAgents(options, dataFolder);
+  return {
+    instanceStore: store,
+    localInstances: store,
+    ownership: null,
+    openRemote: null,
+    agentsReport: null,
+  };
+}
+
+async function openShared(options: SharedAgentsOptions): Promise<Agents> {
   const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
   const { store, report } = await openSharedAgents(options);
-  return { instanceStore: store, ownership: store.ownership, openRemote, agentsReport: report };
+  return {
+    instanceStore: store,
+    localInstances: null,
+    ownership: store.ownership,
+    openRemote,
+    agentsReport: report,
+  };
 }
 
 async function openDatabase(
@@ -132,7 +154,7 @@ async function openDatabase(
 function openLocalAgents(
   { config, logger, onFatal }: StorageOptions,
   dataFolder: DataFolder,
-): Promise<InstanceStore> {
+): Promise<LocalInstanceStore> {
   const { store, journalFileBytes } = config.file.agents;
   return openInstanceStore(store, {
     folder: dataFolder.file("agents"),

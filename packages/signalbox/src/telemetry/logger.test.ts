@@ -33,6 +33,14 @@ it("writes readable lines on a terminal, with the stack of an error", () => {
   expect(lines[1]).toMatch(/failed\nError: boom\n/);
 });
 
+it("writes a readable line for whatever was thrown", () => {
+  const { lines, logger } = capture(true);
+  for (const err of [null, "text", 5, Object.create(null), Object.assign(new Error("m"), { stack: 7 })])
+    logger.error({ err }, "failed");
+  expect(lines).toHaveLength(5);
+  expect(lines.slice(0, 2).map((line) => line.split("\n")[1])).toEqual(["null", "text"]);
+});
+
 it("logs no credential, neither as a Secret nor under a known key or header", () => {
   for (const isPretty of [true, false]) {
     const { lines, logger } = capture(isPretty);

@@ -19,10 +19,13 @@ export interface LoggerOptions {
   readonly isPretty: boolean;
   /** Default: standard error. Standard output is for the results of commands. */
   readonly destination?: DestinationStream;
+  /** Receives the fields of every line as they were passed, e.g. an error as the object that was thrown. */
+  readonly observe?: (fields: unknown, message: string | undefined) => void;
 }
 
 export function createLogger(options: LoggerOptions): Logger {
   const sink = options.destination ?? process.stderr;
+  const { observe } = options;
   return pino(
     {
       level: options.level,
@@ -33,6 +36,17 @@ export function createLogger(options: LoggerOptions): Logger {
         paths: REDACTED_KEYS.flatMap((key) => [key, `*.${key}`, `*.headers["${key}"]`]),
         censor: "[secret]",
       },
+      ...(observe === undefined
+        ? {}
+        : {
+            hooks: {
+              logMethod(args, method) {
+                const [fields, message] = args;
+                observe(fields, message);
+                method.apply(this, args);
+              },
+            },
+          }),
     },
     options.isPretty ? { write: (line) => void sink.write(prettyLine(line)) } : sink,
   );
@@ -45,6 +59,8 @@ const COLOURS: Record<string, string> = {
   debug: "\u001b[90m",
 };
 const RESET = "\u001b[0m";
+/** https://no-color.org */
+const hasColours = () => !process.env["NO_COLOR"];
 
 /** Formats `12:30:05 warn  message key=value …`, with the stack of an error on the following lines, without terminal control characters. */
 export function prettyLine(json: string): string {
@@ -52,15 +68,23 @@ export function prettyLine(json: string): string {
     level: string;
     time: string;
     msg?: string;
-    err?: { stack?: string; message?: string };
+    err?: unknown;
   };
   const fields = Object.entries(rest).map(
     ([key, value]) =>
       `${key}=${plainLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""))}`,
   );
-  const head = `${time.slice(11, 19)} ${COLOURS[level] ?? ""}${level.padEnd(5)}${RESET}`;
+  const shown = level.padEnd(5);
+  const head = `${time.slice(11, 19)} ${hasColours() ? `${COLOURS[level] ?? ""}${shown}${RESET}` : shown}`;
   const line = [head, msg === undefined ? undefined : plainLine(msg), ...fields]
     .filter((part) => part !== undefined && part !== "")
     .join(" ");
-  return err === undefined ? `${line}\n` : `${line}\n${plainText(err.stack ?? err.message ?? "")}\n`;
+  return err === undefined ? `${line}\n` : `${line}\n${plainText(errorText(err))}\n`;
+}
+
+/** Code of agents may throw anything, and its errors may have any properties. */
+function errorText(err: unknown): string {
+  if (typeof err !== "object" || err === null) return String(err);
+  const { stack, message } = err as { readonly stack?: unknown; readonly message?: unknown };
+  return [stack, message].find((text) => typeof text === "string") ?? "";
 }

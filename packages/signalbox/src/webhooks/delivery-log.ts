@@ -5,19 +5,19 @@
  * Invariants:
  * 1. `record` does no I/O. Verified deliveries are written later, in batches; a crash may lose the last second of the list, or the last five
  *    when so many arrive that each write replaces the whole list.
- * 2. Rejected deliveries are kept in memory only, in a ring of their own: a flood of forged requests writes nothing and displaces no genuine
- *    delivery.
+ * 2. Rejected deliveries have a ring and a share of the table of their own: a flood of forged requests displaces no genuine delivery. Which of them
+ *    are recorded is the decision of `RejectionBudget`.
  * 3. At most `keep` verified deliveries are stored, and at most `keep` wait to be written. Under overload the oldest waiting ones are never
  *    written, since they would be pruned at once.
  * 4. A read includes every record made before it, at this node or another one.
  * 5. Records that cannot be written wait, at most `keep` of them, and are retried after a growing pause; those displaced by newer ones are
  *    counted. A failing database is not tried with every record, and its failure is logged once.
- * See docs/decisions/0037.
+ * See docs/decisions/0037 and 0231.
  */
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type DeliveryFilter, type DeliveryRecord, matches } from "./delivery-record.ts";
-import { DeliveryTable } from "./delivery-table.ts";
+import { DeliveryTable, type StatusCount } from "./delivery-table.ts";
 import type { DeliveryQuery, OtherDeliveries } from "./other-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
@@ -28,6 +28,8 @@ const ROWS_PER_WRITE = 100;
 /** After a failed write. */
 const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 30_000;
+/** Rejected deliveries that wait to be written: more than arrive in the time between two writes. */
+const MAX_WAITING_REJECTED = 100;
 /** Larger bodies are listed but not kept. */
 const MAX_KEPT_BODY_BYTES = 256 * 1024;
 /** Bodies of all waiting deliveries; beyond it deliveries wait without their bodies. */
@@ -37,6 +39,13 @@ export interface DeliveryPage {
   readonly records: readonly DeliveryRecord[];
   /** Continue here; null at the end. */
   readonly next: string | null;
+}
+
+export interface DeliverySummary {
+  readonly byStatus: readonly StatusCount[];
+  /** Of failed deliveries only. */
+  readonly unresolved: readonly StatusCount[];
+  readonly alsoRejected: ReadonlyMap<string, number>;
 }
 
 export interface DeliveryLogOptions {
@@ -52,7 +61,7 @@ export class DeliveryLog {
   readonly #table: DeliveryTable;
   readonly #logger: Logger;
   readonly #options: DeliveryLogOptions;
-  readonly #rejected: Ring<DeliveryRecord>;
+  #rejected = new Ring<DeliveryRecord>(MAX_WAITING_REJECTED);
   #waiting: Ring<DeliveryRecord>;
   #waitingBodyBytes = 0;
   /** Records of a failed write. Oldest first. */
@@ -69,14 +78,14 @@ export class DeliveryLog {
     this.#table = new DeliveryTable(database);
     this.#logger = logger;
     this.#options = options;
-    this.#rejected = new Ring(options.keep);
     this.#waiting = new Ring(options.keep);
     options.others?.serve((query) => this.#findHere(query));
   }
 
   record(record: DeliveryRecord): void {
     if (record.status === "rejected") {
-      this.#rejected.push(record);
+      if (this.#options.keep > 0) this.#rejected.push(record);
+      this.#flushLater();
       return;
     }
     const bodyBytes = record.body?.length ?? 0;
@@ -84,6 +93,10 @@ export class DeliveryLog {
       bodyBytes <= MAX_KEPT_BODY_BYTES && this.#waitingBodyBytes + bodyBytes <= MAX_WAITING_BODY_BYTES;
     const displaced = this.#waiting.push(isKept ? record : { ...record, body: null });
     this.#waitingBodyBytes += (isKept ? bodyBytes : 0) - (displaced?.body?.length ?? 0);
+    this.#flushLater();
+  }
+
+  #flushLater(): void {
     if (this.#timer === undefined) this.#flushIn(this.#isBusy ? FLUSH_AFTER_MS_WHEN_BUSY : FLUSH_AFTER_MS);
   }
 
@@ -94,7 +107,7 @@ export class DeliveryLog {
     this.#timer = undefined;
     const fresh = this.#takeWaiting();
     this.#isBusy = fresh.length === this.#options.keep;
-    const records = this.#keepNewest([...this.#unwritten, ...fresh]);
+    const records = [...this.#keepNewest([...this.#unwritten, ...fresh]), ...this.#takeRejected()];
     this.#unwritten = [];
     if (records.length > 0) this.#writing = this.#writing.then(() => this.#write(records));
     return this.#writing;
@@ -108,8 +121,7 @@ export class DeliveryLog {
     limit: number,
   ): Promise<DeliveryPage> {
     const inMemory = await this.#findEverywhere({ accountId, filter, before: cursor, limit: limit + 1 });
-    const stored =
-      filter.status === "rejected" ? [] : await this.#table.before(accountId, filter, cursor, limit + 1);
+    const stored = await this.#table.before(accountId, filter, cursor, limit + 1);
     const records = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = records.slice(0, limit);
     return { records: page, next: records.length > limit ? (page.at(-1)?.id ?? null) : null };
@@ -123,14 +135,30 @@ export class DeliveryLog {
     limit: number,
   ): Promise<readonly DeliveryRecord[]> {
     const inMemory = await this.#findEverywhere({ accountId, filter, after, limit });
-    const stored =
-      filter.status === "rejected" ? [] : await this.#table.after(accountId, filter, after, limit);
+    const stored = await this.#table.after(accountId, filter, after, limit);
     return [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
   }
 
   async find(accountId: string, id: string): Promise<DeliveryRecord | undefined> {
     const [inMemory] = await this.#findEverywhere({ accountId, filter: {}, id, limit: 1 });
     return inMemory ?? (await this.#table.find(accountId, id));
+  }
+
+  /** Counts of the listed deliveries, and of those that were rejected beside them. */
+  async summary(accountId: string, times: Pick<DeliveryFilter, "since" | "until">): Promise<DeliverySummary> {
+    // Every node writes what it has first.
+    await this.#findEverywhere({ accountId, filter: times, limit: 1 });
+    const [byStatus, unresolved, alsoRejected] = await Promise.all([
+      this.#table.counts(accountId, times),
+      this.#table.counts(accountId, { ...times, isUnresolved: true }),
+      this.#table.alsoRejected(accountId, times),
+    ]);
+    return { byStatus, unresolved, alsoRejected };
+  }
+
+  /** The failed delivery was handled after all. */
+  async markReplayed(accountId: string, id: string, at: number): Promise<void> {
+    await this.#table.markReplayed(accountId, id, at);
   }
 
   /** Tries once more to write; records that cannot be written are lost. */
@@ -176,6 +204,12 @@ export class DeliveryLog {
     return records;
   }
 
+  #takeRejected(): DeliveryRecord[] {
+    const records = this.#rejected.toArray();
+    this.#rejected = new Ring(MAX_WAITING_REJECTED);
+    return records;
+  }
+
   #keepNewest(records: DeliveryRecord[]): DeliveryRecord[] {
     const surplus = records.length - this.#options.keep;
     if (surplus <= 0) return records;
@@ -201,7 +235,12 @@ export class DeliveryLog {
           { err: error },
           "webhook deliveries cannot be written to the inspector's list; they are kept in memory and retried",
         );
-      this.#unwritten = this.#keepNewest([...records.slice(written), ...this.#unwritten]);
+      const left = records.slice(written);
+      const newer = this.#takeRejected();
+      for (const record of left) if (record.status === "rejected") this.#rejected.push(record);
+      for (const record of newer) this.#rejected.push(record);
+      const genuine = left.filter(({ status }) => status !== "rejected");
+      this.#unwritten = this.#keepNewest([...genuine, ...this.#unwritten]);
       this.#lastPauseMs = Math.min(Math.max(MIN_PAUSE_MS, this.#lastPauseMs * 2), MAX_PAUSE_MS);
       this.#isPausing = true;
       this.#flushIn(this.#lastPauseMs);

@@ -1,7 +1,9 @@
 /** How a delivery can end: the answer its sender receives, and the record that the inspector lists. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
+import type { StoredError } from "../core/stored-error.ts";
 import { renderError } from "../http/render-error.ts";
+import type { RejectedRequest } from "./rejected-request.ts";
 import type { SignatureProblem } from "./schemes/index.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
@@ -55,6 +57,12 @@ export interface DeliveryRecord {
   readonly bodyBytes: number;
   /** The signed bytes; null for rejected deliveries and for bodies too large to keep. */
   readonly body: Uint8Array | null;
+  /** Why the delivery failed or was refused; for operators, never for its sender. */
+  readonly error: StoredError | null;
+  /** Of a rejected delivery. */
+  readonly request: RejectedRequest | null;
+  /** When an operator has replayed the failed delivery with success. */
+  readonly replayedAt: number | null;
 }
 
 export interface DeliveryFilter {
@@ -63,10 +71,20 @@ export interface DeliveryFilter {
   readonly instance?: string | undefined;
   readonly type?: string | undefined;
   readonly deliveryId?: string | undefined;
+  readonly reason?: string | undefined;
+  /** Times of arrival, milliseconds since the epoch: from `since` on, and before `until`. */
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  /** True for failed deliveries that were neither replayed nor accepted later. */
+  readonly isUnresolved?: boolean | undefined;
 }
 
 export function matches(record: DeliveryRecord, filter: DeliveryFilter): boolean {
   return (
+    (filter.reason === undefined || record.reason === filter.reason) &&
+    (filter.since === undefined || record.receivedAt >= filter.since) &&
+    (filter.until === undefined || record.receivedAt < filter.until) &&
+    (filter.isUnresolved !== true || (record.status === "failed" && record.replayedAt === null)) &&
     (filter.source === undefined || record.source === filter.source) &&
     (filter.status === undefined || record.status === filter.status) &&
     (filter.instance === undefined || record.instance === filter.instance) &&
@@ -88,6 +106,8 @@ export interface Processed {
 }
 
 export type Result = Pick<DeliveryRecord, "status" | "reason">;
+
+const MAX_SHOWN_ANSWER = 500;
 
 export const JSON_TYPE = "application/json; charset=utf-8";
 
@@ -115,6 +135,13 @@ export function resultOf(outcome: DeliveryOutcome["kind"] | "handshake" | "stale
   return outcome === "duplicate"
     ? { status: "duplicate", reason: null }
     : { status: "accepted", reason: outcome };
+}
+
+/** The answer of an agent that refused the event. */
+export function answerError({ status, body }: Answer): StoredError {
+  const shown = body.length > MAX_SHOWN_ANSWER ? `${body.slice(0, MAX_SHOWN_ANSWER)}…` : body;
+  const message = `the agent answered ${status}${shown === "" ? "" : `: ${shown}`}`;
+  return { name: "Response", message, stack: null };
 }
 
 export function explainRefusal(error: unknown): Result {

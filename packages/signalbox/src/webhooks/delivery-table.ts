@@ -1,11 +1,16 @@
 /** The statements on `webhook_delivery`, the inspector's stored list. */
 import type { Database, Queryable } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
+import type { StoredError } from "../core/stored-error.ts";
+import { withoutNul } from "../core/without-nul.ts";
 import { joinSql, rawSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
+import type { RejectedRequest } from "./rejected-request.ts";
 
 /** No other area writes the table, so that its writes delay no others. Rows have ids of their own, and one node at a time prunes. */
 const SCOPE = { scope: "webhook_delivery", isConcurrent: true };
+/** Of one source. Anybody can send them. */
+const MAX_REJECTED = 100;
 /** Arbitrary key of an advisory lock of PostgreSQL, the same in every version. */
 const PRUNE_LOCK = rawSql("SELECT pg_try_advisory_xact_lock(1397161985) AS is_locked");
 
@@ -16,17 +21,69 @@ export class DeliveryTable {
     this.#database = database;
   }
 
-  /** Inserts records that are not stored yet, and deletes all but the newest `keep`. */
+  /**
+   * Inserts records that are not stored yet, and deletes old ones: the newest `keep` that succeeded stay, the newest `keep` that failed, and the newest
+   * `keep` of each source that were rejected, at most `MAX_REJECTED`.
+   */
   async insert(records: readonly DeliveryRecord[], keep: number): Promise<void> {
     const values = records.flatMap(toRow);
+    const hasSucceeded = records.some(({ status }) => status === "accepted" || status === "duplicate");
+    const hasFailed = records.some(({ status }) => status === "failed");
+    const rejected = new Map(
+      records
+        .filter(({ status }) => status === "rejected")
+        .map(({ accountId, source }) => [`${accountId} ${source}`, { accountId, source }]),
+    );
     await this.#database.transaction(async (tx) => {
       await INSERT.run(tx, values);
       if (!(await this.#mayPrune(tx))) return;
+      if (hasSucceeded) await prune(tx, sql`status IN ('accepted', 'duplicate')`, keep);
+      if (hasFailed) await prune(tx, sql`status = 'failed'`, keep);
+      for (const { accountId, source } of rejected.values())
+        await prune(
+          tx,
+          sql`account_id = ${accountId} AND source = ${source} AND status = 'rejected'`,
+          Math.min(keep, MAX_REJECTED),
+        );
+    }, SCOPE);
+  }
+
+  /** The failed delivery needs no operator any more. */
+  async markReplayed(accountId: string, id: string, at: number): Promise<void> {
+    await this.#database.transaction(async (tx) => {
       await tx.run(
-        sql`DELETE FROM webhook_delivery WHERE id <=
-              (SELECT id FROM webhook_delivery ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
+        sql`UPDATE webhook_delivery SET replayed_at = ${at} WHERE account_id = ${accountId} AND id = ${id}`,
       );
     }, SCOPE);
+  }
+
+  /** By source and status, within the times of the filter. */
+  async counts(accountId: string, filter: DeliveryFilter): Promise<StatusCount[]> {
+    const rows = await this.#database.all<StatusCountRow>(
+      sql`SELECT source, status, count(*) AS n, max(received_at) AS last_at, max(id) AS last_id FROM webhook_delivery
+          WHERE ${joinSql(conditions(accountId, filter), " AND ")} GROUP BY source, status ORDER BY source, status`,
+    );
+    return rows.map(({ source, status, n, last_at: lastAt, last_id: lastId }) => ({
+      source,
+      status,
+      count: n,
+      lastAt,
+      lastId,
+    }));
+  }
+
+  /** How many deliveries were rejected beside the listed ones, by source. */
+  async alsoRejected(accountId: string, filter: DeliveryFilter): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#database.all<{ source: string; request: string | null }>(
+      sql`SELECT source, request FROM webhook_delivery
+          WHERE ${joinSql([...conditions(accountId, filter), sql`status = 'rejected'`], " AND ")}`,
+    );
+    const sums = new Map<string, number>();
+    for (const { source, request } of rows) {
+      const count = request === null ? 0 : (JSON.parse(request) as RejectedRequest).alsoRejected;
+      sums.set(source, (sums.get(source) ?? 0) + count);
+    }
+    return sums;
   }
 
   /** False if another node prunes: rows that two transactions delete would make one of them wait. */
@@ -73,10 +130,36 @@ export class DeliveryTable {
   }
 }
 
+/** What one status of one source amounts to. */
+export interface StatusCount {
+  readonly source: string;
+  readonly status: DeliveryStatus;
+  readonly count: number;
+  /** Time of arrival and id of the last one. */
+  readonly lastAt: number;
+  readonly lastId: string;
+}
+
+interface StatusCountRow {
+  readonly source: string;
+  readonly status: DeliveryStatus;
+  readonly n: number;
+  readonly last_at: number;
+  readonly last_id: string;
+}
+
+/** Deletes all but the newest `keep` rows that meet the condition. */
+async function prune(tx: Queryable, condition: SqlQuery, keep: number): Promise<void> {
+  await tx.run(
+    sql`DELETE FROM webhook_delivery WHERE ${condition} AND id <=
+          (SELECT id FROM webhook_delivery WHERE ${condition} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
+  );
+}
+
 const INSERT = new RowsStatement(
   `INSERT INTO webhook_delivery (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
-     agent, instance, content_type, headers, body_bytes, body) VALUES `,
-  17,
+     agent, instance, content_type, headers, body_bytes, body, error, request, replayed_at) VALUES `,
+  20,
   " ON CONFLICT (id) DO NOTHING",
 );
 
@@ -90,20 +173,24 @@ function toRow(record: DeliveryRecord): SqlValue[] {
     record.httpStatus,
     record.receivedAt,
     Math.round(record.durationMs),
-    record.deliveryId,
-    record.type,
-    record.title,
+    // The payload may have any characters.
+    withoutNul(record.deliveryId),
+    withoutNul(record.type),
+    withoutNul(record.title),
     record.agent,
     record.instance,
     record.contentType,
     JSON.stringify(record.headers),
     record.bodyBytes,
     record.body,
+    record.error === null ? null : JSON.stringify(record.error),
+    record.request === null ? null : JSON.stringify(record.request),
+    record.replayedAt,
   ];
 }
 
 const SELECT = sql`SELECT id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
-                          agent, instance, content_type, headers, body_bytes FROM webhook_delivery`;
+                          agent, instance, content_type, headers, body_bytes, error, replayed_at FROM webhook_delivery`;
 
 function conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
   const where = [sql`account_id = ${accountId}`];
@@ -112,8 +199,18 @@ function conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
   if (filter.instance !== undefined) where.push(sql`instance = ${filter.instance}`);
   if (filter.type !== undefined) where.push(sql`type = ${filter.type}`);
   if (filter.deliveryId !== undefined) where.push(sql`delivery_id = ${filter.deliveryId}`);
+  if (filter.reason !== undefined) where.push(sql`reason = ${filter.reason}`);
+  if (filter.since !== undefined) where.push(sql`received_at >= ${filter.since}`);
+  if (filter.until !== undefined) where.push(sql`received_at < ${filter.until}`);
+  if (filter.isUnresolved === true) where.push(UNRESOLVED);
   return where;
 }
+
+const UNRESOLVED = sql`status = 'failed' AND replayed_at IS NULL AND NOT EXISTS (
+  SELECT 1 FROM webhook_delivery later
+  WHERE later.account_id = webhook_delivery.account_id AND later.source = webhook_delivery.source
+    AND later.delivery_id = webhook_delivery.delivery_id AND later.id > webhook_delivery.id
+    AND later.status IN ('accepted', 'duplicate'))`;
 
 interface DeliveryRow {
   readonly id: string;
@@ -133,6 +230,9 @@ interface DeliveryRow {
   readonly headers: string;
   readonly body_bytes: number;
   readonly body?: Uint8Array | null;
+  readonly error: string | null;
+  readonly request?: string | null;
+  readonly replayed_at: number | null;
 }
 
 function fromRow(row: DeliveryRow): DeliveryRecord {
@@ -154,5 +254,8 @@ function fromRow(row: DeliveryRow): DeliveryRecord {
     headers: JSON.parse(row.headers) as Record<string, string>,
     bodyBytes: row.body_bytes,
     body: row.body ?? null,
+    error: row.error === null ? null : (JSON.parse(row.error) as StoredError),
+    request: row.request == null ? null : (JSON.parse(row.request) as RejectedRequest),
+    replayedAt: row.replayed_at,
   };
 }

@@ -24,6 +24,8 @@ export interface FrontDoorParts {
   /** Memory for bodies, from their arrival to the end of their delivery's work. */
   readonly bodies: MemoryBudget;
   readonly config: WebhooksConfig;
+  /** Of the sender, past trusted proxies. */
+  readonly addressOf: (request: HttpRequest) => string | null;
 }
 
 export function createFrontDoor(parts: FrontDoorParts): Area {
@@ -52,11 +54,12 @@ async function handle(
     if (Number(headers["content-length"]) > config.maxBodyBytes) await context.readBody(config.maxBodyBytes);
     throw new SignalboxError("webhook_unknown_source");
   }
+  const address = () => parts.addressOf(request);
   let body: Buffer;
   try {
     body = await context.readBody(config.maxBodyBytes, bodies);
   } catch (error) {
-    intake.recordUnread(route.source, headers, error);
+    intake.recordUnread(route.source, { headers, address }, error);
     throw error;
   }
   const arrived: ArrivedDelivery = {
@@ -65,6 +68,7 @@ async function handle(
     body,
     heldBytes: context.memory.handOver(),
     urls: () => signedUrls(request, config.publicUrl),
+    address,
   };
   send(response, await intake.receive(arrived));
 }

@@ -11,6 +11,7 @@ import { EntityClaims } from "./entity-claims.ts";
 import { Intake } from "./intake.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { LateDeliveryTable } from "./late-delivery-table.ts";
+import { RejectionBudget } from "./rejection-budget.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { createSources } from "./source.ts";
 
@@ -72,6 +73,7 @@ describe("a sender", () => {
     finish = [];
     const agents: AgentsDoor = {
       hasAgent: () => true,
+      agentNames: () => [],
       prepare: () => undefined,
       deliver: (_target, event) => {
         started.push(event);
@@ -86,6 +88,7 @@ describe("a sender", () => {
       claims: new EntityClaims(database, () => undefined),
       log: new DeliveryLog(database, logger, { keep: 10, onDropped: () => undefined }),
       notice: new RejectionNotice(logger, clock),
+      rejections: new RejectionBudget(clock),
       late: new LateDeliveries({
         isShared: false,
         table: new LateDeliveryTable(database),

@@ -2,13 +2,12 @@
  * Handles a delivery whose body has arrived: verify, parse, find the entity, deliver to the agent, record the outcome.
  *
  * Invariants:
- * 1. Nothing is parsed, claimed, created or written before the signature over the raw body is verified. Every delivery without a valid
- *    signature gets the same answer, whether or not the source has a secret or the entity exists.
+ * 1. Nothing is parsed, claimed or created before the signature over the raw body is verified. Every delivery without a valid signature gets the
+ *    same answer, whether or not the source has a secret or the entity exists. A few of them a second are listed (`RejectionBudget`).
  * 2. 200 and 202 are answered only after the agent's outcome, or the delivery itself, is durable.
  * 3. A genuine delivery that cannot be accepted now is refused with a status that makes its provider try again.
  * 4. Every answer is given in time (`PendingAnswer`), however slow the instance, the database or the disk are.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type {
   AgentsDoor,
@@ -20,6 +19,7 @@ import type {
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
+import { type StoredError, toStoredError } from "../core/stored-error.ts";
 import type { Limit } from "../engines/http-server/index.ts";
 import { ulid } from "../core/ulid.ts";
 import type { LabelledCounter } from "../telemetry/instruments.ts";
@@ -30,6 +30,7 @@ import {
   type Answer,
   type AnswerRules,
   ANSWERS,
+  answerError,
   type DeliveryReason,
   type DeliveryRecord,
   explainRefusal,
@@ -51,8 +52,11 @@ import {
   verifySignature,
   visibleHeaders,
 } from "./read-event.ts";
+import { describeRejected, shownContentType } from "./rejected-request.ts";
+import type { RejectionBudget } from "./rejection-budget.ts";
 import type { RejectionNotice } from "./rejection-notice.ts";
 import type { SignedDelivery } from "./schemes/index.ts";
+import { signedAgain } from "./signed-again.ts";
 import type { Source } from "./source.ts";
 import type { VerifiedDelivery } from "./sources/index.ts";
 
@@ -62,6 +66,10 @@ export interface ArrivedDelivery extends SignedDelivery {
   readonly urlEntity: string | null;
   /** Bytes that the delivery holds of the memory for bodies; the intake releases them when the delivery's work has ended. */
   readonly heldBytes: number;
+  /** Address of the sender, for the list of rejected deliveries. */
+  address?(): string | null;
+  /** Receives the record of the delivery, which is then listed in any case. */
+  onRecord?(record: DeliveryRecord): void;
 }
 
 export interface IntakeParts {
@@ -72,6 +80,7 @@ export interface IntakeParts {
   /** Memory for bodies. */
   readonly bodies: Limit;
   readonly log: DeliveryLog;
+  readonly rejections: RejectionBudget;
   readonly clock: Clock;
   readonly notice: RejectionNotice;
   readonly late: LateDeliveries;
@@ -95,7 +104,13 @@ export class Intake {
       toLate: (progress) => (progress.instance === "" ? null : toLateDelivery(progress)),
       onDone: (progress) => this.#release(progress),
       onEnd: (progress, { answer, outcome }) => {
-        this.#record(progress, resultOf(outcome.kind, answer.status), answer.status);
+        const result = resultOf(outcome.kind, answer.status);
+        this.#record(
+          progress,
+          result,
+          answer.status,
+          result.status === "failed" ? answerError(answer) : null,
+        );
         return answer;
       },
       onFailure: (progress, error) => this.#refuse(progress, error),
@@ -132,11 +147,11 @@ export class Intake {
   }
 
   /** Records a delivery whose body did not arrive completely. It is unverified, so its status is `rejected` whatever the cause. */
-  recordUnread(source: Source, headers: IncomingHttpHeaders, error: unknown): void {
+  recordUnread(source: Source, request: Pick<ArrivedDelivery, "headers" | "address">, error: unknown): void {
     if (!(error instanceof SignalboxError)) return;
     const reason = UNREAD_REASONS[error.id];
     if (reason === undefined) return;
-    const arrived = { source, urlEntity: null, headers, body: NO_BODY, heldBytes: 0, urls: () => [] };
+    const arrived = { source, urlEntity: null, body: NO_BODY, heldBytes: 0, urls: () => [], ...request };
     this.#record(this.#begin(arrived), { status: "rejected", reason }, error.status);
   }
 
@@ -184,7 +199,7 @@ export class Intake {
   /** Records the refusal; returns the error for the sender. */
   #refuse(progress: Progress, error: unknown): unknown {
     const status = error instanceof SignalboxError ? error.status : 500;
-    this.#record(progress, explainRefusal(error), status);
+    this.#record(progress, explainRefusal(error), status, toStoredError(error));
     return withRetryAfter(error);
   }
 
@@ -245,29 +260,12 @@ export class Intake {
     });
   }
 
-  #record(progress: Progress, result: Result, httpStatus: number): void {
-    const { event, now, startedAt, arrived } = progress;
-    const { source, headers, body } = arrived;
-    const { log, counter, notice, clock } = this.#parts;
+  #record(progress: Progress, result: Result, httpStatus: number, error: StoredError | null = null): void {
+    const { event, startedAt, arrived } = progress;
+    const { source } = arrived;
+    const { counter, notice } = this.#parts;
     const isRejected = result.status === "rejected";
-    log.record({
-      id: ulid(clock.now()),
-      accountId: source.accountId,
-      source: source.name,
-      ...result,
-      httpStatus,
-      receivedAt: now,
-      durationMs: performance.now() - startedAt,
-      deliveryId: event?.id ?? "",
-      type: event?.type ?? "",
-      title: event?.title ?? "",
-      agent: source.agent,
-      instance: progress.instance,
-      contentType: headers["content-type"] ?? null,
-      headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
-      bodyBytes: body.length,
-      body: isRejected ? null : body,
-    });
+    this.#list(progress, result, httpStatus, error);
     counter.add(1, source.name, result.status);
     this.#parts.alertFeed.current?.delivery(source.accountId, source.name, result.status === "failed");
     if (progress.place !== null) {
@@ -281,6 +279,40 @@ export class Intake {
       });
     }
     if (isRejected) notice.rejected(source, result.reason);
+  }
+
+  #list(progress: Progress, result: Result, httpStatus: number, error: StoredError | null): void {
+    const { event, now, startedAt, arrived } = progress;
+    const { source, headers, body } = arrived;
+    const { log, clock, rejections } = this.#parts;
+    const isRejected = result.status === "rejected";
+    const alsoRejected = isRejected ? rejections.take(source.name, arrived.onRecord !== undefined) : 0;
+    if (alsoRejected === null) return;
+    const record: DeliveryRecord = {
+      id: ulid(clock.now()),
+      accountId: source.accountId,
+      source: source.name,
+      ...result,
+      httpStatus,
+      receivedAt: now,
+      durationMs: performance.now() - startedAt,
+      deliveryId: event?.id ?? "",
+      type: event?.type ?? "",
+      title: event?.title ?? "",
+      agent: source.agent,
+      instance: progress.instance,
+      contentType: isRejected ? shownContentType(headers) : (headers["content-type"] ?? null),
+      headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
+      bodyBytes: body.length,
+      body: isRejected ? null : body,
+      error,
+      request: isRejected
+        ? describeRejected({ source, headers, body, address: arrived.address?.() ?? null }, alsoRejected)
+        : null,
+      replayedAt: null,
+    };
+    log.record(record);
+    arrived.onRecord?.(record);
   }
 }
 
@@ -317,25 +349,6 @@ const UNREAD_REASONS: Readonly<Partial<Record<ErrorName, DeliveryReason>>> = {
   malformed_http: "body_broke_off",
   overloaded: "overloaded",
 };
-
-/**
- * Signatures are not stored, and a signed time would be too old. An agent that verifies a delivery again, which was verified when it arrived,
- * receives a new signature by the source's first secret. A scheme that only the provider can sign gives none.
- */
-function signedAgain(source: Source, event: WebhookEvent, now: number): SignedHeaders {
-  return {
-    get headers() {
-      const secret = source.secrets[0]?.reveal();
-      if (secret === undefined) return NO_HEADERS;
-      try {
-        const body = Buffer.from(event.rawBody);
-        return source.scheme.sign({ secret, body, now, deliveryId: event.id, url: "" }).headers;
-      } catch {
-        return NO_HEADERS;
-      }
-    },
-  };
-}
 
 /** For providers that sign a time inside the payload: a payload without the time is refused like a stale one. */
 function isFresh(source: Source, payload: unknown, now: number): boolean {

@@ -256,7 +256,8 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     pass(30_000);
     expect(attempts).toEqual([]);
     await until(async () => {
-      pass(5000);
+      // Not longer: the driver's timers follow the test's clock, too, and the deletion of the row must not time out.
+      if (attempts.length === 0) pass(5000);
       return (await rows()).length === 0;
     });
     expect(attempts).toHaveLength(1);

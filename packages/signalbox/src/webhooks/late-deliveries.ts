@@ -17,12 +17,12 @@
  * See docs/decisions/0084.
  */
 import type { DeliveryOutcome } from "../agents/index.ts";
-import type { Clock } from "../core/clock.ts";
+import { clearTimer, type Clock, setTimer, type Timer } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { LateDelivery, LateDeliveryState, LateDeliveryTable } from "./late-delivery-table.ts";
-import { findVerdict, messageOf } from "./late-verdict.ts";
+import { findVerdict, shortMessage } from "./late-verdict.ts";
 
 /** About four minutes in all. A sender that was answered 202 does not try again. */
 const MAX_ATTEMPTS = 8;
@@ -75,7 +75,7 @@ export class LateDeliveries {
   #ended: Set<string> | null = null;
   #startsAgain = false;
   #isStopped = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
 
@@ -121,7 +121,7 @@ export class LateDeliveries {
   /** Attempts in progress are left to the next process. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     clearTimeout(this.#lookTimer);
     await this.#removal;
   }
@@ -301,7 +301,7 @@ export class LateDeliveries {
             "a webhook delivery whose sender was answered 202 waits for its source or agent, which does not exist",
           );
         try {
-          await table.postpone(state.id, attempts, next, messageOf(verdict.error));
+          await table.postpone(state.id, attempts, next, shortMessage(verdict.error));
         } finally {
           this.#leave(state);
         }
@@ -365,12 +365,13 @@ export class LateDeliveries {
   #wakeBy(at: number): void {
     if (at >= this.#wakeAt || this.#isStopped) return;
     this.#wakeAt = at;
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     const delay = Math.max(0, Math.min(at - this.#parts.clock.now(), MAX_TIMER_MS));
-    this.#timer = setTimeout(() => {
+    const attempt = () => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
       this.#startAttempts();
-    }, delay).unref();
+    };
+    this.#timer = setTimer(this.#parts.clock, attempt, delay);
   }
 }
 

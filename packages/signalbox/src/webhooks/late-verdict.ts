@@ -1,6 +1,7 @@
 /** What the end of an attempt to deliver means for a late delivery. */
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type { DeliveryOutcome } from "../agents/index.ts";
+import { messageOf } from "../core/stored-error.ts";
 
 const MAX_ERROR_LENGTH = 500;
 
@@ -31,6 +32,6 @@ export async function findVerdict(attempt: Promise<DeliveryOutcome>): Promise<Ve
   }
 }
 
-export function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_LENGTH);
+export function shortMessage(error: unknown): string {
+  return messageOf(error).slice(0, MAX_ERROR_LENGTH);
 }

@@ -1,4 +1,5 @@
 /** Signed sample deliveries, as the source's provider would send them, for the `test` route and `signalbox webhooks send`. */
+import { adaptSample } from "./adapt-sample.ts";
 import type { Source } from "./source.ts";
 
 export interface SampleOptions {
@@ -9,6 +10,8 @@ export interface SampleOptions {
   readonly now: number;
   /** The address that the sample will be posted to. */
   readonly url: string;
+  /** Event type instead of the sample's. */
+  readonly type?: string | undefined;
   /** Replaces the sample's body. */
   readonly body?: string | undefined;
   /** Replaces or adds headers. */
@@ -22,9 +25,8 @@ export interface SampleRequest {
 }
 
 export function createSampleRequest(source: Source, options: SampleOptions): SampleRequest {
-  const sample = source.kind.sample(options);
-  const body = options.body ?? sample.body;
-  const contentType = options.body === undefined ? sample.contentType : "application/json";
+  const sample = adaptSample(source, source.kind.sample(options), options);
+  const { body, contentType } = sample;
   const signed = source.scheme.sign({
     secret: options.secret,
     body: Buffer.from(body),

@@ -2,6 +2,8 @@
 import { isUtf8 } from "node:buffer";
 import { z } from "zod";
 import { DELIVERY_STATUSES, type DeliveryRecord } from "./delivery-record.ts";
+import { explainReason } from "./explain-delivery.ts";
+import type { RejectedRequest } from "./rejected-request.ts";
 import type { Source } from "./source.ts";
 
 export const sourceResult = z.object({
@@ -31,9 +33,30 @@ export const deliveryResult = z.object({
   agent: z.string(),
   instance: z.string().nullable(),
   body_bytes: z.number(),
+  explanation: z.string().nullable(),
+  error: z.object({ name: z.string(), message: z.string() }).nullable(),
+  replayed_at: z.iso.datetime().nullable(),
+});
+
+export const errorResult = z.object({
+  name: z.string(),
+  message: z.string(),
+  stack: z.string().nullable(),
+});
+
+const requestResult = z.object({
+  address: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  header_names: z.array(z.string()),
+  signature: z.object({ header: z.string(), value: z.string() }).nullable(),
+  expected: z.string(),
+  body_preview: z.string().nullable(),
+  also_rejected: z.int(),
 });
 
 export const deliveryDetailResult = deliveryResult.extend({
+  error: errorResult.nullable(),
+  request: requestResult.nullable(),
   content_type: z.string().nullable(),
   headers: z.record(z.string(), z.string()),
   body: z.string().nullable(),
@@ -70,6 +93,22 @@ export function showDelivery(record: DeliveryRecord): z.input<typeof deliveryRes
     agent: record.agent,
     instance: record.instance || null,
     body_bytes: record.bodyBytes,
+    explanation: explainReason(record.reason),
+    // A node of an earlier version sends records without these.
+    error: record.error == null ? null : { name: record.error.name, message: record.error.message },
+    replayed_at: record.replayedAt == null ? null : new Date(record.replayedAt).toISOString(),
+  };
+}
+
+function showRequest(request: RejectedRequest): z.input<typeof requestResult> {
+  return {
+    address: request.address,
+    user_agent: request.userAgent,
+    header_names: [...request.headerNames],
+    signature: request.signature,
+    expected: request.expected,
+    body_preview: request.bodyPreview,
+    also_rejected: request.alsoRejected,
   };
 }
 
@@ -78,6 +117,8 @@ export function deliveryDetail(record: DeliveryRecord): z.input<typeof deliveryD
   const encoding = body === null ? null : isUtf8(body) ? "utf8" : "base64";
   return {
     ...showDelivery(record),
+    error: record.error ?? null,
+    request: record.request == null ? null : showRequest(record.request),
     content_type: record.contentType,
     headers: record.headers,
     body: body === null || encoding === null ? null : body.toString(encoding),

@@ -29,6 +29,9 @@ function delivery(changes: Partial<DeliveryRecord> = {}): DeliveryRecord {
     headers: { "x-github-event": "push" },
     bodyBytes: 3,
     body: Buffer.from([0x7b, 0xff, 0x7d]),
+    error: null,
+    request: null,
+    replayedAt: null,
     ...changes,
   };
 }
@@ -61,7 +64,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(await log.find("someone else", record.id)).toBeUndefined();
   });
 
-  it("rejected deliveries are listed in order among the others, from memory", async () => {
+  it("rejected deliveries are listed in order among the others, also by another process", async () => {
     const log = logOf(100);
     const records = (["accepted", "rejected", "duplicate", "rejected"] as const).map((status) =>
       delivery({ accountId: "mixed", status, body: null }),
@@ -77,7 +80,68 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     expect(second.next).toBeNull();
     const after = await log.since("mixed", { status: "rejected" }, records[1]?.id ?? "", 10);
     expect(after.map(({ id }) => id)).toEqual([records[3]?.id]);
-    expect((await logOf(100).list("mixed", {}, undefined, 10)).records).toHaveLength(2);
+    expect((await logOf(100).list("mixed", {}, undefined, 10)).records).toHaveLength(4);
+  });
+
+  it("of each source at most a hundred rejected deliveries are kept, and they displace no other", async () => {
+    const log = logOf(300);
+    const forged = (source: string) =>
+      delivery({ accountId: "forged", source, status: "rejected", body: null });
+    log.record(delivery({ accountId: "forged", deliveryId: "genuine" }));
+    log.record(forged("quiet"));
+    for (let i = 0; i < 130; i++) {
+      log.record(forged("flooded"));
+      if (i % 50 === 0) await log.flush();
+    }
+    const listed = async (query: object) => (await log.list("forged", query, undefined, 500)).records.length;
+    expect(await listed({ source: "flooded" })).toBe(100);
+    expect(await listed({ source: "quiet" })).toBe(1);
+    expect(await listed({ status: "accepted" })).toBe(1);
+  });
+
+  it("failed deliveries outlive the successful ones, with their errors, and are resolved by a replay or a later success", async () => {
+    const log = logOf(5);
+    const error = {
+      name: "TypeError",
+      message: "no tracker",
+      stack: "TypeError: no tracker\n    at onEvent",
+    };
+    const failed = (deliveryId: string, source = "github") =>
+      delivery({
+        accountId: "unresolved",
+        status: "failed",
+        reason: "handler_failed",
+        deliveryId,
+        source,
+        error,
+      });
+    const [open, repeated, replayed, other] = [
+      failed("open"),
+      failed("repeated"),
+      failed("replayed"),
+      failed("x", "shop"),
+    ];
+    for (const record of [open, repeated, replayed, other]) log.record(record);
+    await log.flush();
+    log.record(delivery({ accountId: "unresolved", deliveryId: "repeated" }));
+    for (let i = 0; i < 5; i++)
+      log.record(delivery({ accountId: "unresolved", status: "duplicate", deliveryId: String(i) }));
+    await log.flush();
+    await log.markReplayed("unresolved", replayed.id, 1_800_000_000_500);
+    expect((await log.list("unresolved", { status: "failed" }, undefined, 10)).records).toHaveLength(4);
+    expect(await log.find("unresolved", replayed.id)).toMatchObject({ error, replayedAt: 1_800_000_000_500 });
+    const later = delivery({ accountId: "unresolved", deliveryId: "repeated", status: "duplicate" });
+    log.record(later);
+    const unresolved = await log.since("unresolved", { isUnresolved: true }, "", 10);
+    expect(unresolved.map(({ id }) => id)).toEqual([open.id, other.id]);
+    const { byStatus, unresolved: counted } = await log.summary("unresolved", {});
+    expect(counted.map(({ source, count }) => [source, count])).toEqual([
+      ["github", 1],
+      ["shop", 1],
+    ]);
+    expect(byStatus.find(({ source, status }) => source === "github" && status === "failed")?.count).toBe(3);
+    const none = await log.summary("unresolved", { since: 1_800_000_000_001 });
+    expect(none.byStatus).toEqual([]);
   });
 
   it("only the newest deliveries are kept, and no body that is too large", async () => {

@@ -7,10 +7,11 @@ import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
+import { nearestName } from "../core/nearest-name.ts";
 import type { Database } from "../database/database.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
-import { MemoryBudget, Limit } from "../engines/http-server/index.ts";
+import { type HttpRequest, MemoryBudget, Limit } from "../engines/http-server/index.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
@@ -22,6 +23,7 @@ import { Intake } from "./intake.ts";
 import { LateDeliveries } from "./late-deliveries.ts";
 import { LateDeliveryTable } from "./late-delivery-table.ts";
 import { OtherDeliveries } from "./other-deliveries.ts";
+import { RejectionBudget } from "./rejection-budget.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { webhookRoutes } from "./routes.ts";
 import { createSources, type Source } from "./source.ts";
@@ -40,6 +42,8 @@ export interface WebhooksParts {
   readonly tags?: TagLookup | undefined;
   /** Null if there is no other node. */
   readonly cluster: OtherNodes | null;
+  /** Address of the sender of a request, past trusted proxies. */
+  readonly addressOf: (request: HttpRequest) => string | null;
 }
 
 export function createWebhooksArea(parts: WebhooksParts): AreaModule {
@@ -62,6 +66,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     onDropped: (count) => metrics.unlisted.add(count),
   });
   const notice = new RejectionNotice(logger, clock);
+  const rejections = new RejectionBudget(clock);
   const lateTable = new LateDeliveryTable(database);
   const late = new LateDeliveries({
     table: lateTable,
@@ -82,6 +87,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     inFlight,
     bodies,
     log,
+    rejections,
     clock,
     notice,
     spans: parts.tracing.turns,
@@ -89,17 +95,19 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     counter: metrics.deliveries,
   });
   return {
-    mounts: [createFrontDoor({ sources, generic, intake, bodies, config })],
-    routes: webhookRoutes({ sources, log, intake, late, lateTable, clock, tags: parts.tags }),
+    mounts: [createFrontDoor({ sources, generic, intake, bodies, config, addressOf: parts.addressOf })],
+    routes: webhookRoutes({ sources, log, intake, rejections, late, lateTable, clock, tags: parts.tags }),
     // Agents are registered by now: a misspelt agent must be reported at the start and not by the first delivery.
     async start() {
       requireAgents(sources, agents);
       await late.start();
     },
+    flush: () => log.flush(),
     async stop() {
       await late.stop();
       await log.close();
     },
+    card: "webhooks",
     firstCommands: (url) => firstCommands(url, generic, parts.config.webhookSecretFile),
   };
 }
@@ -112,8 +120,11 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
       );
     }
     if (!agents.hasAgent(source.agent)) {
+      const names = [...agents.agentNames()];
+      const nearest = nearestName(source.agent, names);
+      const hint = nearest === undefined ? `agents: ${names.join(", ")}` : `did you mean "${nearest}"?`;
       throw new ConfigError(
-        `webhooks.sources.${source.name}.agent: expected the kebab-case name of an agent, found "${source.agent}"`,
+        `webhooks.sources.${source.name}.agent: expected the kebab-case name of an agent, found "${source.agent}"; ${hint}`,
       );
     }
   }

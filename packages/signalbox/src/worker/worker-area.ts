@@ -14,6 +14,7 @@ import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
 import type { Clock } from "../core/clock.ts";
+import { ClientAddress } from "../engines/ip-address/index.ts";
 import type { FallbackArea } from "../http/area.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "../version.ts";
@@ -99,6 +100,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
     runtime,
     assets,
     publicUrl: publicUrlOf(config),
+    clientAddress: new ClientAddress(config.file.listener.trustedProxies),
     maxBodyBytes: config.file.agents.maxBodyBytes,
     sockets: new WorkerSockets({
       maxMessageBytes: config.file.agents.maxMessageBytes,

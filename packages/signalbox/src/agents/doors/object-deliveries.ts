@@ -29,6 +29,7 @@ const DROPPED: ReadonlySet<string> = new Set([
 export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
   return {
     hasAgent: (agent) => objectClassOf(agent) !== null || door.hasAgent(agent),
+    agentNames: () => door.agentNames(),
     prepare(target) {
       if (objectClassOf(target.agent) === null) door.prepare(target);
     },

@@ -44,7 +44,10 @@ export function toWebRequest(
   const method = request.method ?? "GET";
   if (method === "TRACE") throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
-  return new Request(`http://${checkHost(request)}${target}`, {
+  // A call from inside the process has no connection.
+  const scheme =
+    (request.socket as { encrypted?: boolean } | undefined)?.encrypted === true ? "https" : "http";
+  return new Request(`${scheme}://${checkHost(request)}${target}`, {
     method,
     headers,
     ...(hasBody ? { body: options.body as Uint8Array<ArrayBuffer> } : {}),

@@ -22,6 +22,7 @@ export function createWebhookDoor(
     directory.get(definition, account, checkInstanceName(name));
   return {
     hasAgent: (agent) => definitions.has(agent),
+    agentNames: () => definitions.keys(),
     prepare(target) {
       const definition = definitions.get(target.agent);
       try {

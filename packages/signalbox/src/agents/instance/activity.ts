@@ -100,10 +100,18 @@ export class Activity {
     this.#emit(slot);
   }
 
-  /** `error` is the message of a failed turn, else null. */
-  recordTurn(at: number, kind: string, label: string, ms: number, error: string | null): void {
+  /** `error` is the message of a failed turn, else null; `failureId` is that of the stored failure, if it is one of the agent's code. */
+  recordTurn(
+    at: number,
+    kind: string,
+    label: string,
+    ms: number,
+    error: string | null,
+    failureId?: string,
+  ): void {
     if (error !== null) {
-      this.record("turn:error", at, { ...turnDetail(kind, label, ms), error });
+      const stored = failureId === undefined ? {} : { failure_id: failureId };
+      this.record("turn:error", at, { ...turnDetail(kind, label, ms), error, ...stored });
       return;
     }
     const slot = this.#nextSlot("turn", at);

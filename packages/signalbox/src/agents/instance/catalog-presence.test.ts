@@ -8,6 +8,8 @@ import { rawSql } from "../../core/sql.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import { InstanceCatalog } from "./instance-catalog.ts";
+import { InstanceFigures } from "./instance-figures.ts";
+import { ProblemIndex } from "./problem-index.ts";
 
 const REF = { account: "default", agent: "a", name: "x" };
 const NOW = 1_000_000;
@@ -25,7 +27,15 @@ beforeEach(async () => {
   await migrate(database);
   catalog = new InstanceCatalog(database);
   await catalog.register(REF, 1);
-  presence = new CatalogPresence(catalog, REF, { now: () => NOW });
+  const index = new ProblemIndex({
+    database,
+    registered: () => catalog.flush(),
+    isOwn: () => true,
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  presence = new CatalogPresence(catalog, REF, { now: () => NOW }, new InstanceFigures(index, REF));
 });
 
 afterEach(async () => {
@@ -45,6 +55,18 @@ it("an instance that leaves is woken when its work is due", async () => {
   presence.setDue(NOW + 500);
   expect(presence.leave(NOW, null)).toBe(NOW + 500);
   expect(await storedDueAt()).toBe(NOW + 500);
+});
+
+it("every sync waits for a due time that is being written", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  const order: string[] = [];
+  presence.setDue(NOW + 500);
+  void presence.settingDue?.then(() => order.push("due"));
+  const sync = (name: string) => presence.withSync(() => Promise.resolve(void order.push(name)));
+  await Promise.all([sync("first"), sync("second")]);
+  expect(order).toEqual(["due", "first", "second"]);
+  expect(presence.settingDue).toBe(null);
 });
 
 it("one that could not start keeps its due time, and is woken after a pause", async () => {

@@ -13,15 +13,19 @@ import type { InstanceRef } from "./instance-ref.ts";
 import { STORAGE_PAUSE_MS } from "../work/work-pump.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
 import type { InstanceFailure } from "./leaving.ts";
+import type { InstanceFigures } from "./instance-figures.ts";
+import { NO_WORK } from "./problem-index.ts";
 
 /** Storage that all instances share is usually back soon, and must not delay the work of all of them. */
 const PAUSES_MS = { storage: 1000, own: STORAGE_PAUSE_MS } as const;
 
 export class CatalogPresence {
+  /** The numbers of the instance's work. */
+  readonly figures: InstanceFigures;
   readonly #catalog: InstanceCatalog;
   readonly #ref: InstanceRef;
   readonly #clock: Clock;
-  /** Writes that the next sync has to wait for. */
+  /** A write that the next sync has to wait for. */
   #registering: Promise<void> | null = null;
   #settingDue: Promise<void> | null = null;
   /** The due time in the catalog, including writes in progress; undefined if another node may have written one. */
@@ -31,7 +35,8 @@ export class CatalogPresence {
   #nextDueAt: number | null | undefined;
   #isNew = false;
 
-  constructor(catalog: InstanceCatalog, ref: InstanceRef, clock: Clock) {
+  constructor(catalog: InstanceCatalog, ref: InstanceRef, clock: Clock, figures: InstanceFigures) {
+    this.figures = figures;
     this.#catalog = catalog;
     this.#ref = ref;
     this.#clock = clock;
@@ -44,6 +49,7 @@ export class CatalogPresence {
     this.#writtenDueAt = entry?.nextDueAt ?? null;
     this.#nextDueAt = this.#writtenDueAt;
     this.#epoch = entry?.epoch ?? 0;
+    this.figures.known(entry?.figures ?? NO_WORK);
   }
 
   /** True when the catalog had an entry. */
@@ -67,6 +73,7 @@ export class CatalogPresence {
   /** The time of the next due work has changed; null when there is none. */
   setDue(at: number | null): void {
     this.#nextDueAt = at;
+    this.figures.changed();
     const written = this.#writtenDueAt ?? null;
     if (at === null || (written !== null && written <= at)) return;
     // Work that is queued later is due at once. "Now" therefore keeps the entry valid until the instance leaves memory.
@@ -74,17 +81,28 @@ export class CatalogPresence {
     this.#writtenDueAt = dueAt;
     const earlier = this.#settingDue;
     const write = observed(this.#catalog.setDue(this.#ref, dueAt));
-    this.#settingDue =
-      earlier === null ? write : observed(Promise.all([earlier, write]).then(() => undefined));
+    const setting = earlier === null ? write : observed(Promise.all([earlier, write]).then(() => undefined));
+    this.#settingDue = setting;
+    const ended = () => {
+      if (this.#settingDue === setting) this.#settingDue = null;
+    };
+    // After a failure it stays: nothing that follows may become durable.
+    setting.then(ended, () => undefined);
+  }
+
+  /** The write of a due time, until it has succeeded; null when the catalog has it. */
+  get settingDue(): Promise<void> | null {
+    return this.#settingDue;
   }
 
   /** Runs the database's sync and waits for the changes of the entry, in the order of invariant 2. */
   withSync(sync: () => Promise<void>): Promise<void> {
     const registering = this.#registering;
-    const settingDue = this.#settingDue;
+    const { pending } = this.figures;
+    const settingDue =
+      pending === null ? this.#settingDue : Promise.all([pending, this.#settingDue]).then(() => undefined);
     if (registering === null && settingDue === null) return sync();
     this.#registering = null;
-    this.#settingDue = null;
     const synced = settingDue === null ? sync() : settingDue.then(sync);
     return registering === null ? synced : Promise.all([synced, registering]).then(() => undefined);
   }
@@ -95,6 +113,7 @@ export class CatalogPresence {
    */
   leave(lastActiveAt: number, failure: InstanceFailure | null): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
+    this.figures.leave();
     const earliest = failure === null ? 0 : this.#clock.now() + PAUSES_MS[failure];
     if (this.#nextDueAt === undefined) return earliest;
     const wakeAt = this.#nextDueAt === null ? null : Math.max(this.#nextDueAt, earliest);

@@ -1,16 +1,15 @@
 /**
- * Finds the instance of `(account, agent, name)` in memory or loads it, and hibernates idle instances.
+ * Finds the instance of `(account, agent, name)` in memory or loads it.
  *
  * Invariants:
  * 1. At most one instance per key takes events; a successor opens the database only after the predecessor has closed it.
- * 2. The number of open databases is bounded: beyond the limit the instance that was used least recently hibernates first. If none is idle, new
- *    instances are refused with `overloaded`.
+ * 2. The number of open databases is bounded: beyond the limit the instance that was used least recently hibernates first (`InstanceMemory`). If
+ *    none is idle, new instances are refused with `overloaded`.
  * 3. In a cluster, an instance that another node has taken leaves memory at once (`Instance.fence`); `handOver` gives one to another node.
  * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
-import { RecencyList } from "../../core/recency-list.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "./instance-ref.ts";
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
@@ -20,6 +19,8 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
+import { InstanceGoneError } from "./instance-gone-error.ts";
+import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
 import type { DueEntry } from "./instance-catalog.ts";
 import type { HandOverHook } from "./hand-over-hook.ts";
 import type { Leaving } from "./leaving.ts";
@@ -27,15 +28,6 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { Waker } from "./waker.ts";
-
-/** Bounds of the interval at which idle instances hibernate; within them it is half of the idle timeout. */
-const MIN_SWEEP_MS = 50;
-const MAX_SWEEP_MS = 5000;
-
-export interface DirectoryLimits {
-  readonly maxActiveInstances: number;
-  readonly idleTimeoutMs: number;
-}
 
 /** The loaded classes by their names in the catalog. */
 export interface Definitions {
@@ -47,23 +39,21 @@ type AnyDefinition = AgentDefinition | ResidentDefinition<Resident>;
 
 export class Directory {
   readonly #environment: InstanceEnvironment;
-  readonly #limits: DirectoryLimits;
+  readonly #limits: MemoryLimits;
   readonly #definitions: Definitions;
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
-  readonly #instances = new Map<string, AnyInstance>();
-  readonly #byUse = new RecencyList<AnyInstance>();
+  readonly #memory: InstanceMemory;
   readonly #files: FileHolds;
   readonly #arrivals = new Arrivals();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
   /** What goes with an instance to another node; null for nothing. */
   handOverHook: HandOverHook | null = null;
-  #sweepTimer: NodeJS.Timeout | undefined;
   #isStopping = false;
 
   constructor(
     environment: InstanceEnvironment,
-    limits: DirectoryLimits,
+    limits: MemoryLimits,
     definitions: Definitions,
     onDestroy: (ref: InstanceRef) => Promise<void>,
   ) {
@@ -71,18 +61,19 @@ export class Directory {
     this.#limits = limits;
     this.#definitions = definitions;
     this.#onDestroy = onDestroy;
+    this.#memory = new InstanceMemory(limits, environment.clock, environment.store);
     this.#files = new FileHolds(environment.logger);
     this.#waker = new Waker({
       ...environment,
       agents: () => definitions.keys(),
       // The other half is for events from outside.
       maxBusy: Math.max(1, Math.floor(limits.maxActiveInstances / 2)),
-      isInMemory: (ref) => this.#instances.has(keyOf(ref)),
+      isInMemory: (ref) => this.#memory.has(keyOf(ref)),
       wake: (ref) => this.#wake(ref),
     });
     this.#events = {
       onIdle: (instance) => {
-        this.#shrink();
+        this.#memory.shrink();
         this.#waker.onIdle(instance);
       },
       onLeave: (instance, left) => this.#onLeave(instance, left),
@@ -90,35 +81,41 @@ export class Directory {
     };
     environment.ownership?.onFenced(({ name, reason }) => {
       const key = keyOf(refOf(name));
-      this.#instances.get(key)?.fence(new InstanceFencedError(reason));
+      this.#memory.find(key)?.fence(new InstanceFencedError(reason));
       environment.hub.onMoved?.(key);
     });
   }
 
   get size(): number {
-    return this.#instances.size;
+    return this.#memory.size;
   }
 
   /** The instances in memory. */
   instances(): Iterable<AnyInstance> {
-    return [...this.#instances.values()];
+    return [...this.#memory.values()];
   }
 
   get waitingTurns(): number {
     let count = 0;
-    for (const instance of this.#instances.values()) count += instance.waitingTurns;
+    for (const instance of this.#memory.values()) count += instance.waitingTurns;
     return count;
   }
 
+  /** No instance has work in progress, or leaves memory, and none is looked for. */
+  get isQuiet(): boolean {
+    if (!this.#waker.isWaiting || !this.#files.isFree) return false;
+    for (const instance of this.#memory.values()) if (!instance.isIdle) return false;
+    return true;
+  }
+
   start(): void {
-    const sweepMs = Math.max(MIN_SWEEP_MS, Math.min(this.#limits.idleTimeoutMs / 2, MAX_SWEEP_MS));
-    this.#sweepTimer = setInterval(() => this.#sweep(), sweepMs).unref();
+    this.#memory.startSweeping();
     this.#waker.start();
   }
 
   /** A class was loaded after the start: its instances may have due work. */
   definitionAdded(): void {
-    if (this.#sweepTimer !== undefined && !this.#isStopping) this.#waker.start();
+    if (this.#memory.isSweeping && !this.#isStopping) this.#waker.start();
   }
 
   /** From now on no instance is loaded; those in memory continue. */
@@ -128,10 +125,10 @@ export class Directory {
 
   async stop(): Promise<void> {
     this.#isStopping = true;
-    clearInterval(this.#sweepTimer);
+    this.#memory.stopSweeping();
     await this.#waker.stop();
     const reason = new SignalboxError("stopping", { headers: { "retry-after": "1" } });
-    await Promise.all([...this.#instances.values()].map((instance) => instance.end(reason)));
+    await Promise.all([...this.#memory.values()].map((instance) => instance.end(reason)));
     await this.#files.whenAllFree();
   }
 
@@ -149,15 +146,15 @@ export class Directory {
   get(definition: AnyDefinition, account: string, name: string, knownKey?: string): AnyInstance {
     const ref = { account, agent: definition.kebab, name };
     const key = knownKey ?? keyOf(ref);
-    const known = this.#instances.get(key);
+    const known = this.#memory.find(key);
     if (known !== undefined) {
-      this.#byUse.use(known);
+      this.#memory.used(known);
       return known;
     }
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
     // On a full disk the instance could not open its database, and its callers would wait with it.
     this.#environment.store.requireRoom();
-    if (!this.#makeRoom()) {
+    if (!this.#memory.makeRoom()) {
       throw overloaded("Too many instances are busy", { "retry-after": "1" });
     }
     return this.#load(definition, ref, key, false);
@@ -170,12 +167,12 @@ export class Directory {
 
   /** True when the instance of this key is in memory. */
   has(key: string): boolean {
-    return this.#instances.has(key);
+    return this.#memory.has(key);
   }
 
   /** Ends all instances of an agent that are in memory; the next events load them again. */
   async endAll(agent: string, reason: unknown): Promise<void> {
-    const ended = [...this.#instances.values()].filter(({ ref }) => ref.agent === agent);
+    const ended = [...this.#memory.values()].filter(({ ref }) => ref.agent === agent);
     await Promise.all(ended.map((instance) => instance.end(reason)));
   }
 
@@ -186,7 +183,7 @@ export class Directory {
 
   /** The instance if it is in memory. */
   find(ref: InstanceRef): AnyInstance | undefined {
-    return this.#instances.get(keyOf(ref));
+    return this.#memory.find(keyOf(ref));
   }
 
   /** True for an instance that is in memory or in the catalog. */
@@ -199,17 +196,24 @@ export class Directory {
     return this.#arrivals.once(key, callback);
   }
 
-  /** Reads an instance that exists: in a turn if it is in memory, else from its file without running any of its code. */
+  /** Reads what an instance that exists has committed: beside its turns if it is in memory, else from its file without running any of its code. */
   async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
     const { store, clock } = this.#environment;
     const key = keyOf(ref);
     for (;;) {
-      const instance = this.#instances.get(key);
-      if (instance !== undefined)
-        return unlessDiskFull(
-          store,
-          instance.run<T>({ kind: "inspect", label, body: ({ reader }) => work(reader) }),
-        );
+      const instance = this.#memory.find(key);
+      if (instance !== undefined) {
+        const read =
+          instance.observe(({ reader }) => work(reader)) ??
+          instance.run<T>({ kind: "inspect", label, body: ({ reader }) => work(reader) });
+        try {
+          return await unlessDiskFull(store, read);
+        } catch (error) {
+          // It has left memory meanwhile.
+          if (error instanceof InstanceGoneError && this.#memory.find(key) !== instance) continue;
+          throw error;
+        }
+      }
       const held = this.#files.find(key);
       if (held === undefined) break;
       await unlessDiskFull(store, held);
@@ -220,14 +224,32 @@ export class Directory {
     return result;
   }
 
-  /** Changes the tables of an instance in one of its turns, so that the instance runs what becomes due. */
-  change<T>(
+  /**
+   * Changes the tables of an instance that exists in one of its turns, so that the instance runs what becomes due. One that is being destroyed is not
+   * created again: `agent_instance_not_found`.
+   */
+  async change<T>(
     definition: AgentDefinition,
-    { account, name }: InstanceRef,
+    ref: InstanceRef,
     label: string,
     work: (live: LiveAgent) => T,
   ): Promise<T> {
-    return this.get(definition, account, name).run<T>({ kind: "manage", label, body: work });
+    await this.#whenRemoved(ref);
+    // An operator must not wait for a turn that hangs.
+    const turn = { kind: "manage", label, isConcurrent: true, body: work } as const;
+    return this.get(definition, ref.account, ref.name).run<T>(turn);
+  }
+
+  /** If the file is in use by a removal, waits for its end. */
+  async #whenRemoved(ref: InstanceRef): Promise<void> {
+    const key = keyOf(ref);
+    let hasWaited = false;
+    for (let held = this.#files.find(key); held !== undefined; held = this.#files.find(key)) {
+      if (this.#memory.has(key)) return;
+      await unlessDiskFull(this.#environment.store, held);
+      hasWaited = true;
+    }
+    if (hasWaited && !(await this.exists(ref))) throw new SignalboxError("agent_instance_not_found");
   }
 
   /**
@@ -235,18 +257,19 @@ export class Directory {
    * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
    */
   async handOver(ref: InstanceRef, to: string | null): Promise<void> {
-    const { catalog, ownership } = this.#environment;
+    const { catalog, ownership, problems } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
     const release = async (wasQuiet: boolean) => {
       const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
+      await problems.flush();
       await catalog.disown([ref]);
       await this.release([name], to);
       settle?.();
       return new InstanceElsewhereError(to);
     };
     while (ownership?.isHeld(name) === true) {
-      const instance = this.#instances.get(key);
+      const instance = this.#memory.find(key);
       if (instance !== undefined) {
         if (await instance.handOver(release)) return;
         continue;
@@ -272,7 +295,7 @@ export class Directory {
   async destroy(ref: InstanceRef): Promise<void> {
     const key = keyOf(ref);
     this.#environment.hub.find(key)?.dismiss(4410, "the instance was destroyed");
-    await this.#instances.get(key)?.end(new SignalboxError("agent_destroyed"));
+    await this.#memory.find(key)?.end(new SignalboxError("agent_destroyed"));
     const removed = (this.#files.find(key) ?? Promise.resolve()).then(() => this.#remove(ref));
     // An event in the meantime creates a successor, which starts when the old data is gone.
     this.#files.hold(key, removed);
@@ -280,11 +303,12 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { store, catalog, ownership } = this.#environment;
+    const { store, catalog, ownership, problems } = this.#environment;
     // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
     const createdAt = ownership === null ? undefined : ((await catalog.find(ref))?.createdAt ?? 0);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
+    await problems.remove(ref);
     await catalog.remove(ref, createdAt);
     await this.#onDestroy(ref);
   }
@@ -303,7 +327,7 @@ export class Directory {
   #wake({ account, agent, name }: InstanceRef): AnyInstance | null {
     this.#environment.store.requireRoom();
     const definition = this.#definitions.get(agent);
-    if (definition === undefined || this.#isStopping || !this.#makeRoom()) return null;
+    if (definition === undefined || this.#isStopping || !this.#memory.makeRoom()) return null;
     const ref = { account, agent, name };
     return this.#load(definition, ref, keyOf(ref), true);
   }
@@ -317,8 +341,7 @@ export class Directory {
       ref,
       key,
     );
-    this.#instances.set(key, instance);
-    this.#byUse.use(instance);
+    this.#memory.add(instance);
     // At most a quarter as many files may be closing as can be open.
     const maxClosing = Math.ceil(this.#limits.maxActiveInstances / 4);
     // The start belongs to no turn, even if another agent's call caused it.
@@ -330,42 +353,12 @@ export class Directory {
   }
 
   #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, failure }: Leaving): void {
-    if (this.#instances.get(instance.key) === instance) this.#instances.delete(instance.key);
-    this.#byUse.delete(instance);
+    this.#memory.delete(instance);
     this.#files.hold(
       instance.key,
       closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),
     );
     this.#waker.onLeave(instance, wakeAt, failure);
-  }
-
-  /** Hibernates an idle instance if necessary; false when the memory is full of busy ones. */
-  #makeRoom(): boolean {
-    this.#shrink(1);
-    return this.#instances.size < this.#limits.maxActiveInstances;
-  }
-
-  /** Hibernates idle instances, least recently used first, until there is room for `room` more. */
-  #shrink(room = 0): void {
-    if (this.#instances.size + room <= this.#limits.maxActiveInstances) return;
-    for (const instance of this.#byUse.oldestFirst()) {
-      if (!instance.isIdle) continue;
-      instance.hibernate();
-      if (this.#instances.size + room <= this.#limits.maxActiveInstances) return;
-    }
-  }
-
-  #sweep(): void {
-    // While the store cannot write, a closed instance could not be checkpointed, and so could not be read until there is room.
-    if (this.#environment.store.problem !== null) return;
-    const idleSince = this.#environment.clock.now() - this.#limits.idleTimeoutMs;
-    for (const instance of this.#byUse.oldestFirst()) {
-      if (!instance.isIdle || instance.lastActiveAt > idleSince) continue;
-      instance.hibernate();
-      // Closing checkpoints the WAL, which blocks the event loop for a moment: one instance per iteration.
-      setImmediate(() => this.#sweep());
-      return;
-    }
   }
 }
 

@@ -34,6 +34,10 @@ export class FileHolds {
     while (this.#holds.size > maxHolds) await Promise.race(this.#holds.values());
   }
 
+  get isFree(): boolean {
+    return this.#holds.size === 0;
+  }
+
   async whenAllFree(): Promise<void> {
     await Promise.all(this.#holds.values());
   }

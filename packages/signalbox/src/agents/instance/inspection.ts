@@ -1,10 +1,12 @@
-/** Reads an instance for the management interface, whether or not the instance is in memory. Reading does not wake it. */
+/** Reads an instance for the management interface, whether or not the instance is in memory or busy. Reading does not wake it. */
 import type { Clock } from "../../core/clock.ts";
+import { overloaded } from "../../core/overload.ts";
 import type { InstanceDatabase, InstanceStore } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";
 import { openWork } from "../work/open-work.ts";
 import type { Schedules } from "../work/schedules.ts";
+import type { WorkPump } from "../work/work-pump.ts";
 import type { WorkQueue } from "../work/work-queue.ts";
 import { InstanceState } from "./instance-state.ts";
 
@@ -14,10 +16,12 @@ const ROOM_CHECK_MS = 1000;
 /** The parts of an instance that can be read. */
 export interface InstanceReader {
   readonly database: InstanceDatabase;
-  readonly state: Pick<InstanceState, "value">;
-  readonly workQueue: Pick<WorkQueue, "list" | "count">;
+  readonly state: Pick<InstanceState, "committed">;
+  readonly workQueue: Pick<WorkQueue, "list" | "count" | "find" | "nextAt">;
   readonly deadLetters: Pick<DeadLetters, "list" | "count" | "find">;
-  readonly schedules: Pick<Schedules, "list" | "count" | "nextAt">;
+  readonly schedules: Pick<Schedules, "states" | "count" | "nextAt">;
+  /** Knows which work runs. */
+  readonly pump: Pick<WorkPump, "isRunning">;
 }
 
 /** A reader on the database of an instance that is not in memory. */
@@ -25,9 +29,12 @@ export function readerOf(database: InstanceDatabase, clock: Clock): InstanceRead
   return {
     database,
     state: new InstanceState(database, NO_WRITES, 0),
-    ...openWork(database, NO_WRITES, clock, () => undefined),
+    ...openWork(database, NO_WRITES, clock, NO_CHANGES),
+    pump: { isRunning: () => false },
   };
 }
+
+const NO_CHANGES = { workChanged: () => undefined, lettersChanged: () => undefined };
 
 const NO_WRITES = {
   open(): never {
@@ -49,6 +56,17 @@ export async function readStored<T>(
   } finally {
     await database.close();
   }
+}
+
+/** How long a reader waits for an object that is inside a transaction of its own. */
+const MAX_TRANSACTION_MS = 1000;
+
+/** Gives up when an object keeps a transaction open: what it has written is not committed, and must not be seen. */
+export function requireShortTransaction(waitedMs: number): void {
+  if (waitedMs > MAX_TRANSACTION_MS)
+    throw overloaded("The object is inside a transaction of its own and cannot be read until it ends", {
+      "retry-after": "1",
+    });
 }
 
 /** Waits, but only as long as the disk has room: a full disk can delay an instance for hours, and a reader should receive the reason. */

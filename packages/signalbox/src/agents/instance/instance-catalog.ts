@@ -12,6 +12,7 @@
 import type { Database } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
+import type { Figures } from "./problem-index.ts";
 import { applyChanges, type Change, disown, type Tenure } from "./catalog-statements.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
@@ -25,6 +26,10 @@ export interface CatalogEntry extends InstanceRef {
   readonly nextDueAt: number | null;
   /** In a cluster, the epoch in which the due time was written; else 0. */
   readonly epoch: number;
+  readonly figures: Figures;
+  /** Name and message of the last error of the instance's code. */
+  readonly lastError: string | null;
+  readonly lastErrorAt: number | null;
 }
 
 /** An instance with due work. */
@@ -35,7 +40,7 @@ export interface DueEntry extends InstanceRef {
 /** The end of a page of due instances. */
 export type DuePosition = Pick<DueEntry, "nextDueAt" | "account" | "name">;
 
-interface Row {
+export interface CatalogRow {
   readonly account_id: string;
   readonly agent: string;
   readonly name: string;
@@ -43,6 +48,11 @@ interface Row {
   readonly last_active_at: number;
   readonly next_due_at: number | null;
   readonly epoch: number;
+  readonly queued: number;
+  readonly retrying: number;
+  readonly dead_letters: number;
+  readonly last_error: string | null;
+  readonly last_error_at: number | null;
 }
 
 /** This node, in a cluster. */
@@ -133,7 +143,7 @@ export class InstanceCatalog {
     // Read before the table, because a flush may end in the meantime. If a pending change removes a due time that the table still has, an
     // instance that saw only the table would not write the same due time again, and its work would not be woken.
     const pending = { ...this.#writing.get(key), ...this.#changes.get(key) };
-    const row = await this.#database.get<Row>(
+    const row = await this.#database.get<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${ref.account} AND agent = ${ref.agent} AND name = ${ref.name}`,
     );
     if (row === undefined) return undefined;
@@ -146,28 +156,10 @@ export class InstanceCatalog {
     };
   }
 
-  /** An account's instances of an agent by name, after the name `after`; `search` is a part of the name, case-insensitive. */
-  async list(
-    account: string,
-    agent: string,
-    options: { search?: string | undefined; after?: string | undefined; limit: number },
-  ): Promise<CatalogEntry[]> {
-    const conditions: SqlQuery[] = [sql`account_id = ${account}`, sql`agent = ${agent}`];
-    if (options.after !== undefined) conditions.push(sql`name > ${options.after}`);
-    if (options.search !== undefined) {
-      const pattern = `%${options.search.toLowerCase().replaceAll(/[\\%_]/g, "\\$&")}%`;
-      conditions.push(sql`lower(name) LIKE ${pattern} ESCAPE '\\'`);
-    }
-    const rows = await this.#database.all<Row>(
-      sql`SELECT * FROM agent_instance WHERE ${joinSql(conditions, " AND ")} ORDER BY name LIMIT ${options.limit}`,
-    );
-    return rows.map(fromRow);
-  }
-
   /** The entries of the given names that exist, by name. */
   async findMany(account: string, agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
     if (names.length === 0) return [];
-    const rows = await this.#database.all<Row>(
+    const rows = await this.#database.all<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
     );
     return rows.map(fromRow);
@@ -228,7 +220,7 @@ export class InstanceCatalog {
       after === undefined
         ? sql``
         : sql`AND (next_due_at, account_id, name) > (${after.nextDueAt}, ${after.account}, ${after.name})`;
-    const rows = await this.#database.all<Row & { readonly next_due_at: number }>(
+    const rows = await this.#database.all<CatalogRow & { readonly next_due_at: number }>(
       sql`SELECT account_id, agent, name, next_due_at FROM agent_instance
           WHERE agent = ${agent} ${ofNode} AND next_due_at <= ${now} ${position}
           ORDER BY next_due_at, account_id, name LIMIT ${limit}`,
@@ -328,7 +320,7 @@ export class InstanceCatalog {
   }
 }
 
-function fromRow(row: Row): CatalogEntry {
+export function fromRow(row: CatalogRow): CatalogEntry {
   return {
     account: row.account_id,
     agent: row.agent,
@@ -337,5 +329,8 @@ function fromRow(row: Row): CatalogEntry {
     lastActiveAt: row.last_active_at,
     nextDueAt: row.next_due_at,
     epoch: row.epoch,
+    figures: { queued: row.queued, retrying: row.retrying, deadLetters: row.dead_letters },
+    lastError: row.last_error,
+    lastErrorAt: row.last_error_at,
   };
 }

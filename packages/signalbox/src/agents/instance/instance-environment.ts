@@ -15,6 +15,7 @@ import type { AgentCall } from "../api/agent-stub.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { ActivityHub } from "./activity.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
+import type { ProblemIndex } from "./problem-index.ts";
 
 export interface InstanceLimits {
   /** Events that may wait for one instance. */
@@ -36,6 +37,7 @@ export interface InstanceEnvironment {
   /** Which node runs an instance; null for a process that is alone. */
   readonly ownership: Ownership | null;
   readonly catalog: InstanceCatalog;
+  readonly problems: ProblemIndex;
   readonly hub: SocketHub;
   readonly activity: ActivityHub;
   readonly metrics: AgentMetrics;

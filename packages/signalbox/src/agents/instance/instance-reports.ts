@@ -1,5 +1,6 @@
 /** Reports what happens in an instance: to the metrics, the list of recent activity, and the log. */
 import { SignalboxError } from "@signalbox/protocol";
+import { messageOf } from "../../core/stored-error.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { Turn } from "../../engines/turn-runtime/index.ts";
 import type { Activity } from "./activity.ts";
@@ -23,6 +24,7 @@ export class InstanceReports {
 
   startFailed(error: unknown): void {
     this.#environment.metrics.starts.add(1, "failed");
+    this.failed("start", "onStart", error);
     this.logError(error, "the instance could not start");
   }
 
@@ -39,22 +41,42 @@ export class InstanceReports {
     const durationMs = performance.now() - startedAt;
     metrics.turns.add(1, kind, error === null ? "ok" : "error");
     metrics.turnDurations.observe(durationMs / 1000, kind);
+    const isFailure = error !== null && (isAgentFailure(turn, error) || isTimeout(error));
+    const failureId = isFailure ? this.failed(kind, label, error) : undefined;
     if (at === null) return;
-    this.#activity.recordTurn(at, kind, label, durationMs, error === null ? null : messageOf(error));
+    this.#activity.recordTurn(
+      at,
+      kind,
+      label,
+      durationMs,
+      error === null ? null : messageOf(error),
+      failureId,
+    );
+  }
+
+  /** Keeps the error for operators, also after the instance has left memory. */
+  failed(kind: string, label: string, error: unknown): string {
+    const { clock, problems } = this.#environment;
+    return problems.failed(this.#ref, { at: clock.now(), kind, label, error });
   }
 
   buried(kind: "queue" | "schedule", callback: string, error: unknown): void {
     this.#environment.metrics.buried.add(1, kind);
     this.#environment.alertFeed.current?.deadLetter(this.#ref.account, this.#ref.agent);
     this.#activity.record("buried", this.#environment.clock.now(), { kind, callback });
-    this.logError(error, `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`, {
-      callback,
-    });
+    const message = `the ${kind === "queue" ? "queue item" : "schedule"} used up its attempts`;
+    // The failed turn itself is logged with the stack, except for errors of the protocol.
+    if (error instanceof SignalboxError) this.logError(error, message, { callback });
+    else this.#log({ callback, error: messageOf(error) }, message);
   }
 
   logError(error: unknown, message: string, detail: object = {}): void {
+    this.#log({ err: error, ...detail }, message);
+  }
+
+  #log(fields: object, message: string): void {
     const { account, agent, name } = this.#ref;
-    this.#environment.logger.error({ err: error, account, agent, instance: name, ...detail }, message);
+    this.#environment.logger.error({ ...fields, account, agent, instance: name }, message);
   }
 }
 
@@ -63,6 +85,7 @@ export function isAgentFailure(turn: Turn, error: unknown): boolean {
   return turn.kind !== "hook" && turn.kind !== "start" && !(error instanceof SignalboxError);
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** A turn that took too long is no error of the agent's code, and operators want to know of it. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof SignalboxError && error.id === "agent_turn_timeout";
 }

@@ -46,6 +46,11 @@ export class InstanceState implements Participant {
     return this.#value;
   }
 
+  /** The stored state. A copy: the agent's code may change `value` in place. */
+  get committed(): unknown {
+    return this.#committedJson === undefined ? undefined : JSON.parse(this.#committedJson);
+  }
+
   /** Returns the new state as JSON. */
   set(next: unknown): string {
     const json = toStateJson(next, this.#maxBytes);

@@ -2,6 +2,7 @@
  * What code outside of an instance does with it: runs turns, keeps it in memory, sends in order with its outputs, and reports events. `Instance` adds
  * the life from the start to the end.
  */
+import type { Clock } from "../../core/clock.ts";
 import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import { currentTurn, type TurnOrigin, type TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { AgentClass, AnyAgent } from "../api/agent.ts";
@@ -11,6 +12,7 @@ import { Activity } from "./activity.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import type { InstanceRef } from "./instance-ref.ts";
+import { requireShortTransaction } from "./inspection.ts";
 import { InstanceReports } from "./instance-reports.ts";
 import type { Holder, Resident } from "./resident.ts";
 
@@ -39,8 +41,26 @@ export abstract class InstanceTurns<R extends Resident> implements Holder, Agent
     this.eventTimeoutMs = eventTimeoutMs(environment.limits);
   }
 
+  /** What the instance takes the time from. */
+  get clock(): Clock {
+    return this.environment.clock;
+  }
+
   get waitingTurns(): number {
     return this.runtime.waitingCount;
+  }
+
+  /** Reads what is committed, at once, also while a turn runs; null if the instance is not active. */
+  observe<T>(work: (live: R) => T): Promise<T> | null {
+    return this.live === null ? null : this.runtime.observe(work, requireShortTransaction);
+  }
+
+  /** What runs now; null if no turn is at an await. */
+  get runningTurn(): { readonly kind: string; readonly label: string; readonly since: number } | null {
+    const turn = this.runtime.runningTurn;
+    if (turn === null) return null;
+    const since = this.environment.clock.now() - (performance.now() - turn.startedAt);
+    return { kind: turn.kind, label: turn.label, since: Math.round(since) };
   }
 
   abstract run<T>(turn: ResidentTurn<R, T>): Promise<T>;
@@ -108,6 +128,7 @@ export abstract class InstanceTurns<R extends Resident> implements Holder, Agent
 
   protected reportHookError(error: unknown, hook: string): void {
     this.reports.logError(error, `${hook} failed`);
+    this.reports.failed("hook", hook, error);
     this.callErrorHook(error, currentTurn()?.origin ?? null);
   }
 

@@ -31,6 +31,7 @@ import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import { InstanceFigures } from "./instance-figures.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import {
   createOverloadError,
@@ -98,7 +99,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.deliveries = residents.isInterleaving ? new SerialByKey() : null;
     this.lastActiveAt = environment.clock.now();
     this.group = environment.hub.group(key);
-    this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock);
+    const figures = new InstanceFigures(environment.problems, ref);
+    this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock, figures);
     const { limits } = environment;
     this.runtime = new TurnRuntime({
       owner: this,
@@ -240,6 +242,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       reports: this.reports,
       deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
+      whenDueStored: () => this.#whenDueStored(),
+      figures: this.#presence.figures,
       onIdle: () => this.#checkIdle(),
       onHookError: (error, hook) => this.reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
@@ -288,13 +292,22 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       );
   }
 
+  /** A due time that could not be written is not written again before the instance starts again: without that, its work would never run. */
+  #whenDueStored(): Promise<void> | null {
+    const setting = this.#presence.settingDue;
+    return setting === null ? null : this.#orStartAgain(setting);
+  }
+
   /** Whether an answer that only read may leave (see `OutputGateOptions`). */
   #confirm(ownership: Ownership): Promise<void> | null {
     // The node may own the instance again, for a successor of this object.
     if (this.#isFenced) return Promise.reject(new InstanceFencedError("dropped"));
     const confirmed = ownership.confirm(databaseName(this.ref));
-    if (confirmed === null) return null;
-    return confirmed.catch((error: unknown) => {
+    return confirmed === null ? null : this.#orStartAgain(confirmed);
+  }
+
+  #orStartAgain(written: Promise<void>): Promise<void> {
+    return written.catch((error: unknown) => {
       this.#startAgain(error);
       throw error;
     });

@@ -32,6 +32,7 @@ import type { InstanceEnvironment } from "./instance-environment.ts";
 import type { Resident, ResidentParts } from "./resident.ts";
 import { InstanceState } from "./instance-state.ts";
 import type { SqlValue } from "../../core/sql.ts";
+import { messageOf } from "../../core/stored-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AgentEnvironment, AgentHost, WebhookOptions } from "../api/agent-host.ts";
 import { tracedFetch, tracedWebhook } from "./traced-sending.ts";
@@ -39,6 +40,8 @@ import { tracedFetch, tracedWebhook } from "./traced-sending.ts";
 export interface LiveAgentParts extends ResidentParts<LiveAgent> {
   readonly definition: AgentDefinition;
 }
+
+const WORK_UNREADABLE = "the instance's queue and schedules cannot be read or written; retrying later";
 
 export class LiveAgent implements Resident {
   readonly definition: AgentDefinition;
@@ -66,7 +69,11 @@ export class LiveAgent implements Resident {
     this.transactions = transactions;
     this.outputs = runtime.outputs;
     this.state = new InstanceState(database, transactions, environment.limits.maxStateBytes);
-    const work = openWork(database, transactions, environment.clock, () => this.pump.changed());
+    const work = openWork(database, transactions, environment.clock, {
+      workChanged: () => this.pump.changed(),
+      lettersChanged: () => parts.figures.lettersChanged(),
+    });
+    transactions.join(parts.figures);
     this.workQueue = work.workQueue;
     this.deadLetters = work.deadLetters;
     this.schedules = work.schedules;
@@ -79,13 +86,10 @@ export class LiveAgent implements Resident {
       clock: environment.clock,
       perform: (method, payload, item) => this.#performWork(method, payload, item),
       onDue: parts.onDue,
+      whenDueStored: parts.whenDueStored,
       onIdle: parts.onIdle,
       onBuried: (kind, callback, error) => parts.reports.buried(kind, callback, error),
-      onStorageFailure: (error) =>
-        parts.reports.logError(
-          error,
-          "the instance's queue and schedules cannot be read or written; retrying later",
-        ),
+      onStorageFailure: (error) => parts.reports.logError(error, WORK_UNREADABLE),
     });
   }
 
@@ -127,6 +131,7 @@ export class LiveAgent implements Resident {
   }
 
   ready(): void {
+    this.#parts.figures.open(() => ({ ...this.workQueue.figures(), deadLetters: this.deadLetters.figure() }));
     this.pump.start(this.database.isNew);
   }
 
@@ -181,8 +186,7 @@ export class LiveAgent implements Resident {
       this.agent.validateStateChange(next, source);
     } catch (cause) {
       if (cause instanceof SignalboxError) throw cause;
-      const message = cause instanceof Error ? cause.message : String(cause);
-      throw new SignalboxError("invalid_request", { message, cause });
+      throw new SignalboxError("invalid_request", { message: messageOf(cause), cause });
     }
   }
 
@@ -199,6 +203,8 @@ export class LiveAgent implements Resident {
 }
 
 /* What an `Agent` object can do, in terms of its instance. */
+
+type SentWebhook = Awaited<ReturnType<AgentHost["sendWebhook"]>>;
 
 /** The live agent, as its host uses it. */
 export interface HostedAgent {
@@ -340,11 +346,7 @@ export class InstanceHost implements AgentHost {
     else work();
   }
 
-  async sendWebhook(
-    url: string,
-    payload: unknown,
-    options: WebhookOptions,
-  ): Promise<{ readonly id: string; readonly status: number }> {
+  async sendWebhook(url: string, payload: unknown, options: WebhookOptions): Promise<SentWebhook> {
     // Serialised before the wait: the caller may change the payload afterwards.
     const body = JSON.stringify(payload ?? null);
     await this.#live.outputs.pass();

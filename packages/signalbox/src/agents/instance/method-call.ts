@@ -1,5 +1,6 @@
 /** Calls of an agent's methods, as turns: over a WebSocket, over HTTP, or from another agent. */
 import { SignalboxError } from "@signalbox/protocol";
+import { messageOf } from "../../core/stored-error.ts";
 import type { CallableMethod } from "../api/callable.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";
 import type { StreamingResponse } from "../api/streaming-response.ts";
@@ -70,7 +71,7 @@ export async function streamMethod(
     label: method,
     origin,
     isConcurrent,
-    afterFailure: (error) => stream.cut(error instanceof Error ? error : new Error(String(error))),
+    afterFailure: (error) => stream.cut(error instanceof Error ? error : new Error(messageOf(error))),
     body: async (live) => {
       check();
       await live.invoke(method, [stream, ...args]);
@@ -115,6 +116,6 @@ function notSerialisable(cause: RangeError): SignalboxError {
 
 /** The part of an error of agents' code that callers may see: the message, never the stack. */
 export function publicMessage(error: unknown): string {
-  if (error instanceof Error) return error.message;
+  if (error instanceof Error) return messageOf(error);
   return typeof error === "string" ? error : "The method failed";
 }

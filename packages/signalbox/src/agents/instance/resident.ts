@@ -6,6 +6,7 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
 import type { Activity } from "./activity.ts";
+import type { InstanceFigures } from "./instance-figures.ts";
 import type { InstanceReader } from "./inspection.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import type { InstanceRef } from "./instance-ref.ts";
@@ -47,6 +48,10 @@ export interface ResidentParts<R extends Resident> {
   readonly deliveries: SerialByKey | null;
   /** The time of the next due work is known or has changed; null when there is none. */
   readonly onDue: (at: number | null) => void;
+  /** Null if that time is stored; otherwise it is when the promise resolves. When it rejects, the instance leaves memory. */
+  readonly whenDueStored: () => Promise<void> | null;
+  /** The numbers of the resident's work, for lists. */
+  readonly figures: InstanceFigures;
   /** No work of its own runs any more. */
   readonly onIdle: () => void;
   /** A hook failed that must not fail its turn. */

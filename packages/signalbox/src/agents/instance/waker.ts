@@ -14,7 +14,7 @@
  * See docs/decisions/0079.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { Clock } from "../../core/clock.ts";
+import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AnyInstance } from "./instance.ts";
@@ -57,7 +57,7 @@ export class Waker {
   readonly #busy = new Set<AnyInstance>();
   /** Failures of instances with due work, by key. */
   readonly #failures = new Map<string, Failures>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   /** The time of the next scan. */
   #wakeAt = Number.POSITIVE_INFINITY;
   #scanning: Promise<void> | null = null;
@@ -105,24 +105,30 @@ export class Waker {
     this.#roomMade();
   }
 
+  /** False while a scan is in progress. */
+  get isWaiting(): boolean {
+    return this.#scanning === null;
+  }
+
   /** Resolves when the scan in progress has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     this.#roomMade();
     await this.#scanning;
   }
 
   #arm(): void {
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     if (this.#isStopped || this.#wakeAt === Number.POSITIVE_INFINITY) return;
     const delay = Math.max(0, Math.min(this.#wakeAt - this.#parts.clock.now(), MAX_TIMER_MS));
-    this.#timer = setTimeout(() => {
+    const scan = () => {
       this.#scanning = this.#scan().finally(() => {
         this.#scanning = null;
         this.#arm();
       });
-    }, delay).unref();
+    };
+    this.#timer = setTimer(this.#parts.clock, scan, delay);
   }
 
   async #scan(): Promise<void> {

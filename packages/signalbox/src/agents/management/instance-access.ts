@@ -7,6 +7,7 @@ import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
+import { INSTANCE_PROBLEMS, MAX_CURSOR } from "../instance/instance-pages.ts";
 import type { LiveAgent } from "../instance/live-agent.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 
@@ -17,9 +18,21 @@ export const INSTANCE = `${INSTANCES}/{instance_name}`;
 const PAGE_SIZE = 100;
 
 export const pageQuery = z.object({
-  cursor: z.string().max(1024).optional(),
+  cursor: z.string().max(MAX_CURSOR).optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(PAGE_SIZE),
 });
+
+/** What counts as a problem: a turn that runs longer than `stuck_seconds`, and an error of the last `within` seconds. */
+export const problemQuery = {
+  problem: z.enum(["any", ...INSTANCE_PROBLEMS]).optional(),
+  stuck_seconds: z.coerce.number().min(0).max(86_400).default(10),
+  within: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(366 * 86_400)
+    .default(86_400),
+};
 
 export class InstanceAccess {
   readonly #definitions: ReadonlyMap<string, AgentDefinition>;

@@ -6,12 +6,24 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
-import { accountOf, AGENTS, INSTANCE, type InstanceAccess, INSTANCES, pageQuery } from "./instance-access.ts";
+import { INSTANCE_ORDERS, type InstancePages } from "../instance/instance-pages.ts";
+import type { ProblemIndex } from "../instance/problem-index.ts";
+import {
+  accountOf,
+  AGENTS,
+  INSTANCE,
+  type InstanceAccess,
+  INSTANCES,
+  pageQuery,
+  problemQuery,
+} from "./instance-access.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import { moveRoute, targetsRoute, withNodes } from "./node-routes.ts";
 import { listInstances } from "./instance-list.ts";
+import { showAll } from "./show-page.ts";
 import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
+import type { FindStuck } from "./stuck.ts";
 import * as show from "./show-instance.ts";
 
 export interface InstanceRouteParts extends ResidentsParts {
@@ -25,6 +37,11 @@ export interface InstanceRouteParts extends ResidentsParts {
   readonly findResidents: FindResidents;
   /** Null for a process that is alone. */
   readonly nodes: InstanceNodes | null;
+  readonly pages: InstancePages;
+  readonly problems: ProblemIndex;
+  /** On all nodes. */
+  readonly findStuck: FindStuck;
+  now(): number;
 }
 
 export function instanceRoutes(parts: InstanceRouteParts): Route[] {
@@ -66,28 +83,40 @@ function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Rout
 }
 
 function list(parts: InstanceRouteParts): Route {
-  const { access, catalog, tags } = parts;
+  const { access, catalog, problems, directory } = parts;
   return defineRoute({
     method: "GET",
     path: INSTANCES,
     access: "agents.read",
     summary:
-      "List an agent's instances by name; `search` is a part of the name, or the whole name that a program gave its object; `tag` filters repeat.",
-    query: pageQuery.extend({ search: z.string().max(256).optional() }),
+      "List an agent's instances; `search` is a part of the name, or the whole name that a program gave its object; `tag` filters repeat; `order` is name, last_active, dead_letters or queued; `problem` keeps those with dead letters, items that are retried, a stuck turn, an error of the last `within` seconds, or any of them.",
+    query: pageQuery.extend({
+      search: z.string().max(256).optional(),
+      order: z.enum(INSTANCE_ORDERS).default("name"),
+      ...problemQuery,
+    }),
     parameters: ["tag"],
     result: z.array(show.instanceResult),
     handler: async (request) => {
       const agent = access.agent(request);
-      await catalog.flush();
-      const { entries, next } = await listInstances(catalog, tags, accountOf(request), agent, {
+      const { cursor, search, problem, within, stuck_seconds: seconds } = request.query;
+      const account = accountOf(request);
+      // The catalog learns of activity when an instance leaves memory.
+      if (request.query.order === "last_active")
+        for (const { ref, lastActiveAt } of directory.instances()) catalog.touch(ref, lastActiveAt);
+      await Promise.all([catalog.flush(), problems.settle()]);
+      const isStuckWanted = problem === "any" || problem === "stuck";
+      const stuck = isStuckWanted ? await parts.findStuck({ account, agent, seconds }) : [];
+      const { entries, next } = await listInstances(parts, account, agent, {
         ...request.query,
+        rule: problem === undefined ? undefined : { problem, since: parts.now() - within * 1000 },
+        stuck: stuck.map(({ name }) => name),
         tags: request.rawQuery.getAll("tag"),
       });
-      const { cursor, search } = request.query;
       const named =
-        search === undefined || cursor !== undefined
+        search === undefined || cursor !== undefined || problem !== undefined
           ? []
-          : await findNamed(parts, accountOf(request), agent, search);
+          : await findNamed(parts, account, agent, search);
       const others = entries.filter(({ name }) => name !== named[0]?.name);
       return {
         result: await showAll(
@@ -114,36 +143,29 @@ async function findNamed(
   return entry === undefined ? [] : [entry];
 }
 
-/** `entries` are of one account. */
-async function showAll(
-  find: FindResidents,
-  agent: string,
-  entries: readonly CatalogEntry[],
-  areObjects: boolean,
-): Promise<z.input<typeof show.instanceResult>[]> {
-  const account = entries[0]?.account ?? "";
-  const names = entries.map(({ name }) => name);
-  const residents = await find({ account, agent, names, areObjects });
-  return entries.map((entry, i) => show.instance(entry, residents[i]));
-}
-
 function read(parts: InstanceRouteParts): Route {
-  const { access, directory } = parts;
+  const { access, directory, problems } = parts;
   return defineRoute({
     method: "GET",
     path: INSTANCE,
     access: "agents.read",
-    summary: "Read one instance: state, counts, last activity.",
+    summary:
+      "Read one instance: its committed state, counts, last activity, the running turn, and its last failure. Does not wait for a turn.",
     result: show.instanceDetailResult,
     handler: async (request) => {
+      const found = await access.entry(request);
+      const detail = await directory.read(found, "show", show.readDetail);
+      const [failures] = await Promise.all([problems.failuresOf(found), problems.settle()]);
       const entry = await access.entry(request);
-      const detail = await directory.read(entry, "show", show.readDetail);
+      const last_failure = failures[0] === undefined ? null : show.failure(failures[0]);
       const isObject = access.isObjectClass(request);
       // Runs where the instance is.
       const here: FindResidents = (query) => findResidents(parts, query);
       const [instance] = await showAll(here, entry.agent, [entry], isObject);
       if (instance === undefined) throw new SignalboxError("agent_instance_not_found");
-      return { result: { ...instance, ...detail, ...(isObject ? show.objectDetail(entry) : {}) } };
+      return {
+        result: { ...instance, ...detail, last_failure, ...(isObject ? show.objectDetail(entry) : {}) },
+      };
     },
   });
 }

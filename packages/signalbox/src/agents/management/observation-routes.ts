@@ -4,6 +4,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { Directory } from "../instance/directory.ts";
 import { keyOf } from "../instance/instance-ref.ts";
+import type { ProblemIndex } from "../instance/problem-index.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import { INSTANCE, type InstanceAccess } from "./instance-access.ts";
 import * as show from "./show-instance.ts";
@@ -15,6 +16,7 @@ export interface ObservationRouteParts {
   readonly hub: SocketHub;
   readonly streams: ActivityStreams;
   readonly sqlConsole: SqlConsole;
+  readonly problems: ProblemIndex;
 }
 
 export function observationRoutes(parts: ObservationRouteParts): Route[] {
@@ -35,13 +37,13 @@ function listConnections({ access, hub }: ObservationRouteParts): Route {
   });
 }
 
-function listActivity({ access, directory, streams }: ObservationRouteParts): Route {
+function listActivity({ access, directory, streams, problems }: ObservationRouteParts): Route {
   return defineRoute({
     method: "GET",
     path: `${INSTANCE}/events`,
     access: "agents.read",
     summary:
-      "List the instance's recent activity, newest first; with `Accept: text/event-stream`, stream its activity from now on.",
+      "List the instance's recent activity and its stored failures, newest first; with `Accept: text/event-stream`, stream its activity from now on.",
     result: z.array(show.activityResult),
     handler: async (request) => {
       if (request.headers.accept?.includes("text/event-stream") === true) {
@@ -51,7 +53,9 @@ function listActivity({ access, directory, streams }: ObservationRouteParts): Ro
           headers: { "cache-control": "no-store" },
         };
       }
-      const result = directory.find(await access.entry(request))?.activity.recent() ?? [];
+      const entry = await access.entry(request);
+      const recent = directory.find(entry)?.activity.recent() ?? [];
+      const result = show.withFailures(recent, await problems.failuresOf(entry), entry);
       return { result, resultInfo: { count: result.length } };
     },
   });

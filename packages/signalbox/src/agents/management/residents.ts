@@ -11,6 +11,16 @@ export interface Residency {
   readonly connectionCount: number;
   /** Of an object of a worker program. */
   readonly objectName: string | null;
+  /** The turn at an await; null for none. A node of an earlier version does not send it. */
+  readonly turn?: RunningTurn | null;
+  readonly waitingTurns?: number;
+}
+
+export interface RunningTurn {
+  readonly kind: string;
+  readonly label: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
 }
 
 /** The page of a list: all of one class. */
@@ -49,6 +59,8 @@ export async function residencyOf(
     lastActiveAt: instance?.lastActiveAt ?? null,
     connectionCount: isObject ? objects.connectionCount(ref) : (hub.find(keyOf(ref))?.joinedCount ?? 0),
     // An object that is destroyed meanwhile has no database.
+    turn: instance?.runningTurn ?? null,
+    waitingTurns: instance?.waitingTurns ?? 0,
     objectName: isObject ? await objects.nameOf(ref).catch(() => null) : null,
   };
 }

@@ -6,16 +6,21 @@ import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { InstancePages } from "../instance/instance-pages.ts";
+import type { ProblemIndex } from "../instance/problem-index.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import { INSTANCE, InstanceAccess } from "./instance-access.ts";
-import { instanceRoutes } from "./instance-routes.ts";
+import { bulkReplayRoute } from "./bulk-letters.ts";
+import { instanceRoutes, type InstanceRouteParts } from "./instance-routes.ts";
+import { problemRoutes } from "./problem-routes.ts";
+import { findStuck, type FindStuck } from "./stuck.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import { observationRoutes } from "./observation-routes.ts";
 import { findResidents, type FindResidents } from "./residents.ts";
 import { SqlConsole } from "./sql-console.ts";
-import { workRoutes } from "./work-routes.ts";
+import { REPLAY_LETTERS, workRoutes } from "./work-routes.ts";
 
 export interface RouteParts {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -30,11 +35,15 @@ export interface RouteParts {
   readonly nodes: InstanceNodes | null;
   /** Null for a process that is alone. */
   readonly elsewhere: ManagementElsewhere | null;
+  readonly pages: InstancePages;
+  readonly problems: ProblemIndex;
+  now(): number;
 }
 
 /** Management of instances of all nodes. */
 export interface ManagementElsewhere {
   readonly findResidents: FindResidents;
+  readonly findStuck: FindStuck;
   /** The route with a handler that runs at the owner of the instance. */
   atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route;
 }
@@ -42,17 +51,22 @@ export interface ManagementElsewhere {
 export function agentRoutes(parts: RouteParts): Route[] {
   const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog, parts.objects);
   const { elsewhere } = parts;
+  const everywhere = {
+    ...parts,
+    access,
+    findResidents: elsewhere?.findResidents ?? ((query) => findResidents(parts, query)),
+    findStuck: elsewhere?.findStuck ?? (async (query) => findStuck(parts, query)),
+  } satisfies Partial<InstanceRouteParts>;
   const routes = [
-    ...instanceRoutes({
-      ...parts,
-      access,
-      findResidents: elsewhere?.findResidents ?? ((query) => findResidents(parts, query)),
-    }),
+    ...instanceRoutes(everywhere),
     ...workRoutes(access),
     ...observationRoutes({ ...parts, access, sqlConsole: new SqlConsole(parts.directory, parts.store) }),
-  ];
-  if (elsewhere === null) return routes;
-  return routes.map((route) =>
-    route.path.startsWith(INSTANCE) ? elsewhere.atOwner(route, (request) => access.ref(request)) : route,
+  ].map((route) =>
+    elsewhere !== null && route.path.startsWith(INSTANCE)
+      ? elsewhere.atOwner(route, (request) => access.ref(request))
+      : route,
   );
+  const replay = routes.find(({ method, path }) => method === "POST" && path === REPLAY_LETTERS);
+  if (replay === undefined) throw new Error("dead letters have a route to replay them");
+  return [...routes, ...problemRoutes(everywhere), bulkReplayRoute({ ...everywhere, replay })];
 }

@@ -7,7 +7,10 @@ import type { InstanceReader } from "../instance/inspection.ts";
 import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { Residency } from "./residents.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
-import type { Schedule } from "../work/schedule-row.ts";
+import type { ActivityEvent } from "../instance/activity.ts";
+import { INSTANCE_PROBLEMS } from "../instance/instance-pages.ts";
+import type { Failure } from "../instance/problem-index.ts";
+import type { ScheduleState } from "../work/schedule-row.ts";
 import type { QueueItem } from "../work/work-queue.ts";
 
 export const agentResult = z.object({
@@ -32,9 +35,34 @@ export const instanceResult = z.object({
   connection_count: z.int(),
   /** In a cluster, the name of the node that owns the instance; null if no living node does, and without a cluster. */
   node: z.string().nullable(),
+  /** Of the index, at most some seconds old; 10,000 means that many or more. */
+  queued: z.int(),
+  /** Queue items that have failed and wait for another attempt. */
+  retrying: z.int(),
+  /** As `queued`: 10,000 means that many or more. */
+  dead_letters: z.int(),
+  last_error: z.string().nullable(),
+  last_error_at: z.iso.datetime().nullable(),
+  /** Since when a turn has been running. */
+  busy_since: z.iso.datetime().nullable(),
+  turn: z.object({ kind: z.string(), label: z.string() }).nullable(),
+  waiting_turns: z.int(),
+});
+
+export const problemInstanceResult = instanceResult.extend({ problems: z.array(z.enum(INSTANCE_PROBLEMS)) });
+
+const failureResult = z.object({
+  id: z.string(),
+  at: z.iso.datetime(),
+  kind: z.string(),
+  label: z.string(),
+  name: z.string(),
+  message: z.string(),
+  stack: z.string().nullable(),
 });
 
 export const instanceDetailResult = instanceResult.extend({
+  last_failure: failureResult.nullable(),
   state: z.unknown(),
   queue_count: z.int(),
   dead_letter_count: z.int(),
@@ -50,6 +78,8 @@ export const queueItemResult = z.object({
   created_at: z.iso.datetime(),
   next_attempt_at: z.iso.datetime(),
   last_error: z.string().nullable(),
+  /** An attempt is in progress. */
+  running: z.boolean(),
 });
 
 export const deadLetterResult = z.object({
@@ -72,6 +102,8 @@ export const scheduleResult = z.object({
   due_at: z.iso.datetime(),
   cron: z.string().nullable(),
   interval_seconds: z.number().nullable(),
+  attempts: z.int(),
+  running: z.boolean(),
 });
 
 export const connectionResult = z.object({
@@ -138,16 +170,55 @@ export function instance(
     last_active_at: isoTime(Math.max(entry.lastActiveAt, residency?.lastActiveAt ?? 0)),
     in_memory: residency?.isInMemory === true,
     connection_count: residency?.connectionCount ?? 0,
+    queued: entry.figures.queued,
+    retrying: entry.figures.retrying,
+    dead_letters: entry.figures.deadLetters,
+    last_error: entry.lastError,
+    last_error_at: entry.lastErrorAt === null ? null : isoTime(entry.lastErrorAt),
+    busy_since: residency?.turn == null ? null : isoTime(residency.turn.since),
+    turn: residency?.turn == null ? null : { kind: residency.turn.kind, label: residency.turn.label },
+    waiting_turns: residency?.waitingTurns ?? 0,
   };
 }
 
+export function failure({ id, at, kind, label, error }: Failure): z.input<typeof failureResult> {
+  return { id, at: isoTime(at), kind, label, ...error };
+}
+
+/** The activity in memory with the stored failures, newest first. Failures outlive the memory. */
+export function withFailures(
+  recent: readonly ActivityEvent[],
+  failures: readonly Failure[],
+  { agent, name }: CatalogEntry,
+): z.input<typeof activityResult>[] {
+  const stored = new Map(failures.map((failure) => [failure.id, failure]));
+  const events = recent.map((event) => {
+    const id = String(event.detail["failure_id"] ?? "");
+    const known = stored.get(id);
+    stored.delete(id);
+    return known === undefined ? event : { ...event, detail: { ...event.detail, ...failureDetail(known) } };
+  });
+  const earlier = [...stored.values()].map((failure) => ({
+    type: "turn:error",
+    agent,
+    name,
+    timestamp: isoTime(failure.at),
+    detail: { kind: failure.kind, label: failure.label, ...failureDetail(failure) },
+  }));
+  return [...events, ...earlier].toSorted((a, b) => b.timestamp.localeCompare(a.timestamp));
+}
+
+function failureDetail({ id, error }: Failure) {
+  return { error: error.message, error_name: error.name, stack: error.stack, failure_id: id };
+}
+
 export function readDetail(reader: InstanceReader) {
-  const queueAt = reader.workQueue.list(1).items[0]?.nextAttemptAt ?? null;
+  const queueAt = reader.workQueue.nextAt();
   const scheduleAt = reader.schedules.nextAt();
   const dueAt =
     queueAt === null || scheduleAt === null ? (queueAt ?? scheduleAt) : Math.min(queueAt, scheduleAt);
   return {
-    state: reader.state.value ?? null,
+    state: reader.state.committed ?? null,
     queue_count: reader.workQueue.count(),
     dead_letter_count: reader.deadLetters.count(),
     schedule_count: reader.schedules.count(),
@@ -155,8 +226,9 @@ export function readDetail(reader: InstanceReader) {
   };
 }
 
-export function queueItem(item: QueueItem): z.input<typeof queueItemResult> {
+export function queueItem(item: QueueItem, running: boolean): z.input<typeof queueItemResult> {
   return {
+    running,
     id: item.id,
     callback: item.callback,
     payload: item.payload ?? null,
@@ -181,8 +253,10 @@ export function deadLetter(letter: DeadLetter): z.input<typeof deadLetterResult>
   };
 }
 
-export function schedule(row: Schedule): z.input<typeof scheduleResult> {
+export function schedule(row: ScheduleState, running: boolean): z.input<typeof scheduleResult> {
   return {
+    running,
+    attempts: row.attempts,
     id: row.id,
     type: row.type,
     callback: row.callback,

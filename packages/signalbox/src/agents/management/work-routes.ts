@@ -1,41 +1,117 @@
 /** The work of an instance: its queue, dead letters and schedules. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import type { DeadLetters } from "../work/dead-letters.ts";
 import { INSTANCE, type InstanceAccess, pageQuery } from "./instance-access.ts";
 import * as show from "./show-instance.ts";
 
+const QUEUE = `${INSTANCE}/queue`;
+const QUEUE_ITEM = `${QUEUE}/{item_id}`;
 const DEAD_LETTERS = `${INSTANCE}/dead-letters`;
 const DEAD_LETTER = `${DEAD_LETTERS}/{dead_letter_id}`;
+const SCHEDULES = `${INSTANCE}/schedules`;
+const SCHEDULE = `${SCHEDULES}/{schedule_id}`;
+
+export const REPLAY_LETTERS = `${DEAD_LETTERS}/replay`;
+
+/** Dead letters of one call, and of one transaction. */
+const MAX_LETTERS = 10_000;
+const LETTERS_PER_TURN = 500;
 
 export function workRoutes(access: InstanceAccess): Route[] {
   return [
     listQueue(access),
+    readQueueItem(access),
+    removeQueueItem(access),
+    runQueueItem(access),
     listDeadLetters(access),
     replayDeadLetters(access),
+    discardDeadLetters(access),
     readDeadLetter(access),
     discardDeadLetter(access),
     listSchedules(access),
+    readSchedule(access),
+    removeSchedule(access),
+    runSchedule(access),
   ];
 }
 
 function listQueue(access: InstanceAccess): Route {
   return defineRoute({
     method: "GET",
-    path: `${INSTANCE}/queue`,
+    path: QUEUE,
     access: "agents.read",
     summary: "List the instance's waiting queue items, oldest first.",
     query: pageQuery,
     result: z.array(show.queueItemResult),
     handler: async (request) => {
       const after = parsePosition(request.query.cursor);
-      const { items, next } = await access.read(request, "queue", ({ workQueue }) =>
-        workQueue.list(request.query.limit, after),
-      );
-      return {
-        result: items.map(show.queueItem),
-        resultInfo: show.pageInfo(items.length, next === null ? null : String(next)),
-      };
+      const { items, next } = await access.read(request, "queue", ({ workQueue, pump }) => {
+        const page = workQueue.list(request.query.limit, after);
+        return {
+          ...page,
+          items: page.items.map((item) => show.queueItem(item, pump.isRunning("queue", item.id))),
+        };
+      });
+      return { result: items, resultInfo: show.pageInfo(items.length, next === null ? null : String(next)) };
+    },
+  });
+}
+
+function readQueueItem(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "GET",
+    path: QUEUE_ITEM,
+    access: "agents.read",
+    summary: "Read one queue item.",
+    result: show.queueItemResult,
+    handler: async (request) => {
+      const { item_id: id } = request.params;
+      const shown = await access.read(request, "queue item", ({ workQueue, pump }) => {
+        const item = workQueue.find(id);
+        return item === undefined ? null : show.queueItem(item, pump.isRunning("queue", id));
+      });
+      if (shown === null) throw notFound("Queue item");
+      return { result: shown };
+    },
+  });
+}
+
+function removeQueueItem(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: QUEUE_ITEM,
+    access: "agents.edit",
+    summary: "Remove a waiting queue item. One that is running now is refused.",
+    result: z.object({ id: z.string() }),
+    handler: async (request) => {
+      const { item_id: id } = request.params;
+      await access.change(request, "remove queue item", ({ workQueue, pump }) => {
+        if (pump.isRunning("queue", id)) throw running("item", "removed");
+        if (!workQueue.remove(id)) throw notFound("Queue item");
+      });
+      return { result: { id } };
+    },
+  });
+}
+
+function runQueueItem(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "POST",
+    path: `${QUEUE_ITEM}/run`,
+    access: "agents.edit",
+    summary: "Move a waiting queue item to the front of the queue and end its delay.",
+    body: z.strictObject({}),
+    result: z.object({ id: z.string(), next_attempt_at: z.iso.datetime() }),
+    handler: async (request) => {
+      const { item_id: id } = request.params;
+      const item = await access.change(request, "run queue item", ({ workQueue, pump }) => {
+        if (pump.isRunning("queue", id)) throw running("item", "run again");
+        if (!workQueue.moveToFront(id)) throw notFound("Queue item");
+        return workQueue.find(id);
+      });
+      return { result: { id, next_attempt_at: new Date(item?.nextAttemptAt ?? 0).toISOString() } };
     },
   });
 }
@@ -60,20 +136,66 @@ function listDeadLetters(access: InstanceAccess): Route {
 function replayDeadLetters(access: InstanceAccess): Route {
   return defineRoute({
     method: "POST",
-    path: `${DEAD_LETTERS}/replay`,
+    path: REPLAY_LETTERS,
     access: "agents.edit",
-    summary: "Return dead letters to the queue: those named in `ids`, or all.",
+    summary: "Return dead letters to the queue: those named in `ids`, or all, at most 10,000 with each call.",
     body: z.strictObject({ ids: z.array(z.string()).max(1000).optional() }),
-    result: z.object({ replayed: z.int() }),
+    result: z.object({ replayed: z.int(), remaining: z.int() }),
     handler: async (request) => {
-      const replayed = await access.change(request, "replay", ({ deadLetters }) => {
-        const ids =
-          request.body.ids ?? deadLetters.list(Number.MAX_SAFE_INTEGER - 1).items.map(({ id }) => id);
-        return ids.filter((id) => deadLetters.replay(id)).length;
-      });
-      return { result: { replayed } };
+      const { ids } = request.body;
+      const { count: replayed, remaining } = await changeLetters(
+        access,
+        request,
+        "replay",
+        ids,
+        (letters, id) => letters.replay(id),
+      );
+      return { result: { replayed, remaining } };
     },
   });
+}
+
+function discardDeadLetters(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: DEAD_LETTERS,
+    access: "agents.edit",
+    summary: "Discard all dead letters of the instance, at most 10,000 with each call.",
+    result: z.object({ discarded: z.int(), remaining: z.int() }),
+    handler: async (request) => {
+      const { count: discarded, remaining } = await changeLetters(
+        access,
+        request,
+        "discard",
+        undefined,
+        (letters, id) => letters.remove(id),
+      );
+      return { result: { discarded, remaining } };
+    },
+  });
+}
+
+/** Without ids: those that exist now, the oldest first. A letter that fails again meanwhile is a new one, and stays. */
+async function changeLetters(
+  access: InstanceAccess,
+  request: RouteRequest,
+  label: string,
+  wanted: readonly string[] | undefined,
+  change: (letters: DeadLetters, id: string) => boolean,
+): Promise<{ count: number; remaining: number }> {
+  const ids =
+    wanted ?? (await access.change(request, label, ({ deadLetters }) => deadLetters.ids(MAX_LETTERS)));
+  let count = 0;
+  let remaining = 0;
+  for (let i = 0; i === 0 || i < ids.length; i += LETTERS_PER_TURN) {
+    const some = ids.slice(i, i + LETTERS_PER_TURN);
+    await access.change(request, label, ({ deadLetters }) => {
+      count += some.filter((id) => change(deadLetters, id)).length;
+      // Before a letter can fail again.
+      remaining = deadLetters.count();
+    });
+  }
+  return { count, remaining };
 }
 
 function readDeadLetter(access: InstanceAccess): Route {
@@ -86,7 +208,7 @@ function readDeadLetter(access: InstanceAccess): Route {
     handler: async (request) => {
       const id = request.params["dead_letter_id"] ?? "";
       const letter = await access.read(request, "dead letter", ({ deadLetters }) => deadLetters.find(id));
-      if (letter === undefined) throw deadLetterNotFound();
+      if (letter === undefined) throw notFound("Dead letter");
       return { result: show.deadLetter(letter) };
     },
   });
@@ -102,7 +224,7 @@ function discardDeadLetter(access: InstanceAccess): Route {
     handler: async (request) => {
       const id = request.params["dead_letter_id"] ?? "";
       if (!(await access.change(request, "discard", ({ deadLetters }) => deadLetters.remove(id)))) {
-        throw deadLetterNotFound();
+        throw notFound("Dead letter");
       }
       return { result: { id } };
     },
@@ -112,24 +234,94 @@ function discardDeadLetter(access: InstanceAccess): Route {
 function listSchedules(access: InstanceAccess): Route {
   return defineRoute({
     method: "GET",
-    path: `${INSTANCE}/schedules`,
+    path: SCHEDULES,
     access: "agents.read",
     summary: "List the instance's schedules, by due time.",
     result: z.array(show.scheduleResult),
     handler: async (request) => {
-      const items = await access.read(request, "schedules", ({ schedules }) => schedules.list());
-      return { result: items.map(show.schedule), resultInfo: { count: items.length } };
+      const items = await access.read(request, "schedules", ({ schedules, pump }) =>
+        schedules.states().map((row) => show.schedule(row, pump.isRunning("schedule", row.id))),
+      );
+      return { result: items, resultInfo: { count: items.length } };
     },
   });
 }
 
-function deadLetterNotFound(): SignalboxError {
-  return new SignalboxError("not_found", { message: "Dead letter not found" });
+function readSchedule(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "GET",
+    path: SCHEDULE,
+    access: "agents.read",
+    summary: "Read one schedule.",
+    result: show.scheduleResult,
+    handler: async (request) => {
+      const { schedule_id: id } = request.params;
+      const shown = await access.read(request, "schedule", ({ schedules, pump }) => {
+        const [row] = schedules.states(id);
+        return row === undefined ? null : show.schedule(row, pump.isRunning("schedule", id));
+      });
+      if (shown === null) throw notFound("Schedule");
+      return { result: shown };
+    },
+  });
 }
 
-function parsePosition(cursor: string | undefined): number {
-  if (cursor === undefined) return 0;
-  if (!/^\d{1,15}$/.test(cursor))
+function removeSchedule(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: SCHEDULE,
+    access: "agents.edit",
+    summary: "Cancel a schedule. One that runs once and is running now is refused.",
+    result: z.object({ id: z.string() }),
+    handler: async (request) => {
+      const { schedule_id: id } = request.params;
+      await access.change(request, "cancel schedule", ({ schedules, pump }) => {
+        const found = schedules.find(id);
+        if (found === undefined) throw notFound("Schedule");
+        // A recurring one can be cancelled while it runs: it does not run again.
+        const isRecurring = found.type === "cron" || found.type === "interval";
+        if (!isRecurring && pump.isRunning("schedule", id)) throw running("schedule", "cancelled");
+        schedules.cancel(id);
+      });
+      return { result: { id } };
+    },
+  });
+}
+
+function runSchedule(access: InstanceAccess): Route {
+  return defineRoute({
+    method: "POST",
+    path: `${SCHEDULE}/run`,
+    access: "agents.edit",
+    summary: "Run a schedule now; a recurring one keeps its next time.",
+    body: z.strictObject({}),
+    result: z.object({ id: z.string(), due_at: z.iso.datetime() }),
+    handler: async (request) => {
+      const { schedule_id: id } = request.params;
+      const found = await access.change(request, "run schedule", ({ schedules, pump }) => {
+        if (pump.isRunning("schedule", id)) throw running("schedule", "run again");
+        if (!schedules.runNow(id)) throw notFound("Schedule");
+        return schedules.find(id);
+      });
+      return { result: { id, due_at: new Date((found?.time ?? 0) * 1000).toISOString() } };
+    },
+  });
+}
+
+function notFound(what: string): SignalboxError {
+  return new SignalboxError("not_found", { message: `${what} not found` });
+}
+
+function running(what: string, verb: string): SignalboxError {
+  return new SignalboxError("conflict", {
+    message: `The ${what} is running now; it can be ${verb} when this attempt has ended`,
+  });
+}
+
+/** A position may be below 1: items that were moved to the front. */
+function parsePosition(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  if (!/^-?\d{1,15}$/.test(cursor))
     throw new SignalboxError("invalid_request", { message: "cursor: not a cursor of this list" });
   return Number(cursor);
 }

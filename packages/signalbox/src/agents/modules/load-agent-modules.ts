@@ -11,15 +11,23 @@ import { registerModuleHooks } from "./module-hooks.ts";
 /** Names of exports that say nothing about their value: those of `export default` and of a CommonJS module. */
 const UNNAMED: ReadonlySet<string> = new Set(["default", "module.exports"]);
 
+/** The source of classes that are given as values. */
+const OWN_PROGRAM = "this program";
+
 /** Definitions by their names in URLs. A user's class replaces the built-in agent of the same name. */
 export async function loadAgents(
-  builtIn: readonly AgentClass[],
+  { builtIn, own }: { readonly builtIn: readonly AgentClass[]; readonly own: readonly AgentClass[] },
   modules: readonly string[],
   folder: string,
 ): Promise<ReadonlyMap<string, AgentDefinition>> {
   const definitions = new Map<string, AgentDefinition>();
   for (const agentClass of builtIn) {
     const definition = new AgentDefinition(agentClass, null);
+    definitions.set(definition.kebab, definition);
+  }
+  for (const agentClass of own) {
+    if (!isAgentClass(agentClass)) throw new ConfigError("agents: expected a class that extends Agent");
+    const definition = define(agentClass, agentClass.name, OWN_PROGRAM, null);
     definitions.set(definition.kebab, definition);
   }
   if (modules.length > 0) await registerModuleHooks();

@@ -4,12 +4,14 @@
  * bundlers understand them.
  */
 import { readFileSync } from "node:fs";
-import { registerHooks, setSourceMapsSupport } from "node:module";
-import { dirname, extname, join, sep } from "node:path";
+import { registerHooks } from "node:module";
+import { extname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { compilerSettings, SYNTAX } from "./compiler-settings.ts";
 import { findSource, isAlias, isRelative } from "./find-source.ts";
 import { type ImportRule, rawModule, rawTypeOf } from "./raw-modules.ts";
-import { projectSettings } from "./tsconfig.ts";
+
+import { showTrueLines } from "./true-lines.ts";
 
 /** What the loader needs to know about a worker. */
 export interface WorkerModules {
@@ -24,13 +26,6 @@ const PACKAGE_SOURCE = join(import.meta.dirname, "../..") + sep;
 /** JavaScript in the published package, TypeScript in the repository. */
 const ENTRY = new URL(import.meta.url.endsWith(".ts") ? "../../index.ts" : "../../index.js", import.meta.url)
   .href;
-/** The endings that need a compiler, and esbuild's name of their syntax. */
-const SYNTAX: Readonly<Record<string, "ts" | "tsx" | "jsx">> = {
-  ".ts": "ts",
-  ".mts": "ts",
-  ".tsx": "tsx",
-  ".jsx": "jsx",
-};
 const DECORATOR = /^\s*(?:export\s+(?:default\s+)?)?@[A-Za-z_$]/m;
 const PLATFORM = "cloudflare:";
 
@@ -44,8 +39,8 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   isRegistered = true;
   // Loaded on demand: most installations have no modules, and esbuild starts a process.
   const { transformSync } = await import("esbuild");
-  // Stack traces then name lines of the source. Source maps of installed packages are not needed.
-  setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
+  const compiled = new Set<string>();
+  showTrueLines((path) => compiled.has(path));
   registerHooks({
     resolve(specifier, context, nextResolve) {
       if (specifier === "signalbox")
@@ -87,23 +82,11 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
         !context.conditions.includes("require");
       const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? decoratedSyntax(path, ending));
       if (syntax === undefined || (worker === null && isInstalled(path))) return nextLoad(url, context);
-      const { jsx, jsxImportSource } = projectSettings(dirname(path));
       const { code } = transformSync(readFileSync(path, "utf8"), {
-        sourcefile: path,
-        loader: syntax,
-        format: "esm",
-        target: "node24",
+        ...compilerSettings(path, syntax),
         sourcemap: syntax === "json" ? false : "inline",
-        // Standard decorators and class fields, whatever the user's tsconfig says.
-        tsconfigRaw: {
-          compilerOptions: {
-            experimentalDecorators: false,
-            useDefineForClassFields: true,
-            ...(jsx === undefined ? {} : { jsx: jsx as "react-jsx" }),
-            ...(jsxImportSource === undefined ? {} : { jsxImportSource }),
-          },
-        },
       });
+      compiled.add(path);
       return { format: "module", source: code, shortCircuit: true };
     },
   });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { sql } from "../../core/sql.ts";
 import type { AlarmInfo } from "./object-alarm.ts";
 import { openStorage, type TestStorage } from "./storage-fixture.ts";
 
@@ -166,6 +167,25 @@ describe("an alarm", () => {
     expect(await test.storage.getAlarm()).toBe(now + 500);
     await pass(100);
     expect(rings).toEqual([]);
+  });
+
+  it("whose row cannot be read or changed is tried again later, and not at once for ever", async () => {
+    const run = vi.spyOn(test.runtime, "run");
+    await setAlarm(now + 500);
+    test.database.run(
+      sql`CREATE TRIGGER damaged BEFORE UPDATE ON _signalbox_object BEGIN SELECT RAISE(IGNORE); END`,
+    );
+    await pass(500);
+    await pass(1999);
+    expect([rings.length, run.mock.calls.length]).toEqual([0, 1]);
+    test.database.run(sql`ALTER TABLE _signalbox_object RENAME TO gone`);
+    await pass(1);
+    await pass(1999);
+    expect([rings.length, run.mock.calls.length]).toEqual([0, 2]);
+    test.database.run(sql`ALTER TABLE gone RENAME TO _signalbox_object`);
+    test.database.run(sql`DROP TRIGGER damaged`);
+    await pass(1);
+    expect([rings.length, run.mock.calls.length]).toEqual([1, 3]);
   });
 
   it("needs a time", async () => {

@@ -13,10 +13,11 @@
  *    the server from starting for ever.
  */
 import { sql } from "../../core/sql.ts";
-import type { Clock } from "../../core/clock.ts";
+import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import type { Participant } from "../../engines/turn-runtime/index.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
+const NO_ROW = "the object's database has no row of the object";
 const FIRST_RETRY_MS = 2000;
 const MAX_RETRIES = 6;
 /** The longest delay of Node's timers; for a later time the timer is set again. */
@@ -51,7 +52,7 @@ interface Row {
 
 export class ObjectAlarm implements Participant {
   readonly #options: ObjectAlarmOptions;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #hasChanged = false;
   #isStarted = false;
   #isRinging = false;
@@ -88,7 +89,7 @@ export class ObjectAlarm implements Participant {
 
   stop(): void {
     this.#isStarted = false;
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
   }
 
   beforeCommit(): void {
@@ -112,25 +113,43 @@ export class ObjectAlarm implements Participant {
   }
 
   #arm(at: number | null): void {
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     if (at === null || !this.#isStarted || this.#isRinging) return;
     const delay = Math.max(0, Math.min(at - this.#options.clock.now(), MAX_TIMER_MS));
-    this.#timer = setTimeout(() => {
+    const due = () => {
       if (this.#options.clock.now() < at) this.#arm(at);
       else void this.#ring();
-    }, delay);
+    };
+    this.#timer = setTimer(this.#options.clock, due, delay);
   }
 
   async #ring(): Promise<void> {
     if (this.#isRinging) return;
     this.#isRinging = true;
+    let hasFailed = false;
     try {
       await this.#options.run(() => this.#attempt());
     } catch {
-      // The object left memory before the turn could run; the row is still there.
+      // The handler or the storage failed, which the turn has reported, or the object left memory before the turn could run.
+      hasFailed = true;
     }
     this.#isRinging = false;
-    if (this.#isStarted) this.#arm(this.#row().alarm_at);
+    if (this.#isStarted) this.#armAfter(hasFailed);
+  }
+
+  /** A handler that failed has left a later time. If the time has not moved, the row could not be read or written: the next attempt waits. */
+  #armAfter(hasFailed: boolean): void {
+    try {
+      const { alarm_at: at } = this.#row();
+      if (!hasFailed || at === null || at > this.#options.clock.now()) {
+        this.#arm(at);
+        return;
+      }
+    } catch {
+      // A damaged database must neither end the process nor keep it busy.
+    }
+    clearTimer(this.#timer);
+    this.#timer = setTimer(this.#options.clock, () => void this.#ring(), FIRST_RETRY_MS);
   }
 
   async #attempt(): Promise<void> {
@@ -173,16 +192,17 @@ export class ObjectAlarm implements Participant {
     const { database, transactions } = this.#options;
     transactions.open();
     this.#hasChanged = true;
-    database.run(
+    const { changes } = database.run(
       sql`UPDATE _signalbox_object SET alarm_at = ${at}, alarm_retries = ${retries}, alarm_running = ${running} WHERE id = 1`,
     );
+    if (changes === 0) throw new Error(NO_ROW);
   }
 
   #row(): Row {
     const row = this.#options.database.get<Row>(
       sql`SELECT alarm_at, alarm_retries, alarm_running FROM _signalbox_object WHERE id = 1`,
     );
-    if (row === undefined) throw new Error("the object's database has no row of the object");
+    if (row === undefined) throw new Error(NO_ROW);
     return row;
   }
 }

@@ -12,15 +12,17 @@ import { createAgentMetrics } from "../agent-metrics.ts";
 import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
-import { type DirectoryLimits, Directory } from "../instance/directory.ts";
+import { Directory } from "../instance/directory.ts";
 import type { AnyInstance } from "../instance/instance.ts";
+import type { MemoryLimits } from "../instance/instance-memory.ts";
+import { ProblemIndex } from "../instance/problem-index.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
 import { ObjectHost } from "./object-host.ts";
 import type { ObjectClass, ObjectNamespace } from "./object-types.ts";
 import { bindWorker } from "./worker-binding.ts";
 import { installWorkerGlobals } from "./worker-globals.ts";
 
-export interface HostOptions extends Partial<DirectoryLimits> {
+export interface HostOptions extends Partial<MemoryLimits> {
   readonly clock?: Clock;
   /** Called before each sync of a database, which waits for it. */
   readonly beforeSync?: () => Promise<void>;
@@ -60,6 +62,12 @@ export async function openHost(
   });
   const hub = new SocketHub({ pingIntervalMs: 30_000, maxBufferedBytes: 2 ** 20 });
   const catalog = new InstanceCatalog(database);
+  const problems = new ProblemIndex({
+    database,
+    registered: () => catalog.flush(),
+    isOwn: () => true,
+    onFailure: () => undefined,
+  });
   const metrics = createAgentMetrics(new Registry(), {
     instances: () => 0,
     sockets: () => 0,
@@ -69,6 +77,7 @@ export async function openHost(
   const environment = {
     store: beforeSync === undefined && onRun === undefined ? store : watched(store, options),
     catalog,
+    problems,
     hub,
     activity: new ActivityHub(),
     metrics,

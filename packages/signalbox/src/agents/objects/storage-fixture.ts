@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
-import { openInstanceStore } from "../../engines/instance-store/index.ts";
+import { type InstanceDatabase, openInstanceStore } from "../../engines/instance-store/index.ts";
 import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
@@ -12,6 +12,7 @@ import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { ObjectStorage } from "./object-storage.ts";
 
 export interface TestStorage {
+  readonly database: InstanceDatabase;
   readonly storage: ObjectStorage;
   readonly alarm: ObjectAlarm;
   readonly runtime: TurnRuntime<null>;
@@ -79,6 +80,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
     reset: fail,
   });
   return {
+    database,
     storage,
     alarm,
     createAlarm,

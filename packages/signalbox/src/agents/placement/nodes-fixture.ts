@@ -19,6 +19,7 @@ import { ActivityHub } from "../instance/activity.ts";
 import { AgentDefinition } from "../instance/agent-definition.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
+import { ProblemIndex } from "../instance/problem-index.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import type { Instance } from "../instance/instance.ts";
@@ -159,6 +160,12 @@ export class TestNode {
       store,
       ownership,
       catalog: this.catalog,
+      problems: new ProblemIndex({
+        database,
+        registered: () => this.catalog.flush(),
+        isOwn: (ref) => ownership.isHeld(databaseName(ref)),
+        onFailure: fail,
+      }),
       hub: this.hub,
       activity: new ActivityHub(),
       spans: null,

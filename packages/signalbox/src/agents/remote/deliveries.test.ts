@@ -40,6 +40,7 @@ function door(answer: (id: string) => DeliveryOutcome | Promise<DeliveryOutcome>
   const prepared: string[] = [];
   const local: AgentsDoor = {
     hasAgent: (agent) => agent === TARGET.agent,
+    agentNames: () => [TARGET.agent],
     prepare: ({ name }) => void prepared.push(name),
     deliver: async (_target, { id }) => {
       ran.push(id);

@@ -34,6 +34,7 @@ export interface DeliveryLimits {
 export function createClusterDoor(local: AgentsDoor, network: NodeNetwork, placement: Placement): AgentsDoor {
   return {
     hasAgent: (agent) => local.hasAgent(agent),
+    agentNames: () => local.agentNames(),
     prepare(target) {
       const prepareHere = (node: NodeInc | null) => {
         if (node === null) local.prepare(target);

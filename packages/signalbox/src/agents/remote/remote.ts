@@ -6,6 +6,7 @@ import type { AgentCalls, CallsElsewhere } from "../doors/agent-calls.ts";
 import type { DoorOptions, RequestsElsewhere } from "../doors/http-door.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { FindResidents, ResidentsParts } from "../management/residents.ts";
+import type { FindStuck } from "../management/stuck.ts";
 import type { Placement } from "../placement/placement.ts";
 import { ActivityTails } from "./activity-tails.ts";
 import { createClusterDoor, type DeliveryLimits, serveDeliveries } from "./deliveries.ts";
@@ -23,12 +24,14 @@ export interface RemoteParts extends ResidentsParts {
   /** Created later than the remote part. */
   readonly door: () => DoorOptions;
   readonly deliveryLimits: DeliveryLimits;
+  now(): number;
 }
 
 export interface Remote {
   readonly webhooks: AgentsDoor;
   readonly requests: RequestsElsewhere & CallsElsewhere;
   readonly findResidents: FindResidents;
+  readonly findStuck: FindStuck;
   /** The route with a handler that runs at the owner of the instance. */
   atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route;
   /** Answers other nodes. Called when the agents are loaded. */
@@ -53,6 +56,7 @@ export const openRemote: OpenRemote = (parts) => {
     webhooks: createClusterDoor(webhooks, network, placement),
     requests,
     findResidents: residents.find,
+    findStuck: residents.findStuck,
     atOwner: (route, refOf) => management.atOwner(route, refOf),
     serve() {
       const exchanges = new ExchangeServer(network, Math.max(MAX_BODY_BYTES, door().maxBodyBytes));

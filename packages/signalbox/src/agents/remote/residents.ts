@@ -1,4 +1,4 @@
-/** Asks all nodes which instances of a page they run: one message for each node. */
+/** Asks all nodes which instances of a page they run, and which of theirs are stuck: one message for each node. */
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import {
   findResidents,
@@ -7,9 +7,12 @@ import {
   type ResidentsParts,
   type ResidentsQuery,
 } from "../management/residents.ts";
+import { findStuck, type StuckQuery } from "../management/stuck.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { Placement } from "../placement/placement.ts";
 
 const RESIDENTS = "agents.residents";
+const STUCK = "agents.stuck";
 /** A node that does not answer must not block a list; its instances are shown as idle. */
 const ANSWER_MS = 2000;
 
@@ -21,9 +24,9 @@ type Known = readonly (Residency | null)[];
 export class ClusterResidents {
   readonly #network: NodeNetwork;
   readonly #placement: Placement;
-  readonly #parts: ResidentsParts;
+  readonly #parts: ResidentsParts & { now(): number };
 
-  constructor(network: NodeNetwork, placement: Placement, parts: ResidentsParts) {
+  constructor(network: NodeNetwork, placement: Placement, parts: ResidentsParts & { now(): number }) {
     this.#network = network;
     this.#placement = placement;
     this.#parts = parts;
@@ -33,24 +36,40 @@ export class ClusterResidents {
     this.#network.serve(RESIDENTS, async (payload) =>
       Buffer.from(JSON.stringify(await this.#findHere(JSON.parse(payload.toString()) as ResidentsQuery))),
     );
+    this.#network.serve(STUCK, async (payload) =>
+      Buffer.from(JSON.stringify(findStuck(this.#parts, JSON.parse(payload.toString()) as StuckQuery))),
+    );
   }
+
+  readonly findStuck = async (query: StuckQuery): Promise<readonly InstanceRef[]> => {
+    const question = Buffer.from(JSON.stringify(query));
+    const answers = await Promise.all(
+      this.#others().map((inc) => this.#ask<readonly InstanceRef[]>(inc, STUCK, question)),
+    );
+    return [...findStuck(this.#parts, query), ...answers.flat()];
+  };
 
   readonly find = async (query: ResidentsQuery): Promise<readonly Residency[]> => {
     if (query.names.length === 0) return [];
-    const { self, members } = this.#network;
     const question = Buffer.from(JSON.stringify(query));
-    const others = members.filter(({ inc }) => inc !== self).map(({ inc }) => this.#ask(inc, question));
+    const others = this.#others().map((inc) => this.#ask<Known>(inc, RESIDENTS, question));
     const [own, ...answers] = await Promise.all([this.#findHere(query), ...others]);
     return query.names.map((_name, i) => merge([own, ...answers].map((known) => known[i] ?? null)));
   };
 
-  async #ask(node: string, question: Buffer): Promise<Known> {
+  #others(): readonly string[] {
+    const { self, members } = this.#network;
+    return members.map(({ inc }) => inc).filter((inc) => inc !== self);
+  }
+
+  /** An empty list from a node that does not answer, or does not know the question. */
+  async #ask<T extends readonly unknown[]>(node: string, name: string, question: Buffer): Promise<T> {
     try {
       return JSON.parse(
-        (await this.#network.call(node, RESIDENTS, question, AbortSignal.timeout(ANSWER_MS))).toString(),
-      ) as Known;
+        (await this.#network.call(node, name, question, AbortSignal.timeout(ANSWER_MS))).toString(),
+      ) as T;
     } catch {
-      return [];
+      return [] as unknown as T;
     }
   }
 

@@ -31,6 +31,9 @@ export interface NewDeadLetter {
   readonly createdAt: number;
 }
 
+/** More letters are counted as this many. */
+const MAX_COUNTED = 10_000;
+
 interface DeadLetterRow {
   readonly id: string;
   readonly item_id: string;
@@ -44,14 +47,19 @@ interface DeadLetterRow {
   readonly failed_at: number;
 }
 
+interface DeadLetterChanges {
+  /** An item has been added to the queue. */
+  workChanged(): void;
+  lettersChanged(): void;
+}
+
 export class DeadLetters {
   readonly #tables: WorkTables;
   readonly #clock: Clock;
-  readonly #onReplay: () => void;
+  readonly #changes: DeadLetterChanges;
 
-  /** `onReplay` is called when an item has been added to the queue. */
-  constructor(tables: WorkTables, clock: Clock, onReplay: () => void) {
-    this.#onReplay = onReplay;
+  constructor(tables: WorkTables, clock: Clock, changes: DeadLetterChanges) {
+    this.#changes = changes;
     this.#tables = tables;
     this.#clock = clock;
   }
@@ -63,10 +71,20 @@ export class DeadLetters {
           VALUES (${ulid(now)}, ${letter.id}, ${letter.origin}, ${letter.callback}, ${letter.payload}, ${letter.retry},
                   ${letter.attempts}, ${letter.error}, ${letter.createdAt}, ${now})`,
     );
+    this.#changes.lettersChanged();
   }
 
   count(): number {
     return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_dead_letter`)?.n ?? 0;
+  }
+
+  /** For lists of instances: bounded, because it is counted again with every letter. */
+  figure(): number {
+    return (
+      this.#tables.get<{ n: number }>(
+        sql`SELECT count(*) AS n FROM (SELECT 1 FROM _signalbox_dead_letter LIMIT ${MAX_COUNTED})`,
+      )?.n ?? 0
+    );
   }
 
   /** Oldest first. */
@@ -84,7 +102,16 @@ export class DeadLetters {
   }
 
   remove(id: string): boolean {
-    return this.#tables.change(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`).changes > 0;
+    const { changes } = this.#tables.change(sql`DELETE FROM _signalbox_dead_letter WHERE id = ${id}`);
+    if (changes > 0) this.#changes.lettersChanged();
+    return changes > 0;
+  }
+
+  /** The ids of the oldest letters, at most `limit`. */
+  ids(limit: number): string[] {
+    return this.#tables
+      .all<{ id: string }>(sql`SELECT id FROM _signalbox_dead_letter ORDER BY id LIMIT ${limit}`)
+      .map(({ id }) => id);
   }
 
   /** Returns the work to the end of the queue with all its attempts, in one transaction; false when the id is unknown. */
@@ -97,7 +124,7 @@ export class DeadLetters {
           VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${now}, ${row.created_at})
           ON CONFLICT (id) DO NOTHING`,
     );
-    this.#onReplay();
+    this.#changes.workChanged();
     return this.remove(id);
   }
 

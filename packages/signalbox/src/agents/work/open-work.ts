@@ -1,4 +1,4 @@
-/** The queue, the dead letters and the schedules of one instance on its database. `onChange` is called when rows have changed. */
+/** The queue, the dead letters and the schedules of one instance on its database. */
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { Transactions } from "../../engines/turn-runtime/index.ts";
@@ -13,14 +13,22 @@ export interface InstanceWork {
   readonly schedules: Schedules;
 }
 
+/** Called in the transaction that changes rows. */
+export interface WorkChanges {
+  /** Of the queue or the schedules. */
+  workChanged(): void;
+  lettersChanged(): void;
+}
+
 export function openWork(
   database: InstanceDatabase,
   transactions: Pick<Transactions, "open" | "join">,
   clock: Clock,
-  onChange: () => void,
+  changes: WorkChanges,
 ): InstanceWork {
   const tables = new WorkTables(database, transactions);
-  const deadLetters = new DeadLetters(tables, clock, onChange);
+  const deadLetters = new DeadLetters(tables, clock, changes);
+  const onChange = () => changes.workChanged();
   return {
     deadLetters,
     workQueue: new WorkQueue(tables, deadLetters, clock, onChange),

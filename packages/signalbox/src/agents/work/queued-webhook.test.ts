@@ -50,7 +50,13 @@ async function open() {
   databases.push(database);
   const gate = new OutputGate({ sync: () => database.sync(), onIdle: () => undefined });
   const transactions = new Transactions(database, gate, fail);
-  return { clock, work: openWork(database, transactions, clock, () => undefined) };
+  return {
+    clock,
+    work: openWork(database, transactions, clock, {
+      workChanged: () => undefined,
+      lettersChanged: () => undefined,
+    }),
+  };
 }
 
 /** Runs attempts that all fail; returns the waits between them. */

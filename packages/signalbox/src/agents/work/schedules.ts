@@ -7,10 +7,12 @@
  * 3. A recurring schedule exists once per method, rule and payload: adding it again returns the existing one. In `onStart`, which runs at every
  *    load, that also applies to schedules that run once.
  * 4. The next due time of a recurring schedule, or the deletion of one that ran once, is stored in the transaction of the handler's last segment.
+ * 5. Every run changes the row that it read, or fails (see `WorkQueue`).
  */
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
+import { DamagedWorkError, requireChange, requireNumber } from "./damaged-work.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { toStoredPayload } from "./payload.ts";
 import { fromStoredRetry, retryDelay, type RetryOptions, toStoredRetry } from "./retry-options.ts";
@@ -20,6 +22,7 @@ import {
   parseTiming,
   type Schedule,
   type ScheduleRow,
+  type ScheduleState,
   type ScheduleType,
   type Timing,
   toSchedule,
@@ -71,7 +74,26 @@ export class Schedules {
   }
 
   cancel(id: string): boolean {
-    return this.#tables.change(sql`DELETE FROM _signalbox_schedule WHERE id = ${id}`).changes > 0;
+    const { changes } = this.#tables.change(sql`DELETE FROM _signalbox_schedule WHERE id = ${id}`);
+    if (changes > 0) this.#onChange();
+    return changes > 0;
+  }
+
+  /** Makes the schedule due now, in addition to its time: a recurring one keeps its next time. Returns false if there is none. */
+  runNow(id: string): boolean {
+    const { changes } = this.#tables.change(
+      sql`UPDATE _signalbox_schedule SET next_at = ${this.#clock.now()} WHERE id = ${id}`,
+    );
+    if (changes > 0) this.#onChange();
+    return changes > 0;
+  }
+
+  /** With their attempts, by due time; with an id, that one. */
+  states(id?: string): ScheduleState[] {
+    const ofId = id === undefined ? sql`` : sql`WHERE id = ${id}`;
+    return this.#tables
+      .all<ScheduleRow>(sql`SELECT * FROM _signalbox_schedule ${ofId} ORDER BY due, id`)
+      .map((row) => ({ ...toSchedule(row), attempts: row.attempts }));
   }
 
   find(id: string): Schedule | undefined {
@@ -99,33 +121,40 @@ export class Schedules {
   }
 
   nextAt(): number | null {
-    return (
-      this.#tables.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_schedule`)?.at ??
-      null
-    );
+    const at = this.#tables.get<{ at: number | null }>(
+      sql`SELECT min(next_at) AS at FROM _signalbox_schedule`,
+    )?.at;
+    return at == null ? null : requireNumber(at);
   }
 
   /** Takes the schedule that has been due longest and counts the attempt; null when none is due. Called in a transaction of its own. */
   begin(): ScheduleAttempt | null {
-    const now = this.#clock.now();
-    const row = this.#tables.get<ScheduleRow>(
-      sql`SELECT * FROM _signalbox_schedule WHERE next_at <= ${now} ORDER BY next_at, id LIMIT 1`,
-    );
-    if (row === undefined) return null;
-    const { maxAttempts } = fromStoredRetry(row.retry);
-    if (row.attempts >= maxAttempts) {
-      this.#giveUp(row, "the process ended while the last attempt ran");
-      return this.begin();
-    }
+    const row = this.#firstDue();
+    if (row === null) return null;
     const attempted = { ...row, attempts: row.attempts + 1 };
-    this.#tables.change(
-      sql`UPDATE _signalbox_schedule SET attempts = ${attempted.attempts} WHERE id = ${row.id}`,
+    const { changes } = this.#tables.change(
+      sql`UPDATE _signalbox_schedule SET attempts = ${attempted.attempts}
+          WHERE id = ${row.id} AND attempts = ${row.attempts} AND next_at = ${row.next_at}`,
     );
+    requireChange(changes);
     return {
       schedule: toSchedule(row),
-      complete: () => this.#moveOn(row),
+      complete: () => void this.#moveOn(row),
       fail: (error) => this.#fail(attempted, error),
     };
+  }
+
+  /** The schedule that has been due longest and has attempts left. Those without have ended the process in their last attempt. */
+  #firstDue(): ScheduleRow | null {
+    const now = this.#clock.now();
+    for (;;) {
+      const row = this.#tables.get<ScheduleRow>(
+        sql`SELECT * FROM _signalbox_schedule WHERE next_at <= ${now} ORDER BY next_at, id LIMIT 1`,
+      );
+      if (row === undefined) return null;
+      if (requireNumber(row.attempts) < fromStoredRetry(row.retry).maxAttempts) return row;
+      requireChange(this.#giveUp(row, "the process ended while the last attempt ran"));
+    }
   }
 
   #fail(row: ScheduleRow, error: unknown): boolean {
@@ -141,7 +170,7 @@ export class Schedules {
   }
 
   /** A schedule that runs once becomes a dead letter; a recurring one continues with its next due time. */
-  #giveUp(row: ScheduleRow, error: string): void {
+  #giveUp(row: ScheduleRow, error: string): number {
     if (row.type === "scheduled" || row.type === "delayed") {
       this.#deadLetters.add({
         id: row.id,
@@ -154,18 +183,23 @@ export class Schedules {
         createdAt: row.created_at,
       });
     }
-    this.#moveOn(row);
+    return this.#moveOn(row);
   }
 
-  /** Deletes a schedule that runs once, or stores the next due time of a recurring one. */
-  #moveOn(row: ScheduleRow): void {
-    const next = nextDue(row, this.#clock.now());
-    this.#tables.change(
+  /** Deletes a schedule that does not run again, or stores the next due time of a recurring one. Returns 0 if it was cancelled meanwhile. */
+  #moveOn(row: ScheduleRow): number {
+    const now = this.#clock.now();
+    const following = nextDue(row, now);
+    // A recurring schedule that ran before its time has that time still before it.
+    const next = following !== null && row.due > now ? row.due : following;
+    if (next !== null && !(next > now)) throw new DamagedWorkError();
+    const { changes } = this.#tables.change(
       next === null
         ? sql`DELETE FROM _signalbox_schedule WHERE id = ${row.id}`
         : sql`UPDATE _signalbox_schedule SET due = ${next}, next_at = ${next}, attempts = 0 WHERE id = ${row.id}`,
     );
     this.#onChange();
+    return changes;
   }
 
   #insert(timing: Timing, callback: string, payload: unknown, options: ScheduleOptions): Schedule {

@@ -3,7 +3,10 @@ import { expect, it } from "vitest";
 import { WorkPump, type WorkPumpOptions } from "./work-pump.ts";
 
 /** One item of the queue is due. `commitNow` is what the storage answers. */
-function startPump(commitNow: () => Promise<void> | null) {
+function startPump(
+  commitNow: () => Promise<void> | null,
+  whenDueStored: () => Promise<void> | null = () => null,
+) {
   const events: string[] = [];
   let isDue = true;
   const attempt = {
@@ -26,9 +29,10 @@ function startPump(commitNow: () => Promise<void> | null) {
     clock: { now: () => 1 },
     perform: () => void events.push("performed"),
     onDue: () => undefined,
-    onIdle: () => undefined,
+    whenDueStored,
+    onIdle: () => void events.push("idle"),
     onBuried: () => undefined,
-    onStorageFailure: () => undefined,
+    onStorageFailure: (error: unknown) => void events.push(String(error)),
   } as unknown as WorkPumpOptions);
   pump.start(false);
   return { pump, events };
@@ -42,12 +46,93 @@ it("the method runs when the storage has the number of attempts", async () => {
   });
   await expect.poll(() => events).toEqual(["begun", "sent"]);
   stored.resolve();
-  await expect.poll(() => events).toEqual(["begun", "sent", "performed", "completed"]);
+  await expect.poll(() => events).toEqual(["begun", "sent", "performed", "completed", "idle"]);
   pump.stop();
 });
 
 it("the method runs at once if the storage has it already", async () => {
   const { pump, events } = startPump(() => null);
-  await expect.poll(() => events).toEqual(["begun", "performed", "completed"]);
+  await expect.poll(() => events).toEqual(["begun", "performed", "completed", "idle"]);
+  pump.stop();
+});
+
+it("nothing runs before the due time is stored: after a crash nobody would wake the instance", async () => {
+  const stored = Promise.withResolvers<void>();
+  let isStored = false;
+  const { pump, events } = startPump(
+    () => null,
+    () => (isStored ? null : stored.promise),
+  );
+  pump.changed();
+  pump.afterCommit();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([events, pump.isIdle]).toEqual([[], false]);
+  isStored = true;
+  stored.resolve();
+  await expect.poll(() => events).toEqual(["begun", "performed", "completed", "idle"]);
+  pump.stop();
+});
+
+it("nothing runs if the due time cannot be stored", async () => {
+  const { pump, events } = startPump(
+    () => null,
+    () => Promise.reject(new Error("unavailable")),
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(events).toEqual([]);
+  pump.stop();
+});
+
+it("a turn that is refused is not asked for again: the instance is leaving memory", async () => {
+  let asked = 0;
+  const pump = new WorkPump({
+    run: () => {
+      asked += 1;
+      return Promise.reject(new Error("closed"));
+    },
+    transactions: { join: () => undefined, commitNow: () => null },
+    queue: { nextAt: () => 0, begin: () => null },
+    schedules: { nextAt: () => null, begin: () => null },
+    clock: { now: () => 1 },
+    onDue: () => undefined,
+    whenDueStored: () => null,
+    onIdle: () => undefined,
+  } as unknown as WorkPumpOptions);
+  pump.start(false);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(asked).toBe(1);
+  pump.stop();
+});
+
+it("the event loop has its turn, also when every run fails and its failure is committed", async () => {
+  let runs = 0;
+  const pump: WorkPump = new WorkPump({
+    run: async (turn: { body(): unknown; afterFailure(error: unknown): void }) => {
+      try {
+        await turn.body();
+      } catch (error) {
+        turn.afterFailure(error);
+        process.nextTick(() => pump.afterCommit());
+      }
+    },
+    transactions: { join: () => undefined, commitNow: () => null },
+    queue: {
+      // Bounded, so that the test ends without the turn of the event loop, too.
+      nextAt: () => (runs < 10_000 ? 0 : null),
+      begin: () => ({ item: {}, complete: () => undefined, fail: () => pump.changed() }),
+    },
+    schedules: { nextAt: () => null, begin: () => null },
+    clock: { now: () => 1 },
+    perform: () => {
+      runs += 1;
+      throw new Error("no");
+    },
+    onDue: () => undefined,
+    whenDueStored: () => null,
+    onIdle: () => undefined,
+  } as unknown as WorkPumpOptions);
+  pump.start(false);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(runs).toBeLessThan(1000);
   pump.stop();
 });

@@ -5,9 +5,11 @@
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
  *    requests between them.
  * 2. The timer is derived from the rows after every commit that changed them, and at the start.
- * 3. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
+ * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time nobody
+ *    would wake the instance after a crash.
+ * 4. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
  */
-import type { Clock } from "../../core/clock.ts";
+import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import type { Participant, Transactions, TurnSpec } from "../../engines/turn-runtime/index.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
@@ -16,6 +18,11 @@ import type { WorkQueue } from "./work-queue.ts";
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Pause after a failure of the instance's storage: short enough for a disk that was full for a moment, long enough to cost little. */
 export const STORAGE_PAUSE_MS = 10_000;
+/**
+ * After so many runs the event loop has its turn. Runs that need no wait follow each other in microtasks: a damaged database in which a finished item
+ * stays due stopped the whole process, and its memory grew until it ended.
+ */
+const RUNS_IN_A_ROW = 100;
 
 export interface WorkPumpOptions {
   readonly run: <T>(turn: WorkTurn<T>) => Promise<T>;
@@ -27,6 +34,8 @@ export interface WorkPumpOptions {
   readonly perform: (method: string, payload: unknown, item: unknown) => unknown;
   /** The time of the next due work is known or has changed; null when there is none. */
   readonly onDue: (at: number | null) => void;
+  /** Null if that time is stored; otherwise it is when the promise resolves. When it rejects, the instance leaves memory. */
+  readonly whenDueStored: () => Promise<void> | null;
   /** No work runs any more. */
   readonly onIdle: () => void;
   /** Work has used up its attempts. */
@@ -35,7 +44,7 @@ export interface WorkPumpOptions {
   readonly onStorageFailure: (error: unknown) => void;
 }
 
-type WorkKind = "queue" | "schedule";
+export type WorkKind = "queue" | "schedule";
 
 interface WorkTurn<T> extends TurnSpec<unknown, T> {
   readonly kind: WorkKind;
@@ -44,7 +53,7 @@ interface WorkTurn<T> extends TurnSpec<unknown, T> {
 interface Attempt {
   readonly callback: string;
   readonly payload: unknown;
-  readonly item: unknown;
+  readonly item: { readonly id: string };
   complete(): void;
   fail(error: unknown): boolean;
 }
@@ -52,12 +61,19 @@ interface Attempt {
 export class WorkPump implements Participant {
   readonly #options: WorkPumpOptions;
   readonly #running = new Set<WorkKind>();
+  /** Ids of the work whose attempts run. */
+  readonly #attempted = new Map<WorkKind, string>();
+  #runs = 0;
   #isDirty = false;
   /** Rows have changed since the instance was loaded. */
   #hasChanged = false;
   #isStopped = true;
   #isPaused = false;
-  #timer: NodeJS.Timeout | undefined;
+  /** The event loop has its turn before the next run. */
+  #isYielding = false;
+  /** The next due time is being stored. */
+  #isStoring = false;
+  #timer: Timer | undefined;
 
   constructor(options: WorkPumpOptions) {
     this.#options = options;
@@ -66,7 +82,12 @@ export class WorkPump implements Participant {
 
   /** True when no work runs. False before the start: the rows have not been read then. */
   get isIdle(): boolean {
-    return this.#running.size === 0 && !this.#isStopped;
+    return this.#running.size === 0 && !this.#isStopped && !this.#isYielding && !this.#isStoring;
+  }
+
+  /** True while an attempt of this item or schedule runs. */
+  isRunning(kind: WorkKind, id: string): boolean {
+    return this.#attempted.get(kind) === id;
   }
 
   /** Rows have changed in the open transaction. */
@@ -83,7 +104,7 @@ export class WorkPump implements Participant {
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
   }
 
   afterCommit(): void {
@@ -97,7 +118,8 @@ export class WorkPump implements Participant {
   }
 
   #refresh(): void {
-    if (this.#isStopped || this.#isPaused) return;
+    // A failed run is also followed by the commit of its failure, which calls this.
+    if (this.#isStopped || this.#isPaused || this.#isYielding || this.#isStoring) return;
     try {
       this.#startDue();
     } catch (error) {
@@ -112,6 +134,11 @@ export class WorkPump implements Participant {
     const scheduleAt = schedules.nextAt() ?? Number.POSITIVE_INFINITY;
     const nextAt = Math.min(queueAt, scheduleAt);
     this.#options.onDue(nextAt === Number.POSITIVE_INFINITY ? null : nextAt);
+    const stored = this.#options.whenDueStored();
+    if (stored !== null) {
+      this.#runWhen(stored);
+      return;
+    }
     if (queueAt <= now) this.#run("queue");
     if (scheduleAt <= now) this.#run("schedule");
     this.#setTimer(
@@ -120,11 +147,24 @@ export class WorkPump implements Participant {
     );
   }
 
+  #runWhen(stored: Promise<void>): void {
+    clearTimer(this.#timer);
+    this.#isStoring = true;
+    stored.then(
+      () => {
+        this.#isStoring = false;
+        this.#continue();
+      },
+      // The instance starts again.
+      () => undefined,
+    );
+  }
+
   #setTimer(times: readonly number[], now: number): void {
-    clearTimeout(this.#timer);
+    clearTimer(this.#timer);
     const at = Math.min(...times);
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#refresh(), Math.min(at - now, MAX_TIMER_MS)).unref();
+    this.#timer = setTimer(this.#options.clock, () => this.#refresh(), Math.min(at - now, MAX_TIMER_MS));
   }
 
   #pause(error: unknown): void {
@@ -132,27 +172,31 @@ export class WorkPump implements Participant {
     this.#isPaused = true;
     this.#options.onStorageFailure(error);
     this.#options.onDue(this.#options.clock.now() + STORAGE_PAUSE_MS);
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
+    clearTimer(this.#timer);
+    const resume = () => {
       this.#isPaused = false;
       this.#refresh();
-    }, STORAGE_PAUSE_MS).unref();
+    };
+    this.#timer = setTimer(this.#options.clock, resume, STORAGE_PAUSE_MS);
   }
 
   #run(kind: WorkKind): void {
     if (this.#running.has(kind)) return;
     this.#running.add(kind);
+    let hasStarted = false;
     let attempt: Attempt | null = null;
     const turn = this.#options.run<unknown>({
       kind,
       label: kind,
       isInternal: true,
       body: () => {
+        hasStarted = true;
         const begun = this.#begin(kind);
         // The number of attempts must survive an attempt that ends the process.
         const isSafe = this.#options.transactions.commitNow();
         if (begun === null) return undefined;
         attempt = begun;
+        this.#attempted.set(kind, begun.item.id);
         return isSafe === null ? this.#perform(begun) : isSafe.then(() => this.#perform(begun));
       },
       afterFailure: (error) => {
@@ -162,9 +206,25 @@ export class WorkPump implements Participant {
     });
     void Promise.allSettled([turn]).then(() => {
       this.#running.delete(kind);
-      this.#refresh();
-      if (this.isIdle) this.#options.onIdle();
+      this.#attempted.delete(kind);
+      // Refused: the instance is leaving memory, and would refuse the next one too.
+      if (!hasStarted) return;
+      this.#runs += 1;
+      if (this.#runs % RUNS_IN_A_ROW !== 0) {
+        this.#continue();
+        return;
+      }
+      this.#isYielding = true;
+      setImmediate(() => {
+        this.#isYielding = false;
+        this.#continue();
+      });
     });
+  }
+
+  #continue(): void {
+    this.#refresh();
+    if (this.isIdle) this.#options.onIdle();
   }
 
   /** Calls the method, and completes the attempt in the last segment of the method. */

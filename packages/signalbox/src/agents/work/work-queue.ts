@@ -9,11 +9,14 @@
  * 1. An attempt is counted and committed before it runs, so that an item that ends the process runs out of attempts too.
  * 2. The row is deleted in the same transaction as what the handler wrote since its last await.
  * 3. An item with the id of a waiting item replaces that item and keeps its place.
+ * 4. Every run changes the row that it read, or fails: in a damaged database an item that cannot be changed must not run for ever.
  */
 import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
-import { sql } from "../../core/sql.ts";
+import { sql, type SqlQuery } from "../../core/sql.ts";
+import { messageOf, storedErrorText, toStoredError } from "../../core/stored-error.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import { requireChange, requireNumber } from "./damaged-work.ts";
 import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { adviseRetry, QUEUED_WEBHOOK } from "./queued-webhook.ts";
 import {
@@ -67,6 +70,12 @@ export interface QueueAttempt {
 }
 
 const MAX_ID_LENGTH = 256;
+/** A longer queue is counted as this long: counting takes time, and every few seconds. */
+const MAX_COUNTED = 10_000;
+/** Items whose errors are looked at. */
+const MAX_LOOKED_AT = 1000;
+/** Before the first position. An item that was moved to the front has a position below 1. */
+const BEGINNING = Number.MIN_SAFE_INTEGER;
 
 export class WorkQueue {
   readonly #tables: WorkTables;
@@ -102,15 +111,43 @@ export class WorkQueue {
   }
 
   remove(id: string): boolean {
-    return this.#tables.change(sql`DELETE FROM _signalbox_queue WHERE id = ${id}`).changes > 0;
+    return this.#delete(sql`DELETE FROM _signalbox_queue WHERE id = ${id}`) > 0;
   }
 
   removeAll(): number {
-    return this.#tables.change(sql`DELETE FROM _signalbox_queue`).changes;
+    return this.#delete(sql`DELETE FROM _signalbox_queue`);
   }
 
   removeByCallback(callback: string): number {
-    return this.#tables.change(sql`DELETE FROM _signalbox_queue WHERE callback = ${callback}`).changes;
+    return this.#delete(sql`DELETE FROM _signalbox_queue WHERE callback = ${callback}`);
+  }
+
+  #delete(query: SqlQuery): number {
+    const { changes } = this.#tables.change(query);
+    if (changes > 0) this.#onChange();
+    return changes;
+  }
+
+  /** Makes the item the first one, and ready. Returns false if there is none. The caller has checked that no attempt of it runs. */
+  moveToFront(id: string): boolean {
+    const { changes } = this.#tables.change(
+      sql`UPDATE _signalbox_queue SET next_at = ${this.#clock.now()}, seq = (SELECT min(seq) - 1 FROM _signalbox_queue)
+          WHERE id = ${id}`,
+    );
+    if (changes > 0) this.#onChange();
+    return changes > 0;
+  }
+
+  /** For lists of instances: bounded, however long the queue is. Items that fail are among the first ones. */
+  figures(): { readonly queued: number; readonly retrying: number } {
+    const queued = this.#tables.get<{ n: number }>(
+      sql`SELECT count(*) AS n FROM (SELECT 1 FROM _signalbox_queue LIMIT ${MAX_COUNTED})`,
+    );
+    const retrying = this.#tables.get<{ n: number }>(
+      sql`SELECT count(last_error) AS n FROM
+            (SELECT last_error FROM _signalbox_queue ORDER BY seq LIMIT ${MAX_LOOKED_AT})`,
+    );
+    return { queued: queued?.n ?? 0, retrying: retrying?.n ?? 0 };
   }
 
   find(id: string): QueueItem | undefined {
@@ -119,7 +156,7 @@ export class WorkQueue {
   }
 
   /** At most `limit` items in order, starting after the position `after`. */
-  list(limit: number, after = 0): { items: QueueItem[]; next: number | null } {
+  list(limit: number, after = BEGINNING): { items: QueueItem[]; next: number | null } {
     const rows = this.#tables.all<QueueRow>(
       sql`SELECT * FROM _signalbox_queue WHERE seq > ${after} ORDER BY seq LIMIT ${limit + 1}`,
     );
@@ -140,28 +177,24 @@ export class WorkQueue {
     const first = this.#tables.get<{ at: number }>(
       sql`SELECT next_at AS at FROM _signalbox_queue ORDER BY seq LIMIT 1`,
     );
+    if (first === undefined) return null;
     // The first item is almost always ready. The others matter only when it waits for another attempt.
-    if (first === undefined || first.at <= this.#clock.now()) return first?.at ?? null;
-    return (
-      this.#tables.get<{ at: number | null }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at ??
-      null
+    if (requireNumber(first.at) <= this.#clock.now()) return first.at;
+    return requireNumber(
+      this.#tables.get<{ at: number }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at,
     );
   }
 
   /** Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. */
   begin(): QueueAttempt | null {
-    const now = this.#clock.now();
-    const row = this.#tables.get<QueueRow>(
-      sql`SELECT * FROM _signalbox_queue WHERE next_at <= ${now} ORDER BY seq LIMIT 1`,
+    const found = this.#firstReady();
+    if (found === null) return null;
+    const { row, policy } = found;
+    const { changes } = this.#tables.change(
+      sql`UPDATE _signalbox_queue SET attempts = attempts + 1
+          WHERE seq = ${row.seq} AND attempts = ${row.attempts} AND next_at = ${row.next_at}`,
     );
-    if (row === undefined) return null;
-    const policy = fromStoredRetry(row.retry);
-    if (row.attempts >= policy.maxAttempts) {
-      // The last attempt never ended: it ended the process.
-      this.#bury(row, "the process ended while the last attempt ran");
-      return this.begin();
-    }
-    this.#tables.change(sql`UPDATE _signalbox_queue SET attempts = attempts + 1 WHERE seq = ${row.seq}`);
+    requireChange(changes);
     const attempts = row.attempts + 1;
     return {
       item: toItem({ ...row, attempts }),
@@ -174,10 +207,8 @@ export class WorkQueue {
       fail: (error) => {
         const message = errorText(error);
         const advice = row.callback === QUEUED_WEBHOOK ? adviseRetry(error) : null;
-        if (attempts >= policy.maxAttempts || advice?.isFinal === true) {
-          this.#bury({ ...row, attempts }, message);
-          return true;
-        }
+        if (attempts >= policy.maxAttempts || advice?.isFinal === true)
+          return this.#bury({ ...row, attempts }, message) > 0;
         const nextAt = this.#clock.now() + Math.max(retryDelay(attempts, policy), advice?.notBeforeMs ?? 0);
         this.#tables.change(
           sql`UPDATE _signalbox_queue SET next_at = ${nextAt}, last_error = ${message}
@@ -189,11 +220,26 @@ export class WorkQueue {
     };
   }
 
-  #bury(row: QueueRow, error: string): void {
+  /** The first item that is ready and has attempts left. Those without have ended the process in their last attempt. */
+  #firstReady(): { readonly row: QueueRow; readonly policy: ReturnType<typeof fromStoredRetry> } | null {
+    const now = this.#clock.now();
+    for (;;) {
+      const row = this.#tables.get<QueueRow>(
+        sql`SELECT * FROM _signalbox_queue WHERE next_at <= ${now} ORDER BY seq LIMIT 1`,
+      );
+      if (row === undefined) return null;
+      const policy = fromStoredRetry(row.retry);
+      if (requireNumber(row.attempts) < policy.maxAttempts) return { row, policy };
+      requireChange(this.#bury(row, "the process ended while the last attempt ran"));
+    }
+  }
+
+  /** Returns 0 if the item was removed or replaced meanwhile. */
+  #bury(row: QueueRow, error: string): number {
     const { changes } = this.#tables.change(
       sql`DELETE FROM _signalbox_queue WHERE seq = ${row.seq} AND attempts = ${row.attempts}`,
     );
-    if (changes === 0) return;
+    if (changes === 0) return 0;
     this.#deadLetters.add({
       id: row.id,
       origin: "queue",
@@ -204,6 +250,7 @@ export class WorkQueue {
       error,
       createdAt: row.created_at,
     });
+    return changes;
   }
 }
 
@@ -221,6 +268,6 @@ function toItem(row: QueueRow): QueueItem {
 
 /** The name and message of an error, shortened, for storing and showing. */
 export function errorText(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const text = error instanceof Error ? storedErrorText(toStoredError(error)) : messageOf(error);
   return text.length > 1000 ? `${text.slice(0, 1000)}…` : text;
 }

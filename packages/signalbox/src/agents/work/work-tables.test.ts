@@ -1,5 +1,5 @@
 /** Tables that are created with the first row. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import {
   type InstanceStore,
   openInstanceStore,
 } from "../../engines/instance-store/index.ts";
-import { sql } from "../../core/sql.ts";
+import { rawSql, sql } from "../../core/sql.ts";
 import { runInTurn, Turn } from "../../engines/turn-runtime/turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
@@ -50,7 +50,7 @@ function open() {
   const transactions = new Transactions(database, gate, fail);
   const tables = new WorkTables(database, transactions);
   const clock = { now: () => 1_800_000_000_000 };
-  const deadLetters = new DeadLetters(tables, clock, ignore);
+  const deadLetters = new DeadLetters(tables, clock, { workChanged: ignore, lettersChanged: ignore });
   return {
     transactions,
     deadLetters,
@@ -63,6 +63,22 @@ const tableCount = () =>
   database.get<{ n: number }>(
     sql`SELECT count(*) AS n FROM sqlite_schema WHERE name IN ('_signalbox_queue', '_signalbox_dead_letter', '_signalbox_schedule')`,
   )?.n;
+
+/** Writes the content of a later page below an interior page over the first one: its rows are there twice, and their keys lead to the later ones. */
+function repeatLaterPage(interior: number): void {
+  const path = readdirSync(folder, { recursive: true, encoding: "utf8" }).find((name) =>
+    name.endsWith(".db"),
+  );
+  const file = join(folder, path ?? "");
+  const bytes = readFileSync(file);
+  const pageBytes = bytes.readUInt16BE(16);
+  const at = (page: number) => (page - 1) * pageBytes;
+  /** The pointers to cells follow the header of 12 bytes; a cell begins with the number of the page below (SQLite file format, section 1.6). */
+  const child = (cell: number) =>
+    bytes.readUInt32BE(at(interior) + bytes.readUInt16BE(at(interior) + 12 + 2 * cell));
+  bytes.copy(bytes, at(child(0)), at(child(3)), at(child(3)) + pageBytes);
+  writeFileSync(file, bytes);
+}
 
 describe("an instance without work", () => {
   it("has no work tables; reads and removals find nothing and write nothing", () => {
@@ -89,6 +105,120 @@ describe("an instance without work", () => {
     expect(transactions.isOpen).toBe(false);
     expect(tableCount()).toBe(0);
   });
+});
+
+describe("a damaged database in which work can be read but not changed", () => {
+  it.each(["queue", "schedule"] as const)("fails the attempt instead of running it for ever: %s", (kind) => {
+    const { queue, schedules, transactions } = open();
+    if (kind === "queue") queue.add("work", { n: 1 });
+    else schedules.add(new Date(0), "work", { n: 1 }, {});
+    transactions.finish();
+    const table = rawSql(`_signalbox_${kind}`);
+    database.run(sql`CREATE TRIGGER damaged BEFORE UPDATE ON ${table} BEGIN SELECT RAISE(IGNORE); END`);
+    expect(() => (kind === "queue" ? queue : schedules).begin()).toThrow(/damaged/);
+  });
+
+  it.each(["queue", "schedule"] as const)(
+    "fails for work without attempts that cannot be deleted: %s",
+    (kind) => {
+      const { queue, schedules, transactions, deadLetters } = open();
+      if (kind === "queue") queue.add("work", 1);
+      else schedules.add(new Date(0), "work", 1, {});
+      transactions.finish();
+      const table = rawSql(`_signalbox_${kind}`);
+      database.run(sql`UPDATE ${table} SET attempts = 3`);
+      database.run(sql`CREATE TRIGGER damaged BEFORE DELETE ON ${table} BEGIN SELECT RAISE(IGNORE); END`);
+      expect(() => (kind === "queue" ? queue : schedules).begin()).toThrow(/damaged/);
+      expect(deadLetters.count()).toBeLessThan(2);
+    },
+  );
+
+  it.each(["queue", "schedule"] as const)(
+    "runs nothing for ever if a page has the content of another one: %s",
+    async (kind) => {
+      const { queue, schedules, transactions } = open();
+      for (let n = 0; n < 60; n++)
+        if (kind === "queue") queue.add("work", "x".repeat(200));
+        else schedules.add(new Date(n), "work", "x".repeat(200), {});
+      transactions.finish();
+      const root = database.get<{ page: number }>(
+        sql`SELECT rootpage AS page FROM sqlite_schema WHERE name = ${`_signalbox_${kind}`}`,
+      );
+      await database.close();
+      repeatLaterPage(root?.page ?? 0);
+      database = await store.open("a");
+      const damaged = open();
+      let runs = 0;
+      const runAll = () => {
+        for (; runs < 500; runs++) {
+          const attempt = (kind === "queue" ? damaged.queue : damaged.schedules).begin();
+          if (attempt === null) return;
+          attempt.fail(new Error("no"));
+        }
+      };
+      try {
+        runAll();
+      } catch (error) {
+        expect(String(error)).toMatch(/damaged|malformed/);
+      }
+      expect(runs).toBeLessThan(500);
+    },
+  );
+
+  it("fails for a row whose values are of other types", () => {
+    const { queue, schedules, transactions } = open();
+    queue.add("work", 1);
+    schedules.add(new Date(0), "work", 1, {});
+    transactions.finish();
+    // As SQLite compares, a text or bytes are larger than any number; as JavaScript does, these are smaller than now.
+    for (const value of [sql`'5x'`, sql`x'35'`, sql`9e999`]) {
+      database.run(sql`UPDATE _signalbox_queue SET next_at = ${value}`);
+      database.run(sql`UPDATE _signalbox_schedule SET next_at = ${value}`);
+      expect(() => queue.nextAt()).toThrow(/damaged/);
+      expect(() => schedules.nextAt()).toThrow(/damaged/);
+    }
+    database.run(sql`UPDATE _signalbox_queue SET next_at = 0, attempts = 'none'`);
+    database.run(sql`UPDATE _signalbox_schedule SET next_at = 0, attempts = x'00'`);
+    expect(() => queue.begin()).toThrow();
+    expect(() => schedules.begin()).toThrow();
+  });
+
+  it("fails for an interval that never ends", () => {
+    const { schedules, transactions } = open();
+    schedules.addEvery(60, "work", 1, {});
+    transactions.finish();
+    for (const spec of ["-1000", "0", "", "x"]) {
+      database.run(sql`UPDATE _signalbox_schedule SET spec = ${spec}, due = 0, next_at = 0`);
+      expect(() => schedules.begin()?.complete()).toThrow(/damaged/);
+      transactions.rollbackOpen();
+    }
+  });
+});
+
+describe("the time of a schedule", () => {
+  it("is no text of a date, and none that cannot be written", () => {
+    const { schedules } = open();
+    expect(() => schedules.add("2099-01-01T00:00:00Z", "work", 1, {})).toThrow("pass a Date");
+    expect(() => schedules.add(1e13, "work", 1, {})).toThrow("too long");
+    expect(() => schedules.addEvery(1e13, "work", 1, {})).toThrow("too long");
+  });
+
+  it("that an earlier version stored as a cron expression and that does not come again ends the schedule", () => {
+    const { schedules, transactions } = open();
+    schedules.add("0 0 * * *", "work", 1, {});
+    transactions.finish();
+    database.run(sql`UPDATE _signalbox_schedule SET spec = '2020-01-01T00:00:00Z', due = 0, next_at = 0`);
+    schedules.begin()?.complete();
+    expect(schedules.count()).toBe(0);
+  });
+});
+
+it("work that throws something without a text becomes a dead letter like any other", () => {
+  const { queue, deadLetters, transactions } = open();
+  queue.add("work", 1, { retry: { maxAttempts: 1 } });
+  transactions.finish();
+  expect(queue.begin()?.fail(Object.create(null))).toBe(true);
+  expect(deadLetters.list(1).items).toMatchObject([{ error: expect.any(String), attempts: 1 }]);
 });
 
 describe("the first work", () => {

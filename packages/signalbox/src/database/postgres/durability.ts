@@ -1,5 +1,5 @@
 /** Settings of the server on which the durability of acknowledged writes depends. */
-import type { Pool } from "pg";
+import type { Client, Pool } from "pg";
 
 export interface ServerSetting {
   readonly name: string;
@@ -45,7 +45,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-export async function readDurability(pool: Pool): Promise<ServerSetting[]> {
+export async function readDurability(pool: Pool | Client): Promise<ServerSetting[]> {
   const { rows } = await pool.query<{ name: string; setting: string }>(
     "SELECT name, setting FROM pg_settings WHERE name = ANY ($1::text[])",
     [RULES.map(({ name }) => name)],

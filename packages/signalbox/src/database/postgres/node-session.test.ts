@@ -112,7 +112,9 @@ it("repeats a concurrent transaction that waited for another node's rows, and th
   const a = await openNode("a");
   const b = await openNode("b");
   await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS place (id INTEGER PRIMARY KEY, n INTEGER)"));
-  await a.database.run(rawSql("INSERT INTO place VALUES (1, 0), (2, 0) ON CONFLICT DO NOTHING"));
+  await a.database.run(
+    rawSql("INSERT INTO place VALUES (1, 0), (2, 0) ON CONFLICT (id) DO UPDATE SET n = 0"),
+  );
   const both = { a: Promise.withResolvers<void>(), b: Promise.withResolvers<void>() };
   const change = ({ database }: TestNode, ids: readonly number[], own: "a" | "b", other: "a" | "b") =>
     database.transaction(

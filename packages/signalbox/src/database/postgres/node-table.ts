@@ -75,6 +75,11 @@ const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
 const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
 
+/** Within the caller's transaction. */
+export async function createNodeTables(client: Client): Promise<void> {
+  await client.query(CREATE);
+}
+
 async function createTables(client: Client): Promise<void> {
   await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK}); ${CREATE}; COMMIT`);
 }

@@ -6,7 +6,7 @@ import type { OpenSockets } from "./open-sockets.ts";
 import type { Servers } from "./servers.ts";
 import { toStatement } from "./statement.ts";
 
-const POOL_SIZE = 10;
+export const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_MS = 3000;
 /** The idle limit releases the locks of a transaction whose connection was lost on the side of this process. */
 const SESSION_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
@@ -56,7 +56,7 @@ export function withoutLimit<T extends object>(statement: T): T {
   return { ...statement, query_timeout: NO_LIMIT_MS };
 }
 
-export function asQueryable(client: PoolClient, mayTakeLong: boolean): Queryable {
+export function asQueryable(client: Pick<Client, "query">, mayTakeLong: boolean): Queryable {
   const query = (text: SqlQuery): Promise<QueryResult> => {
     const statement = toStatement(text);
     return client.query(mayTakeLong ? withoutLimit(statement) : statement);

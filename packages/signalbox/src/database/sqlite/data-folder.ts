@@ -5,8 +5,8 @@
  * exist. (Node.js has no flock, and a pid file would remain after a crash.)
  * See docs/decisions/0005.
  */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { SqliteConnection } from "../../engines/sqlite-file/index.ts";
 
@@ -16,6 +16,8 @@ export interface RunningServer {
   /** Address of the management interface, if it is not `url`. */
   readonly adminUrl?: string;
   readonly pid: number;
+  /** PEM of its TLS certificate: commands on this machine trust exactly this one, whatever its name and its issuer. */
+  readonly certificate?: string;
 }
 
 export class DataFolder {
@@ -27,10 +29,30 @@ export class DataFolder {
     this.#lock = lock;
   }
 
-  /** Creates the folder if necessary, and locks it. */
+  /** Creates the folder if necessary, and locks it. Throws if a restore into the folder was interrupted. */
   static open(path: string): DataFolder {
+    const folder = DataFolder.#lockNew(path);
+    if (!existsSync(folder.file(RESTORE_MARKER))) return folder;
+    folder.close();
+    throw new DataFolderError(
+      `a restore into the data folder ${path} was interrupted, so its content is not complete; run "signalbox restore" again, with the same backup and this folder`,
+    );
+  }
+
+  /** The same for a folder that must exist. */
+  static openExisting(path: string): DataFolder {
+    if (!existsSync(path)) throw new DataFolderError(`the data folder ${path} does not exist`);
+    return DataFolder.open(path);
+  }
+
+  /** Locks a folder for a restore, which may have been interrupted before. */
+  static openForRestore(path: string): DataFolder {
+    return DataFolder.#lockNew(path);
+  }
+
+  static #lockNew(path: string): DataFolder {
     try {
-      mkdirSync(path, { recursive: true, mode: 0o700 });
+      createFolder(path);
     } catch (cause) {
       throw new DataFolderError(`cannot create the data folder ${path}: ${reason(cause)}`, { cause });
     }
@@ -52,11 +74,42 @@ export class DataFolder {
   }
 }
 
-const LOCK_FILE = "lock";
+/**
+ * Creates the folder and those above it. Not `recursive`: where the system refuses a new folder with ENOENT although the one above exists, as in
+ * /proc, Node repeats both steps for ever.
+ */
+function createFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const above = dirname(path);
+  if (above !== path) createFolder(above);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created it in the meantime.
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") throw new Error(`${path} is not a folder`, { cause: error });
+    if (code === "ENOENT")
+      throw new Error(`the file system of ${above} takes no new folders`, { cause: error });
+    throw error;
+  }
+}
+
+/** Exists while a restore writes to the folder. */
+export const RESTORE_MARKER = "restore-incomplete";
+export const LOCK_FILE = "lock";
 const SERVER_FILE = "server.json";
+const DATABASE_FILE = "signalbox.db";
+
+/** True if a server or a restored backup has written to the folder. */
+export function isDataFolder(path: string): boolean {
+  return [LOCK_FILE, DATABASE_FILE].some((name) => existsSync(join(path, name)));
+}
 
 /** Returns the server that uses the folder; null if there is none, even if a crashed server left its file. */
 export function findRunningServer(path: string): RunningServer | null {
+  // Before the lock is tried: the attempt creates its file, and a server that starts at the same moment would find the folder in use.
+  if (![LOCK_FILE, SERVER_FILE].every((name) => existsSync(join(path, name)))) return null;
   let lock: SqliteConnection | undefined;
   try {
     lock = openLock(path);

@@ -68,6 +68,8 @@ export interface CallLog extends CallSink {
   /** Calls that are not durable yet. */
   readonly queuedCalls: number;
   readonly size: CallLogSize;
+  /** Resolves when all calls that were recorded before are durable. */
+  flush(): Promise<void>;
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;

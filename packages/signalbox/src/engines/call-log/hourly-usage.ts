@@ -9,6 +9,7 @@ import type { PackedRow } from "./packed-row.ts";
 import { LATENCY_BUCKETS_MS } from "./usage.ts";
 
 export const HOUR_MS = 3_600_000;
+export const MINUTE_MS = 60_000;
 const SUMS: readonly UsageSum[] = Object.values(USAGE_SUMS);
 const BUCKETS = LATENCY_BUCKETS_MS.length + 1;
 const COLUMNS = rawSql(SUM_COLUMNS.join(", "));

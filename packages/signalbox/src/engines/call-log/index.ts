@@ -21,6 +21,7 @@ export type {
   CallRanges,
   CallSelection,
 } from "./selection.ts";
+export { createCallTables } from "./postgres/create-call-tables.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
 export { MAX_FIGURES, type UsageByFigures, type UsageByQuery, type UsageDimension } from "./usage-by.ts";

@@ -149,6 +149,10 @@ it("neither loses nor duplicates rows when the writer's thread dies", async () =
     // The thread is receiving, committing or reporting.
     if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
     await writers.at(-1)?.terminate();
+    // For the next writer, which must commit something before it is ended, too: two deaths without a commit are fatal.
+    const next = callRecord({ createdAt: NOON });
+    ids.push(next.id);
+    calls.record(next);
     await until(() => calls.queuedCalls === 0);
   }
   expect(writers.length).toBe(5);

@@ -31,13 +31,13 @@ export function summariseDay(connection: SqliteConnection, query: UsageQuery): U
   return rows.filter((row) => row["calls"] !== null).map(toFigures);
 }
 
-/** `hour` is the SQL of the hour. */
+/** `hour` is the SQL of the hour, or of the minute if the query groups by minute. */
 export function groupColumns(
   groupBy: readonly UsageGroup[],
   hour: SqlQuery,
 ): Record<"time" | "gateway" | "provider" | "model", SqlQuery> {
   const has = (group: UsageGroup) => groupBy.includes(group);
-  const time = has("hour") ? hour : has("day") ? sql`${hour} - ${hour} % ${DAY}` : NULL;
+  const time = has("hour") || has("minute") ? hour : has("day") ? sql`${hour} - ${hour} % ${DAY}` : NULL;
   return {
     time,
     gateway: has("gateway") ? rawSql("gateway.gateway_id") : NULL,

@@ -67,6 +67,18 @@ export function describeUsageBy(engine: string, openStorage: OpenStorage): void 
       ]);
     });
 
+    it("adds up by minute, exactly from the start to the end", async () => {
+      for (const offset of [0, 59_999, 60_000, 200_000, 300_000])
+        under.record({ createdAt: NOON + offset, tokensIn: 1 });
+      const rest = { groupBy: ["minute", "provider"], from: NOON + 1, to: NOON + 300_000 };
+      const { figures } = await under.log.summariseBy(query([], rest));
+      expect(figures.map(({ time, calls }) => [time, calls])).toEqual([
+        [NOON, 1],
+        [NOON + 60_000, 1],
+        [NOON + 180_000, 1],
+      ]);
+    });
+
     it("shows numbers and booleans as text, and keys with dots", async () => {
       for (const value of [1, "1", true, 1.5, null])
         under.record({ createdAt: NOON, metadata: JSON.stringify({ "a.b": value }) });

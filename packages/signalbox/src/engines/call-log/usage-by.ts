@@ -11,7 +11,7 @@ import { addUsageFigures, type UsageFigures, type UsageQuery } from "./usage.ts"
 export type UsageDimension = { readonly kind: "token" } | { readonly kind: "metadata"; readonly key: string };
 
 export interface UsageByQuery extends Omit<UsageQuery, "tokenId"> {
-  /** At least one. */
+  /** None: all calls together. */
   readonly dimensions: readonly UsageDimension[];
   /** Only calls with these values; null selects calls without one. */
   readonly only: readonly { readonly dimension: UsageDimension; readonly value: string | null }[];

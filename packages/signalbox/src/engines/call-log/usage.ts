@@ -1,7 +1,8 @@
 /** Usage: sums over calls by hour, gateway, provider and model, kept beside the rows. */
 import { USAGE_SUMS, type UsageSums } from "./columns.ts";
 
-export const USAGE_GROUPS = ["hour", "day", "provider", "model", "gateway"] as const;
+/** Minutes are added up from the rows of calls only: the sums beside the rows are those of hours. */
+export const USAGE_GROUPS = ["minute", "hour", "day", "provider", "model", "gateway"] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 export interface UsageQuery {
@@ -18,7 +19,7 @@ export interface UsageQuery {
 
 /** The sums of one group. A group field is null if the query does not group by it. */
 export interface UsageFigures extends UsageSums {
-  /** Start of the hour or day in milliseconds. */
+  /** Start of the minute, hour or day in milliseconds. */
   readonly time: number | null;
   readonly gatewayId: string | null;
   readonly provider: string | null;

@@ -22,6 +22,8 @@ export interface HttpRequest extends Readable {
   readonly socket: Duplex & {
     readonly remoteAddress?: string | undefined;
     readonly localPort?: number | undefined;
+    /** True for a connection that this server has decrypted. */
+    readonly encrypted?: boolean | undefined;
   };
   /** True once the whole request has been received. */
   readonly complete: boolean;

@@ -12,4 +12,5 @@ export { type HttpApplication, Listener, type ListenerLimits, type Refusal } fro
 export { Limit, MemoryBudget } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
 export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { CertificateError, ServerCertificate } from "./server-certificate.ts";
 export { LocalSocket, MAX_REASON_BYTES, toFrame } from "./websocket.ts";

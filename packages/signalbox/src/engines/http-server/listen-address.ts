@@ -7,6 +7,8 @@ export interface BoundAddress {
   /** The address that the name resolved to. */
   readonly address: string;
   readonly port: number;
+  /** True if the listener speaks HTTPS. */
+  readonly isTls?: boolean;
 }
 
 /** True when only programs on this machine can reach the listener. */
@@ -15,8 +17,9 @@ export function isLoopback({ address }: BoundAddress): boolean {
 }
 
 /** A URL that works on this machine: the unspecified address is replaced by the loopback address of its family. */
-export function urlOf({ host, address, port }: BoundAddress): string {
-  if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;
-  if (address === "::") return `http://[::1]:${port}`;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+export function urlOf({ host, address, port, isTls = false }: BoundAddress): string {
+  const scheme = isTls ? "https" : "http";
+  if (address === "0.0.0.0") return `${scheme}://127.0.0.1:${port}`;
+  if (address === "::") return `${scheme}://[::1]:${port}`;
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -1,5 +1,5 @@
 /**
- * One TCP listener for HTTP/1.1. It enforces the limits that protect every area (header size and time, body time, idle time, connections,
+ * One TCP listener for HTTP/1.1, or HTTPS if it has a certificate. It enforces the limits that protect every area (header size and time, body time, idle time, connections,
  * pipelined requests) and stops without truncating responses.
  *
  * Life cycle: created → listening (→ retired) → draining → closed.
@@ -8,13 +8,14 @@
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
  * See docs/decisions/0098.
  */
-import type { Server } from "node:http";
+import type { Server, ServerOptions } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { whenAnswered } from "./answer-order.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { BoundAddress } from "./listen-address.ts";
-import { createServer } from "./node-http.ts";
+import { createSecureServer, createServer } from "./node-http.ts";
+import type { ServerCertificate } from "./server-certificate.ts";
 import { TrackedRequest } from "./tracked-request.ts";
 import { type ListenerState, type Pipeline, TrackedResponse, Tracking } from "./tracked-response.ts";
 
@@ -70,12 +71,19 @@ export class Listener {
   readonly #state: ListenerState = { isDraining: false };
   readonly #pipelines = new WeakMap<object, Pipeline>();
   readonly #onResponseClose: (this: TrackedResponse) => void;
+  readonly #isTls: boolean;
   #closed: Promise<void> = Promise.resolve();
   /** Connections that sent malformed bytes: the refusal waits for earlier responses, and Node reports each further read. */
   readonly #refused = new WeakSet<Socket>();
 
-  constructor(application: HttpApplication, limits: ListenerLimits) {
+  /** `certificate`: null for plain HTTP. */
+  constructor(
+    application: HttpApplication,
+    limits: ListenerLimits,
+    certificate: ServerCertificate | null = null,
+  ) {
     this.#application = application;
+    this.#isTls = certificate !== null;
     // One function for all responses, instead of a closure for each.
     this.#onResponseClose = function onResponseClose(this: TrackedResponse) {
       const { tracking } = this;
@@ -84,7 +92,7 @@ export class Listener {
       tracking.pipeline.unanswered -= 1;
       application.ended(this, tracking);
     };
-    this.#server = createServer({
+    const options = {
       IncomingMessage: TrackedRequest,
       ServerResponse: TrackedResponse,
       maxHeaderSize: limits.maxHeaderBytes,
@@ -95,8 +103,10 @@ export class Listener {
       // Node would answer a missing Host header with a bare status; the application refuses it, and a second one.
       requireHostHeader: false,
       // A server may ignore the offer of any other protocol (RFC 9110, section 7.8); the request then gets an ordinary response.
-      shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
-    });
+      shouldUpgradeCallback: (request: HttpRequest) => request.headers.upgrade?.toLowerCase() === "websocket",
+    };
+    this.#server =
+      certificate === null ? createServer(options) : this.#createSecure(options, certificate, limits);
     this.#server.maxConnections = limits.maxConnections;
     this.#listenToRequests();
     this.#listenToConnections();
@@ -109,7 +119,7 @@ export class Listener {
       this.#server.listen(port, host, () => {
         this.#server.off("error", reject);
         const bound = this.#server.address() as AddressInfo;
-        resolve({ host, address: bound.address, port: bound.port });
+        resolve({ host, address: bound.address, port: bound.port, isTls: this.#isTls });
       });
     });
   }
@@ -134,6 +144,28 @@ export class Listener {
     const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
     await this.#closed;
     clearTimeout(cut);
+  }
+
+  /** A handshake that does not end has the time limit of headers, which begin after it. */
+  #createSecure(
+    options: ServerOptions<typeof TrackedRequest, typeof TrackedResponse>,
+    certificate: ServerCertificate,
+    limits: ListenerLimits,
+  ): Server<typeof TrackedRequest, typeof TrackedResponse> {
+    const server = createSecureServer({
+      ...options,
+      ...certificate.options,
+      handshakeTimeout: limits.headerTimeoutMs,
+    });
+    certificate.onChange((changed) => server.setSecureContext(changed));
+    // Node's own listener reports the failure as `clientError`, too: it would count twice, and be answered in HTTP.
+    server.removeAllListeners("tlsClientError");
+    // Scanners, plain HTTP and old versions of TLS: the connection is closed, and counted as bytes that are not HTTP.
+    server.on("tlsClientError", (_error, socket) => {
+      this.#application.malformed();
+      socket.destroy();
+    });
+    return server;
   }
 
   #listenToRequests(): void {

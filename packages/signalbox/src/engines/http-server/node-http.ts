@@ -6,3 +6,4 @@
 const http = process.getBuiltinModule("node:http");
 
 export const { Agent, createServer, IncomingMessage, request, ServerResponse, STATUS_CODES } = http;
+export const { createServer: createSecureServer } = process.getBuiltinModule("node:https");

@@ -3,11 +3,13 @@ export {
   type BaseSchema,
   type InstanceDatabase,
   type InstanceStore,
+  type LocalInstanceStore,
   type QueryResult,
   SqlError,
 } from "./instance-store.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
 export { openSharedStore } from "./open-shared-store.ts";
+export { createSharedTables } from "./shared/tables.ts";
 export type { HistorySize } from "./shared/history-size.ts";
 export {
   type Fence,

@@ -3,7 +3,7 @@
  * differ only in case have different files on every file system.
  */
 import { hash } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, normalize, sep } from "node:path";
 
 /** 160 bits of SHA-256: collisions do not occur. */
@@ -12,6 +12,7 @@ export const ID_BYTES = 20;
 const FOLDERS = 256;
 const FOLDER_DIGITS = 2;
 export const FOLDER_NAME = /^[0-9a-f]{2}$/;
+const FILE_NAME = /^([0-9a-f]{40})\.db$/;
 
 export interface InstancePath {
   readonly path: string;
@@ -37,6 +38,16 @@ export class InstancePaths {
 
   of(id: string): string {
     return `${this.root}${sep}${id.slice(0, FOLDER_DIGITS)}${sep}${id}.db`;
+  }
+
+  /** The ids of all files, one folder at a time. */
+  *list(): Generator<string> {
+    if (!existsSync(this.root)) return;
+    for (const folder of readdirSync(this.root).filter((name) => FOLDER_NAME.test(name)))
+      for (const name of readdirSync(`${this.root}${sep}${folder}`)) {
+        const id = FILE_NAME.exec(name)?.[1];
+        if (id !== undefined) yield id;
+      }
   }
 
   /** Creates the folder of a file. True on the first call for a folder: then the name of the folder may not be durable. */

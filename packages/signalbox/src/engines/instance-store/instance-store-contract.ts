@@ -3,7 +3,7 @@ import fs, { readdirSync, statSync } from "node:fs";
 import { hash } from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
 import {
@@ -287,9 +287,12 @@ function fillDisk(): () => void {
     throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
   };
   syncBuiltinESMExports();
-  return () => {
+  const makeRoom = () => {
     spy.mockRestore();
     fs.writeFileSync = writeFileSync;
     syncBuiltinESMExports();
   };
+  // Also if the test fails before: later files run in the same process.
+  onTestFinished(makeRoom);
+  return makeRoom;
 }

@@ -39,6 +39,17 @@ export interface InstanceStore {
   close(): Promise<void>;
 }
 
+/** A store whose databases are files of this machine. */
+export interface LocalInstanceStore extends InstanceStore {
+  /** The ids of all databases. One that is created or destroyed meanwhile may be missing. */
+  listIds(): Iterable<string>;
+  /**
+   * Copies the database as of its last commit to a new file; open instances go on meanwhile. False, and no file, if there is no such database, or if it
+   * has no commit.
+   */
+  copy(id: string, path: string): Promise<boolean>;
+}
+
 export interface InstanceStoreOptions {
   readonly folder: string;
   readonly baseSchema: BaseSchema;

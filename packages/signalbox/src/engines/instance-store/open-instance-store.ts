@@ -6,7 +6,7 @@
  * - after a crash of the plain engine, WAL files hold commits: SQLite copies them into the databases.
  * See docs/decisions/0103.
  */
-import type { InstanceStore, InstanceStoreOptions } from "./instance-store.ts";
+import type { InstanceStoreOptions, LocalInstanceStore } from "./instance-store.ts";
 import { JournalStore } from "./journal/journal-store.ts";
 import { PlainStore } from "./plain/plain-store.ts";
 
@@ -16,7 +16,7 @@ export type InstanceStoreEngine = "journal" | "plain";
 export async function openInstanceStore(
   engine: InstanceStoreEngine,
   options: InstanceStoreOptions,
-): Promise<InstanceStore> {
+): Promise<LocalInstanceStore> {
   PlainStore.recover(options);
   if (engine === "journal") return new JournalStore(options);
   await JournalStore.recover(options);

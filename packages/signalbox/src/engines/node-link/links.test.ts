@@ -196,6 +196,7 @@ it.each([false, true])(
     const events: string[] = [];
     const options: Partial<LinksOptions> = {
       security: { secret: "a secret of the cluster", isEncrypted },
+      memberWaitMs: 60_000,
       onUp: (node) => events.push(`up ${node}`),
       onDown: (node) => events.push(`down ${node}`),
       onProblem: (node) => events.push(`problem ${node}`),

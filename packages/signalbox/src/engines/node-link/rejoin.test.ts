@@ -40,7 +40,7 @@ it("a peer that dials the former identity does not disturb the link of the new o
   });
   third.setPeers([peerOf("2", two, true)]);
   // Node 2 finds another node at the address of node 1, again and again.
-  await expect.poll(() => seenByTwo.count("problem 1"), { timeout: 30_000 }).toBeGreaterThan(3);
+  await expect.poll(() => seenByTwo.count("problem 1")).toBeGreaterThan(3);
   expect(third.to("2")).not.toBe(null);
   two.setPeers([peerOf("3", third, false)]);
   await expect.poll(() => two.to("3") !== null).toBe(true);
@@ -57,11 +57,12 @@ it("a link that ends as soon as it is made is dialled with longer and longer pau
   onTestFinished(async () => {
     await Promise.all([one.close(), two.close()]);
   });
+  onTestFinished(() => void vi.restoreAllMocks());
   vi.spyOn(Math, "random").mockReturnValue(0.99);
   const timers = vi.spyOn(globalThis, "setTimeout");
   // Node 1 does not know node 2 and refuses each link.
   two.setPeers([peerOf("1", one, true)]);
-  await expect.poll(() => seen.count("down 1"), { timeout: 30_000 }).toBeGreaterThan(4);
+  await expect.poll(() => seen.count("down 1")).toBeGreaterThan(4);
   const pauses = timers.mock.calls.map(([, ms]) => ms).filter((ms) => [49.5, 99, 198, 396].includes(ms ?? 0));
   vi.restoreAllMocks();
   expect(pauses).toEqual([49.5, 99, 198, 396]);

@@ -125,7 +125,7 @@ function receiverAt(port: number, mayBePrivate = true): OtlpReceiver {
     headers: {},
     format: "json",
     isCompressed: false,
-    timeoutMs: 5000,
+    timeoutMs: 30_000,
     mayBePrivate,
   };
 }
@@ -166,7 +166,7 @@ it("sends what is queued when it closes, and retries a receiver that is busy", a
   await once(server, "listening");
   const exporter = new OtlpExporter(options);
   exporter.add([receiverAt((server.address() as AddressInfo).port)], () => [SPAN, SPAN]);
-  await exporter.close(10_000);
+  await exporter.close(100_000);
   expect([requests, exporter.counts]).toEqual([2, { sent: 2, dropped: 0 }]);
   server.close();
 });
@@ -175,7 +175,7 @@ it("refuses a private address of a receiver that the operator did not choose", a
   const failures: string[] = [];
   const exporter = new OtlpExporter({ ...options, onFailure: (_, reason) => failures.push(reason) });
   exporter.add([receiverAt(9, false)], () => [SPAN]);
-  await exporter.close(10_000);
+  await exporter.close(100_000);
   expect([failures, exporter.counts.dropped]).toEqual([["127.0.0.1 is a private address"], 1]);
 });
 

@@ -33,10 +33,10 @@ async function listen(onConnection: (socket: Socket, index: number) => void): Pr
 
 function client(): UpstreamClient {
   const made = new UpstreamClient({
-    connectTimeoutMs: 5000,
-    firstByteTimeoutMs: 5000,
-    stallTimeoutMs: 5000,
-    idleTimeoutMs: 5000,
+    connectTimeoutMs: 30_000,
+    firstByteTimeoutMs: 30_000,
+    stallTimeoutMs: 30_000,
+    idleTimeoutMs: 30_000,
   });
   closers.push(() => made.close());
   return made;

@@ -1,5 +1,6 @@
 /** One SQLite file: `SqliteConnection` runs statements, `WalSync` makes its commits durable. See README.md. */
 export { type Authorizer, SQLITE_ACTIONS, SqliteConnection } from "./connection.ts";
+export { copySqliteFile } from "./copy-file.ts";
 export type { PreparedStatement, RawRows } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./prepared-statement.ts";
 export { explainFailure, isBusy, isConstraint, isFullDisk, unavailable } from "./storage-failure.ts";

@@ -44,7 +44,7 @@ it("resolves a call only after a sync that started after the call; calls share a
   held.finish[0]?.();
   await first;
   expect(done).toEqual(["first"]);
-  await vi.waitFor(() => expect(held.finish).toHaveLength(2));
+  await expect.poll(() => held.finish).toHaveLength(2);
   held.finish[1]?.();
   await Promise.all([second, third]);
   expect(done).toEqual(["first", "second", "third"]);

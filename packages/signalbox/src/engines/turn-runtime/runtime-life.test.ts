@@ -76,6 +76,26 @@ describe("a concurrent turn", () => {
     expect(order).toEqual(["concurrent", "long", "waiting"]);
   });
 
+  it("has its outcome although a turn that its commit causes fails", async () => {
+    const { runtime, run, write } = await openRuntime();
+    let caused: Promise<unknown> = Promise.resolve();
+    let isFirst = true;
+    runtime.transactions.join({
+      afterCommit: () => {
+        if (!isFirst) return;
+        isFirst = false;
+        caused = run(async () => {
+          write("caused");
+          await Promise.resolve();
+          throw new Error("failed");
+        });
+        caused.catch(() => undefined);
+      },
+    });
+    await expect(run(() => write("a"), { isConcurrent: true })).resolves.toBeUndefined();
+    await expect(caused).rejects.toThrow("failed");
+  });
+
   it("does not delay the next turn while it is at an await", async () => {
     const { run } = await openRuntime();
     const gate = Promise.withResolvers<void>();
@@ -262,3 +282,56 @@ describe("a segment that is held open", () => {
 });
 
 const NOTHING = { release: () => undefined, drop: () => undefined };
+
+describe("an observation", () => {
+  const never = (waitedMs: number) => {
+    throw new Error(`waited ${Math.min(waitedMs, 0)}`);
+  };
+
+  it("sees what is committed while a turn is at an await, waits for none, and is no turn", async () => {
+    const ended: string[] = [];
+    const { runtime, run, write } = await openRuntime({ onTurnEnd: ({ label }) => void ended.push(label) });
+    const gate = Promise.withResolvers<void>();
+    const long = run(
+      async () => {
+        write("before the await");
+        await gate.promise;
+        write("after the await");
+      },
+      { label: "long" },
+    );
+    void run(() => write("waiting"));
+    await settle();
+    expect(runtime.runningTurn).toMatchObject({ kind: "rpc", label: "long" });
+    expect(await runtime.observe(() => database.notes(), never)).toEqual(["before the await"]);
+    expect(ended).not.toContain("long");
+    gate.resolve();
+    await long;
+    expect(runtime.runningTurn).toBeNull();
+  });
+
+  it("does not see a segment that is held open, and gives up when the caller says so", async () => {
+    const { runtime, run, write } = await openRuntime();
+    const gate = Promise.withResolvers<void>();
+    const holding = run(async () => {
+      const release = runtime.transactions.hold();
+      write("held");
+      await gate.promise;
+      release();
+    });
+    await settle();
+    await expect(runtime.observe(() => database.notes(), never)).rejects.toThrow("waited 0");
+    const patient = runtime.observe(
+      () => database.notes(),
+      () => gate.resolve(),
+    );
+    expect(await patient).toEqual(["held"]);
+    await holding;
+  });
+
+  it("fails when the runtime has ended", async () => {
+    const { runtime } = await openRuntime();
+    runtime.finish(() => GONE);
+    await expect(runtime.observe(() => null, never)).rejects.toBe(GONE);
+  });
+});

@@ -18,7 +18,7 @@ async function openRuntime({ onStart, ...options }: Options = {}) {
     owner: {},
     key: "test",
     maxWaiting: 5,
-    timeoutMs: 1000,
+    timeoutMs: 60_000,
     isInterleaving: false,
     createOverloadError: () => new Error("overloaded"),
     createTimeoutError: () => new Error("timed out"),

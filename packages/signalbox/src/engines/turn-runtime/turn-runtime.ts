@@ -24,9 +24,13 @@ import {
   type TurnSpec,
 } from "./turn.ts";
 import { RecencyList } from "../../core/recency-list.ts";
+import { afterMicrotasks } from "./after-microtasks.ts";
 import { OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";
+
+/** How often an observer looks whether an open segment has ended. */
+const OBSERVE_AGAIN_MS = 10;
 
 export interface TurnRuntimeOptions {
   /** The object that the runtime belongs to; code that runs in a turn finds it through `currentTurn`. */
@@ -129,6 +133,37 @@ export class TurnRuntime<Subject> {
   /** Queues a turn. Resolves with the result of its function when everything that the turn wrote and read is durable. */
   run<T>(spec: TurnSpec<Subject, T>): Promise<T> {
     return new Promise<T>((resolve, reject) => this.#mailbox.add(this.#createTurn(spec, resolve, reject)));
+  }
+
+  /** The turn at an await that started first; null if none runs. */
+  get runningTurn(): Turn | null {
+    return this.#away.oldestFirst().next().value ?? null;
+  }
+
+  /**
+   * Reads what is committed without waiting for turns: between their segments, while they are at an await (invariant 14). Resolves when everything that
+   * was read is durable. `isLong` is asked while code holds a segment open over awaits, whose writes must not be read: it throws to give up.
+   */
+  observe<T>(work: (subject: Subject) => T, isLong: (waitedMs: number) => void): Promise<T> {
+    const startedAt = performance.now();
+    return new Promise<T>((resolve, reject) => {
+      const attempt = () => {
+        try {
+          const { transactions, outputs } = this.#open;
+          transactions.requirePresent();
+          if (!transactions.isOpen) {
+            const value = work(this.#subject as Subject);
+            outputs.send({ release: () => resolve(value), drop: reject });
+            return;
+          }
+          isLong(performance.now() - startedAt);
+          setTimeout(() => afterMicrotasks(attempt), OBSERVE_AGAIN_MS);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      runOutsideTurns(() => afterMicrotasks(attempt));
+    });
   }
 
   /** Keeps `isIdle` false until the returned function is called: for work that goes on outside of turns. */
@@ -280,8 +315,12 @@ export class TurnRuntime<Subject> {
     };
     if (turn.isInternal) release();
     else outputs.send({ release, drop: turn.reject });
-    this.#options.onTurnEnd(turn, hasFailed ? error : null);
-    this.#mailbox.turnEnded(turn);
+    try {
+      this.#options.onTurnEnd(turn, hasFailed ? error : null);
+    } finally {
+      // Whatever the owner does with the error, the next turn must not wait for ever.
+      this.#mailbox.turnEnded(turn);
+    }
   }
 
   /** Step 3. The output gate calls it while no segment is open, and takes a failure of the commit for one of the sync. */

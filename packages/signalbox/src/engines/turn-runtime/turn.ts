@@ -252,8 +252,9 @@ export class Mailbox {
     }
     this.#waiting.push(turn);
     if (!this.#isOpen || this.#isDraining) return;
-    // Interleaving turns must not start on the stack of another turn, which is in the middle of its segment.
-    if (this.#options.isInterleaving) this.#drainLater(queueMicrotask);
+    // A turn must not start on the stack of another one, which is in the middle of its segment: an interleaving turn, or a concurrent one whose
+    // commit has caused this turn.
+    if (this.#options.isInterleaving || this.#runningConcurrent > 0) this.#drainLater(queueMicrotask);
     else this.#drain();
   }
 

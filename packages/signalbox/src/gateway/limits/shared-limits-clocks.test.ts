@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Gateway } from "../settings/gateway.ts";
 import {
+  aboutAnHour,
   gatewayWith,
   openSharedCluster,
   request,
@@ -26,7 +27,7 @@ afterAll(async () => {
 
 /** A limit whose window ends within the hour, and of which nothing is left. */
 async function exhausted(technique: "fixed" | "sliding"): Promise<Gateway> {
-  const settings = { rate_limiting_limit: 5, rate_limiting_interval: 3600 };
+  const settings = { rate_limiting_limit: 5, rate_limiting_interval: aboutAnHour() };
   const gateway = gatewayWith({ ...settings, rate_limiting_technique: technique });
   for (let i = 0; i < 5; i++) expect(await request(right, gateway)).toBeNull();
   await expect.poll(async () => (await row(gateway))?.spare).toBe(0);
@@ -51,7 +52,7 @@ it.each([
 it("a clock that is set ahead starts no new window, and what was used before is counted", async () => {
   let offset = 0;
   const node = await cluster.openNode({ now: () => Date.now() + offset });
-  const gateway = gatewayWith({ rate_limiting_limit: 50, rate_limiting_interval: 7200 });
+  const gateway = gatewayWith({ rate_limiting_limit: 50, rate_limiting_interval: 2 * aboutAnHour() });
   for (let i = 0; i < 30; i++) expect(await request(node, gateway)).toBeNull();
   offset = 4 * HOUR;
   for (let i = 0; i < 20; i++) expect(await request(node, gateway)).toBeNull();

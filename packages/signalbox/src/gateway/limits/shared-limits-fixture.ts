@@ -142,6 +142,13 @@ async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Cloc
   };
 }
 
+/** About an hour in seconds: a fixed window of this length has at least half of itself left, so that none ends during a test. */
+export function aboutAnHour(): number {
+  let seconds = 3600;
+  while (Date.now() % (seconds * 1000) > seconds * 500) seconds -= 1;
+  return seconds;
+}
+
 let gateways = 0;
 
 /** A gateway with rules, and no row: limits need only its settings. */

@@ -8,6 +8,7 @@ import { importAmounts } from "./import-amounts.ts";
 import { gatewayOwner } from "./limits.ts";
 import { NamedBucket } from "./rule-buckets.ts";
 import {
+  aboutAnHour,
   demandOf,
   gatewayWith,
   openSharedCluster,
@@ -33,7 +34,7 @@ afterAll(() => cluster.close());
 
 it("crashes of PostgreSQL under load: exactly the limit passes", async () => {
   const limit = 400;
-  const gateway = gatewayWith({ rate_limiting_limit: limit, rate_limiting_interval: 3600 });
+  const gateway = gatewayWith({ rate_limiting_limit: limit, rate_limiting_interval: aboutAnHour() });
   let passed = 0;
   let crashes = 0;
   const crashing: Promise<void>[] = [];
@@ -60,7 +61,7 @@ it("crashes of PostgreSQL under load: exactly the limit passes", async () => {
   await expect
     .poll(async () => usedOf(await rowOf(cluster.database, gateway, "requests /rate_limiting")))
     .toBe(limit);
-}, 60_000);
+});
 
 it("without PostgreSQL, calls pass out of what the node had taken, and are then refused with 503", async () => {
   const [node] = nodes as [SharedNode];
@@ -84,8 +85,8 @@ it("without PostgreSQL, calls pass out of what the node had taken, and are then 
     headers: { "retry-after": "1" },
   });
   await cluster.server.thaw();
-  await expect.poll(() => request(node, gateway), { timeout: 20_000 }).toBeNull();
-}, 60_000);
+  await expect.poll(() => request(node, gateway)).toBeNull();
+});
 
 it("amounts of an earlier version count, those in its journal too, once", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-journal-"));

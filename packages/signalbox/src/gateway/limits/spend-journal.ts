@@ -2,10 +2,10 @@
  * A file of the data folder with every reservation and every settled amount of money since the last write to the database, so that
  * `kill -9` loses none of them.
  *
- * Records are lines. They are collected and written once per turn of the event loop, with one system call. The response to a call can only
- * be read in a later turn, so the reservation of a call is in the file before the first byte of its response is handled, and a settled
- * amount at the latest when the turn that settled it ends. What the kernel has accepted survives the end of the process; a power cut can
- * lose what the database has not received, at most about a second.
+ * Records are lines. A reservation is written at once: on an open connection the request is sent in the same turn of the event loop, and a process
+ * that is killed after that must have it in the file. Settled amounts are collected and written with the next reservation, at the latest when the
+ * turn ends; until then the reservation counts. What the kernel has accepted survives the end of the process; a power cut
+ * can lose what the database has not received, at most about a second.
  *
  *   J <id>                         first line: which journal this is
  *   B <number> <JSON: [accountId, owner key, bucket]>
@@ -134,9 +134,10 @@ export class SpendJournal {
     this.flush();
   }
 
+  /** When it returns, the reservation survives the end of the process. */
   reserved(call: number, amounts: readonly SlotAmount[]): void {
     this.#append("R", call, amounts);
-    this.#schedule();
+    this.flush();
   }
 
   settled(call: number, amounts: readonly SlotAmount[]): void {
@@ -146,7 +147,6 @@ export class SpendJournal {
 
   /** Writes the collected records. */
   flush(): void {
-    this.#isScheduled = false;
     if (this.#pending === "" || this.#file === -1) return;
     try {
       this.#bytes += writeSync(this.#file, this.#pending);
@@ -194,7 +194,10 @@ export class SpendJournal {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => this.flush());
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.flush();
+    });
   }
 
   #files(): { readonly name: string; readonly sequence: number }[] {

@@ -4,6 +4,7 @@ import { LATENCY_BUCKETS_MS, type UsageFigures, type UsageGroup } from "../../en
 import { percentile } from "./percentiles.ts";
 
 export const usageResult = z.object({
+  minute: z.iso.datetime().optional(),
   hour: z.iso.datetime().optional(),
   day: z.iso.datetime().optional(),
   gateway_id: z.string().optional(),
@@ -44,6 +45,7 @@ export const usageResult = z.object({
 export function showUsage(one: UsageFigures, groups: readonly UsageGroup[]): z.input<typeof usageResult> {
   const start = one.time === null ? undefined : new Date(one.time).toISOString();
   return {
+    ...(groups.includes("minute") ? { minute: start } : {}),
     ...(groups.includes("hour") ? { hour: start } : {}),
     ...(groups.includes("day") ? { day: start } : {}),
     ...(groups.includes("gateway") ? { gateway_id: one.gatewayId ?? "" } : {}),

@@ -31,6 +31,7 @@ import {
 const DEFAULT_SPAN_MS = 7 * 86_400_000;
 const GATEWAY_TYPE = "ai_gateway";
 const TAG_GROUP = "tag:";
+const TIME_GROUPS = ["minute", "hour", "day"];
 /** Values of token, owner, user or metadata that one response lists. */
 const MAX_VALUES = 1000;
 
@@ -45,11 +46,11 @@ const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(tex
 
 const usageQuery = z.strictObject({
   /**
-   * Comma-separated or repeated: hour or day, provider, model, gateway, `tag:<key>` of gateways; or token, owner, user, `metadata:<key>`,
-   * `token_tag:<key>`. Default: one row with the total.
+   * Comma-separated or repeated: minute, hour or day, provider, model, gateway, `tag:<key>` of gateways; or token, owner, user, `metadata:<key>`,
+   * `token_tag:<key>`. Minutes and the groups after the semicolon are read from the rows of calls. Default: one row with the total.
    */
   group_by: z.string().optional(),
-  /** Inclusive, rounded down to the hour. Default: seven days before `end`. */
+  /** Inclusive, rounded down to the hour unless rows are read. Default: seven days before `end`. */
   start: time.optional(),
   /** Exclusive. Default: now. */
   end: time.optional(),
@@ -87,7 +88,8 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
       if (!maySee(principal, token)) throw new SignalboxError("forbidden");
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
-      if (dimensions.length > 0) throw invalid(`group_by: expected ${USAGE_GROUPS.join(", ")}`);
+      if (dimensions.length > 0 || groups.includes("minute"))
+        throw invalid(`group_by: expected ${USAGE_GROUPS.filter((name) => name !== "minute").join(", ")}`);
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
       const figures = await parts.callLog.summarise({
@@ -112,7 +114,7 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
     path: "/accounts/{account_id}/ai-gateway/usage",
     access: "gateway.read",
     summary:
-      "Calls, errors, tokens, cost, durations and time to first token by hour, day, provider, model, gateway, gateway tag, token, owner, user or metadata; as JSON or CSV.",
+      "Calls, errors, tokens, cost, durations and time to first token by minute, hour, day, provider, model, gateway, gateway tag, token, owner, user or metadata; as JSON or CSV.",
     query: usageQuery,
     narrowsToGateway: true,
     result: z.array(usageResult),
@@ -124,9 +126,9 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
       const only = rawQuery.getAll("only").map(parseOnly);
       const reply = (found: Reply) =>
         query.format === "csv" ? usageCsv(found.result as Record<string, unknown>[]) : found;
-      if (dimensions.length > 0 || only.length > 0) {
+      if (dimensions.length > 0 || only.length > 0 || groups.includes("minute")) {
         if (tagKey !== null)
-          throw invalid("group_by: tag:<key> cannot be combined with token, owner, user or metadata");
+          throw invalid("group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata");
         const request = { accountId, gatewayIds, from, to, groupBy: groups, only, maxValues: query.limit };
         return reply(await usageByWhom(parts, request, dimensions, principal));
       }
@@ -176,7 +178,8 @@ function parseGroups(texts: readonly string[]): Groups {
   }
   if (tagKeys.length > 1) throw invalid("group_by: one tag at a time");
   if (tagKeys[0] === "") throw invalid("group_by: tag: needs a key");
-  if (groups.includes("hour") && groups.includes("day")) throw invalid("group_by: hour or day, not both");
+  if (groups.filter((name) => TIME_GROUPS.includes(name)).length > 1)
+    throw invalid("group_by: one of minute, hour and day");
   return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null, dimensions };
 }
 

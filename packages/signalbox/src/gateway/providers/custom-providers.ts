@@ -10,7 +10,7 @@ import { isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
-import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
+import { findToDelete, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
 import { sql, sqlList } from "../../core/sql.ts";
 import { createProvider, CUSTOM_PREFIX, type Provider, ruleForBase } from "./provider.ts";
 import {
@@ -170,7 +170,7 @@ export class CustomProviders implements SettingsStore {
   }
 
   async delete(accountId: string, id: string): Promise<CustomProvider> {
-    const provider = this.get(accountId, id);
+    const provider = await findToDelete(this.#parts.settings, () => this.get(accountId, id));
     await this.#parts.settings.write("custom_provider", async (tx, changed) => {
       await tx.run(sql`DELETE FROM custom_provider WHERE id = ${id}`);
       changed(id);

@@ -13,7 +13,7 @@ import type { Clock } from "../../core/clock.ts";
 import { sql, sqlList } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
-import type { SettingsStore, SharedSettings } from "../../database/shared-settings.ts";
+import { findToDelete, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { parseGraph, type RouteGraph } from "./route-graph.ts";
@@ -227,7 +227,7 @@ export class DynamicRoutes implements SettingsStore {
   }
 
   async #delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
-    const route = this.get(gateway, id);
+    const route = await findToDelete(this.#parts.settings, () => this.get(gateway, id));
     await this.#parts.settings.write("route", async (tx, changed) => {
       await tx.run(sql`DELETE FROM gateway_route WHERE id = ${id}`);
       changed(id);

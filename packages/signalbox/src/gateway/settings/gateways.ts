@@ -10,7 +10,12 @@
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Database, Queryable } from "../../database/database.ts";
-import { LocalSettings, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
+import {
+  findToDelete,
+  LocalSettings,
+  type SettingsStore,
+  type SharedSettings,
+} from "../../database/shared-settings.ts";
 import { joinSql, sql } from "../../core/sql.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import type { GatewayDeletions } from "./gateway-deletions.ts";
@@ -21,6 +26,9 @@ export interface GatewayListener {
   onChanged(gateway: Gateway): void;
   onDeleted(gateway: Gateway): void;
 }
+
+/** The row of `first_start`. */
+const DEFAULT_GATEWAY_MADE = "default_gateway";
 
 export class Gateways implements SettingsStore {
   readonly #database: Database;
@@ -47,17 +55,26 @@ export class Gateways implements SettingsStore {
 
   /** Loads all gateways; at the first start creates the gateway of the account `default`. */
   async load(defaultAccountId: string): Promise<void> {
+    // Only the first start writes: a write waits for the other nodes.
+    const made = await this.#database.get(
+      sql`SELECT name FROM first_start WHERE name = ${DEFAULT_GATEWAY_MADE}`,
+    );
+    if (made === undefined) await this.#createDefault(defaultAccountId);
+    await this.#settings.load("gateway");
+  }
+
+  async #createDefault(accountId: string): Promise<void> {
     await this.#settings.write("gateway", async (tx, changed) => {
       const { changes } = await tx.run(
-        sql`INSERT INTO first_start (name, done_at) VALUES ('default_gateway', ${this.#clock.now()})
+        sql`INSERT INTO first_start (name, done_at) VALUES (${DEFAULT_GATEWAY_MADE}, ${this.#clock.now()})
             ON CONFLICT (name) DO NOTHING`,
       );
+      // Another node was faster.
       if (changes === 0) return;
-      const gateway = this.#newGateway(defaultAccountId, DEFAULT_GATEWAY, {});
+      const gateway = this.#newGateway(accountId, DEFAULT_GATEWAY, {});
       await insert(tx, gateway);
       changed(keyOf(gateway));
     });
-    await this.#settings.load("gateway");
   }
 
   async reload(keys: readonly string[] | null): Promise<void> {
@@ -100,6 +117,12 @@ export class Gateways implements SettingsStore {
 
   find(accountId: string, id: string): Gateway | undefined {
     return this.#byAccount.get(accountId)?.get(id);
+  }
+
+  #require(accountId: string, id: string): Gateway {
+    const gateway = this.find(accountId, id);
+    if (gateway === undefined) throw gatewayMissing();
+    return gateway;
   }
 
   /** Sorted by id. */
@@ -172,8 +195,7 @@ export class Gateways implements SettingsStore {
     const ref = { accountId, gatewayId: id };
     // A client may repeat a deletion that failed half-way.
     await this.#deletions.finish(ref);
-    const gateway = this.find(accountId, id);
-    if (gateway === undefined) throw gatewayMissing();
+    const gateway = await findToDelete(this.#settings, () => this.#require(accountId, id));
     await this.#settings.write("gateway", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`DELETE FROM gateway WHERE account_id = ${accountId} AND id = ${id}`,

@@ -17,7 +17,12 @@ import type { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
-import { ALL_KEYS, type SettingsStore, type SharedSettings } from "../../database/shared-settings.ts";
+import {
+  ALL_KEYS,
+  findToDelete,
+  type SettingsStore,
+  type SharedSettings,
+} from "../../database/shared-settings.ts";
 import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
 import type { KeyRates } from "../keys/key-rates.ts";
 import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
@@ -205,7 +210,7 @@ export class ProviderKeys implements SettingsStore {
 
   async delete(scope: KeyScope, id: string): Promise<PoolKey> {
     return this.#inTurn(async () => {
-      const found = this.get(scope, id);
+      const found = await findToDelete(this.#parts.settings, () => this.get(scope, id));
       await this.#parts.settings.write("provider_key", async (tx, changed) => {
         const { changes } = await tx.run(sql`DELETE FROM stored_provider_key WHERE id = ${id}`);
         if (changes === 0) throw keyMissing();

@@ -144,4 +144,4 @@ it("after concurrent writes at both nodes, rows, lists, counts and history agree
     },
   );
   await fc.assert(property, { numRuns: 15 });
-}, 180_000);
+});

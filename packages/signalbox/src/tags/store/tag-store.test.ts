@@ -11,7 +11,7 @@ let count = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describeTagStore("SQLite", {
-  runs: 700,
+  runs: 250,
   resources: 5000,
   async open() {
     const database = await SqliteDatabase.open(join(folder, `${count++}.db`), (error) => {

@@ -27,4 +27,4 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
 ];
 
 export { findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
-export type { SourceKind } from "./source-kind.ts";
+export type { Sample, SourceKind } from "./source-kind.ts";

@@ -3,11 +3,12 @@
  *
  * Invariants:
  * 1. The body is a stream that reads the connection at the program's pace. More than `maxBytes` end it with `body_too_large`.
- * 2. `cf-connecting-ip` is the address of the connection, whatever the client sent. The dashboard's session is not visible.
+ * 2. `cf-connecting-ip` is the address of the connection, or what a trusted proxy says, whatever the client sent. The dashboard's session is not visible.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { hasBody, type HttpRequest } from "../../engines/http-server/index.ts";
+import type { ClientAddress } from "../../engines/ip-address/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1); `upgrade` is kept, because programs recognize a WebSocket by it. */
@@ -27,26 +28,28 @@ export interface RequestOptions {
   /** Scheme and host that clients use, if it is configured: requests for that host have its scheme. */
   readonly publicUrl: URL | null;
   readonly maxBodyBytes: number;
+  readonly clientAddress: ClientAddress;
 }
 
 export function toWorkerRequest(
   request: HttpRequest,
   context: RequestContext,
-  { publicUrl, maxBodyBytes }: RequestOptions,
+  { publicUrl, maxBodyBytes, clientAddress }: RequestOptions,
   signal: AbortSignal,
 ): Request {
   const method = request.method ?? "GET";
   if (method === "TRACE" || method === "CONNECT")
     throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
   const { host = "localhost" } = request.headers;
-  const scheme = publicUrl?.host === host ? publicUrl.protocol : "http:";
+  const ownScheme = request.socket.encrypted === true ? "https:" : "http:";
+  const scheme = publicUrl?.host === host ? publicUrl.protocol : ownScheme;
   const url = `${scheme}//${host}${context.path}${context.query === "" ? "" : `?${context.query}`}`;
   if (/[@/\\?#]/.test(host) || !URL.canParse(url))
     throw new SignalboxError("malformed_http", { message: "The Host header or the target is malformed" });
   const withBody = hasBody(request) && method !== "GET" && method !== "HEAD";
   const web = new Request(url, {
     method,
-    headers: toHeaders(request, context.id),
+    headers: toHeaders(request, context.id, clientAddress),
     redirect: "manual",
     signal,
     ...(withBody ? { body: readBody(request, maxBodyBytes), duplex: "half" } : {}),
@@ -55,15 +58,15 @@ export function toWorkerRequest(
   return web;
 }
 
-function toHeaders(request: HttpRequest, requestId: string): Headers {
+function toHeaders(request: HttpRequest, requestId: string, clientAddress: ClientAddress): Headers {
   const headers = new Headers();
   for (let i = 0; i + 1 < request.rawHeaders.length; i += 2) {
     const name = (request.rawHeaders[i] ?? "").toLowerCase();
     const value = request.rawHeaders[i + 1] ?? "";
     if (!DROPPED.has(name)) headers.append(name, name === "cookie" ? withoutSession(value) : value);
   }
-  const { remoteAddress } = request.socket;
-  if (remoteAddress !== undefined) headers.set("cf-connecting-ip", remoteAddress.replace(/^::ffff:/, ""));
+  const address = clientAddress.ofRequest(request);
+  if (address !== undefined) headers.set("cf-connecting-ip", address);
   headers.set("cf-ray", requestId);
   return headers;
 }

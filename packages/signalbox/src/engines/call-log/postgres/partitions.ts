@@ -66,24 +66,28 @@ export class Partitions {
   }
 }
 
+/** Within the caller's transaction. The day has no partitions. */
+export async function createPartitions(client: Client, day: DayStart): Promise<void> {
+  const suffix = partitionSuffix(day);
+  const [from, to] = idsOf(day);
+  for (const table of TABLES) {
+    await client.query(
+      `CREATE TABLE ${table}_${suffix} (LIKE ${table} INCLUDING ALL) ${STORAGE[table]};
+       ALTER TABLE ${table} ATTACH PARTITION ${table}_${suffix} FOR VALUES FROM ('${from}') TO ('${to}')`,
+    );
+  }
+}
+
 /** Both tables in one transaction: a day has both partitions or none. */
 async function create(client: Client, day: DayStart): Promise<void> {
   const suffix = partitionSuffix(day);
-  const [from, to] = idsOf(day);
   // From the table and not by `to_regclass`, whose cache may miss what another session has committed while this one waited for the lock.
   const exists = `SELECT 1 FROM pg_class WHERE relname = 'call_log_body_${suffix}' AND relispartition
     AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'call_log'::regclass)`;
   if ((await client.query(exists)).rowCount !== 0) return;
   await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${CREATION_LOCK})`);
   try {
-    if ((await client.query(exists)).rowCount === 0) {
-      for (const table of TABLES) {
-        await client.query(
-          `CREATE TABLE ${table}_${suffix} (LIKE ${table} INCLUDING ALL) ${STORAGE[table]};
-           ALTER TABLE ${table} ATTACH PARTITION ${table}_${suffix} FOR VALUES FROM ('${from}') TO ('${to}')`,
-        );
-      }
-    }
+    if ((await client.query(exists)).rowCount === 0) await createPartitions(client, day);
     await client.query("COMMIT");
   } catch (error) {
     // A broken connection rolls back by itself; the caller needs the first error.

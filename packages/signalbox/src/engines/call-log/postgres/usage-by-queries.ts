@@ -3,7 +3,7 @@ import type { Queryable } from "../../../core/queryable.ts";
 import { joinSql, rawSql, sql, type SqlQuery } from "../../../core/sql.ts";
 import { ulidFloor } from "../../../core/ulid.ts";
 import { DAY_MS } from "../day-files.ts";
-import { HOUR_MS } from "../hourly-usage.ts";
+import { HOUR_MS, MINUTE_MS } from "../hourly-usage.ts";
 import { groupColumns, type HourlySums, toFigures } from "../summarise-usage.ts";
 import {
   MAX_FIGURES,
@@ -29,7 +29,8 @@ export async function summariseBy(database: Queryable, query: UsageByQuery): Pro
         GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT ${query.maxValues}`,
   );
   const listed = sql`(SELECT json_array_elements_text(${JSON.stringify(top.map((one) => one.labels))}::json))`;
-  const groups = groupColumns(query.groupBy, rawSql(`(created_at - created_at % ${HOUR_MS})`));
+  const unit = query.groupBy.includes("minute") ? MINUTE_MS : HOUR_MS;
+  const groups = groupColumns(query.groupBy, rawSql(`(created_at - created_at % ${unit})`));
   const found = await database.all<HourlySums>(sql`
     SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
       CASE WHEN ${labels} IN ${listed} THEN ${labels} END AS labels, ${ROW_SUMS} ${rows}

@@ -33,7 +33,7 @@ it("a database is closed only after its checkpoint, because its WAL is reused", 
   const disk = fillDisk();
   let isClosed = false;
   const closed = database.close().then(() => (isClosed = true));
-  await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
+  await expect.poll(() => disk.attempts()).toBeGreaterThan(1);
   expect(isClosed).toBe(false);
   disk.makeRoom();
   await closed;
@@ -48,10 +48,10 @@ it("a segment whose instances cannot be checkpointed is kept until the disk has 
   const database = await files.open(NAME);
   const disk = fillDisk();
   for (let i = 0; i < 10; i++) await writeRow(database, i);
-  await vi.waitFor(() => expect(disk.attempts()).toBeGreaterThan(1));
+  await expect.poll(() => disk.attempts()).toBeGreaterThan(1);
   expect(readdirSync(disks.journalOf("one"))).toContain("0000000001.log");
   disk.makeRoom();
-  await vi.waitFor(() => expect(readdirSync(disks.journalOf("one"))).not.toContain("0000000001.log"));
+  await expect.poll(() => readdirSync(disks.journalOf("one"))).not.toContain("0000000001.log");
   expect(readRows(database)).toHaveLength(10);
   await database.close();
 });

@@ -12,12 +12,14 @@
  * 1. Only a durable WAL is checkpointed into the main file: a replay of the journal writes its pages over the main file, so the main file must
  *    not have later pages than the journal.
  * 2. Descriptors of the main file are closed after SQLite has closed the database: closing any descriptor drops SQLite's POSIX locks.
+ * 3. No checkpoint runs during a copy: the main file does not change, and the WAL only grows.
  */
 import { closeSync, fchmodSync, fdatasync, openSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { rawSql } from "../../../core/sql.ts";
 import { isFullDisk, SqliteConnection } from "../../sqlite-file/index.ts";
+import { copyDatabase } from "../copy-database.ts";
 import type { DiskRoom } from "../disk-room.ts";
 import { GuardedDatabase } from "../guarded-database.ts";
 import type { InstancePath } from "../instance-path.ts";
@@ -74,6 +76,8 @@ export class JournalDatabase extends GuardedDatabase {
   #onTransactionEnd: (() => void)[] = [];
   #closed: Promise<void> | null = null;
   #hasLargeCache = false;
+  /** Copies of the database that are being written. */
+  readonly #copies = new Set<Promise<void>>();
 
   private constructor(
     place: InstancePath,
@@ -141,13 +145,28 @@ export class JournalDatabase extends GuardedDatabase {
   async syncMainFile(): Promise<boolean> {
     do {
       await this.sync();
+      await this.#copiesEnd();
       await this.#transactionEnd();
       if (this.#closed !== null) return false;
     } while (!this.#checkpoint());
-    const [descriptor = openSync(this.#place.path, "r")] = this.#descriptors;
-    this.#descriptors[0] = descriptor;
-    this.#syncingMainFile = datasync(descriptor);
+    this.#syncingMainFile = datasync(this.#mainFile());
     await this.#syncingMainFile;
+    return true;
+  }
+
+  /** Copies the last commit to a new file. Resolves with false if the database is being closed: copy the closed file. */
+  async copyTo(path: string): Promise<boolean> {
+    if (this.#closed !== null) return false;
+    // The reader of the WAL is at the end of the last commit afterwards.
+    this.#appendToJournal();
+    const { length: walEnd, pageBytes } = this.#reader;
+    const copy = copyDatabase({ main: this.#mainFile(), wal: this.#wal.fd, walEnd, pageBytes }, path);
+    this.#copies.add(copy);
+    try {
+      await copy;
+    } finally {
+      this.#copies.delete(copy);
+    }
     return true;
   }
 
@@ -166,6 +185,7 @@ export class JournalDatabase extends GuardedDatabase {
     // If the journal fails, which ends the process, the WAL must not be checkpointed.
     await this.sync();
     await this.#syncingMainFile;
+    await this.#copiesEnd();
     await this.#checkpointBeforeClose();
     spareWal.detach(this.#place.path, this.#wal);
     this.closeConnection();
@@ -214,7 +234,7 @@ export class JournalDatabase extends GuardedDatabase {
    * sync share one transaction, which may stay open over several iterations of the event loop), or if the WAL cannot be made durable at once.
    */
   #checkpoint(): boolean {
-    if (this.connection.isInTransaction) return false;
+    if (this.connection.isInTransaction || this.#copies.size > 0) return false;
     // Of a busy instance the last commits are never durable, so they are synced here, blocking the event loop.
     this.#appendToJournal();
     if (!this.#journalled.isDurable && !this.#parts.journal.syncNow()) return false;
@@ -229,6 +249,16 @@ export class JournalDatabase extends GuardedDatabase {
     if (this.#hasLargeCache || !this.#parts.caches.acquire()) return;
     this.#hasLargeCache = true;
     this.connection.run(LARGE_CACHE);
+  }
+
+  #mainFile(): number {
+    const [descriptor = openSync(this.#place.path, "r")] = this.#descriptors;
+    this.#descriptors[0] = descriptor;
+    return descriptor;
+  }
+
+  async #copiesEnd(): Promise<void> {
+    while (this.#copies.size > 0) await Promise.allSettled(this.#copies);
   }
 
   #transactionEnd(): Promise<void> {

@@ -8,16 +8,18 @@
  */
 import { closeSync, existsSync, fdatasync, openSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { syncFolder } from "../../sqlite-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";
+import { ClosedCopies } from "../closed-copies.ts";
 import { InstancePaths } from "../instance-path.ts";
 import type {
   InstanceDatabase,
-  InstanceStore,
   InstanceStoreOptions,
+  LocalInstanceStore,
   QueryLimits,
   QueryResult,
 } from "../instance-store.ts";
@@ -32,7 +34,7 @@ import { UnsyncedNames } from "./unsynced-names.ts";
 
 const JOURNAL_FOLDER = "journal";
 
-export class JournalStore implements InstanceStore {
+export class JournalStore implements LocalInstanceStore {
   readonly #paths: InstancePaths;
   readonly #folderSync: FolderSync;
   readonly #journal: Journal;
@@ -42,6 +44,7 @@ export class JournalStore implements InstanceStore {
   readonly #parts: JournalDatabaseParts;
   /** By id; null while the database is being opened. */
   readonly #open = new Map<string, JournalDatabase | null>();
+  readonly #copies = new ClosedCopies(false);
   readonly #newNames: UnsyncedNames;
   #foldersCreated: Promise<void> | undefined;
 
@@ -94,6 +97,7 @@ export class JournalStore implements InstanceStore {
   async open(name: string, schema = ""): Promise<InstanceDatabase> {
     const place = this.#paths.find(name);
     const { id, key, path } = place;
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
     if (this.#open.has(id)) throw new Error("the instance's database is open already");
     this.#room.require();
     this.#open.set(id, null);
@@ -126,6 +130,21 @@ export class JournalStore implements InstanceStore {
     await this.#journal.destroyed(id, key);
     rmSync(path, { force: true });
     await this.#folderSync.sync(dirname(path));
+  }
+
+  listIds(): Iterable<string> {
+    return this.#paths.list();
+  }
+
+  async copy(id: string, path: string): Promise<boolean> {
+    for (;;) {
+      while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+      const database = this.#open.get(id);
+      if (database === undefined) return this.#copies.copy(id, this.#paths.of(id), path);
+      if (database !== null && (await database.copyTo(path))) return true;
+      // It is being opened, or closed.
+      await (database?.close() ?? sleep(1));
+    }
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {

@@ -168,7 +168,7 @@ describe("segments", () => {
       commitRow(busy, i);
       await synced;
     }
-    await vi.waitFor(() => expect(segmentsOf("one").length).toBeLessThan(4));
+    await expect.poll(() => segmentsOf("one").length).toBeLessThan(4);
     expect(segmentsOf("one")[0]).not.toBe("0000000001.log");
     disks.copy("one", "cut");
     rmSync(join(disks.folder, "cut/agents/journal"), { recursive: true });
@@ -237,7 +237,7 @@ describe("segments", () => {
     let isSynced = false;
     try {
       const synced = writeRow(database, 2).then(() => (isSynced = true));
-      await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
+      await expect.poll(() => onStall.mock.calls.length).toBe(1);
       expect(() => commitRow(database, 3)).toThrow("the disk is full");
       expect(files.problem).toContain("the journal waits for room");
       expect(isSynced).toBe(false);

@@ -2,7 +2,7 @@
 import fs, { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
 import { readRecords } from "./segment.ts";
@@ -98,7 +98,7 @@ it("a segment that grew far beyond its size is not reused", async () => {
   const database = await files.open(NAME);
   for (let i = 0; i < 20; i++) await writeRow(database, i);
   await database.close();
-  await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
+  await expect.poll(() => segmentsOf("one")).toHaveLength(1);
   expect(readdirSync(disks.journalOf("one"))).not.toContain("spare");
 });
 
@@ -106,7 +106,7 @@ it("an orderly stop leaves no spare segment", async () => {
   const files = disks.open("one", 64 * 1024);
   const database = await files.open(NAME);
   await writeUntilReused("one", database);
-  await vi.waitFor(() => expect(segmentsOf("one")).toHaveLength(1));
+  await expect.poll(() => segmentsOf("one")).toHaveLength(1);
   await database.close();
   await files.close();
   expect(readdirSync(disks.journalOf("one"))).toEqual([]);

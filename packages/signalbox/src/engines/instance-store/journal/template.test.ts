@@ -139,7 +139,7 @@ describe("an instance with a schema", () => {
     let database: InstanceDatabase;
     try {
       const opening = files.open("x", NOTES);
-      await vi.waitFor(() => expect(onStall).toHaveBeenCalledTimes(1));
+      await expect.poll(() => onStall.mock.calls.length).toBe(1);
       fs.writeSync = writeSync;
       syncBuiltinESMExports();
       database = await opening;

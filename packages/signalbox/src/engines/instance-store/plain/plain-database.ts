@@ -6,6 +6,7 @@
  * such a database again.
  */
 import { closeSync, existsSync, openSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { rawSql, type SqlQuery } from "../../../core/sql.ts";
 import { SqliteConnection, WalSync } from "../../sqlite-file/index.ts";
 import type { DiskRoom } from "../disk-room.ts";
@@ -37,6 +38,8 @@ export class PlainDatabase extends GuardedDatabase {
   /** The sync that covers all commits; null if a commit has followed the last sync. */
   #synced: Promise<void> | null = null;
   #closed: Promise<void> | null = null;
+  /** Called at the end of the open transaction. */
+  #onTransactionEnd: (() => void)[] = [];
 
   private constructor(
     path: string,
@@ -69,6 +72,12 @@ export class PlainDatabase extends GuardedDatabase {
     super.commit();
     this.#hasVersion = true;
     this.#synced = null;
+    this.#transactionEnded();
+  }
+
+  override rollback(): void {
+    super.rollback();
+    this.#transactionEnded();
   }
 
   flush(): null {
@@ -83,6 +92,22 @@ export class PlainDatabase extends GuardedDatabase {
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
+  }
+
+  /** Copies the last commit to a new file, through memory. Resolves with false if the database is being closed: copy the closed file. */
+  async copyTo(path: string): Promise<boolean> {
+    const bytes = await new Promise<Uint8Array | null>((resolve) => {
+      const take = () => resolve(this.#closed === null ? this.snapshot() : null);
+      // SQLite would include what the transaction has written.
+      if (this.connection.isInTransaction) this.#onTransactionEnd.push(take);
+      else take();
+    });
+    if (bytes !== null) await writeFile(path, bytes, { mode: 0o600 });
+    return bytes !== null;
+  }
+
+  #transactionEnded(): void {
+    for (const take of this.#onTransactionEnd.splice(0)) take();
   }
 
   async #close(): Promise<void> {

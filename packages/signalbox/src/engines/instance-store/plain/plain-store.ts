@@ -18,15 +18,17 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { SqliteConnection, syncFolder } from "../../sqlite-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";
+import { ClosedCopies } from "../closed-copies.ts";
 import { FOLDER_NAME, InstancePaths } from "../instance-path.ts";
 import type {
   InstanceDatabase,
-  InstanceStore,
   InstanceStoreOptions,
+  LocalInstanceStore,
   QueryLimits,
   QueryResult,
 } from "../instance-store.ts";
@@ -39,13 +41,14 @@ const MARKER = "live-wal";
 /** Where the header of a database holds `user_version` (SQLite file format, section 1.3). */
 const USER_VERSION_OFFSET = 60;
 
-export class PlainStore implements InstanceStore {
+export class PlainStore implements LocalInstanceStore {
   readonly #paths: InstancePaths;
   readonly #folderSync: FolderSync;
   readonly #room: DiskRoom;
   readonly #parts: PlainParts;
-  /** Paths of open databases. */
-  readonly #open = new Set<string>();
+  /** By path; null while the database is being opened. */
+  readonly #open = new Map<string, PlainDatabase | null>();
+  readonly #copies = new ClosedCopies(true);
   /** Folders of databases that were opened. */
   readonly #folders = new Set<string>();
 
@@ -82,15 +85,17 @@ export class PlainStore implements InstanceStore {
   }
 
   async open(name: string, schema = ""): Promise<InstanceDatabase> {
-    const { path } = this.#paths.find(name);
+    const { id, path } = this.#paths.find(name);
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
     if (this.#open.has(path)) throw new Error("the instance's database is open already");
     this.#room.require();
-    this.#open.add(path);
+    this.#open.set(path, null);
     try {
       this.#folders.add(dirname(path));
       if (this.#paths.createFolder(path)) await this.#folderSync.sync(this.#paths.root);
       const database = await PlainDatabase.open(path, schema, this.#parts);
       if (database.isNew) await this.#folderSync.sync(dirname(path));
+      this.#open.set(path, database);
       return database;
     } catch (error) {
       this.#open.delete(path);
@@ -109,6 +114,22 @@ export class PlainStore implements InstanceStore {
     if (!existsSync(path)) return;
     removeDatabase(path);
     await this.#folderSync.sync(dirname(path));
+  }
+
+  listIds(): Iterable<string> {
+    return this.#paths.list();
+  }
+
+  async copy(id: string, path: string): Promise<boolean> {
+    const source = this.#paths.of(id);
+    for (;;) {
+      while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+      const database = this.#open.get(source);
+      if (database === undefined) return this.#copies.copy(id, source, path);
+      if (database !== null && (await database.copyTo(path))) return true;
+      // It is being opened, or closed.
+      await (database?.close() ?? sleep(1));
+    }
   }
 
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {

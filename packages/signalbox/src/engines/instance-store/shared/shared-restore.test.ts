@@ -103,7 +103,7 @@ describe("a restore on an empty machine", () => {
     await database.close();
   });
 
-  it("equals the live database after any sequence of operations", { timeout: 120_000 }, async () => {
+  it("equals the live database after any sequence of operations", async () => {
     const operations = ["put", "put", "grow", "shrink", "sync", "close", "move"] as const;
     let run = 0;
     await fc.assert(

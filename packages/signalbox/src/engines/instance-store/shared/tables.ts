@@ -43,6 +43,11 @@ function partition(i: number): string {
     WITH (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02)`;
 }
 
+/** Within the caller's transaction, for a restore. */
+export async function createSharedTables(client: Client): Promise<void> {
+  await client.query(CREATE);
+}
+
 /** Returns the identity of the store. */
 export async function openTables(client: Client): Promise<string> {
   const known = await readStore(client).catch(() => null);

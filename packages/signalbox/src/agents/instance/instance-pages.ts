@@ -1,0 +1,267 @@
+/** Reads pages of the catalog for operators: in several orders, and those instances that have problems. */
+import { SignalboxError } from "@signalbox/protocol";
+import { joinSql, rawSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
+import type { Database } from "../../database/database.ts";
+import { type CatalogEntry, type CatalogRow, fromRow } from "./instance-catalog.ts";
+import { byNaturalName } from "./natural-name.ts";
+
+export const INSTANCE_ORDERS = ["name", "last_active", "dead_letters", "queued"] as const;
+export type InstanceOrder = (typeof INSTANCE_ORDERS)[number];
+
+export const INSTANCE_PROBLEMS = ["dead_letters", "retrying", "stuck", "error"] as const;
+export type InstanceProblem = (typeof INSTANCE_PROBLEMS)[number];
+
+/** What counts as a problem. */
+export interface ProblemRule {
+  readonly problem: InstanceProblem | "any";
+  /** Errors since then, milliseconds since the epoch. */
+  readonly since: number;
+}
+
+export interface PageQuery {
+  readonly account: string;
+  readonly agent: string;
+  /** Part of the name, case-insensitive. */
+  readonly search?: string | undefined;
+  readonly rule?: ProblemRule | undefined;
+  /** Names of instances of the agent that are stuck. */
+  readonly stuck: readonly string[];
+  readonly order: InstanceOrder;
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+export interface EntryPage {
+  readonly entries: readonly CatalogEntry[];
+  readonly next: string | null;
+}
+
+/** What the catalog knows of the problems of an agent's instances. */
+export interface AgentProblems {
+  readonly agent: string;
+  readonly instances: number;
+  readonly deadLetters: number;
+  readonly deadLetterInstances: number;
+  readonly retrying: number;
+  readonly retryingInstances: number;
+  readonly errors: number;
+}
+
+/** Names are sorted by their numbers up to this number of instances: all of them are read and sorted, which takes the event loop some 20 ms. */
+const MAX_SORTED = 5000;
+/** Long enough for the longest names in characters of three bytes. */
+export const MAX_CURSOR = 2048;
+
+const COLUMNS: Readonly<Record<Exclude<InstanceOrder, "name">, SqlQuery>> = {
+  last_active: rawSql("last_active_at"),
+  dead_letters: rawSql("dead_letters"),
+  queued: rawSql("queued"),
+};
+
+export class InstancePages {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  async page(query: PageQuery): Promise<EntryPage> {
+    return query.order === "name" ? this.#byName(query) : this.#byColumn(query, query.order);
+  }
+
+  /** Instances of all agents, or of one, with problems that the catalog knows: those with the newest errors first. */
+  async problems(
+    account: string,
+    agent: string | undefined,
+    rule: ProblemRule,
+    cursor: string | undefined,
+    limit: number,
+  ): Promise<EntryPage> {
+    let after = sql``;
+    if (cursor !== undefined) {
+      const [at, lastAgent, lastName] = parseCursor(cursor, 3);
+      after = sql`WHERE (coalesce(last_error_at, 0) < ${Number(at)} OR (coalesce(last_error_at, 0) = ${Number(at)}
+        AND (agent, name) > (${String(lastAgent)}, ${String(lastName)})))`;
+    }
+    const rows = await this.#database.all<CatalogRow>(
+      sql`SELECT * FROM ${withProblem(account, agent, rule)} AS found ${after}
+          ORDER BY coalesce(last_error_at, 0) DESC, agent, name LIMIT ${limit + 1}`,
+    );
+    return toPage(rows.map(fromRow), limit, ({ agent: ofAgent, name, lastErrorAt }) =>
+      toCursor([lastErrorAt ?? 0, ofAgent, name]),
+    );
+  }
+
+  /** Of each agent with problems, or of one. */
+  async problemsByAgent(account: string, agent: string | undefined, since: number): Promise<AgentProblems[]> {
+    const rows = await this.#database.all<Record<keyof AgentProblems, number | string | null>>(
+      sql`SELECT agent, count(*) AS instances, sum(dead_letters) AS "deadLetters", sum(retrying) AS retrying,
+            count(CASE WHEN dead_letters > 0 THEN 1 END) AS "deadLetterInstances",
+            count(CASE WHEN retrying > 0 THEN 1 END) AS "retryingInstances",
+            count(CASE WHEN last_error_at >= ${since} THEN 1 END) AS errors
+          FROM ${withProblem(account, agent, { problem: "any", since })} AS found GROUP BY agent`,
+    );
+    // PostgreSQL's sums are decimal numbers, which arrive as text.
+    return rows.map((row) => ({
+      agent: String(row.agent),
+      instances: Number(row.instances),
+      deadLetters: Number(row.deadLetters),
+      deadLetterInstances: Number(row.deadLetterInstances),
+      retrying: Number(row.retrying),
+      retryingInstances: Number(row.retryingInstances),
+      errors: Number(row.errors),
+    }));
+  }
+
+  /** Names of instances with dead letters, after a name. */
+  async withDeadLetters(account: string, agent: string, after: string, limit: number): Promise<string[]> {
+    const rows = await this.#database.all<{ name: string }>(
+      sql`SELECT name FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0
+            AND name > ${after} ORDER BY name LIMIT ${limit}`,
+    );
+    return rows.map(({ name }) => name);
+  }
+
+  async countWithDeadLetters(account: string, agent: string, after: string): Promise<number> {
+    const row = await this.#database.get<{ n: number }>(
+      sql`SELECT count(*) AS n FROM agent_instance
+          WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0 AND name > ${after}`,
+    );
+    return row?.n ?? 0;
+  }
+
+  /** By the numbers in the names; if there are too many to be sorted here, in the order of the database. */
+  async #byName(query: PageQuery): Promise<EntryPage> {
+    const { account, agent, cursor, limit } = query;
+    const where = joinSql(conditions(query), " AND ");
+    const names = await this.#database.all<{ name: string }>(
+      sql`SELECT name FROM agent_instance WHERE ${where} LIMIT ${MAX_SORTED + 1}`,
+    );
+    if (names.length > MAX_SORTED) {
+      const after = cursor === undefined ? sql`` : sql`AND name > ${cursor}`;
+      const rows = await this.#database.all<CatalogRow>(
+        sql`SELECT * FROM agent_instance WHERE ${where} ${after} ORDER BY name LIMIT ${limit + 1}`,
+      );
+      return toPage(rows.map(fromRow), limit, ({ name }) => name);
+    }
+    const sorted = byNaturalName(names.map(({ name }) => name));
+    const page = sorted.after(cursor, limit + 1);
+    if (page.length === 0) return { entries: [], next: null };
+    const rows = await this.#database.all<CatalogRow>(
+      sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(page)})`,
+    );
+    const entries = new Map(rows.map((row) => [row.name, fromRow(row)]));
+    // One that is destroyed in the meantime is left out.
+    const found = page.flatMap((name) => entries.get(name) ?? []);
+    const shown = found.slice(0, limit);
+    return { entries: shown, next: page.length > limit ? (page[limit - 1] ?? null) : null };
+  }
+
+  async #byColumn(query: PageQuery, order: Exclude<InstanceOrder, "name">): Promise<EntryPage> {
+    const { cursor, limit } = query;
+    const column = COLUMNS[order];
+    const where = conditions(query);
+    if (cursor !== undefined) {
+      const [value, name] = parseCursor(cursor, 2);
+      where.push(
+        sql`(${column} < ${Number(value)} OR (${column} = ${Number(value)} AND name > ${String(name)}))`,
+      );
+    }
+    const rows = await this.#database.all<CatalogRow>(
+      sql`SELECT * FROM agent_instance WHERE ${joinSql(where, " AND ")} ORDER BY ${column} DESC, name LIMIT ${limit + 1}`,
+    );
+    return toPage(rows.map(fromRow), limit, (entry) => toCursor([valueOf(entry, order), entry.name]));
+  }
+}
+
+/** What instances are ordered by. */
+export function valueOf(
+  { figures, lastActiveAt }: CatalogEntry,
+  order: Exclude<InstanceOrder, "name">,
+): number {
+  if (order === "last_active") return lastActiveAt;
+  return order === "queued" ? figures.queued : figures.deadLetters;
+}
+
+/** Which problems an entry has. */
+export function problemsOf(entry: CatalogEntry, since: number, isStuck: boolean): InstanceProblem[] {
+  const { deadLetters, retrying } = entry.figures;
+  const found: InstanceProblem[] = [];
+  if (isStuck) found.push("stuck");
+  if (deadLetters > 0) found.push("dead_letters");
+  if (retrying > 0) found.push("retrying");
+  if (entry.lastErrorAt !== null && entry.lastErrorAt >= since) found.push("error");
+  return found;
+}
+
+/** One part for each problem, so that each reads the index of its problem and not all instances. */
+function withProblem(account: string, agent: string | undefined, { problem, since }: ProblemRule): SqlQuery {
+  const ofAgent = agent === undefined ? sql`` : sql`AND agent = ${agent}`;
+  const kinds = problem === "any" ? INSTANCE_PROBLEMS.filter((kind) => kind !== "stuck") : [problem];
+  const parts = kinds.map(
+    (kind) =>
+      sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND ${problemOf({ problem: kind, since }, [])} ${ofAgent}`,
+  );
+  return sql`(${joinSql(parts, " UNION ")})`;
+}
+
+function conditions({ account, agent, search, rule, stuck }: PageQuery): SqlQuery[] {
+  const where = [sql`account_id = ${account}`, sql`agent = ${agent}`];
+  if (search !== undefined) {
+    const pattern = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
+    // SQLite's `lower` knows the letters of ASCII only: others are found as they are written.
+    where.push(
+      sql`(lower(name) LIKE ${pattern.toLowerCase()} ESCAPE '\\' OR name LIKE ${pattern} ESCAPE '\\')`,
+    );
+  }
+  if (rule !== undefined) where.push(problemOf(rule, stuck));
+  return where;
+}
+
+function problemOf({ problem, since }: ProblemRule, stuck: readonly string[]): SqlQuery {
+  const isStuck = stuck.length === 0 ? sql`1 = 0` : sql`name IN (${sqlList(stuck)})`;
+  switch (problem) {
+    case "dead_letters":
+      return sql`dead_letters > 0`;
+    case "retrying":
+      return sql`retrying > 0`;
+    case "error":
+      return sql`last_error_at >= ${since}`;
+    case "stuck":
+      return isStuck;
+    case "any":
+      return stuck.length === 0
+        ? sql`(dead_letters > 0 OR retrying > 0 OR last_error_at >= ${since})`
+        : sql`(dead_letters > 0 OR retrying > 0 OR last_error_at >= ${since} OR ${isStuck})`;
+  }
+}
+
+function toPage(
+  entries: readonly CatalogEntry[],
+  limit: number,
+  cursorOf: (entry: CatalogEntry) => string,
+): EntryPage {
+  const shown = entries.slice(0, limit);
+  const last = shown.at(-1);
+  return { entries: shown, next: entries.length > limit && last !== undefined ? cursorOf(last) : null };
+}
+
+export function toCursor(values: readonly (string | number)[]): string {
+  return Buffer.from(JSON.stringify(values)).toString("base64url");
+}
+
+/** Throws `invalid_request` for a text that `toCursor` has not made. */
+export function parseCursor(cursor: string, length: number): readonly (string | number)[] {
+  try {
+    const values = JSON.parse(Buffer.from(cursor.slice(0, MAX_CURSOR), "base64url").toString()) as unknown;
+    const isValid =
+      Array.isArray(values) &&
+      values.length === length &&
+      Number.isSafeInteger(values[0]) &&
+      values.slice(1).every((value) => typeof value === "string");
+    if (isValid) return values as (string | number)[];
+  } catch {
+    // Refused below.
+  }
+  throw new SignalboxError("invalid_request", { message: "cursor: not a cursor of this list" });
+}

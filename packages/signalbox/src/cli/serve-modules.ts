@@ -1,0 +1,8 @@
+/** What `signalbox serve` loads. One module, so that `bin/reexec.js` can compile all of it in advance. */
+export { SignalboxError } from "@signalbox/protocol";
+export { loadConfig } from "../config/index.ts";
+export { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
+export { currentTurn } from "../engines/turn-runtime/index.ts";
+export { startService } from "../service.ts";
+export { createLogger } from "../telemetry/logger.ts";
+export { UncaughtErrors } from "../telemetry/uncaught-errors.ts";

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { sql } from "../../core/sql.ts";
+import { migrate } from "../../database/migrate.ts";
+import { LocalSettings } from "../../database/shared-settings.ts";
+import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
+import { GatewayDeletions } from "./gateway-deletions.ts";
+import { Gateways } from "./gateways.ts";
+
+it("only the first start writes: a node also starts while it cannot reach the others", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-gateways-"));
+  const database = await SqliteDatabase.open(join(folder, "test.db"), () => undefined);
+  onTestFinished(async () => {
+    await database.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  await migrate(database);
+  await database.run(sql`INSERT INTO account (id, name, created_at) VALUES ('default', 'default', 0)`);
+  const start = async () => {
+    const settings = new LocalSettings(database);
+    const write = vi.spyOn(settings, "write");
+    const gateways = new Gateways(
+      database,
+      { now: () => 1000 },
+      new GatewayDeletions(database, []),
+      settings,
+    );
+    await gateways.load("default");
+    return { gateways, writes: write.mock.calls.length };
+  };
+  const first = await start();
+  expect([first.writes, first.gateways.list("default").length]).toEqual([1, 1]);
+  const second = await start();
+  expect([second.writes, second.gateways.list("default").length]).toEqual([0, 1]);
+  // A default gateway that was deleted stays away.
+  await second.gateways.delete("default", "default");
+  const third = await start();
+  expect([third.writes, third.gateways.list("default")]).toEqual([0, []]);
+});
