@@ -6,7 +6,7 @@ export {
   type ConnectionStatus,
 } from "./agent/agent-connection.ts";
 export { AgentError, type AgentErrorReason } from "./agent/agent-error.ts";
-export type { AgentStub, StateOf } from "./agent/agent-shape.ts";
+export type { AgentStub, ArgumentsOf, MethodName, ResultOf, StateOf } from "./agent/agent-shape.ts";
 export type { BackoffPolicy } from "./agent/backoff.ts";
 export type { CallStream } from "./agent/call-stream.ts";
 export type { OutboxBound } from "./agent/outbox.ts";
@@ -14,6 +14,7 @@ export type { CallOptions } from "./agent/pending-calls.ts";
 export type { OpenSocket, Socket } from "./agent/socket.ts";
 export type * from "./management/accounts.ts";
 export type * from "./management/agents.ts";
+export type * from "./management/instance.ts";
 export type * from "./management/alerts.ts";
 export type * from "./management/audit.ts";
 export { SignalboxApiError } from "./management/api-error.ts";

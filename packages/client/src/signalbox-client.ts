@@ -87,6 +87,11 @@ export class SignalboxClient {
     return { url: this.url + path, expires_at };
   }
 
+  /** Resolves to a response with a backup of everything, a tar archive. Requires the root token. `timeoutMs` is 0 unless given. */
+  async backup(contents: BackupContents = {}, options: RequestOptions = {}): Promise<Response> {
+    return this.#transport.raw("POST", "/backup", { timeoutMs: 0, ...options, body: contents });
+  }
+
   /** Encrypts all stored provider keys with a new master key. Requires the root token. */
   async rotateMasterKey(options: RequestOptions = {}): Promise<{ rotated: number; unreadable: number }> {
     return this.#transport.result("POST", "/provider_keys/rotate_master", options);
@@ -100,6 +105,13 @@ export class SignalboxClient {
   ): Promise<ApiResponse<Result>> {
     return this.#transport.request<Result>(method, path, request);
   }
+}
+
+export interface BackupContents {
+  /** With stored calls and usage. Default true. */
+  readonly call_logs?: boolean;
+  /** With the secrets in the data folder. Default true. */
+  readonly secrets?: boolean;
 }
 
 export interface AgentTarget {

@@ -101,6 +101,8 @@ describe("calls", () => {
     const connection = bench.connect({ callTimeoutMs: 20 });
     await connection.open().ready();
     await expect(connection.call("slow", [])).rejects.toMatchObject({ reason: "timeout" });
+    // On a busy machine the call may time out before the server has read it.
+    await eventually(() => expect(bench.received("rpc")).toHaveLength(1));
     const [frame] = bench.received("rpc");
     bench.server.sockets[0]?.send({
       type: "rpc",

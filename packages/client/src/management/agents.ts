@@ -1,5 +1,5 @@
 import { kebabCase } from "@signalbox/protocol";
-import { readEventStream } from "./event-stream.ts";
+import { type Instance, InstanceApi } from "./instance.ts";
 import { List } from "./list.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
@@ -20,85 +20,60 @@ export interface AgentClass {
   readonly instance_count: number;
 }
 
-export interface Instance {
-  readonly agent: string;
-  readonly name: string;
-  /** The name that a worker program gave its object; null for agents and for objects without a name. */
-  readonly object_name: string | null;
-  readonly created_at: string;
-  readonly last_active_at: string;
-  readonly in_memory: boolean;
-  /** In a cluster, the name of the node that owns the instance; else null. */
-  readonly node: string | null;
-  readonly connection_count: number;
+export type InstanceProblem = "dead_letters" | "retrying" | "stuck" | "error";
+
+export interface InstanceQuery {
+  readonly search?: string | undefined;
+  readonly tag?: readonly string[] | undefined;
+  /** Names with numbers in them are ordered by the numbers, if at most 5,000 instances match. The other orders begin with the largest. Default: name. */
+  readonly order?: "name" | "last_active" | "dead_letters" | "queued" | undefined;
+  readonly problem?: InstanceProblem | "any" | undefined;
+  /** A turn that runs longer is stuck. Default: 10. */
+  readonly stuck_seconds?: number | undefined;
+  /** Errors of this time count as a problem. Default: a day. */
+  readonly within?: number | undefined;
+  readonly limit?: number | undefined;
 }
 
-export interface InstanceDetail extends Instance {
-  readonly state: unknown;
-  readonly queue_count: number;
-  readonly dead_letter_count: number;
-  readonly schedule_count: number;
-  readonly next_due_at: string | null;
+export interface ProblemQuery extends Pick<InstanceQuery, "problem" | "stuck_seconds" | "within" | "limit"> {
+  readonly agent?: string | undefined;
+  readonly cursor?: string | undefined;
 }
 
-export interface QueueItem {
-  readonly id: string;
-  readonly callback: string;
-  readonly payload: unknown;
-  readonly attempts: number;
-  readonly created_at: string;
-  readonly next_attempt_at: string;
-  readonly last_error: string | null;
+export interface ProblemInstance extends Instance {
+  readonly problems: readonly InstanceProblem[];
 }
 
-/** A queue item or scheduled call that failed in all of its attempts. */
-export interface DeadLetter {
-  readonly id: string;
-  readonly item_id: string;
-  readonly origin: "queue" | "schedule";
-  readonly callback: string;
-  readonly payload: unknown;
-  readonly attempts: number;
-  readonly error: string;
-  readonly created_at: string;
-  readonly failed_at: string;
+export interface ProblemTotals {
+  readonly instances: number;
+  readonly dead_letters: number;
+  readonly dead_letter_instances: number;
+  readonly retrying: number;
+  readonly retrying_instances: number;
+  readonly stuck: number;
+  /** Instances with an error within the time. */
+  readonly errors: number;
 }
 
-export interface Schedule {
-  readonly id: string;
-  readonly type: "scheduled" | "delayed" | "cron" | "interval";
-  readonly callback: string;
-  readonly payload: unknown;
-  readonly due_at: string;
-  readonly cron: string | null;
-  readonly interval_seconds: number | null;
+export interface Problems {
+  /** Of all instances of the account, or of the agent, whatever the page shows. */
+  readonly totals: ProblemTotals;
+  /** The same of each agent that has problems. */
+  readonly by_agent: readonly (ProblemTotals & { readonly agent: string })[];
+  /** Stuck ones first, then by the time of the last error. */
+  readonly instances: readonly ProblemInstance[];
 }
 
-export interface LiveConnection {
-  readonly id: string;
-  readonly tags: readonly string[];
-  readonly is_readonly: boolean;
-  readonly uri: string;
-}
-
-/** An event in the life of an instance. */
-export interface Activity {
-  readonly type: string;
-  readonly agent: string;
-  readonly name: string;
-  readonly timestamp: string;
-  readonly detail: Readonly<Record<string, unknown>>;
-}
-
-/** The number of activities that the service dropped because the reader was too slow. */
-export interface MissedActivities {
-  readonly missed: number;
-}
-
-export interface SqlResult {
-  readonly rows: readonly Readonly<Record<string, unknown>>[];
-  /** True if the result has more rows than are returned. */
-  readonly truncated: boolean;
+/** One step of replaying the dead letters of all instances of an agent. */
+export interface BulkReplay {
+  readonly replayed: number;
+  /** Instances that this step has visited. */
+  readonly instances: number;
+  readonly failed: readonly { readonly name: string; readonly error: string }[];
+  /** Instances with dead letters that are still to be visited. */
+  readonly remaining_instances: number;
+  /** Continues the replay; null at the end. */
+  readonly cursor: string | null;
 }
 
 export class AgentsApi {
@@ -115,107 +90,34 @@ export class AgentsApi {
   }
 
   /** Lists instances by name. `search` matches a substring of the name; `tag` takes filters of the tagging interface. */
-  instances(
-    agent: string,
-    query: {
-      search?: string | undefined;
-      tag?: readonly string[] | undefined;
-      limit?: number | undefined;
-    } = {},
+  instances(agent: string, query: InstanceQuery = {}, options: RequestOptions = {}): List<Instance> {
+    const path = this.#path + pathOf`/${kebabCase(agent)}/instances`;
+    return new List(this.#transport, path, { ...query }, options);
+  }
+
+  /** Instances of all agents that have dead letters, failing queue items, a stuck turn or a recent error, with totals. */
+  async problems(
+    query: ProblemQuery = {},
     options: RequestOptions = {},
-  ): List<Instance> {
-    return new List(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances`, query, options);
+  ): Promise<Problems & { readonly cursor: string | null }> {
+    const { result, info } = await this.#transport.request<Problems>("GET", `${this.#path}/problems`, {
+      query: { ...query },
+      ...options,
+    });
+    return { ...result, cursor: info.cursor ?? null };
+  }
+
+  /** Returns dead letters of all instances of an agent to their queues, a bounded number of instances with each call. */
+  async replayDeadLetters(
+    agent: string,
+    step: { readonly limit?: number | undefined; readonly cursor?: string | undefined } = {},
+    options: RequestOptions = {},
+  ): Promise<BulkReplay> {
+    const path = this.#path + pathOf`/${kebabCase(agent)}/dead-letters/replay`;
+    return this.#transport.result<BulkReplay>("POST", path, { body: step, ...options });
   }
 
   instance(agent: string, name: string): InstanceApi {
     return new InstanceApi(this.#transport, this.#path + pathOf`/${kebabCase(agent)}/instances/${name}`);
-  }
-}
-
-/** Management of one instance. To call its methods, open a connection with `client.agent`. */
-export class InstanceApi {
-  readonly #transport: Transport;
-  readonly #path: string;
-
-  constructor(transport: Transport, path: string) {
-    this.#transport = transport;
-    this.#path = path;
-  }
-
-  async get(options: RequestOptions = {}): Promise<InstanceDetail> {
-    return this.#transport.result<InstanceDetail>("GET", this.#path, options);
-  }
-
-  /** Deletes the instance and everything it stored. */
-  async destroy(options: RequestOptions = {}): Promise<Pick<Instance, "agent" | "name">> {
-    return this.#transport.result<Pick<Instance, "agent" | "name">>("DELETE", this.#path, options);
-  }
-
-  /** Lists the nodes to which the instance can move; none without a cluster. */
-  async moveTargets(options: RequestOptions = {}): Promise<readonly { id: string; name: string }[]> {
-    return this.#transport.result("GET", `${this.#path}/move`, options);
-  }
-
-  /** Moves the instance to another node of the cluster: a name or id of a node; default: the service selects one. */
-  async move(
-    to?: string,
-    options: RequestOptions = {},
-  ): Promise<Pick<Instance, "agent" | "name"> & { readonly node: string }> {
-    const request = { body: to === undefined ? {} : { to }, ...options };
-    return this.#transport.result("POST", `${this.#path}/move`, request);
-  }
-
-  /** Lists the waiting queue items, oldest first. */
-  queue(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<QueueItem> {
-    return new List(this.#transport, `${this.#path}/queue`, query, options);
-  }
-
-  deadLetters(query: { limit?: number | undefined } = {}, options: RequestOptions = {}): List<DeadLetter> {
-    return new List(this.#transport, `${this.#path}/dead-letters`, query, options);
-  }
-
-  /** Returns the dead letters with these ids, by default all, to the queue. Resolves to their number. */
-  async replayDeadLetters(ids?: readonly string[], options: RequestOptions = {}): Promise<number> {
-    const request = { body: ids === undefined ? {} : { ids }, ...options };
-    const path = `${this.#path}/dead-letters/replay`;
-    return (await this.#transport.result<{ replayed: number }>("POST", path, request)).replayed;
-  }
-
-  async discardDeadLetter(id: string, options: RequestOptions = {}): Promise<void> {
-    await this.#transport.request("DELETE", this.#path + pathOf`/dead-letters/${id}`, options);
-  }
-
-  schedules(options: RequestOptions = {}): List<Schedule> {
-    return new List(this.#transport, `${this.#path}/schedules`, {}, options);
-  }
-
-  connections(options: RequestOptions = {}): List<LiveConnection> {
-    return new List(this.#transport, `${this.#path}/connections`, {}, options);
-  }
-
-  /** Lists the latest events, newest first. */
-  events(options: RequestOptions = {}): List<Activity> {
-    return new List(this.#transport, `${this.#path}/events`, {}, options);
-  }
-
-  /** Yields events as they occur, until the service closes the stream or the signal aborts. Has no timeout by default. */
-  async *follow(options: RequestOptions = {}): AsyncGenerator<Activity | MissedActivities, void, undefined> {
-    const response = await this.#transport.raw("GET", `${this.#path}/events`, {
-      timeoutMs: 0,
-      ...options,
-      headers: { accept: "text/event-stream" },
-    });
-    if (response.body === null) return;
-    for await (const { type, data } of readEventStream(response.body)) {
-      yield type === "missed" ? { missed: Number(data) } : (JSON.parse(data) as Activity);
-    }
-  }
-
-  /** Runs one read-only statement on a copy of the instance's database. */
-  async sql(text: string, options: RequestOptions = {}): Promise<SqlResult> {
-    return this.#transport.result<SqlResult>("POST", `${this.#path}/sql`, {
-      body: { sql: text },
-      ...options,
-    });
   }
 }

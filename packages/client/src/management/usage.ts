@@ -2,7 +2,7 @@ import type { RequestOptions, Transport } from "./transport.ts";
 
 export interface UsageQuery {
   /**
-   * `hour` or `day`, `provider`, `model`, `gateway`, `tag:<key>`; `token`, `owner`, `user`, `metadata:<key>`, `token_tag:<key>`. Default: one row
+   * `minute`, `hour` or `day`, `provider`, `model`, `gateway`, `tag:<key>`; `token`, `owner`, `user`, `metadata:<key>`, `token_tag:<key>`. Default: one row
    * with the totals.
    */
   readonly group_by?: readonly string[];
@@ -18,6 +18,7 @@ export interface UsageQuery {
 }
 
 export interface Usage {
+  readonly minute?: string;
   readonly hour?: string;
   readonly day?: string;
   readonly gateway_id?: string;

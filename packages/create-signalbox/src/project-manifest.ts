@@ -1,0 +1,43 @@
+/** package.json of a new project. */
+import { readFileSync } from "node:fs";
+
+/** Versions that the project's check and tests were tried with. `test/packages` compares them with those of this repository. */
+export const TYPESCRIPT = "^7.0.2";
+export const NODE_TYPES = "^24.19.2";
+const REQUIRED_NODE = 24;
+
+export function projectManifest(
+  name: string,
+  nodeVersion: string,
+): { readonly content: object; readonly hasOwnNode: boolean } {
+  const hasOwnNode = Number(nodeVersion.split(".")[0]) < REQUIRED_NODE;
+  const content = {
+    name,
+    version: "0.0.0",
+    private: true,
+    type: "module",
+    scripts: {
+      dev: "signalbox dev",
+      start: "signalbox serve",
+      // Compiles decorators, which Node does not know, and then runs all files *.test.ts.
+      test: "node --import signalbox/testing/register --test",
+      check: "tsc",
+    },
+    dependencies: {
+      // Scripts of npm then use this Node instead of the installed one.
+      ...(hasOwnNode ? { node: `^${REQUIRED_NODE}.0.0` } : {}),
+      signalbox: `^${ownVersion()}`,
+    },
+    devDependencies: { "@types/node": NODE_TYPES, typescript: TYPESCRIPT },
+    engines: { node: hasOwnNode ? ">=20" : `>=${REQUIRED_NODE}` },
+    // Install scripts that npm may run: both fetch or check a binary of this platform.
+    allowScripts: { esbuild: true, ...(hasOwnNode ? { node: true } : {}) },
+  };
+  return { content, hasOwnNode };
+}
+
+/** All packages of a release have one version. */
+export function ownVersion(): string {
+  const manifest = new URL("../package.json", import.meta.url);
+  return (JSON.parse(readFileSync(manifest, "utf8")) as { version: string }).version;
+}
