@@ -27,7 +27,7 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
 }
 
 /** The Clipboard API exists in secure contexts only; on plain HTTP the function falls back to `execCommand`. */
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -21,15 +21,19 @@ export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonl
 }
 
 function titleOf(error: Error): string {
-  return error instanceof ApiError && error.status === 0
-    ? "The server cannot be reached. It may be restarting."
-    : error.message;
+  return isUnreachable(error) ? "The server cannot be reached. It may be restarting." : error.message;
+}
+
+/** No answer, or that of a proxy: the service's own errors have a code. */
+function isUnreachable(error: Error): boolean {
+  if (!(error instanceof ApiError) || error.code !== 0) return false;
+  return error.status === 0 || (error.status >= 502 && error.status <= 504);
 }
 
 function adviceFor(error: Error): string | null {
   if (!(error instanceof ApiError))
     return "This is a bug in the dashboard. Reload the page; if the error persists, report it.";
-  if (error.status === 0) return "Check that the service is running, then try again.";
+  if (isUnreachable(error)) return "The dashboard tries again by itself and goes on when the server is back.";
   if (error.status === 403)
     return "Your token does not have the required permission. Log in with a token that has it, or with the root token.";
   if (error.status === 404) return "It may have been deleted.";

@@ -6,6 +6,8 @@ interface Column<Row> {
   readonly align?: "end";
   /** Hidden on narrow screens. */
   readonly isMinor?: boolean;
+  /** Buttons of the row: they stay in view when the table scrolls sideways. */
+  readonly isAction?: boolean;
 }
 
 interface TableProps<Row> {
@@ -15,17 +17,21 @@ interface TableProps<Row> {
   readonly keyOf: (row: Row) => string;
 }
 
-/** A table that scrolls horizontally on narrow screens. */
+/** A table that scrolls horizontally where it is too wide; a shadow at the edge shows that there is more. On a phone, each row is a card. */
 export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard
-    <div className="table-scroll" tabIndex={0} role="region" aria-label={label}>
+    <div className="table-scroll table-cards" tabIndex={0} role="region" aria-label={label}>
       <table>
         <thead>
           <tr>
             {columns.map((column) => (
               <th key={column.title} scope="col" className={classOf(column)}>
-                {column.title}
+                {column.isAction === true ? (
+                  <span className="visually-hidden">{column.title}</span>
+                ) : (
+                  column.title
+                )}
               </th>
             ))}
           </tr>
@@ -34,7 +40,7 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.title} className={classOf(column)}>
+                <td key={column.title} className={classOf(column)} data-title={column.title}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -46,6 +52,11 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
   );
 }
 
-function classOf<Row>({ align, isMinor }: Column<Row>): string {
-  return `${align === "end" ? "align-end" : ""} ${isMinor === true ? "minor" : ""}`.trim();
+function classOf<Row>({ align, isMinor, isAction }: Column<Row>): string {
+  const classes = [
+    align === "end" && "align-end",
+    isMinor === true && "minor",
+    isAction === true && "cell-actions",
+  ];
+  return classes.filter(Boolean).join(" ");
 }

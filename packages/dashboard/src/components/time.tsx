@@ -1,14 +1,21 @@
 import { useEffect, useState } from "react";
-import { shortTime } from "../format/time.ts";
+import { dueTime, pastTime } from "../format/time.ts";
+
+interface TimeProps {
+  readonly at: string | null;
+  readonly fallback?: string;
+  /** The time of something that is still to come, such as an expiry: "in 3 d". Default: something that has happened. */
+  readonly isDue?: boolean;
+}
 
 /** A relative time ("4 min ago"). The tooltip and the `datetime` attribute contain the exact time. */
-export function Time({ at, fallback = "never" }: { readonly at: string | null; readonly fallback?: string }) {
+export function Time({ at, fallback = "never", isDue = false }: TimeProps) {
   useTick();
   if (at === null) return <span className="muted">{fallback}</span>;
   const date = new Date(at);
   return (
     <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {shortTime(date.getTime(), Date.now())}
+      {(isDue ? dueTime : pastTime)(date.getTime(), Date.now())}
     </time>
   );
 }

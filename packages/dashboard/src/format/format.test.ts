@@ -1,23 +1,36 @@
 import { expect, it } from "vitest";
 import { bytes, count, duration, money, share } from "./number.ts";
-import { shortTime } from "./time.ts";
+import { dueTime, pastTime } from "./time.ts";
 
 const NOW = Date.parse("2026-06-01T12:00:00Z");
 
 it.each([
+  [0, "just now"],
+  [4_000, "just now"],
+  [-8_000, "just now"],
+  [59_000, "59 s ago"],
+  [60_000, "1 min ago"],
+  [3_599_000, "59 min ago"],
+  [86_400_000, "1 d ago"],
+])("formats a time %d ms ago as %s", (distance, text) => {
+  expect(pastTime(NOW - distance, NOW)).toBe(text);
+});
+
+it.each([
   [0, "now"],
-  [-4_000, "now"],
-  [-59_000, "59 s ago"],
-  [-60_000, "1 min ago"],
-  [-3_599_000, "59 min ago"],
-  [-86_400_000, "1 d ago"],
+  [8_000, "in 8 s"],
+  [59_800, "in 1 min"],
   [7_200_000, "in 2 h"],
-])("formats a time %d ms from now as %s", (distance, text) => {
-  expect(shortTime(NOW + distance, NOW)).toBe(text);
+  [3 * 86_400_000 - 40_000, "in 3 d"],
+  [30 * 86_400_000 - 10, "in 30 d"],
+  [-60_000, "1 min ago"],
+])("formats a time that is due in %d ms as %s", (distance, text) => {
+  expect(dueTime(NOW + distance, NOW)).toBe(text);
 });
 
 it("formats a time more than a month away as a date", () => {
-  expect(shortTime(NOW - 40 * 86_400_000, NOW)).toMatch(/2026/);
+  expect(pastTime(NOW - 40 * 86_400_000, NOW)).toMatch(/2026/);
+  expect(dueTime(NOW + 40 * 86_400_000, NOW)).toMatch(/2026/);
 });
 
 it("keeps significant digits of small numbers and abbreviates large ones", () => {

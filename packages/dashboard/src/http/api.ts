@@ -10,6 +10,8 @@ import {
   withQuery as appendQuery,
 } from "@signalbox/client";
 
+import { connectionLost, connectionWorks, isServiceAway } from "./connection.ts";
+
 export { SignalboxApiError as ApiError } from "@signalbox/client";
 
 /** Dispatched on `window` if the service no longer accepts the session; the app then shows the login page. */
@@ -24,7 +26,12 @@ const OPTIONS: TransportOptions = {
   maxAttempts: 1,
   timeoutMs: 0,
   async fetch(input, init) {
-    const response = await fetch(input, init);
+    const response = await fetch(input, init).catch((error: unknown) => {
+      if (init?.signal?.aborted !== true) connectionLost();
+      throw error;
+    });
+    if (isServiceAway(response)) connectionLost();
+    else connectionWorks();
     if (response.status === 401) dispatchEvent(new Event(SESSION_LOST));
     return response;
   },

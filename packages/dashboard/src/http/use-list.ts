@@ -16,7 +16,7 @@ export function useList<T>(path: string | null, options: ResourceOptions = {}): 
   const resource = useResource(
     path === null ? null : `${path}#${pages}`,
     (signal) => readPages<T>(path ?? "", pages, signal),
-    options,
+    { ...options, identity: path },
   );
   const loadMore = useCallback(() => setPages((n) => n + 1), []);
   return {

@@ -4,9 +4,12 @@
  * Invariants:
  * 1. Only the response of the latest request is shown; earlier requests are aborted.
  * 2. The previous value stays visible during a request, so that a filter or a refresh does not clear the page.
- * 3. A hidden page does not poll; it refreshes when it becomes visible.
+ * 3. After a failure, only a value of the same resource stays, and the resource is read again when the connection to the service is back.
+ * 4. A hidden page does not poll; it refreshes when it becomes visible.
+ * 5. A poll does not abort a request that is still running: a response slower than the interval would never be shown.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
+import { RECONNECTED } from "./connection.ts";
 
 export interface Resource<T> {
   readonly value: T | undefined;
@@ -18,10 +21,14 @@ export interface Resource<T> {
 export interface ResourceOptions {
   /** Polling interval. If absent, requests are sent only when the key changes or `reload` is called. */
   readonly refreshMs?: number;
+  /** Names the resource if several keys are of it, such as those of more or fewer pages of a list. Default: the key. */
+  readonly identity?: string | null;
 }
 
 interface Shown<T> {
   readonly value: T | undefined;
+  /** The identity of the resource that the value belongs to. */
+  readonly valueOf: string | null;
   readonly error: Error | null;
   readonly isLoading: boolean;
 }
@@ -30,24 +37,36 @@ interface Shown<T> {
 export function useResource<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
-  { refreshMs }: ResourceOptions = {},
+  { refreshMs, identity = key }: ResourceOptions = {},
 ): Resource<T> {
-  const [shown, setShown] = useState<Shown<T>>({ value: undefined, error: null, isLoading: key !== null });
+  const [shown, setShown] = useState<Shown<T>>({
+    value: undefined,
+    valueOf: null,
+    error: null,
+    isLoading: key !== null,
+  });
   const [turn, setTurn] = useState(0);
   const newestLoad = useRef(load);
   newestLoad.current = load;
+  const isRunning = useRef(false);
   const reload = useCallback(() => setTurn((n) => n + 1), []);
 
   useEffect(() => {
     if (key === null) return undefined;
     const abort = new AbortController();
     setShown((before) => ({ ...before, isLoading: true }));
+    isRunning.current = true;
+    const settle = (next: (before: Shown<T>) => Shown<T>) => {
+      if (abort.signal.aborted) return;
+      isRunning.current = false;
+      setShown(next);
+    };
     newestLoad.current(abort.signal).then(
-      (value) => abort.signal.aborted || setShown({ value, error: null, isLoading: false }),
+      (value) => settle(() => ({ value, valueOf: identity, error: null, isLoading: false })),
       (error: unknown) =>
-        abort.signal.aborted ||
-        setShown((before) => ({
-          value: before.value,
+        settle((before) => ({
+          value: before.valueOf === identity ? before.value : undefined,
+          valueOf: identity,
           error: error instanceof Error ? error : new Error(String(error)),
           isLoading: false,
         })),
@@ -55,10 +74,18 @@ export function useResource<T>(
     return () => abort.abort();
   }, [key, turn]);
 
+  // What could not be read while the service was away is read when it is back.
+  const hasFailed = shown.error !== null;
+  useEffect(() => {
+    if (!hasFailed || key === null) return undefined;
+    addEventListener(RECONNECTED, reload);
+    return () => removeEventListener(RECONNECTED, reload);
+  }, [hasFailed, key, reload]);
+
   useEffect(() => {
     if (refreshMs === undefined || key === null) return undefined;
     const refresh = () => {
-      if (document.visibilityState === "visible") reload();
+      if (document.visibilityState === "visible" && !isRunning.current) reload();
     };
     const timer = setInterval(refresh, refreshMs);
     document.addEventListener("visibilitychange", refresh);
@@ -68,5 +95,6 @@ export function useResource<T>(
     };
   }, [key, refreshMs, reload]);
 
-  return { ...shown, reload };
+  const { value, error, isLoading } = shown;
+  return { value, error, isLoading, reload };
 }

@@ -47,16 +47,21 @@ export function useQueryValue(name: string, initial = ""): [string, (value: stri
     () => new URLSearchParams(location.search).get(name) ?? initial,
   );
   const set = useCallback(
-    (next: string) => {
-      const query = new URLSearchParams(location.search);
-      if (next === initial) query.delete(name);
-      else query.set(name, next);
-      const text = query.toString();
-      navigate(location.pathname.slice(BASE.length) + (text === "" ? "" : `?${text}`), { replace: true });
-    },
+    (next: string) => setQueryValues({ [name]: next === initial ? null : next }),
     [name, initial],
   );
   return [value, set];
+}
+
+/** Changes several query parameters at once. Null removes a parameter. */
+export function setQueryValues(values: Readonly<Record<string, string | null>>): void {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null) query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  navigate(location.pathname.slice(BASE.length) + (text === "" ? "" : `?${text}`), { replace: true });
 }
 
 function subscribe(onChange: () => void): () => void {

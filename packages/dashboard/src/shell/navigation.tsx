@@ -1,70 +1,58 @@
 import type { ReactNode } from "react";
-import type { Permission } from "@signalbox/protocol";
 import { Link } from "../routing/link.tsx";
 import { useAccountPaths, useScope } from "../session/session.ts";
+import { isPageAllowed } from "./destinations.ts";
 
 interface Entry {
   readonly page: string;
   readonly title: string;
-  /** The entry is shown if the session has any of these permissions; an empty list means always. */
-  readonly needs: readonly Permission[];
-  /** The entry is shown to the root token only. */
-  readonly isForRoot?: boolean;
   readonly icon: ReactNode;
   /** Other pages for which the entry is shown as current. */
   readonly also?: readonly string[];
 }
 
 const ENTRIES: readonly Entry[] = [
-  { page: "", title: "Overview", needs: [], icon: <path d="M3 10.5 10 4l7 6.5M5 9v7h10V9" /> },
+  { page: "", title: "Overview", icon: <path d="M3 10.5 10 4l7 6.5M5 9v7h10V9" /> },
   {
     page: "gateways",
     title: "Gateways",
-    needs: ["gateway.read"],
     also: ["logs", "usage", "limits", "provider-keys", "prices", "providers"],
     icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
   },
   {
     page: "agents",
     title: "Agents",
-    needs: ["agents.read"],
+    also: ["problems"],
     icon: <path d="M5 8h10v8H5zM10 8V4M8 4h4M8 12h.01M12 12h.01" />,
   },
   {
     page: "webhooks",
     title: "Webhooks",
-    needs: ["webhooks.read"],
     icon: <path d="M4 10h9M10 6l4 4-4 4M17 4v12" />,
   },
   {
     page: "alerts",
     title: "Alerts",
-    needs: ["gateway.read"],
     icon: <path d="M5 14V9a5 5 0 0 1 10 0v5l1.500 2h-13zM8.500 18h3" />,
   },
   {
     page: "tags",
     title: "Tags",
-    needs: ["tags.read"],
     icon: <path d="M3 4h6l8 8-6 6-8-8zM6.5 7.5h.01" />,
   },
   {
     page: "tokens",
     title: "Tokens",
-    needs: ["tokens.edit"],
     icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.700V17h3v-2h2v-2l1.500-1.500M13 7h.01" />,
   },
   {
     page: "audit",
     title: "Audit log",
-    needs: ["audit.read"],
     icon: <path d="M5 3h7l3 3v11H5zM8 9h4M8 12h4M8 15h2" />,
   },
   {
     page: "cluster",
     title: "Cluster",
-    needs: [],
-    isForRoot: true,
     icon: <path d="M10 3v4M10 7 4.500 13M10 7l5.500 6M3 13h4v4H3zM13 13h4v4h-4zM8 3h4v4H8z" />,
   },
 ];
@@ -72,11 +60,7 @@ const ENTRIES: readonly Entry[] = [
 export function Navigation({ current }: { readonly current: string }) {
   const { page } = useAccountPaths();
   const { session } = useScope();
-  const visible = ENTRIES.filter(
-    ({ needs, isForRoot }) =>
-      (isForRoot !== true || session.is_root) &&
-      (needs.length === 0 || needs.some((permission) => session.permissions.includes(permission))),
-  );
+  const visible = ENTRIES.filter((entry) => isPageAllowed(entry.page, session));
   return (
     <nav aria-label="Main" className="nav">
       <ul>

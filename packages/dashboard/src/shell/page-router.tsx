@@ -31,6 +31,9 @@ const InstancesPage = lazy(async () => ({
 const InstancePage = lazy(async () => ({
   default: (await import("../pages/agents/instance-page.tsx")).InstancePage,
 }));
+const ProblemsPage = lazy(async () => ({
+  default: (await import("../pages/problems/problems-page.tsx")).ProblemsPage,
+}));
 const SourcesPage = lazy(async () => ({
   default: (await import("../pages/webhooks/sources-page.tsx")).SourcesPage,
 }));
@@ -85,6 +88,7 @@ const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   providers: <CustomProvidersPage />,
   cluster: <ClusterPage />,
   alerts: <AlertsPage />,
+  problems: <ProblemsPage />,
 };
 
 export function PageRouter({ page }: { readonly page: readonly string[] }): ReactNode {

@@ -1,14 +1,13 @@
-import { useState } from "react";
 import { Button } from "../components/button.tsx";
 import { Field } from "../components/field.tsx";
 import { useAction } from "../http/use-action.ts";
 import { navigate } from "../routing/location.ts";
 import { logOut, useScope } from "../session/session.ts";
-import { saveTheme, readTheme, type Theme } from "../theme.ts";
+import { saveTheme, type Theme, useTheme } from "../theme.ts";
 
 export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
   const { session, accountId } = useScope();
-  const [theme, setTheme] = useState<Theme>(readTheme);
+  const theme = useTheme();
   const logout = useAction(async () => {
     await logOut();
     onLogout();
@@ -31,14 +30,7 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
         </select>
       </Field>
       <Field label="Theme">
-        <select
-          value={theme}
-          onChange={(event) => {
-            const next = event.target.value as Theme;
-            setTheme(next);
-            saveTheme(next);
-          }}
-        >
+        <select value={theme} onChange={(event) => saveTheme(event.target.value as Theme)}>
           <option value="system">System</option>
           <option value="light">Light</option>
           <option value="dark">Dark</option>

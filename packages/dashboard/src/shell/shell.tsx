@@ -1,12 +1,21 @@
 /** The layout of every page: navigation, account and theme selection, logout, and the current page. */
-import { Suspense, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { ErrorBoundary } from "../components/error-boundary.tsx";
 import { Loading } from "../components/loading.tsx";
 import { ScopeContext, type Session } from "../session/session.ts";
+import { ConnectionBanner } from "./connection-banner.tsx";
 import { Logo } from "./logo.tsx";
 import { Navigation } from "./navigation.tsx";
 import { PageRouter } from "./page-router.tsx";
 import { SessionMenu } from "./session-menu.tsx";
+import { useShortcuts } from "./use-shortcuts.ts";
+
+const CommandPalette = lazy(async () => ({
+  default: (await import("./palette/command-palette.tsx")).CommandPalette,
+}));
+const ShortcutsDialog = lazy(async () => ({
+  default: (await import("./palette/shortcuts-dialog.tsx")).ShortcutsDialog,
+}));
 
 interface ShellProps {
   readonly session: Session;
@@ -18,6 +27,11 @@ interface ShellProps {
 
 export function Shell({ session, accountId, page, onLogout }: ShellProps) {
   const [isOpen, setOpen] = useState(false);
+  const [overlay, setOverlay] = useState<"palette" | "keys" | null>(null);
+  const openPalette = useCallback(() => setOverlay("palette"), []);
+  const openKeys = useCallback(() => setOverlay("keys"), []);
+  const closeOverlay = useCallback(() => setOverlay(null), []);
+  useShortcuts(session, accountId, { onPalette: openPalette, onKeys: openKeys });
   const path = page.join("/");
   useEffect(() => setOpen(false), [path]);
   useFocusOnNavigation(`${accountId}/${page[0] ?? ""}`);
@@ -43,17 +57,27 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
           <div className="sidebar-logo">
             <Logo />
           </div>
+          <button type="button" className="button palette-button" onClick={openPalette}>
+            Search <kbd>Ctrl K</kbd>
+          </button>
           <Navigation current={page[0] ?? ""} />
           <SessionMenu onLogout={onLogout} />
         </aside>
         <main className="content" id="content" tabIndex={-1}>
-          <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`}>
+          <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`} path={path}>
             <Suspense fallback={<Loading />}>
               <PageRouter page={page} />
             </Suspense>
           </ErrorBoundary>
         </main>
       </div>
+      <ConnectionBanner />
+      <Suspense fallback={null}>
+        {overlay === "palette" && (
+          <CommandPalette onClose={closeOverlay} onLogout={onLogout} onKeys={openKeys} />
+        )}
+        {overlay === "keys" && <ShortcutsDialog onClose={closeOverlay} />}
+      </Suspense>
     </ScopeContext>
   );
 }

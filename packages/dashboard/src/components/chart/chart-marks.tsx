@@ -1,3 +1,5 @@
+import { runsOf } from "./runs.ts";
+import { colorClass } from "./series-color.ts";
 import type { ChartKind, Series } from "./series.ts";
 
 interface ChartMarksProps {
@@ -23,19 +25,19 @@ function Bars({ series, slot, x, y }: MarksProps) {
     return (
       // oxlint-disable-next-line react/no-array-index-key -- the index identifies the time
       <g key={i}>
-        {series.map(({ name, values }, n) => {
-          const value = values[i] ?? 0;
+        {series.map((one) => {
+          const value = one.values[i] ?? 0;
           if (value === 0) return null;
           const from = y(base);
           base += value;
           return (
             <rect
-              key={name}
+              key={one.name}
               x={x(i) + gap / 2}
-              y={y(base)}
+              y={Math.min(y(base), from - 1)}
               width={Math.max(1, slot - gap)}
-              height={Math.max(0.5, from - y(base))}
-              className={`series-${n + 1}`}
+              height={Math.max(1, from - y(base))}
+              className={colorClass(one)}
             />
           );
         })}
@@ -44,18 +46,23 @@ function Bars({ series, slot, x, y }: MarksProps) {
   });
 }
 
+/** Lines end where a time has no value; a value without neighbours is a point. */
 function Lines({ series, slot, x, y }: MarksProps) {
-  return series.map(({ name, values }, n) => {
-    const points = values.flatMap((value, i) =>
-      value === null ? [] : [[x(i) + slot / 2, y(value)] as const],
-    );
-    return (
-      <g key={name} className={`series-${n + 1}`}>
-        <polyline points={points.map(([px, py]) => `${px},${py}`).join(" ")} className="chart-line" />
-        {points.map(([px, py]) => (
-          <circle key={px} cx={px} cy={py} r={2.5} />
-        ))}
-      </g>
-    );
-  });
+  const hasDots = slot >= 12;
+  return series.map((one) => (
+    <g key={one.name} className={colorClass(one)}>
+      {runsOf(one.values).map((run) => {
+        const points = run.map(({ index, value }) => [x(index) + slot / 2, y(value)] as const);
+        return (
+          <g key={run[0]?.index}>
+            {run.length > 1 && (
+              <polyline points={points.map(([px, py]) => `${px},${py}`).join(" ")} className="chart-line" />
+            )}
+            {(hasDots || run.length === 1) &&
+              points.map(([px, py]) => <circle key={px} cx={px} cy={py} r={run.length === 1 ? 3.5 : 2.5} />)}
+          </g>
+        );
+      })}
+    </g>
+  ));
 }

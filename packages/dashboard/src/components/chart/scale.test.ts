@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { labelEvery, niceTicks } from "./scale.ts";
+import { labelPlaces, niceTicks } from "./scale.ts";
 
 it("returns round axis values up to at least the maximum", () => {
   expect(niceTicks(18, false)).toEqual([0, 5, 10, 15, 20]);
@@ -18,8 +18,11 @@ it("returns only integers for counts", () => {
   }
 });
 
-it("skips labels that would overlap", () => {
-  expect(labelEvery(24, 800, 80)).toBe(3);
-  expect(labelEvery(3, 800, 80)).toBe(1);
-  expect(labelEvery(24, 10, 80)).toBe(24);
+it("labels places without overlap, and only where the text changes", () => {
+  const hours = Array.from({ length: 24 }, (_, hour) => `${hour}:00`);
+  expect(labelPlaces(hours, 30, 80)).toEqual([0, 3, 6, 9, 12, 15, 18, 21]);
+  expect(labelPlaces(["a", "b", "c"], 100, 80)).toEqual([0, 1, 2]);
+  const days = ["Mon", "Mon", "Tue", "Tue", "Tue", "Wed", "Wed"];
+  expect(labelPlaces(days, 40, 80)).toEqual([0, 2, 5]);
+  expect(labelPlaces(days, 20, 80)).toEqual([0, 5]);
 });

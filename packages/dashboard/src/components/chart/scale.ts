@@ -12,8 +12,17 @@ export function niceTicks(max: number, isWhole: boolean): number[] {
   return ticks;
 }
 
-/** Returns n such that every n-th of `count` labels fits into `width` without overlap. */
-export function labelEvery(count: number, width: number, labelWidth: number): number {
-  const fitting = Math.max(1, Math.floor(width / labelWidth));
-  return Math.max(1, Math.ceil(count / fitting));
+/**
+ * The places of an axis that get a label: where the text changes, such as at midnight if the texts are days, and with `labelWidth` between
+ * them. `slot` is the width of one place.
+ */
+export function labelPlaces(texts: readonly string[], slot: number, labelWidth: number): number[] {
+  const places: number[] = [];
+  let free = -Infinity;
+  for (const [place, text] of texts.entries()) {
+    if (text === texts[place - 1] || place * slot < free) continue;
+    places.push(place);
+    free = place * slot + labelWidth;
+  }
+  return places;
 }

@@ -7,6 +7,7 @@ export type {
   DeadLetter,
   Instance,
   InstanceDetail,
+  InstanceFailure,
   LiveConnection,
   QueueItem,
   Schedule,

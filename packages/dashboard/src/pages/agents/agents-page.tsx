@@ -1,25 +1,40 @@
+import type { ProblemTotals } from "@signalbox/client";
 import { Badge } from "../../components/badge.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
-import { count } from "../../format/number.ts";
+import { count, plural } from "../../format/number.ts";
 import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
-import { useAccountPaths } from "../../session/session.ts";
+import { useAccount, useAccountPaths } from "../../session/session.ts";
 import type { AgentClass } from "./agent.ts";
+import { AgentsTabs } from "./agents-tabs.tsx";
+
+const REFRESH_MS = 5000;
 
 export function AgentsPage() {
   const { api, page } = useAccountPaths();
   const path = api("agents");
-  const agents = useResource(path, (signal) => read<AgentClass[]>(path, signal));
+  const account = useAccount();
+  const agents = useResource(path, (signal) => read<AgentClass[]>(path, signal), { refreshMs: REFRESH_MS });
+  // The table does not wait for the problems; its cells show a dash until then.
+  const problems = useResource(
+    `problems ${account.id}`,
+    async (signal) =>
+      new Map(
+        (await account.agents.problems({ limit: 1 }, { signal })).by_agent.map((row) => [row.agent, row]),
+      ),
+    { refreshMs: REFRESH_MS },
+  );
   return (
     <>
       <PageHeader title="Agents">
         An agent is a class. Each entity, such as a repository, customer or device, has its own instance with
         its own state, database, queue and connections.
       </PageHeader>
+      <AgentsTabs current="agents" />
       <ResourceView of={agents}>
         {(rows) =>
           rows.length === 0 ? (
@@ -47,6 +62,15 @@ export function AgentsPage() {
                 },
                 { title: "Instances", align: "end", cell: (agent) => count(agent.instance_count) },
                 {
+                  title: "Problems",
+                  cell: ({ name }) => (
+                    <AgentProblems
+                      name={name}
+                      totals={problems.value && (problems.value.get(name) ?? null)}
+                    />
+                  ),
+                },
+                {
                   title: "Callable methods",
                   isMinor: true,
                   cell: (agent) =>
@@ -63,7 +87,7 @@ export function AgentsPage() {
                 {
                   title: "Path",
                   isMinor: true,
-                  cell: (agent) => <code>/agents/{agent.name}/…</code>,
+                  cell: (agent) => <code className="cell-payload">/agents/{agent.name}/…</code>,
                 },
               ]}
             />
@@ -71,5 +95,33 @@ export function AgentsPage() {
         }
       </ResourceView>
     </>
+  );
+}
+
+function AgentProblems({
+  name,
+  totals,
+}: {
+  readonly name: string;
+  /** Null without problems, undefined while they are not known. */
+  readonly totals: ProblemTotals | null | undefined;
+}) {
+  const { page } = useAccountPaths();
+  if (totals === undefined) return <span className="muted">–</span>;
+  if (totals === null) return <span className="muted">none</span>;
+  const badges = [
+    totals.stuck > 0 && <Badge tone="bad">{count(totals.stuck)} stuck</Badge>,
+    totals.dead_letters > 0 && <Badge tone="bad">{plural(totals.dead_letters, "dead letter")}</Badge>,
+    totals.retrying > 0 && <Badge tone="warn">{count(totals.retrying)} retrying</Badge>,
+    totals.errors > 0 && <Badge tone="warn">{plural(totals.errors, "instance")} with errors</Badge>,
+  ].filter((badge) => badge !== false);
+  if (badges.length === 0) return <span className="muted">none</span>;
+  return (
+    <Link to={`${page("problems")}?agent=${encodeURIComponent(name)}`} className="badges">
+      {badges.map((badge, i) => (
+        // oxlint-disable-next-line react/no-array-index-key -- the order is fixed
+        <span key={i}>{badge}</span>
+      ))}
+    </Link>
   );
 }

@@ -1,38 +1,42 @@
-/** One instance: its details, and a tab for each part of it. */
+/** One instance: its details, and a tab for each part of it. Only the missing values wait for the server, never the page. */
 import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
-import { DetailList } from "../../components/detail-list.tsx";
+import { EmptyState } from "../../components/empty-state.tsx";
+import { ErrorNotice } from "../../components/error-notice.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
-import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
-import { Time } from "../../components/time.tsx";
-import { read, request } from "../../http/api.ts";
+import { ApiError, read, request } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
+import { Link } from "../../routing/link.tsx";
 import { navigate } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
 import type { InstanceDetail } from "./agent.ts";
-import { MoveDialog } from "./move-dialog.tsx";
+import { BusyNotice } from "./busy-notice.tsx";
+import { InstanceDetails } from "./instance-details.tsx";
 import { InstanceTab, type InstanceTabName } from "./instance-tab.tsx";
+import { LastFailure } from "./last-failure.tsx";
+import { MoveDialog } from "./move-dialog.tsx";
 
 const REFRESH_MS = 3000;
 
-const TABS: readonly {
+interface Tab {
   readonly name: InstanceTabName;
-  readonly title: (instance: InstanceDetail) => string;
-}[] = [
-  { name: "state", title: () => "State" },
-  { name: "events", title: () => "Events" },
-  { name: "queue", title: ({ queue_count }) => `Queue (${queue_count})` },
-  {
-    name: "dead-letters",
-    title: ({ dead_letter_count }) => `Dead letters (${dead_letter_count})`,
-  },
-  { name: "schedules", title: ({ schedule_count }) => `Schedules (${schedule_count})` },
-  { name: "connections", title: () => "Connections" },
-  { name: "console", title: () => "Console" },
-  { name: "sql", title: () => "SQL" },
+  readonly title: string;
+  /** Shown behind the title. */
+  readonly countOf?: (instance: InstanceDetail) => number;
+}
+
+const TABS: readonly Tab[] = [
+  { name: "state", title: "State" },
+  { name: "events", title: "Events" },
+  { name: "queue", title: "Queue", countOf: ({ queue_count }) => queue_count },
+  { name: "dead-letters", title: "Dead letters", countOf: ({ dead_letter_count }) => dead_letter_count },
+  { name: "schedules", title: "Schedules", countOf: ({ schedule_count }) => schedule_count },
+  { name: "connections", title: "Connections" },
+  { name: "console", title: "Console" },
+  { name: "sql", title: "SQL" },
 ];
 
 interface InstancePageProps {
@@ -48,14 +52,16 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
   const instance = useResource(path, (signal) => read<InstanceDetail>(path, signal), {
     refreshMs: REFRESH_MS,
   });
-  const [isDestroying, setDestroying] = useState(false);
-  const [isMoving, setMoving] = useState(false);
+  const { value, error } = instance;
+  const isMissing = error instanceof ApiError && error.status === 404;
+  const [dialog, setDialog] = useState<"destroy" | "move" | null>(null);
   const [movedTo, setMovedTo] = useState<string | null>(null);
   // Null without a cluster, and while no node has the instance.
-  const node = instance.value?.node ?? null;
+  const node = value?.node ?? null;
   // While no node has the instance, only the possible nodes tell a cluster from a server that is alone.
-  const targets = useResource(canEdit && node === null ? `${path}/move` : null, (signal) =>
-    read<readonly unknown[]>(`${path}/move`, signal),
+  const targets = useResource(
+    canEdit && value !== undefined && node === null ? `${path}/move` : null,
+    (signal) => read<readonly unknown[]>(`${path}/move`, signal),
   );
   const isInCluster = node !== null || (targets.value ?? []).length > 0;
   const current = TABS.find((one) => one.name === tab)?.name;
@@ -73,51 +79,49 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
           { title: agent, to: page("agents", agent) },
         ]}
         actions={
-          canEdit && (
+          canEdit &&
+          value !== undefined &&
+          !isMissing && (
             <>
-              {isInCluster && <Button onClick={() => setMoving(true)}>Move to another node</Button>}
-              <Button onClick={() => setDestroying(true)}>Destroy instance</Button>
+              {isInCluster && <Button onClick={() => setDialog("move")}>Move to another node</Button>}
+              <Button onClick={() => setDialog("destroy")}>Destroy instance</Button>
             </>
           )
         }
       />
-      <ResourceView of={instance}>
-        {(value) => (
-          <div className="stack">
-            {movedTo !== null && (
-              <div className="notice notice-good" role="status">
-                <p>The instance was moved to {movedTo}.</p>
-              </div>
-            )}
-            <section className="panel" aria-label="Details">
-              <DetailList
-                items={[
-                  ...(value.object_name === null ? [] : [["Name", value.object_name] as const]),
-                  ["Last active", <Time key="active" at={value.last_active_at} />],
-                  ["Status", value.in_memory ? "active" : "idle"],
-                  ...(isInCluster
-                    ? [["Node", value.node ?? "none; the next event selects one"] as const]
-                    : []),
-                  ["Connections", value.connection_count],
-                  ["Next run", <Time key="next-run" at={value.next_due_at} fallback="none" />],
-                  ["Created", <Time key="created" at={value.created_at} />],
-                ]}
-              />
-            </section>
-            <TabLinks
-              label="Instance"
-              tabs={TABS.map((one) => ({
-                title: one.title(value),
-                to:
-                  one.name === "state" ? page("agents", agent, name) : page("agents", agent, name, one.name),
-                isCurrent: one.name === current,
-              }))}
-            />
-            <InstanceTab tab={current} agent={agent} name={name} path={path} onChange={instance.reload} />
-          </div>
-        )}
-      </ResourceView>
-      {isMoving && (
+      {isMissing ? (
+        <EmptyState title="This instance does not exist">
+          <p>
+            {value === undefined ? "It was never created, or it was destroyed." : "It was destroyed."} The
+            first event or connection for the entity creates it.
+          </p>
+          <p>
+            <Link to={page("agents", agent)}>Instances of {agent}</Link>
+          </p>
+        </EmptyState>
+      ) : (
+        <div className="stack">
+          {error !== null && <ErrorNotice error={error} onRetry={instance.reload} />}
+          {movedTo !== null && (
+            <div className="notice notice-good" role="status">
+              <p>The instance was moved to {movedTo}.</p>
+            </div>
+          )}
+          {value !== undefined && <BusyNotice instance={value} />}
+          <InstanceDetails instance={value} isInCluster={isInCluster} />
+          {value?.last_failure != null && <LastFailure failure={value.last_failure} />}
+          <TabLinks
+            label="Instance"
+            tabs={TABS.map((one) => ({
+              title: titleOf(one, value),
+              to: one.name === "state" ? page("agents", agent, name) : page("agents", agent, name, one.name),
+              isCurrent: one.name === current,
+            }))}
+          />
+          <InstanceTab tab={current} agent={agent} name={name} path={path} instance={instance} />
+        </div>
+      )}
+      {dialog === "move" && (
         <MoveDialog
           name={name}
           path={path}
@@ -126,15 +130,15 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
             setMovedTo(moved);
             instance.reload();
           }}
-          onClose={() => setMoving(false)}
+          onClose={() => setDialog(null)}
         />
       )}
-      {isDestroying && (
+      {dialog === "destroy" && (
         <ConfirmDialog
           title={`Destroy ${name}?`}
           verb="Destroy"
           onConfirm={destroy}
-          onClose={() => setDestroying(false)}
+          onClose={() => setDialog(null)}
         >
           <p>
             The state, database, queue and schedules of the instance are deleted. This cannot be undone. The
@@ -144,4 +148,8 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
       )}
     </>
   );
+}
+
+function titleOf({ title, countOf }: Tab, instance: InstanceDetail | undefined): string {
+  return countOf === undefined || instance === undefined ? title : `${title} (${countOf(instance)})`;
 }

@@ -1,4 +1,6 @@
 import type { ReactNode } from "react";
+import type { Resource } from "../../http/use-resource.ts";
+import type { InstanceDetail } from "./agent.ts";
 import { ConnectionsTab } from "./tabs/connections-tab.tsx";
 import { ConsoleTab } from "./tabs/console-tab.tsx";
 import { DeadLettersTab } from "./tabs/dead-letters-tab.tsx";
@@ -24,22 +26,21 @@ interface InstanceTabProps {
   readonly name: string;
   /** Path of the instance in the management API. */
   readonly path: string;
-  /** Called after a tab has changed the instance. */
-  readonly onChange: () => void;
+  readonly instance: Resource<InstanceDetail>;
 }
 
-export function InstanceTab({ tab, agent, name, path, onChange }: InstanceTabProps): ReactNode {
+export function InstanceTab({ tab, agent, name, path, instance }: InstanceTabProps): ReactNode {
   switch (tab) {
     case "state":
-      return <StateTab agent={agent} name={name} />;
+      return <StateTab instance={instance} eventsPath={`${path}/events`} />;
     case "events":
       return <EventsTab path={`${path}/events`} />;
     case "queue":
-      return <QueueTab path={`${path}/queue`} />;
+      return <QueueTab path={`${path}/queue`} onChange={instance.reload} />;
     case "dead-letters":
-      return <DeadLettersTab path={`${path}/dead-letters`} onChange={onChange} />;
+      return <DeadLettersTab path={`${path}/dead-letters`} onChange={instance.reload} />;
     case "schedules":
-      return <SchedulesTab path={`${path}/schedules`} />;
+      return <SchedulesTab path={`${path}/schedules`} onChange={instance.reload} />;
     case "connections":
       return <ConnectionsTab path={`${path}/connections`} />;
     case "console":

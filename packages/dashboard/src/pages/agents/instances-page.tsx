@@ -1,29 +1,40 @@
-import { Badge } from "../../components/badge.tsx";
+import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
 import { withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { Link } from "../../routing/link.tsx";
 import { useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import type { Instance } from "./agent.ts";
+import { InstanceTable } from "./instance-table.tsx";
+import { ProblemFilter } from "./problem-filter.tsx";
+import { ReplayAgentDialog } from "./replay-agent-dialog.tsx";
 
 const REFRESH_MS = 5000;
 
 export function InstancesPage({ agent }: { readonly agent: string }) {
   const { api, page } = useAccountPaths();
+  const canEdit = useHasPermission("agents.edit");
   const [search, setSearch] = useQueryValue("search");
-  const instances = useList<Instance>(withQuery(api("agents", agent, "instances"), { search }), {
-    refreshMs: REFRESH_MS,
-  });
+  const [problem, setProblem] = useQueryValue("problem");
+  const [order, setOrder] = useQueryValue("order", "name");
+  const [isReplaying, setReplaying] = useState(false);
+  const instances = useList<Instance>(
+    withQuery(api("agents", agent, "instances"), { search, problem, order }),
+    { refreshMs: REFRESH_MS },
+  );
+  const isFiltered = search !== "" || problem !== "";
   return (
     <>
-      <PageHeader title={agent} crumbs={[{ title: "Agents", to: page("agents") }]}>
+      <PageHeader
+        title={agent}
+        crumbs={[{ title: "Agents", to: page("agents") }]}
+        actions={canEdit && <Button onClick={() => setReplaying(true)}>Replay dead letters</Button>}
+      >
         Each entity has its own instance, created by its first event or connection.
       </PageHeader>
       <div className="filters">
@@ -35,53 +46,40 @@ export function InstancesPage({ agent }: { readonly agent: string }) {
             onChange={({ target }) => setSearch(target.value)}
           />
         </Field>
+        <ProblemFilter value={problem} onChange={setProblem} none="All instances" />
+        <Field label="Sort by">
+          <select value={order} onChange={({ target }) => setOrder(target.value)}>
+            <option value="name">Name</option>
+            <option value="last_active">Last active</option>
+            <option value="dead_letters">Dead letters</option>
+            <option value="queued">Queued</option>
+          </select>
+        </Field>
       </div>
       <ResourceView of={instances}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={search === "" ? "No instances yet" : "No matching instances"}>
+            <EmptyState title={isFiltered ? "No matching instances" : "No instances yet"}>
               <p>
-                {search === "" ? (
+                {isFiltered ? (
+                  "No instance has this problem or a name with this text. Change or clear the filters."
+                ) : (
                   <>
                     An instance is created when the first event for its entity arrives.{" "}
                     <Link to={page("webhooks")}>Send a test event</Link> from a webhook source to create one.
                   </>
-                ) : (
-                  "No instance name contains this text. Change or clear the search."
                 )}
               </p>
             </EmptyState>
           ) : (
-            <Table
-              label="Instances"
-              rows={rows}
-              keyOf={(instance) => instance.name}
-              columns={[
-                {
-                  title: "Instance",
-                  cell: (instance) => (
-                    <Link to={page("agents", agent, instance.name)}>
-                      {instance.object_name ?? instance.name}
-                    </Link>
-                  ),
-                },
-                {
-                  title: "Status",
-                  cell: (instance) =>
-                    instance.in_memory ? <Badge tone="good">active</Badge> : <Badge>idle</Badge>,
-                },
-                ...(rows.some(({ node }) => node !== null)
-                  ? [{ title: "Node", cell: (instance: Instance) => instance.node ?? "–" }]
-                  : []),
-                { title: "Connections", align: "end", cell: (instance) => instance.connection_count },
-                { title: "Last active", cell: (instance) => <Time at={instance.last_active_at} /> },
-                { title: "Created", isMinor: true, cell: (instance) => <Time at={instance.created_at} /> },
-              ]}
-            />
+            <InstanceTable rows={rows} />
           )
         }
       </ResourceView>
       {instances.hasMore && <Button onClick={instances.loadMore}>Show more</Button>}
+      {isReplaying && (
+        <ReplayAgentDialog agent={agent} onDone={instances.reload} onClose={() => setReplaying(false)} />
+      )}
     </>
   );
 }

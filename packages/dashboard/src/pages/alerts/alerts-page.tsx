@@ -8,6 +8,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { spanText } from "../../format/time.ts";
 import { request } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
@@ -66,7 +67,7 @@ export function AlertsPage() {
                 {
                   title: "Rule",
                   cell: ({ metric, threshold, window }) =>
-                    `${METRIC_TITLES[metric]} ≥ ${showAmount(metric, threshold)} in ${window} s`,
+                    `${METRIC_TITLES[metric]} ≥ ${showAmount(metric, threshold)}${window === undefined ? "" : ` in ${spanText(window)}`}`,
                 },
                 {
                   title: "Now",
@@ -75,7 +76,7 @@ export function AlertsPage() {
                 { title: "Last notice", cell: (alert) => <Time at={alert.notified_at} /> },
                 {
                   title: "Actions",
-                  align: "end",
+                  isAction: true,
                   cell: (alert) => (
                     <span className="row nowrap-row">
                       <Button size="small" onClick={() => setDialog({ kind: "notices", alert })}>

@@ -66,7 +66,7 @@ export function CustomProvidersPage() {
                 { title: "Address", cell: (provider) => <code>{provider.base_url}</code> },
                 {
                   title: "Actions",
-                  align: "end",
+                  isAction: true,
                   cell: (provider) =>
                     canEdit && (
                       <span className="row nowrap-row">

@@ -17,7 +17,7 @@ export function CreateGatewayDialog({ onClose }: { readonly onClose: () => void 
       method: "POST",
       body: { id },
     });
-    navigate(page("gateways", result.id));
+    navigate(page("gateways", result.id, "settings"));
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -1,4 +1,5 @@
-import { type ReactNode, useMemo } from "react";
+import { lazy, type ReactNode, Suspense, useMemo } from "react";
+import { Loading } from "../../components/loading.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
@@ -6,32 +7,42 @@ import { read } from "../../http/api.ts";
 import { type Resource, useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
-import { AnalyticsTab } from "./analytics/analytics-tab.tsx";
 import type { Gateway } from "./gateway.ts";
 import { AuthenticationBadge } from "./gateways-page.tsx";
-import { CallPage } from "./logs/call-page.tsx";
 import { LogsTab } from "./logs/logs-tab.tsx";
-import { LimitsTab } from "../limits/limits-tab.tsx";
-import { KeysTab } from "../provider-keys/keys-tab.tsx";
-import { RoutePage } from "../routes/route-page.tsx";
-import { RoutesTab } from "../routes/routes-tab.tsx";
-import { SettingsTab } from "./settings/settings-tab.tsx";
 
+const AnalyticsTab = lazy(async () => ({
+  default: (await import("./analytics/analytics-tab.tsx")).AnalyticsTab,
+}));
+const CallPage = lazy(async () => ({ default: (await import("./logs/call-page.tsx")).CallPage }));
+const PlaygroundTab = lazy(async () => ({
+  default: (await import("../playground/playground-tab.tsx")).PlaygroundTab,
+}));
+const LimitsTab = lazy(async () => ({ default: (await import("../limits/limits-tab.tsx")).LimitsTab }));
+const KeysTab = lazy(async () => ({ default: (await import("../provider-keys/keys-tab.tsx")).KeysTab }));
+const RoutePage = lazy(async () => ({ default: (await import("../routes/route-page.tsx")).RoutePage }));
+const RoutesTab = lazy(async () => ({ default: (await import("../routes/routes-tab.tsx")).RoutesTab }));
+const SettingsTab = lazy(async () => ({
+  default: (await import("./settings/settings-tab.tsx")).SettingsTab,
+}));
+
+/** The first one is the page of the gateway itself. */
 const TABS = [
-  { name: "settings", title: "Settings" },
+  { name: "logs", title: "Logs" },
+  { name: "analytics", title: "Analytics" },
+  { name: "playground", title: "Playground" },
   { name: "limits", title: "Limits" },
   { name: "provider-keys", title: "Provider keys" },
   { name: "routes", title: "Routes" },
-  { name: "logs", title: "Logs" },
-  { name: "analytics", title: "Analytics" },
+  { name: "settings", title: "Settings" },
 ];
 
-/** One gateway: its settings, limits, keys, routes, logs and analytics, and the pages of a single call or route. */
+/** One gateway: its logs, analytics, playground, limits, keys, routes and settings, and the pages of a single call or route. */
 export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: readonly string[] }) {
   const { api, page } = useAccountPaths();
   const path = api("ai-gateway", "gateways", id);
   const gateway = useResource(path, (signal) => read<Gateway>(path, signal));
-  const [tab = "settings", below, ...more] = rest;
+  const [tab = "logs", below, ...more] = rest;
   const crumbs = useMemo(() => [{ title: "Gateways", to: page("gateways") }], [page]);
   if (more.length > 0) return <NotFoundPage />;
   if (tab === "logs" && below !== undefined) return <CallPage gatewayId={id} callId={below} />;
@@ -50,11 +61,11 @@ export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: 
         label="Gateway"
         tabs={TABS.map(({ name, title }) => ({
           title,
-          to: name === "settings" ? page("gateways", id) : page("gateways", id, name),
+          to: name === "logs" ? page("gateways", id) : page("gateways", id, name),
           isCurrent: tab === name,
         }))}
       />
-      {view}
+      <Suspense fallback={<Loading />}>{view}</Suspense>
     </>
   );
 }
@@ -64,6 +75,7 @@ function viewOf(tab: string, id: string, gateway: Resource<Gateway>): ReactNode 
   if (tab === "analytics") return <AnalyticsTab gatewayId={id} />;
   if (tab === "routes") return <RoutesTab gatewayId={id} />;
   const show = (view: (value: Gateway) => ReactNode) => <ResourceView of={gateway}>{view}</ResourceView>;
+  if (tab === "playground") return show((value) => <PlaygroundTab gateway={value} />);
   if (tab === "limits") return show((value) => <LimitsTab gateway={value} onChange={gateway.reload} />);
   if (tab === "provider-keys") return show((value) => <KeysTab gateway={value} onChange={gateway.reload} />);
   if (tab === "settings") return show((value) => <SettingsTab gateway={value} onChange={gateway.reload} />);

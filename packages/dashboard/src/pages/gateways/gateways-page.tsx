@@ -1,4 +1,3 @@
-import { useState } from "react";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -12,7 +11,7 @@ import { read, request, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useQueryValue } from "../../routing/location.ts";
-import { useAccountPaths, useHasPermission } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission, useScope } from "../../session/session.ts";
 import type { Usage } from "./analytics/usage.ts";
 import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
 import type { Gateway } from "./gateway.ts";
@@ -22,9 +21,12 @@ const NO_USAGE = { calls: 0, errors: 0, cost: 0 };
 
 export function GatewaysPage() {
   const { api, page } = useAccountPaths();
-  const canEdit = useHasPermission("gateway.edit");
+  // A token of one gateway creates no other.
+  const { session } = useScope();
+  const canEdit = useHasPermission("gateway.edit") && session.gateway_id === null;
   const [search, setSearch] = useQueryValue("search");
-  const [isCreating, setCreating] = useState(false);
+  // In the URL, so that the palette and a link can open the dialog.
+  const [creating, setCreating] = useQueryValue("create");
   const path = withQuery(api("ai-gateway", "gateways"), { search, per_page: 100 });
   const gateways = useResource(path, async (signal) => (await request<Gateway[]>(path, { signal })).result);
   const usagePath = withQuery(api("ai-gateway", "usage"), { group_by: "gateway" });
@@ -40,7 +42,7 @@ export function GatewaysPage() {
         title="Gateways"
         actions={
           canEdit && (
-            <Button kind="primary" onClick={() => setCreating(true)}>
+            <Button kind="primary" onClick={() => setCreating("1")}>
               Create gateway
             </Button>
           )
@@ -78,7 +80,11 @@ export function GatewaysPage() {
               columns={[
                 {
                   title: "Gateway",
-                  cell: (gateway) => <Link to={page("gateways", gateway.id)}>{gateway.id}</Link>,
+                  cell: (gateway) => (
+                    <Link to={page("gateways", gateway.id)} className="long-id" title={gateway.id}>
+                      {gateway.id}
+                    </Link>
+                  ),
                 },
                 { title: "Authentication", cell: (gateway) => <AuthenticationBadge gateway={gateway} /> },
                 {
@@ -107,7 +113,7 @@ export function GatewaysPage() {
           )
         }
       </ResourceView>
-      {isCreating && <CreateGatewayDialog onClose={() => setCreating(false)} />}
+      {canEdit && creating !== "" && <CreateGatewayDialog onClose={() => setCreating("")} />}
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { TabLinks } from "../../components/tab-links.tsx";
-import { useAccountPaths } from "../../session/session.ts";
+import { useAccountPaths, useScope } from "../../session/session.ts";
+import { isPageAllowed } from "../../shell/destinations.ts";
 
 const TABS = [
   { page: "gateways", title: "Gateways" },
@@ -13,10 +14,15 @@ const TABS = [
 
 export function GatewaysTabs({ current }: { readonly current: (typeof TABS)[number]["page"] }) {
   const { page } = useAccountPaths();
+  const { session } = useScope();
   return (
     <TabLinks
       label="Gateways"
-      tabs={TABS.map((tab) => ({ title: tab.title, to: page(tab.page), isCurrent: tab.page === current }))}
+      tabs={TABS.filter((tab) => isPageAllowed(tab.page, session)).map((tab) => ({
+        title: tab.title,
+        to: page(tab.page),
+        isCurrent: tab.page === current,
+      }))}
     />
   );
 }

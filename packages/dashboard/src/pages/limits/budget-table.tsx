@@ -6,6 +6,7 @@ import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { amount } from "./amount.ts";
 import { BudgetMeter } from "./budget-meter.tsx";
+import { windowText } from "./period.ts";
 import { CreditDialog, type CreditOwner } from "./credit-dialog.tsx";
 
 interface BudgetTableProps {
@@ -31,7 +32,7 @@ export function BudgetTable({ budgets, owner, canEdit, onChange }: BudgetTablePr
             cell: ({ rule, partition, is_soft: isSoft }) => (
               <>
                 <strong>{rule}</strong> {isSoft && <Badge tone="warn">reports only</Badge>}
-                {partition !== null && <div className="muted small">{partition}</div>}
+                {partition !== null && <div className="muted small">{partitionText(partition)}</div>}
               </>
             ),
           },
@@ -48,11 +49,11 @@ export function BudgetTable({ budgets, owner, canEdit, onChange }: BudgetTablePr
               </>
             ),
           },
-          { title: "Counts", isMinor: true, cell: ({ type, window }) => `${type} ${window}` },
-          { title: "Resets", cell: ({ reset_at: at }) => <Time at={at} fallback="–" /> },
+          { title: "Counts", isMinor: true, cell: ({ type, window }) => `${type} ${windowText(window)}` },
+          { title: "Resets", cell: ({ reset_at: at }) => <Time at={at} fallback="–" isDue /> },
           {
             title: "Actions",
-            align: "end",
+            isAction: true,
             cell: (budget) =>
               canEdit &&
               isCredit(budget) && (
@@ -68,6 +69,18 @@ export function BudgetTable({ budgets, owner, canEdit, onChange }: BudgetTablePr
       )}
     </>
   );
+}
+
+/** The values that the amounts belong to, which the service names as JSON: `[["team","search"]]` is "team search". */
+function partitionText(partition: string): string {
+  try {
+    const pairs = JSON.parse(partition) as readonly (readonly [string, string | number | boolean | null])[];
+    return pairs
+      .map(([name, value]) => (value === null ? `no ${name}` : `${name} ${String(value)}`))
+      .join(", ");
+  } catch {
+    return partition;
+  }
 }
 
 /** Prepaid credit is a cost limit without a window. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fromPeriod, toPeriod, windowTitle } from "./period.ts";
+import { fromPeriod, toPeriod, windowText, windowTitle } from "./period.ts";
 
 it.each([
   { window: 60, isSliding: true, timezone: undefined },
@@ -12,9 +12,11 @@ it.each([
 });
 
 it("names a window", () => {
-  expect([60, "day", null].map((window) => windowTitle(window as 60))).toEqual([
-    "per 60 s",
+  expect([90, 2_592_000, "day", null].map((window) => windowTitle(window as 90))).toEqual([
+    "per 90 s",
+    "per 30 d",
     "per day",
     "in total",
   ]);
+  expect(windowText("per 3600 s (fixed)")).toBe("per 1 h (fixed)");
 });

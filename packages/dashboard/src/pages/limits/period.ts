@@ -1,5 +1,6 @@
 /** The period of a budget or limit, as a form edits it. */
 import type { SpendRule } from "@signalbox/client";
+import { spanText } from "../../format/time.ts";
 
 export type Window = NonNullable<SpendRule["window"]> | null;
 
@@ -33,9 +34,14 @@ export function fromPeriod({ unit, seconds, isSliding, timezone }: Period): Peri
   return { window: unit, isSliding: false, timezone: timezone.trim() === "" ? undefined : timezone.trim() };
 }
 
-/** "per day", "per 60 s", "in total". */
+/** "per day", "per 1 h", "in total". */
 export function windowTitle(window: Window | undefined): string {
   if (window === null) return "in total";
   if (window === undefined) return "";
-  return typeof window === "number" ? `per ${window} s` : `per ${window}`;
+  return `per ${typeof window === "number" ? spanText(window) : window}`;
+}
+
+/** The window of a limit in the words of the service, such as `per 2592000 s (fixed)`, with a larger unit. */
+export function windowText(window: string): string {
+  return window.replace(/\b(\d+) s\b/, (_, seconds: string) => spanText(Number(seconds)));
 }

@@ -54,7 +54,7 @@ export function RulesPanel({ rules, canEdit, onSave }: RulesPanelProps) {
             { title: "Applies to", cell: (rule) => scopeText(rule) },
             {
               title: "Actions",
-              align: "end",
+              isAction: true,
               cell: (rule) =>
                 canEdit && (
                   <span className="row nowrap-row">

@@ -1,78 +1,133 @@
-import { CodeBlock } from "../../components/code-block.tsx";
+/** The health of everything that the session may see: one line that says whether anything is wrong, the figures, and the lists behind them. */
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { read } from "../../http/api.ts";
-import { useResource } from "../../http/use-resource.ts";
-import { Link } from "../../routing/link.tsx";
-import { useAccountPaths } from "../../session/session.ts";
-import { CardMetric, type CardName } from "./card-metric.tsx";
+import { TimeRangePicker } from "../../components/time-range/time-range-picker.tsx";
+import type { TimeRange } from "../../components/time-range/time-range.ts";
+import { useTimeRange } from "../../components/time-range/use-time-range.ts";
+import { client } from "../../http/api.ts";
+import { type Resource, useResource } from "../../http/use-resource.ts";
+import { useAccount, useAccountPaths } from "../../session/session.ts";
+import { findingsOf } from "./findings.ts";
+import { FirstSteps } from "./first-steps.tsx";
+import {
+  AlertsPanel,
+  type Cluster,
+  DeliveriesPanel,
+  InstancesPanel,
+  LimitsPanel,
+  NodesPanel,
+} from "./problem-panels.tsx";
+import { type Access, useAccess } from "./use-access.ts";
+import { useFirstSteps } from "./use-first-steps.ts";
+import { useLimits } from "./use-limits.ts";
+import { useUsage } from "./use-usage.ts";
+import { UsageTiles } from "./usage-tiles.tsx";
+import { Verdict } from "./verdict.tsx";
 
-interface FirstCommand {
-  readonly card: CardName;
-  readonly title: string;
-  readonly command: string;
-}
-
-const CARDS = [
-  {
-    card: "gateway",
-    title: "Gateways",
-    page: "gateways",
-    lead: "Route calls to AI providers through a gateway with authentication, rate limits, a cache and logs.",
-    next: { page: "gateways", title: "Require a token on a gateway" },
-  },
-  {
-    card: "agents",
-    title: "Agents and webhooks",
-    page: "agents",
-    lead: "Verify webhook events and route each to its own agent instance: one per repository, customer or device.",
-    next: { page: "webhooks", title: "Set up a webhook source" },
-  },
-  {
-    card: "tags",
-    title: "Tags",
-    page: "tags",
-    lead: "Add tags to gateways, agents, tokens and your own resources, and find resources by tag.",
-    next: { page: "tags", title: "Find resources by tag" },
-  },
-] as const;
+const REFRESH_MS = 5000;
+const MAX_INSTANCES = 5;
 
 export function OverviewPage() {
   const { page } = useAccountPaths();
-  const commands = useResource("first-commands", (signal) =>
-    read<FirstCommand[]>("/dashboard/first-commands", signal),
-  );
+  const access = useAccess();
+  const time = useTimeRange();
+  const { range } = time;
+  const usage = useUsage(access, range);
+  const limits = useLimits(access);
+  const { alerts, problems, deliveries, cluster } = useProblems(access, range);
+  const steps = useFirstSteps(access);
+  const parts: readonly (readonly [name: string, isAllowed: boolean, resource: Resource<unknown>])[] = [
+    ["calls", access.usage, usage],
+    ["limits", access.usage, limits],
+    ["alerts", access.account, alerts],
+    ["instances", access.agents, problems],
+    ["deliveries", access.webhooks, deliveries],
+    ["nodes", access.cluster, cluster],
+  ];
+  const read = parts.filter(([, isAllowed]) => isAllowed);
+  const isKnown = read.every(([, , { value, error }]) => value !== undefined || error !== null);
+  const findings = findingsOf({
+    usage: usage.value,
+    limits: limits.value,
+    alerts: alerts.value,
+    problems: problems.value?.totals,
+    deliveries: deliveries.value,
+    cluster: cluster.value,
+  });
+  const isNew = steps?.isNew === true;
   return (
     <>
-      <PageHeader title="Overview">
-        To get started, run the commands below on the machine where the service runs.
-      </PageHeader>
-      <ResourceView of={commands}>
-        {(all) => (
-          <div className="cards">
-            {CARDS.map((card) => (
-              <section key={card.card} className="card" aria-labelledby={`card-${card.card}`}>
-                <h2 id={`card-${card.card}`}>
-                  <Link to={page(card.page)}>{card.title}</Link>
-                </h2>
-                <CardMetric card={card.card} />
-                <p className="muted">{card.lead}</p>
-                {all
-                  .filter((command) => command.card === card.card)
-                  .map(({ title, command }) => (
-                    <div key={title}>
-                      <p className="command-title">{title}</p>
-                      <CodeBlock code={command} label={title} isWrapped />
-                    </div>
-                  ))}
-                <p className="card-next">
-                  <Link to={page(card.next.page)}>{card.next.title}</Link>
-                </p>
-              </section>
-            ))}
+      <PageHeader
+        title="Overview"
+        actions={
+          <div className="filters">
+            <TimeRangePicker state={time} />
           </div>
+        }
+      />
+      {read.length > 0 && (
+        <Verdict
+          findings={isKnown ? findings : undefined}
+          unknown={read.filter(([, , { error }]) => error !== null).map(([name]) => name)}
+        />
+      )}
+      {isNew && <FirstSteps access={access} done={steps.done} />}
+      {access.usage && (
+        <ResourceView of={usage}>
+          {(value) => <UsageTiles usage={value} access={access} range={range.name} />}
+        </ResourceView>
+      )}
+      <div className="overview-panels">
+        {access.agents && <InstancesPanel problems={problems} />}
+        {access.webhooks && <DeliveriesPanel deliveries={deliveries} />}
+        {access.account && <AlertsPanel alerts={alerts} />}
+        {access.usage && (
+          <LimitsPanel
+            limits={limits}
+            to={access.gatewayId === null ? page("limits") : page("gateways", access.gatewayId, "limits")}
+          />
         )}
-      </ResourceView>
+        {access.cluster && <NodesPanel cluster={cluster} />}
+      </div>
+      {read.length === 0 && <p className="muted">This token may not read any data of the account.</p>}
     </>
   );
+}
+
+function useProblems(access: Access, { from, to, name }: TimeRange) {
+  const account = useAccount();
+  const seconds = Math.max(1, Math.round((Date.now() - from) / 1000));
+  const options = { refreshMs: REFRESH_MS };
+  return {
+    alerts: useResource(
+      access.account ? `alerts ${account.id}` : null,
+      (signal) => account.alerts.list({ signal }),
+      options,
+    ),
+    problems: useResource(
+      access.agents ? `problems ${account.id} ${name} ${from}` : null,
+      (signal) => account.agents.problems({ within: seconds, limit: MAX_INSTANCES }, { signal }),
+      { ...options, identity: `problems ${account.id} ${name}` },
+    ),
+    deliveries: useResource(
+      access.webhooks ? `deliveries ${account.id} ${name} ${from}` : null,
+      (signal) =>
+        account.webhooks.summary(
+          { since: new Date(from).toISOString(), until: new Date(to).toISOString() },
+          { signal },
+        ),
+      { ...options, identity: `deliveries ${account.id} ${name}` },
+    ),
+    cluster: useResource<Cluster>(
+      access.cluster ? "cluster" : null,
+      async (signal) => {
+        const [status, nodes] = await Promise.all([
+          client.cluster.status({ signal }),
+          client.cluster.nodes({ signal }),
+        ]);
+        return { status, nodes };
+      },
+      options,
+    ),
+  };
 }

@@ -21,9 +21,11 @@ export function FindPrice() {
   const [provider, setProvider] = useState("");
   const [model, setModel] = useState("");
   const [found, setFound] = useState<FoundPrice | null>(null);
-  const find = useAction(async () =>
-    setFound(await account.budgets.findPrice(provider.trim(), model.trim())),
-  );
+  const find = useAction(async () => {
+    // An old price below an error looks like the price of the model that was asked for.
+    setFound(null);
+    setFound(await account.budgets.findPrice(provider.trim(), model.trim()));
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void find.run();

@@ -59,7 +59,7 @@ export function PricesPage() {
                 { title: "US dollars per million tokens", cell: ({ price }) => <PriceParts price={price} /> },
                 {
                   title: "Actions",
-                  align: "end",
+                  isAction: true,
                   cell: (row) =>
                     canEdit && (
                       <span className="row nowrap-row">

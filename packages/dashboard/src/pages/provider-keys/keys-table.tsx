@@ -34,7 +34,7 @@ export function KeysTable({ keys, canEdit, onEdit, onToggle, onRemove }: KeysTab
         { title: "Last used", isMinor: true, cell: (key) => <Time at={key.last_used_at} /> },
         {
           title: "Actions",
-          align: "end",
+          isAction: true,
           cell: (key) =>
             canEdit && (
               <span className="row nowrap-row">
@@ -101,7 +101,7 @@ function Health({ of: key }: { readonly of: ProviderKey }) {
     <>
       <Badge tone={TONES[key.status]}>
         {key.status}
-        {key.status === "cooldown" && <Time at={key.cooldown_until} />}
+        {key.status === "cooldown" && <Time at={key.cooldown_until} isDue />}
       </Badge>
       {key.status === "invalid" && (
         <div className="muted small">The provider refused it. Edit it to use it again.</div>

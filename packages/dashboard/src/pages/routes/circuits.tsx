@@ -77,7 +77,7 @@ export function Circuits({ api, gatewayKey, canEdit }: CircuitsProps) {
                   isMinor: true,
                   cell: ({ opened_at: at }) => <Time at={at} fallback="–" />,
                 },
-                { title: "Next probe", cell: ({ probe_at: at }) => <Time at={at} fallback="–" /> },
+                { title: "Next probe", cell: ({ probe_at: at }) => <Time at={at} fallback="–" isDue /> },
               ]}
             />
           )

@@ -46,7 +46,7 @@ export function VersionTable(props: VersionTableProps) {
           },
           {
             title: "Actions",
-            align: "end",
+            isAction: true,
             cell: ({ version_id: id, active }) => (
               <span className="row nowrap-row">
                 {id !== shownId && (

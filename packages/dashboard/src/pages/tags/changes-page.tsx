@@ -12,6 +12,7 @@ import { TagsTabs } from "./tags-tabs.tsx";
 
 /** Number of changes in one page of the feed. */
 const PAGE_SIZE = 100;
+const MAX_SHOWN = 2 * PAGE_SIZE;
 
 interface Feed {
   readonly changes: readonly TagChange[];
@@ -30,7 +31,7 @@ export function ChangesPage() {
       <TagsTabs current="changes" />
       <ResourceView of={feed}>
         {({ changes }) => {
-          const all = [...changes, ...received].toReversed().slice(0, 2 * PAGE_SIZE);
+          const all = [...changes, ...received].toReversed().slice(0, MAX_SHOWN);
           return all.length === 0 ? (
             <EmptyState title="No changes yet">
               <p>When a tag is added, changed or removed, the change appears here with its actor.</p>
@@ -68,7 +69,8 @@ function useStream(path: string, after: string | null): readonly TagChange[] {
     setReceived([]);
     const source = new EventSource(withQuery(path, { after }));
     source.addEventListener("change", (event: MessageEvent<string>) => {
-      setReceived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-PAGE_SIZE));
+      // As many as are shown: with fewer, the list would have a gap between them and the page that was read first.
+      setReceived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-MAX_SHOWN));
     });
     return () => source.close();
   }, [path, after]);

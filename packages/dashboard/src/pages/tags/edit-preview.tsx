@@ -1,3 +1,4 @@
+import { count } from "../../format/number.ts";
 import { TagDifference } from "./tag-list.tsx";
 import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
 
@@ -18,17 +19,22 @@ const MAX_SHOWN = 50;
 
 export function EditPreview({ resources, outcomes }: EditPreviewProps) {
   const failed = outcomes.filter(({ success }) => !success).length;
+  // What cannot be changed comes first: it needs attention.
+  const shown = resources
+    .map((resource, i) => ({ resource, outcome: outcomes[i] }))
+    .sort((a, b) => Number(a.outcome?.success) - Number(b.outcome?.success))
+    .slice(0, MAX_SHOWN);
   return (
     <section className="section" aria-labelledby="preview-title">
       <h3 id="preview-title">Preview of changes</h3>
       {failed > 0 && (
         <p className="notice notice-bad" role="alert">
-          {failed} of {outcomes.length} resources cannot be changed. See the reason next to each one.
+          {count(failed)} of {count(outcomes.length)} resources cannot be changed. See the reason next to each
+          one.
         </p>
       )}
       <ul className="preview">
-        {resources.slice(0, MAX_SHOWN).map((resource, i) => {
-          const outcome = outcomes[i];
+        {shown.map(({ resource, outcome }) => {
           return (
             <li key={resourceKey(resource)}>
               <span>
@@ -43,7 +49,9 @@ export function EditPreview({ resources, outcomes }: EditPreviewProps) {
           );
         })}
       </ul>
-      {resources.length > MAX_SHOWN && <p className="muted">and {resources.length - MAX_SHOWN} more</p>}
+      {resources.length > MAX_SHOWN && (
+        <p className="muted">and {count(resources.length - MAX_SHOWN)} more</p>
+      )}
     </section>
   );
 }

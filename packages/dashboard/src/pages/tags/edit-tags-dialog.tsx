@@ -2,12 +2,16 @@ import { useState } from "react";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { ErrorNotice } from "../../components/error-notice.tsx";
+import { count } from "../../format/number.ts";
 import { request } from "../../http/api.ts";
 import { useAction } from "../../http/use-action.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { EditPreview, type ItemOutcome } from "./edit-preview.tsx";
 import { type EditRow, emptyRow, TagEditRows, toEdit } from "./tag-edit-rows.tsx";
 import type { TagEdit, TaggedResource } from "./tagged-resource.ts";
+
+/** Items of one request. */
+const MAX_ITEMS = 1000;
 
 interface EditTagsDialogProps {
   readonly resources: readonly TaggedResource[];
@@ -16,30 +20,39 @@ interface EditTagsDialogProps {
 }
 
 /** Edits the tags of one or more resources. The changes are previewed with a dry run before they are applied. */
-export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogProps) {
+export function EditTagsDialog({ resources: selected, onClose, onDone }: EditTagsDialogProps) {
   const { api } = useAccountPaths();
+  // Those that the user selected: the page clears its selection when a part of them is changed.
+  const [resources] = useState(selected);
   const [rows, setRows] = useState<readonly EditRow[]>(() => initialRows(resources));
   const [preview, setPreview] = useState<readonly ItemOutcome[] | null>(null);
   const edit = toEdit(rows, resources.length === 1 ? resources[0]?.tags : undefined);
   const isEmpty = Object.keys(edit).length === 0;
+  const [sent, setSent] = useState(0);
   const send = async (dryRun: boolean) => {
-    const { result } = await request<ItemOutcome[]>(api("tags", "bulk"), {
-      method: "POST",
-      body: { items: resources.map((resource) => toItem(resource, edit)), dry_run: dryRun },
-    });
-    return result;
+    const outcomes: ItemOutcome[] = [];
+    for (let from = 0; from < resources.length; from += MAX_ITEMS) {
+      setSent(from);
+      const items = resources.slice(from, from + MAX_ITEMS).map((resource) => toItem(resource, edit));
+      const { result } = await request<ItemOutcome[]>(api("tags", "bulk"), {
+        method: "POST",
+        body: { items, dry_run: dryRun },
+      });
+      outcomes.push(...result);
+    }
+    return outcomes;
   };
   const previewEdit = useAction(async () => setPreview(await send(true)));
   const apply = useAction(async () => {
-    const outcomes = await send(false);
-    onDone();
+    // If a later request fails, earlier ones have changed resources.
+    const outcomes = await send(false).finally(onDone);
     if (outcomes.every(({ success }) => success)) onClose();
     else setPreview(outcomes);
   });
   const title =
     resources.length === 1
       ? `Edit tags of ${resources[0]?.name ?? ""}`
-      : `Edit tags of ${resources.length} resources`;
+      : `Edit tags of ${count(resources.length)} resources`;
   return (
     <Dialog title={title} onClose={onClose} isWide>
       <TagEditRows
@@ -52,6 +65,11 @@ export function EditTagsDialog({ resources, onClose, onDone }: EditTagsDialogPro
       {preview !== null && <EditPreview resources={resources} outcomes={preview} />}
       {(previewEdit.error ?? apply.error) !== null && (
         <ErrorNotice error={previewEdit.error ?? apply.error ?? new Error("The request failed.")} />
+      )}
+      {resources.length > MAX_ITEMS && (previewEdit.isBusy || apply.isBusy) && (
+        <p role="status">
+          {count(sent)} of {count(resources.length)} resources…
+        </p>
       )}
       <div className="dialog-actions">
         <Button onClick={onClose}>Cancel</Button>

@@ -72,6 +72,11 @@ export function ResourcePage({ type, id }: { readonly type: string; readonly id:
             }
           </ResourceView>
         )}
+        {history.hasMore && (
+          <div>
+            <Button onClick={history.loadMore}>Show more</Button>
+          </div>
+        )}
       </section>
       {isEditing && resource.value !== undefined && (
         <EditTagsDialog

@@ -4,12 +4,14 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
+import { count } from "../../format/number.ts";
 import { withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { usePageLocation, useQueryValue } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
 import { NewResourceDialog } from "./new-resource-dialog.tsx";
+import { SelectAllMatching, useAllMatching } from "./select-all-matching.tsx";
 import { ResourceTable } from "./resource-table.tsx";
 import { TagFilterField } from "./tag-filter-field.tsx";
 import { resourceKey, type TaggedResource } from "./tagged-resource.ts";
@@ -26,12 +28,21 @@ export function TagsPage() {
   const { query } = usePageLocation();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [dialog, setDialog] = useState<"edit" | "new" | null>(null);
-  const resources = useList<TaggedResource>(
-    withQuery(api("tags", "resources"), { tag: filters, type, name }),
-  );
-  const selectedResources = (resources.value ?? []).filter((resource) => selected.has(resourceKey(resource)));
+  const path = withQuery(api("tags", "resources"), { tag: filters, type, name });
+  const resources = useList<TaggedResource>(path);
+  const shown = resources.value ?? [];
+  const editable = shown.filter(({ zone_id }) => zone_id === undefined);
+  const isAllShown = editable.length > 0 && editable.every((resource) => selected.has(resourceKey(resource)));
+  const matching = useAllMatching(path);
+  const isAllMatching = matching.resources !== null;
+  const selectedResources =
+    matching.resources ?? shown.filter((resource) => selected.has(resourceKey(resource)));
+  const select = (next: ReadonlySet<string>) => {
+    matching.clear();
+    setSelected(next);
+  };
   const onTagsChanged = () => {
-    setSelected(new Set());
+    select(new Set());
     resources.reload();
   };
   return (
@@ -42,7 +53,9 @@ export function TagsPage() {
           canEdit && (
             <>
               <Button disabled={selectedResources.length === 0} onClick={() => setDialog("edit")}>
-                {selectedResources.length === 0 ? "Edit tags" : `Edit tags (${selectedResources.length})`}
+                {selectedResources.length === 0
+                  ? "Edit tags"
+                  : `Edit tags (${count(selectedResources.length)})`}
               </Button>
               <Button kind="primary" onClick={() => setDialog("new")}>
                 Tag a resource
@@ -54,7 +67,7 @@ export function TagsPage() {
         Resources with tags. Multiple filters are combined with AND; comma-separated values with OR.
       </PageHeader>
       <TagsTabs current="" />
-      <div className="filters">
+      <div className="filters filters-top">
         <TagFilterField
           filters={filters}
           onChange={(next) => setFilterText(next.length === 0 ? "" : JSON.stringify(next))}
@@ -75,7 +88,21 @@ export function TagsPage() {
               </p>
             </EmptyState>
           ) : (
-            <ResourceTable rows={rows} selected={selected} onSelect={canEdit ? setSelected : null} />
+            <>
+              {canEdit && isAllShown && resources.hasMore && (
+                <SelectAllMatching
+                  path={path}
+                  shown={editable.length}
+                  matching={matching}
+                  onClear={() => select(new Set())}
+                />
+              )}
+              <ResourceTable
+                rows={rows}
+                selected={isAllMatching ? new Set(editable.map(resourceKey)) : selected}
+                onSelect={canEdit ? select : null}
+              />
+            </>
           )
         }
       </ResourceView>

@@ -28,7 +28,7 @@ export function TokenForm({ token, onChange }: { readonly token: Token; readonly
   };
   return (
     <section className="panel" aria-labelledby="token-form-title">
-      <h2 id="token-form-title">Limits</h2>
+      <h2 id="token-form-title">Settings</h2>
       <p className="muted">A change applies to the next call. A changed budget keeps what was spent.</p>
       <form onSubmit={submit} className="stack">
         <Field label="Name">

@@ -2,6 +2,7 @@ import { ErrorNotice } from "../../components/error-notice.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount } from "../../session/session.ts";
 import { BudgetMeter } from "../limits/budget-meter.tsx";
+import { windowText } from "../limits/period.ts";
 import type { Token } from "./token.ts";
 
 /** What is left of each budget of a token, in a cell of the list. */
@@ -19,7 +20,7 @@ export function TokenLimits({ token }: { readonly token: Token }) {
         ?.filter(({ type }) => type === "cost")
         .map((budget) => (
           <div key={budget.rule}>
-            <span className="muted small">{budget.window}</span>
+            <span className="muted small">{windowText(budget.window)}</span>
             <BudgetMeter budget={budget} />
           </div>
         ))}

@@ -117,11 +117,11 @@ function Details({ token }: { readonly token: Token }) {
         ["Gateway", token.gateway_id ?? "all"],
         ["Permissions", token.permissions.join(", ")],
         ["Created", <Time key="created" at={token.created_at} />],
-        ["Expires", <Time key="expires" at={token.expires_at} />],
+        ["Expires", <Time key="expires" at={token.expires_at} isDue />],
         ["Last used", <Time key="used" at={token.last_used_at} />],
         ...(token.previous_expires_at === null
           ? []
-          : [["Old text valid until", <Time key="grace" at={token.previous_expires_at} />] as const]),
+          : [["Old text valid until", <Time key="grace" at={token.previous_expires_at} isDue />] as const]),
       ]}
     />
   );

@@ -10,6 +10,7 @@ import { Time } from "../../components/time.tsx";
 import { request } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { Link } from "../../routing/link.tsx";
+import { useQueryValue } from "../../routing/location.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { CreateTokenDialog } from "./create-token-dialog.tsx";
 import { TokenLimits } from "./token-limits.tsx";
@@ -18,8 +19,9 @@ import type { Token } from "./token.ts";
 export function TokensPage() {
   const { api, page } = useAccountPaths();
   const tokens = useList<Token>(api("tokens"));
-  const [dialog, setDialog] = useState<{ kind: "create" } | { kind: "revoke"; token: Token } | null>(null);
-  const close = () => setDialog(null);
+  const [revoked, setRevoked] = useState<Token | null>(null);
+  // In the URL, so that the palette and a link can open the dialog.
+  const [creating, setCreating] = useQueryValue("create");
   const revoke = async (token: Token) => {
     await request(api("tokens", token.id), { method: "DELETE" });
     tokens.reload();
@@ -29,7 +31,7 @@ export function TokensPage() {
       <PageHeader
         title="Tokens"
         actions={
-          <Button kind="primary" onClick={() => setDialog({ kind: "create" })}>
+          <Button kind="primary" onClick={() => setCreating("1")}>
             Create token
           </Button>
         }
@@ -79,9 +81,9 @@ export function TokensPage() {
                 { title: "Last used", cell: (token) => <Time at={token.last_used_at} /> },
                 {
                   title: "Actions",
-                  align: "end",
+                  isAction: true,
                   cell: (token) => (
-                    <Button size="small" onClick={() => setDialog({ kind: "revoke", token })}>
+                    <Button size="small" onClick={() => setRevoked(token)}>
                       Revoke<span className="visually-hidden"> {token.name}</span>
                     </Button>
                   ),
@@ -92,13 +94,13 @@ export function TokensPage() {
         }
       </ResourceView>
       {tokens.hasMore && <Button onClick={tokens.loadMore}>Show more</Button>}
-      {dialog?.kind === "create" && <CreateTokenDialog onClose={close} onCreated={tokens.reload} />}
-      {dialog?.kind === "revoke" && (
+      {creating !== "" && <CreateTokenDialog onClose={() => setCreating("")} onCreated={tokens.reload} />}
+      {revoked !== null && (
         <ConfirmDialog
-          title={`Revoke “${dialog.token.name}”?`}
+          title={`Revoke “${revoked.name}”?`}
           verb="Revoke"
-          onConfirm={() => revoke(dialog.token)}
-          onClose={close}
+          onConfirm={() => revoke(revoked)}
+          onClose={() => setRevoked(null)}
         >
           <p>Requests with this token are rejected immediately. This cannot be undone.</p>
         </ConfirmDialog>
@@ -114,6 +116,6 @@ function Expiry({ at }: { readonly at: string | null }) {
       expired <Time at={at} />
     </Badge>
   ) : (
-    <Time at={at} />
+    <Time at={at} isDue />
   );
 }

@@ -1,62 +1,75 @@
-import { useState } from "react";
 import { Badge } from "../../components/badge.tsx";
-import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
-import { ErrorNotice } from "../../components/error-notice.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
+import { Time } from "../../components/time.tsx";
 import { prettyJson } from "../../format/json.ts";
 import { bytes, duration } from "../../format/number.ts";
-import { read, request } from "../../http/api.ts";
-import { useAction } from "../../http/use-action.ts";
+import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
+import { ErrorText } from "../agents/error-text.tsx";
 import { adviceForReason, describeReason, STATUS_TONES } from "./delivery-status.ts";
+import { RejectedRequestPanel } from "./rejected-request-panel.tsx";
+import { ReplayDelivery } from "./replay-delivery.tsx";
 import type { DeliveryDetail } from "./webhook.ts";
 
 export function DeliveryPage({ id }: { readonly id: string }) {
   const { api, page } = useAccountPaths();
   const path = api("webhooks", "deliveries", id);
   const delivery = useResource(path, (signal) => read<DeliveryDetail>(path, signal));
+  const { value } = delivery;
   return (
     <>
       <PageHeader
-        title="Delivery"
+        title={value?.type ?? "Delivery"}
         crumbs={[
           { title: "Webhooks", to: page("webhooks") },
           { title: "Deliveries", to: page("webhooks", "deliveries") },
         ]}
         actions={
-          delivery.value !== undefined && (
-            <Badge tone={STATUS_TONES[delivery.value.status]}>{delivery.value.status}</Badge>
+          value !== undefined && (
+            <>
+              <Badge tone={STATUS_TONES[value.status]}>{value.status}</Badge>
+              {value.replayed_at !== null && (
+                <Badge tone="good">
+                  replayed <Time at={value.replayed_at} />
+                </Badge>
+              )}
+            </>
           )
         }
       >
-        {id}
+        <code className="nowrap">{id}</code>
       </PageHeader>
-      <ResourceView of={delivery}>{(value) => <DeliveryView delivery={value} path={path} />}</ResourceView>
+      <ResourceView of={delivery}>
+        {(loaded) => <DeliveryView delivery={loaded} path={path} onReplayed={delivery.reload} />}
+      </ResourceView>
     </>
   );
 }
 
-function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; readonly path: string }) {
+interface DeliveryViewProps {
+  readonly delivery: DeliveryDetail;
+  readonly path: string;
+  readonly onReplayed: () => void;
+}
+
+function DeliveryView({ delivery, path, onReplayed }: DeliveryViewProps) {
   const { page } = useAccountPaths();
+  const canReadAgents = useHasPermission("agents.read");
   const headers = Object.entries(delivery.headers);
+  const { instance, agent } = delivery;
   return (
     <div className="stack">
-      {delivery.status !== "accepted" && (
-        <p className={`notice ${delivery.status === "duplicate" ? "notice-warn" : "notice-bad"}`}>
-          {delivery.status === "duplicate"
-            ? "The instance has already processed this delivery. It was not processed again."
-            : `${delivery.status === "rejected" ? "Rejected" : "Failed"}: ${describeReason(delivery.reason)}. ${adviceForReason(delivery.reason)}`}
-        </p>
-      )}
-      <section className="panel" aria-label="Details">
+      <Why delivery={delivery} />
+      <ReplayDelivery delivery={delivery} path={path} onReplayed={onReplayed} />
+      <section className="panel wide-details" aria-label="Details">
         <DetailList
           items={[
-            ["Received", new Date(delivery.received_at).toLocaleString()],
+            ["Received", <Time key="received" at={delivery.received_at} />],
             [
               "Source",
               <Link key="source" to={page("webhooks", "sources", delivery.source)}>
@@ -67,35 +80,41 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
             ["Title", delivery.title ?? "–"],
             [
               "Instance",
-              delivery.instance === null ? (
+              instance === null ? (
                 "none"
-              ) : (
-                <Link key="instance" to={page("agents", delivery.agent, delivery.instance)}>
-                  {delivery.instance}
+              ) : canReadAgents ? (
+                <Link key="instance" to={page("agents", agent, instance)}>
+                  {instance}
                 </Link>
+              ) : (
+                instance
               ),
             ],
-            ["Delivery ID", delivery.delivery_id ?? "–"],
+            [
+              "Delivery ID",
+              <span key="id" className="cell-id">
+                {delivery.delivery_id ?? "–"}
+              </span>,
+            ],
             ["Response status", delivery.http_status],
-            ["Reason", describeReason(delivery.reason)],
             ["Duration", duration(delivery.duration_ms)],
             ["Body size", bytes(delivery.body_bytes)],
           ]}
         />
       </section>
-      <Replay delivery={delivery} path={path} />
-      <section className="panel" aria-labelledby="body-title">
-        <h2 id="body-title">Body</h2>
-        {delivery.body === null ? (
-          <p className="muted">
-            {delivery.status === "rejected"
-              ? "The bodies of rejected deliveries are not stored."
-              : "The body was too large to be stored."}
-          </p>
-        ) : (
-          <CodeBlock label="Body" code={prettyJson(delivery.body)} />
-        )}
-      </section>
+      {delivery.request !== null && (
+        <RejectedRequestPanel request={delivery.request} source={delivery.source} />
+      )}
+      {delivery.status !== "rejected" && (
+        <section className="panel" aria-labelledby="body-title">
+          <h2 id="body-title">Body</h2>
+          {delivery.body === null ? (
+            <p className="muted">The body was too large to be stored.</p>
+          ) : (
+            <CodeBlock label="Body" code={prettyJson(delivery.body)} />
+          )}
+        </section>
+      )}
       {headers.length > 0 && (
         <section className="panel" aria-labelledby="headers-title">
           <h2 id="headers-title">Headers</h2>
@@ -110,26 +129,24 @@ function DeliveryView({ delivery, path }: { readonly delivery: DeliveryDetail; r
   );
 }
 
-function Replay({ delivery, path }: { readonly delivery: DeliveryDetail; readonly path: string }) {
-  const canEdit = useHasPermission("webhooks.edit");
-  const [outcome, setOutcome] = useState<string | null>(null);
-  const replay = useAction(async () => {
-    const { result } = await request<{ status: string }>(`${path}/replay`, { method: "POST" });
-    setOutcome(result.status);
-  });
-  if (!canEdit || delivery.status === "rejected" || delivery.body === null || delivery.instance === null)
-    return null;
+/** Why the delivery was not processed, and what to do. */
+function Why({ delivery: { status, reason, error } }: { readonly delivery: DeliveryDetail }) {
+  if (status === "accepted") return null;
+  if (status === "duplicate")
+    return (
+      <p className="notice notice-warn">
+        The instance has already processed this delivery. It was not processed again.
+      </p>
+    );
   return (
-    <section className="row" aria-label="Replay">
-      <Button isBusy={replay.isBusy} onClick={() => void replay.run()}>
-        Replay
-      </Button>
-      {outcome !== null && (
-        <span role="status" className="muted">
-          Replayed: {describeReason(outcome)}.
-        </span>
-      )}
-      {replay.error !== null && <ErrorNotice error={replay.error} />}
-    </section>
+    <div className="notice notice-bad" data-testid="why">
+      <p>
+        <strong>
+          {status === "rejected" ? "Rejected" : "Failed"}: {describeReason(reason)}.
+        </strong>{" "}
+        {adviceForReason(reason)}
+      </p>
+      {error !== null && <ErrorText message={`${error.name}: ${error.message}`} stack={error.stack} />}
+    </div>
   );
 }

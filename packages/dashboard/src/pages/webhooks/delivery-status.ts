@@ -5,8 +5,8 @@ import type { DeliveryStatus } from "./webhook.ts";
 export const STATUS_TONES: Readonly<Record<DeliveryStatus, Tone>> = {
   accepted: "good",
   duplicate: "neutral",
-  rejected: "bad",
-  failed: "warn",
+  rejected: "warn",
+  failed: "bad",
 };
 
 interface Reason {
@@ -18,6 +18,7 @@ interface Reason {
 const REASONS: Readonly<Record<string, Reason>> = {
   processed: { summary: "processed by the agent" },
   queued: { summary: "queued by the agent" },
+  stored: { summary: "stored; the agent processes it as soon as it can" },
   answered: { summary: "answered by the agent" },
   handshake: { summary: "verification request, answered" },
   no_secret: {
@@ -42,7 +43,10 @@ const REASONS: Readonly<Record<string, Reason>> = {
     summary: "the payload does not contain an entity",
     advice: "Without an entity, the delivery cannot be routed to an instance.",
   },
-  entity_mismatch: { summary: "the URL and the payload contain different entities" },
+  entity_mismatch: {
+    summary: "the URL and the payload contain different entities",
+    advice: "Use the same entity in both, or omit it from the URL.",
+  },
   unsupported_media_type: { summary: "the content type is neither JSON nor form data" },
   handler_failed: { summary: "the agent's handler threw an error", advice: "The sender will retry." },
   refused_by_agent: { summary: "rejected by the agent" },

@@ -2,7 +2,7 @@ import { Badge } from "../../components/badge.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { Link } from "../../routing/link.tsx";
-import { useAccountPaths } from "../../session/session.ts";
+import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { describeReason, STATUS_TONES } from "./delivery-status.ts";
 import type { Delivery } from "./webhook.ts";
 
@@ -13,6 +13,7 @@ interface DeliveryTableProps {
 
 export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps) {
   const { page } = useAccountPaths();
+  const canReadAgents = useHasPermission("agents.read");
   return (
     <Table
       label="Deliveries"
@@ -27,38 +28,64 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
             </Link>
           ),
         },
-        ...(isOneSource ? [] : [{ title: "Source", cell: (delivery: Delivery) => delivery.source }]),
-        {
-          title: "Status",
-          cell: (delivery) => (
-            <>
-              <Badge tone={STATUS_TONES[delivery.status]}>{delivery.status}</Badge>{" "}
-              <span className="muted small">{describeReason(delivery.reason)}</span>
-            </>
-          ),
-        },
+        ...(isOneSource
+          ? []
+          : [
+              {
+                title: "Source",
+                cell: (delivery: Delivery) => <span className="nowrap">{delivery.source}</span>,
+              },
+            ]),
+        { title: "Status", cell: (delivery) => <Outcome delivery={delivery} /> },
         {
           title: "Event",
           cell: (delivery) =>
             delivery.type === null ? (
               <span className="muted">unknown</span>
             ) : (
-              <>
-                {delivery.type} <span className="muted small">{delivery.title}</span>
-              </>
+              <div className="cell-name">
+                {delivery.type} <div className="muted small">{delivery.title}</div>
+              </div>
             ),
         },
         {
           title: "Instance",
-          cell: (delivery) =>
-            delivery.instance === null ? (
-              <span className="muted">none</span>
-            ) : (
-              <Link to={page("agents", delivery.agent, delivery.instance)}>{delivery.instance}</Link>
-            ),
+          cell: ({ instance, agent }) => {
+            if (instance === null) return <span className="muted">none</span>;
+            if (!canReadAgents) return instance;
+            return (
+              <div className="cell-name">
+                <Link to={page("agents", agent, instance)}>{instance}</Link>
+              </div>
+            );
+          },
         },
         { title: "Response", align: "end", isMinor: true, cell: (delivery) => delivery.http_status },
       ]}
     />
+  );
+}
+
+/** The status, and why: the handler's error, or the reason of a rejection. */
+function Outcome({ delivery }: { readonly delivery: Delivery }) {
+  const { status, error, reason, replayed_at: replayedAt } = delivery;
+  return (
+    <div className="cell-error">
+      <span>
+        <Badge tone={STATUS_TONES[status]}>{status}</Badge>{" "}
+        {replayedAt !== null && (
+          <Badge tone="good">
+            replayed <Time at={replayedAt} />
+          </Badge>
+        )}
+      </span>
+      {error === null ? (
+        <span className="muted small">{describeReason(reason)}</span>
+      ) : (
+        <span className="error-text small preview">
+          {error.name}: {error.message}
+        </span>
+      )}
+    </div>
   );
 }

@@ -7,7 +7,7 @@ import { useAccountPaths } from "../../session/session.ts";
 import { DeliveryTable } from "./delivery-table.tsx";
 import { SecretBadge } from "./sources-page.tsx";
 import { SourceSetup } from "./source-setup.tsx";
-import { TestEvent } from "./test-event.tsx";
+import { CannotSend, TestEvent } from "./test-event.tsx";
 import type { Delivery, Source } from "./webhook.ts";
 
 const REFRESH_MS = 2000;
@@ -26,20 +26,21 @@ export function SourcePage({ name }: { readonly name: string }) {
       <PageHeader
         title={name}
         crumbs={[{ title: "Webhooks", to: page("webhooks") }]}
-        actions={
-          source.value !== undefined && (
-            <>
-              Secret: <SecretBadge source={source.value} />
-            </>
-          )
-        }
-      />
+        actions={source.value !== undefined && <TestEvent source={source.value} onSent={deliveries.reload} />}
+      >
+        {source.value !== undefined && (
+          <>
+            Secret: <SecretBadge source={source.value} />
+          </>
+        )}
+      </PageHeader>
       <ResourceView of={source}>
         {(value) => (
-          <div className="columns">
-            <SourceSetup source={value} />
-            <TestEvent source={value} onSent={deliveries.reload} />
-          </div>
+          <>
+            <CannotSend source={value} />
+            {/* Once it works, the setup is in the way. */}
+            <SourceSetup source={value} isOpen={value.secrets === 0 || deliveries.value?.length === 0} />
+          </>
         )}
       </ResourceView>
       <section className="section" aria-labelledby="recent-title">

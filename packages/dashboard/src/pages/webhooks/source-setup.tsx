@@ -4,7 +4,7 @@ import { hintFor } from "./setup-hints.ts";
 import type { Source } from "./webhook.ts";
 
 /** The steps to receive deliveries from a source. */
-export function SourceSetup({ source }: { readonly source: Source }) {
+export function SourceSetup({ source, isOpen }: { readonly source: Source; readonly isOpen: boolean }) {
   const hint = hintFor(source.kind);
   const endpointUrl = useTrafficOrigin() + source.path;
   const setSecret = (
@@ -19,7 +19,7 @@ export function SourceSetup({ source }: { readonly source: Source }) {
         <>
           <p className="muted">
             {hint.secretFrom === "user"
-              ? "Set the secret in the environment of the service (or in --env-file) and restart the service. Use a long random string:"
+              ? "Append a long random secret to a file, and restart the service with --env-file .env:"
               : "Copy the secret from the sender to the environment of the service (or to --env-file) and restart the service:"}
           </p>
           <CodeBlock
@@ -27,7 +27,8 @@ export function SourceSetup({ source }: { readonly source: Source }) {
             isWrapped
             code={
               hint.secretFrom === "user"
-                ? `${source.secret_variable}=$(openssl rand -hex 32)`
+                ? // Not the variable alone: in a file, $(…) would be the secret itself.
+                  `echo "${source.secret_variable}=$(openssl rand -hex 32)" >> .env`
                 : `${source.secret_variable}='…'`
             }
           />
@@ -48,8 +49,10 @@ export function SourceSetup({ source }: { readonly source: Source }) {
     </li>
   );
   return (
-    <section className="panel" aria-labelledby="setup-title">
-      <h2 id="setup-title">Setup</h2>
+    <details className="panel" open={isOpen}>
+      <summary>
+        <h2>Setup</h2>
+      </summary>
       <ol className="steps">
         {hint.secretFrom === "user" ? [setSecret, registerEndpoint] : [registerEndpoint, setSecret]}
         <li>
@@ -76,6 +79,6 @@ export function SourceSetup({ source }: { readonly source: Source }) {
           </p>
         </li>
       </ol>
-    </section>
+    </details>
   );
 }

@@ -6,14 +6,25 @@ import { Table } from "../../components/table.tsx";
 import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
-import { useAccountPaths } from "../../session/session.ts";
+import { useAccount, useAccountPaths } from "../../session/session.ts";
+import { DeliveryCounts } from "./delivery-counts.tsx";
 import type { Source } from "./webhook.ts";
 import { WebhooksTabs } from "./webhooks-tabs.tsx";
+
+const DAY_MS = 24 * 3_600_000;
+const REFRESH_MS = 10_000;
 
 export function SourcesPage() {
   const { api, page } = useAccountPaths();
   const path = api("webhooks", "sources");
   const sources = useResource(path, (signal) => read<Source[]>(path, signal));
+  const account = useAccount();
+  // The table does not wait for the counts; its cells show a dash until then.
+  const summary = useResource(
+    `summary ${account.id}`,
+    (signal) => account.webhooks.summary({ since: new Date(Date.now() - DAY_MS).toISOString() }, { signal }),
+    { refreshMs: REFRESH_MS },
+  );
   return (
     <>
       <PageHeader title="Webhooks">
@@ -41,8 +52,16 @@ export function SourcesPage() {
                   cell: (source) => <Link to={page("webhooks", "sources", source.name)}>{source.name}</Link>,
                 },
                 { title: "Secret", cell: (source) => <SecretBadge source={source} /> },
-                { title: "Signature", isMinor: true, cell: (source) => source.scheme },
+                {
+                  title: "Last 24 hours",
+                  cell: (source) => <DeliveryCounts summary={summary.value} source={source.name} />,
+                },
                 { title: "Agent", cell: (source) => <code className="nowrap">{source.agent}</code> },
+                {
+                  title: "Signature",
+                  isMinor: true,
+                  cell: (source) => <span className="small">{source.scheme}</span>,
+                },
                 {
                   title: "Path",
                   isMinor: true,

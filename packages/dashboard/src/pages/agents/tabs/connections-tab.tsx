@@ -15,8 +15,8 @@ export function ConnectionsTab({ path }: { readonly path: string }) {
         rows.length === 0 ? (
           <EmptyState title="No connections">
             <p>
-              WebSocket clients of this instance are listed here. The dashboard itself connects only while the
-              State or Console tab is open.
+              WebSocket clients of this instance are listed here. The dashboard reads through the management
+              interface and is not one of them.
             </p>
           </EmptyState>
         ) : (
@@ -25,7 +25,7 @@ export function ConnectionsTab({ path }: { readonly path: string }) {
             rows={rows}
             keyOf={(connection) => connection.id}
             columns={[
-              { title: "Connection", cell: (connection) => <code>{connection.id}</code> },
+              { title: "Connection", cell: (connection) => <code className="nowrap">{connection.id}</code> },
               {
                 title: "Access",
                 cell: ({ is_readonly }) =>

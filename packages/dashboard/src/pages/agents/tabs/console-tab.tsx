@@ -1,18 +1,18 @@
-import { useAgent } from "@signalbox/client/react";
-import { type FormEvent, useState } from "react";
+import type { AgentConnection } from "@signalbox/client";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
-import { read } from "../../../http/api.ts";
+import { duration } from "../../../format/number.ts";
+import { client, read } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission, useScope } from "../../../session/session.ts";
 import type { AgentClass, CallableMethod } from "../agent.ts";
-import { ConnectionBadge } from "../connection-badge.tsx";
 
-/** Calls methods of the instance over a WebSocket, like other clients. */
+/** Calls methods of the instance, like other clients. No connection is open before a call: a look at the page must not wake the instance. */
 export function ConsoleTab({ agent, name }: { readonly agent: string; readonly name: string }) {
   const { api } = useAccountPaths();
   const path = api("agents");
@@ -47,22 +47,25 @@ interface ConsoleProps {
 function Console({ agent, name, methods }: ConsoleProps) {
   const { accountId } = useScope();
   const canEdit = useHasPermission("agents.edit");
-  const { status, call, stream } = useAgent({ agent, name, account: accountId });
+  const target = { agent, name, account: accountId };
   const [methodName, setMethodName] = useState(methods[0]?.name ?? "");
   const [args, setArgs] = useState("[]");
   const [output, setOutput] = useState<string | null>(null);
+  const [tookMs, setTookMs] = useState<number | null>(null);
   const method = methods.find((one) => one.name === methodName);
+  const leaving = useLeaving();
   const run = useAction(async () => {
-    const parsed = parseArguments(args);
+    // Also cleared if the arguments are wrong: an old result below an error looks like the result of the failed call.
     setOutput(null);
-    if (method?.streaming !== true) {
-      setOutput(show(await call(methodName, parsed)));
-      return;
-    }
-    const chunks = stream(methodName, parsed);
-    for await (const chunk of chunks) setOutput((before) => `${before ?? ""}${show(chunk)}\n`);
-    const result: unknown = await chunks.result;
-    if (result !== undefined && result !== null) setOutput((before) => `${before ?? ""}${show(result)}\n`);
+    setTookMs(null);
+    const parsed = parseArguments(args);
+    const startedAt = performance.now();
+    if (method?.streaming === true)
+      await readStream(client.agent(target), methodName, parsed, leaving.current.signal, (text) =>
+        setOutput((before) => `${before ?? ""}${text}\n`),
+      );
+    else setOutput(show(await client.callAgent(target, methodName, parsed)));
+    setTookMs(performance.now() - startedAt);
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -70,10 +73,7 @@ function Console({ agent, name, methods }: ConsoleProps) {
   };
   return (
     <section className="panel" aria-labelledby="console-title">
-      <div className="row spread">
-        <h2 id="console-title">Console</h2>
-        <ConnectionBadge status={status} />
-      </div>
+      <h2 id="console-title">Console</h2>
       <form onSubmit={submit} className="stack">
         <Field label="Method" hint={method?.description}>
           <select value={methodName} onChange={({ target }) => setMethodName(target.value)}>
@@ -94,7 +94,7 @@ function Console({ agent, name, methods }: ConsoleProps) {
           />
         </Field>
         <div>
-          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!canEdit || status !== "open"}>
+          <Button type="submit" kind="primary" isBusy={run.isBusy} disabled={!canEdit}>
             Call
           </Button>
         </div>
@@ -110,8 +110,44 @@ function Console({ agent, name, methods }: ConsoleProps) {
           <CodeBlock label="Result" code={output} />
         </div>
       )}
+      {tookMs !== null && (
+        <p className="muted small">
+          {output === null ? "No result, " : ""}
+          {duration(tookMs)}
+        </p>
+      )}
     </section>
   );
+}
+
+/** Aborts when the user leaves the page. */
+function useLeaving() {
+  const leaving = useRef(new AbortController());
+  useEffect(() => {
+    leaving.current = new AbortController();
+    return () => leaving.current.abort();
+  }, []);
+  return leaving;
+}
+
+/** A streaming method needs a connection. It is closed after the last chunk, or when the user leaves the page. */
+async function readStream(
+  connection: AgentConnection,
+  method: string,
+  args: unknown[],
+  leaving: AbortSignal,
+  onChunk: (text: string) => void,
+): Promise<void> {
+  connection.open();
+  leaving.addEventListener("abort", () => connection.close(), { once: true });
+  try {
+    const chunks = connection.stream(method, args);
+    for await (const chunk of chunks) onChunk(show(chunk));
+    const result: unknown = await chunks.result;
+    if (result !== undefined && result !== null) onChunk(show(result));
+  } finally {
+    connection.close();
+  }
 }
 
 function parseArguments(text: string): unknown[] {

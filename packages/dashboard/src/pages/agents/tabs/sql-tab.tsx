@@ -20,6 +20,8 @@ export function SqlTab({ path }: { readonly path: string }) {
   const [sql, setSql] = useState(TABLES);
   const [result, setResult] = useState<SqlResult | null>(null);
   const query = useAction(async (text: string) => {
+    // The rows of an earlier statement must not stand below the error of this one.
+    setResult(null);
     setResult((await request<SqlResult>(path, { method: "POST", body: { sql: text } })).result);
   });
   const submit = (event: FormEvent) => {

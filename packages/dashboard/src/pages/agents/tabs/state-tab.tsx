@@ -1,20 +1,30 @@
-import { useAgent } from "@signalbox/client/react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
-import { useScope } from "../../../session/session.ts";
-import { ConnectionBadge } from "../connection-badge.tsx";
+import { Loading } from "../../../components/loading.tsx";
+import type { Resource } from "../../../http/use-resource.ts";
+import type { InstanceDetail } from "../agent.ts";
+import { useActivity } from "../use-activity.ts";
+import { WatchBadge } from "../watch-badge.tsx";
 
-/** The current state of the instance, updated over a WebSocket. */
-export function StateTab({ agent, name }: { readonly agent: string; readonly name: string }) {
-  const { accountId } = useScope();
-  const [updates, setUpdates] = useState(0);
-  const { state, status, error } = useAgent({
-    agent,
-    name,
-    account: accountId,
-    onStateUpdate: () => setUpdates((n) => n + 1),
+interface StateTabProps {
+  readonly instance: Resource<InstanceDetail>;
+  /** Of the event stream. */
+  readonly eventsPath: string;
+}
+
+/** The stored state of the instance. It is read again when the instance reports a change. */
+export function StateTab({ instance, eventsPath }: StateTabProps) {
+  const [changes, setChanges] = useState(0);
+  const readAgain = useReadAgain(instance);
+  const status = useActivity(eventsPath, (event) => {
+    if (event === null) readAgain();
+    else if (event.type === "state") {
+      setChanges((n) => n + 1);
+      readAgain();
+    }
   });
-  const changes = Math.max(0, updates - 1);
+  const { value } = instance;
+  const text = value?.state === null ? undefined : JSON.stringify(value?.state, null, 2);
   return (
     <section className="panel" aria-labelledby="state-title">
       <div className="row spread">
@@ -25,22 +35,31 @@ export function StateTab({ agent, name }: { readonly agent: string; readonly nam
               ? "no changes"
               : `${changes} ${changes === 1 ? "change" : "changes"} since you opened this page`}
           </span>
-          <ConnectionBadge status={status} />
+          <WatchBadge status={status} />
         </span>
       </div>
-      {status === "closed" && error !== null && <p className="notice notice-bad">{error.message}</p>}
-      {state === undefined ? (
-        <p className="muted">
-          {status === "open"
-            ? "This instance has no state. An agent sets its state with setState()."
-            : "Connecting…"}
-        </p>
-      ) : (
-        // A new key restarts the highlight.
-        <div key={updates} className={changes > 0 ? "flash" : ""} data-testid="live-state">
-          <CodeBlock label="State" code={JSON.stringify(state, null, 2)} />
-        </div>
-      )}
+      {value === undefined && <Loading />}
+      {value !== undefined &&
+        (text === undefined ? (
+          <p className="muted">This instance has no state. An agent sets its state with setState().</p>
+        ) : (
+          // A new key restarts the highlight.
+          <div key={text} className={changes > 0 ? "flash" : ""} data-testid="live-state">
+            <CodeBlock label="State" code={text} />
+          </div>
+        ))}
     </section>
   );
+}
+
+/** Reads the instance after a running request has ended: a request that started before the change may return the state before it. */
+function useReadAgain({ isLoading, reload }: Resource<unknown>): () => void {
+  const [wanted, setWanted] = useState(0);
+  const read = useRef(0);
+  useEffect(() => {
+    if (isLoading || read.current === wanted) return;
+    read.current = wanted;
+    reload();
+  }, [isLoading, wanted, reload]);
+  return () => setWanted((n) => n + 1);
 }

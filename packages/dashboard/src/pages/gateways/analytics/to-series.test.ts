@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { pointSeries, sumSeries, timesOf } from "./to-series.ts";
+import { timesOf } from "../../../components/time-range/time-range.ts";
+import { pointSeries, sumSeries, totalValues } from "./to-series.ts";
 import type { Usage } from "./usage.ts";
 
 const HOUR_MS = 3_600_000;
@@ -14,6 +15,9 @@ const row = (hour: number, provider: string, calls: number, p95: number | null =
   cached: 0,
   tokens_in: 0,
   tokens_out: 0,
+  tokens_in_cached: 0,
+  tokens_out_reasoning: 0,
+  durations: [],
   cost: 0,
   duration_avg: null,
   duration_p50: null,
@@ -40,4 +44,9 @@ it("orders the series by calls and combines all but the first five into one", ()
 it("returns null for hours without a value", () => {
   const series = pointSeries([row(1, "a", 1, 250)], "provider", timesOf(SPAN), (one) => one.duration_p95);
   expect(series).toEqual([{ name: "a", values: [null, 250, null] }]);
+});
+
+it("adds up all groups at a time, and has no value for times without calls", () => {
+  const rows = [row(0, "a", 2), row(0, "b", 3), row(2, "a", 1)];
+  expect(totalValues(rows, timesOf(SPAN), ({ calls }) => calls)).toEqual([5, null, 1]);
 });

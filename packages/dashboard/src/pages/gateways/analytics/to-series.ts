@@ -1,23 +1,10 @@
-/** Converts usage rows to the times and series of a chart: one series for each of the five groups with the most calls. */
+/** Converts usage rows to the series of a chart: one series for each of the groups with the most calls. */
+import { OTHER } from "../../../components/chart/series-color.ts";
 import type { Series } from "../../../components/chart/series.ts";
 import type { Usage } from "./usage.ts";
 
-export interface Span {
-  readonly from: number;
-  readonly to: number;
-  readonly step: "hour" | "day";
-}
-
-const HOUR_MS = 3_600_000;
+/** More colors in one chart cannot be told apart. */
 const MAX_SERIES = 5;
-
-/** Every hour or day of the time span, including those without calls. */
-export function timesOf({ from, to, step }: Span): number[] {
-  const size = step === "hour" ? HOUR_MS : 24 * HOUR_MS;
-  const times: number[] = [];
-  for (let time = Math.floor(from / size) * size; time < to; time += size) times.push(time);
-  return times;
-}
 
 /** Group names in descending order of calls. */
 export function namesByCalls(rows: readonly Usage[], by: "provider" | "model"): string[] {
@@ -26,7 +13,7 @@ export function namesByCalls(rows: readonly Usage[], by: "provider" | "model"): 
   return [...calls].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
-/** For values that can be added: the groups after the first five are combined into one series. */
+/** For values that can be added: the groups after the first ones are combined into one series. */
 export function sumSeries(
   rows: readonly Usage[],
   by: "provider" | "model",
@@ -36,21 +23,22 @@ export function sumSeries(
   const names = namesByCalls(rows, by);
   const shown = names.slice(0, MAX_SERIES);
   const columns = new Map<string, number[]>(shown.map((name) => [name, times.map(() => 0)]));
-  if (names.length > MAX_SERIES)
+  if (names.length > MAX_SERIES) {
     columns.set(
-      "Other",
+      OTHER,
       times.map(() => 0),
     );
+  }
   const index = new Map(times.map((time, i) => [time, i]));
   for (const row of rows) {
     const i = index.get(timeOf(row));
-    const column = columns.get(nameOf(row, by)) ?? columns.get("Other");
+    const column = columns.get(nameOf(row, by)) ?? columns.get(OTHER);
     if (i !== undefined && column !== undefined) column[i] = (column[i] ?? 0) + value(row);
   }
   return [...columns].map(([name, values]) => ({ name, values }));
 }
 
-/** For values that cannot be added, such as percentiles: the groups after the first five are omitted. */
+/** For values that cannot be added, such as percentiles: the groups after the first ones are omitted. */
 export function pointSeries(
   rows: readonly Usage[],
   by: "provider" | "model",
@@ -70,8 +58,24 @@ export function pointSeries(
     });
 }
 
-function timeOf(row: Usage): number {
-  return Date.parse(row.hour ?? row.day ?? "");
+/** The sum of all groups at each time; null at times without calls. */
+export function totalValues(
+  rows: readonly Usage[],
+  times: readonly number[],
+  value: (row: Usage) => number,
+): (number | null)[] {
+  const index = new Map(times.map((time, i) => [time, i]));
+  const values: (number | null)[] = times.map(() => null);
+  for (const row of rows) {
+    const i = index.get(timeOf(row));
+    if (i !== undefined) values[i] = (values[i] ?? 0) + value(row);
+  }
+  return values;
+}
+
+/** The minute, hour or day of a row. */
+export function timeOf(row: Usage): number {
+  return Date.parse(row.minute ?? row.hour ?? row.day ?? "");
 }
 
 function nameOf(row: Usage, by: "provider" | "model"): string {

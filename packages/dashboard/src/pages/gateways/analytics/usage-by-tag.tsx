@@ -1,6 +1,8 @@
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
+import { formatPoint, STEP_MS, type TimeRange } from "../../../components/time-range/time-range.ts";
+import { useTimeRange } from "../../../components/time-range/use-time-range.ts";
 import { Table } from "../../../components/table.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
 import { read, withQuery } from "../../../http/api.ts";
@@ -10,22 +12,30 @@ import { useQueryValue } from "../../../routing/location.ts";
 import { useAccountPaths } from "../../../session/session.ts";
 import type { Usage } from "./usage.ts";
 
-/** Usage grouped by the value of a gateway tag, such as team or environment. */
+/** Usage in the selected time range, grouped by the value of a gateway tag, such as team or environment. */
 export function UsageByTag() {
   const { api, page } = useAccountPaths();
-  const keysPath = api("tags", "keys");
-  const keys = useResource(keysPath, (signal) => read<string[]>(keysPath, signal));
+  const { range } = useTimeRange();
+  const keysPath = withQuery(api("tags", "resources"), { type: "ai_gateway" });
+  const keys = useResource(keysPath, async (signal) =>
+    keysByUse(await read<TaggedGateway[]>(keysPath, signal)),
+  );
   const [selectedKey, setSelectedKey] = useQueryValue("tag");
   const key = selectedKey === "" ? (keys.value?.[0] ?? null) : selectedKey;
-  const path = key === null ? null : withQuery(api("ai-gateway", "usage"), { group_by: `tag:${key}` });
+  const query = {
+    group_by: `tag:${key}`,
+    start: new Date(range.from).toISOString(),
+    end: new Date(range.to).toISOString(),
+  };
+  const path = key === null ? null : withQuery(api("ai-gateway", "usage"), query);
   const usage = useResource(path, (signal) => read<Usage[]>(path ?? "", signal));
   return (
     <section className="section" aria-labelledby="by-tag">
-      <h2 id="by-tag">Usage by tag, last 7 days</h2>
+      <h2 id="by-tag">Usage by tag, {titleOf(range)}</h2>
       <ResourceView of={keys}>
         {(all) =>
           all.length === 0 ? (
-            <EmptyState title="No tags yet">
+            <EmptyState title="No gateway has tags yet">
               <p>
                 <Link to={page("tags")}>Add tags to your gateways</Link>, for example by team or environment,
                 to see usage by tag.
@@ -36,7 +46,7 @@ export function UsageByTag() {
               <div className="filters">
                 <Field label="Tag key">
                   <select value={key ?? ""} onChange={({ target }) => setSelectedKey(target.value)}>
-                    {all.map((one) => (
+                    {(key === null || all.includes(key) ? all : [key, ...all]).map((one) => (
                       <option key={one}>{one}</option>
                     ))}
                   </select>
@@ -78,4 +88,23 @@ export function UsageByTag() {
       </ResourceView>
     </section>
   );
+}
+
+/** Sums by tag are those of whole hours: a range of minutes begins with the hour of its start. */
+function titleOf({ from, step, title }: TimeRange): string {
+  if (step !== "minute") return title;
+  return `since ${formatPoint("hour")(Math.floor(from / STEP_MS.hour) * STEP_MS.hour)}`;
+}
+
+interface TaggedGateway {
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** The keys of the gateways' tags, those of most gateways first. */
+function keysByUse(gateways: readonly TaggedGateway[]): string[] {
+  const uses = new Map<string, number>();
+  for (const { tags } of gateways) {
+    for (const key of Object.keys(tags)) uses.set(key, (uses.get(key) ?? 0) + 1);
+  }
+  return [...uses].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([key]) => key);
 }

@@ -1,7 +1,7 @@
-import { useState } from "react";
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
+import { useTimeRange } from "../../../components/time-range/use-time-range.ts";
 import { Table } from "../../../components/table.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
 import { request, withQuery } from "../../../http/api.ts";
@@ -11,28 +11,29 @@ import { useAccountPaths } from "../../../session/session.ts";
 import type { Usage } from "./usage.ts";
 import { labelOf, WHOM_GROUPS } from "./whom.ts";
 
-const DAY_MS = 86_400_000;
-
-/** Usage by token, owner, user, or the value of a metadata key. */
+/** Usage in the selected time range by token, owner, user, or the value of a metadata key. */
 export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }) {
   const { api } = useAccountPaths();
   const [group, setGroup] = useQueryValue("by", "token");
   const [key, setKey] = useQueryValue("key", "team");
-  const [days, setDays] = useQueryValue("days", "7");
-  // The start of the period is fixed while the page is open, so that a render sends no new request.
-  const [now] = useState(Date.now);
+  const { range } = useTimeRange();
   const groupBy = group === "metadata" || group === "token_tag" ? `${group}:${key}` : group;
   const query = {
     group_by: groupBy,
-    start: new Date(now - Number(days) * DAY_MS).toISOString(),
+    start: new Date(range.from).toISOString(),
+    end: new Date(range.to).toISOString(),
     gateway_id: gatewayId ?? "",
   };
   const path = groupBy.endsWith(":") ? null : withQuery(api("ai-gateway", "usage"), query);
-  const usage = useResource(path, (signal) => request<Usage[]>(path ?? "", { signal }));
-  const cell = (row: Usage) => labelOf(row, group, key);
+  const usage = useResource(path, async (signal) => ({
+    ...(await request<Usage[]>(path ?? "", { signal })),
+    // The grouping of these rows: the selected one may already be another.
+    title: WHOM_GROUPS[group] ?? "Value",
+    cell: (row: Usage) => labelOf(row, group, key),
+  }));
   return (
     <section className="section" aria-labelledby="by-whom">
-      <h2 id="by-whom">Usage by whom</h2>
+      <h2 id="by-whom">Usage by token, owner or user, {range.title}</h2>
       <div className="filters">
         <Field label="By">
           <select value={group} onChange={({ target }) => setGroup(target.value)}>
@@ -48,13 +49,6 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
             <input type="search" value={key} onChange={({ target }) => setKey(target.value.trim())} />
           </Field>
         )}
-        <Field label="Period">
-          <select value={days} onChange={({ target }) => setDays(target.value)}>
-            <option value="1">Last 24 hours</option>
-            <option value="7">Last 7 days</option>
-            <option value="30">Last 30 days</option>
-          </select>
-        </Field>
         {path !== null && (
           <a className="button" href={withQuery(path, { format: "csv" })} download="usage.csv">
             Export CSV
@@ -62,7 +56,7 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
         )}
       </div>
       <ResourceView of={usage}>
-        {({ result, info }) =>
+        {({ result, info, title, cell }) =>
           result.length === 0 ? (
             <EmptyState title="No calls in this period">
               <p>Calls with a token, an owner or metadata appear here.</p>
@@ -76,12 +70,12 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
                 </p>
               )}
               <Table
-                label="Usage by whom"
+                label="Usage by token, owner or user"
                 rows={result}
                 keyOf={(row) => (row.other === true ? "\0other" : (cell(row) ?? "\0none"))}
                 columns={[
                   {
-                    title: WHOM_GROUPS[group] ?? "Value",
+                    title,
                     cell: (row) =>
                       row.other === true ? (
                         <em>other ({count(info.other_values ?? 0)} values)</em>

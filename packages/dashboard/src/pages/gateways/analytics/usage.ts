@@ -1,4 +1,2 @@
-import type { Usage as ApiUsage } from "@signalbox/client";
-
-/** The fields of a usage row that the charts use. A group field is present if the query groups by it. */
-export type Usage = Omit<ApiUsage, "durations" | "tokens_in_cached" | "tokens_out_reasoning">;
+/** A usage row: a group field is present if the query groups by it. */
+export type { Usage } from "@signalbox/client";

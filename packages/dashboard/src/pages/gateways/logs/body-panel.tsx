@@ -42,7 +42,8 @@ export function BodyPanel({ title, path, contentType }: BodyPanelProps) {
   );
 }
 
-async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
+/** Null if no body is stored. */
+export async function readBody(path: string, signal: AbortSignal): Promise<StoredBody | null> {
   const response = await readRaw(path, signal).catch((error: unknown) => {
     if (error instanceof ApiError && error.status !== 0) return null;
     throw error;

@@ -3,6 +3,7 @@ import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { DetailList } from "../../../components/detail-list.tsx";
 import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
+import { StatTile, StatTiles } from "../../../components/stat-tile.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
 import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
@@ -10,8 +11,10 @@ import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
-import { CallCommand, CallReplay, NeighbourLinks } from "./call-work.tsx";
-import { StatusBadge } from "./logs-tab.tsx";
+import { CallCommand, CallReplay, CopyAsCurl, NeighbourLinks } from "./call-work.tsx";
+import { CallFailure } from "./call-failure.tsx";
+import { parseMetadata } from "./call-metadata.ts";
+import { StatusBadge } from "./call-table.tsx";
 
 export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; readonly callId: string }) {
   const { api, page } = useAccountPaths();
@@ -29,6 +32,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
         actions={
           <div className="row">
             {call.value !== undefined && <StatusBadge call={call.value} />}
+            <CopyAsCurl key={path} path={path} />
             <NeighbourLinks gatewayId={gatewayId} path={path} />
           </div>
         }
@@ -38,6 +42,8 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
       <ResourceView of={call}>
         {(value) => (
           <div className="stack">
+            {!value.success && <CallFailure path={path} call={value} />}
+            <CallTiles call={value} />
             <section className="panel" aria-label="Details">
               <DetailList items={detailsOf(value)} />
             </section>
@@ -61,35 +67,61 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
   );
 }
 
+function CallTiles({ call }: { readonly call: Call }) {
+  const written =
+    call.tokens_in_cache_write === 0 ? "" : `, ${count(call.tokens_in_cache_write)} written to cache`;
+  return (
+    <StatTiles label="Measurements">
+      <StatTile
+        label="Duration"
+        value={duration(call.duration)}
+        note={`first byte after ${duration(call.time_to_first_byte)}`}
+      />
+      <StatTile
+        label="Input tokens"
+        value={count(call.tokens_in)}
+        note={`${count(call.tokens_in_cached)} cached${written}`}
+      />
+      <StatTile
+        label="Output tokens"
+        value={count(call.tokens_out)}
+        note={`${count(call.tokens_out_reasoning)} reasoning`}
+      />
+      <StatTile
+        label="Cost"
+        value={money(call.cost)}
+        note={
+          call.cost === undefined
+            ? "unknown price"
+            : call.custom_cost
+              ? "stated by the caller"
+              : "from the price list"
+        }
+      />
+    </StatTiles>
+  );
+}
+
 function detailsOf(call: Call): (readonly [string, string])[] {
-  const cachedTokens = call.tokens_in_cached === 0 ? "" : ` (${count(call.tokens_in_cached)} cached)`;
-  const reasoning = call.tokens_out_reasoning === 0 ? "" : ` (${count(call.tokens_out_reasoning)} reasoning)`;
+  const dialects =
+    call.client_dialect === undefined || call.client_dialect === call.provider_dialect
+      ? []
+      : [["Translated", `${call.client_dialect} → ${call.provider_dialect ?? ""}`] as const];
   return [
     ["Time", new Date(call.created_at).toLocaleString()],
     ["Provider", call.provider],
     ["Model", call.model === "" ? "none" : call.model],
     ["Path", `${call.method} ${call.path}`],
-    ["Input tokens", count(call.tokens_in) + cachedTokens],
-    ["Output tokens", count(call.tokens_out) + reasoning],
-    ["Cost", money(call.cost)],
-    ["Duration", duration(call.duration)],
-    ["Time to first byte", duration(call.time_to_first_byte)],
     ["Request size", bytes(call.request_size)],
     ["Response size", bytes(call.response_size)],
     ["Authenticated", call.authentication ? "yes" : "no"],
     ["User agent", call.user_agent === "" ? "unknown" : call.user_agent],
+    ...dialects,
+    ...(call.dropped === undefined ? [] : [["Left out of the request", call.dropped] as const]),
     ...Object.entries(parseMetadata(call.metadata)).map(
-      ([key, value]) => [`Metadata: ${key}`, String(value)] as const,
+      ([key, value]) => [`Metadata: ${key}`, value] as const,
     ),
   ];
-}
-
-function parseMetadata(metadata: string | undefined): Record<string, unknown> {
-  try {
-    return metadata === undefined ? {} : (JSON.parse(metadata) as Record<string, unknown>);
-  } catch {
-    return {};
-  }
 }
 
 interface FeedbackProps {

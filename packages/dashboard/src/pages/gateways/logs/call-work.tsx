@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { CodeBlock } from "../../../components/code-block.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
+import { copyText } from "../../../components/copy-button.tsx";
 import { Field } from "../../../components/field.tsx";
 import { prettyJson } from "../../../format/json.ts";
 import { read, readRaw, request } from "../../../http/api.ts";
@@ -38,6 +39,26 @@ export function NeighbourLinks({ gatewayId, path }: CallWorkProps) {
       {link(neighbours.value?.older, "← Older")}
       {link(neighbours.value?.newer, "Newer →")}
     </nav>
+  );
+}
+
+/** Copies the call as a curl command. The command is read first, so a slow server delays the copy. */
+export function CopyAsCurl({ path }: Pick<CallWorkProps, "path">) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = useAction(async () => {
+    const response = await readRaw(`${path}/curl`, new AbortController().signal);
+    if (!(await copyText(await response.text()))) throw new Error("The browser did not allow the copy.");
+    setCopied(true);
+  });
+  return (
+    <>
+      <Button isBusy={copy.isBusy} onClick={() => void copy.run()}>
+        {isCopied ? "Copied" : copy.error === null ? "Copy as curl" : "Copy failed"}
+      </Button>
+      <span className="visually-hidden" role="status">
+        {isCopied ? "The command is on the clipboard" : (copy.error?.message ?? "")}
+      </span>
+    </>
   );
 }
 

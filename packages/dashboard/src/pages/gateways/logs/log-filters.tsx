@@ -1,26 +1,24 @@
 import { Field } from "../../../components/field.tsx";
-import { type LogFilterState, TIMES } from "./use-log-filters.ts";
+import { SelectField } from "../../../components/select-field.tsx";
+import { TimeRangePicker } from "../../../components/time-range/time-range-picker.tsx";
+import type { LogFilterState } from "./use-log-filters.ts";
 
 interface LogFiltersProps {
   readonly filters: LogFilterState;
+  readonly hasGateway: boolean;
   readonly isLive: boolean;
   readonly onLive: (isLive: boolean) => void;
-  /** Called before each change takes effect. */
-  readonly onChange: () => void;
 }
 
-export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProps) {
-  const changing = (set: (value: string) => void) => (value: string) => {
-    onChange();
-    set(value);
-  };
+export function LogFilters({ filters, hasGateway, isLive, onLive }: LogFiltersProps) {
   const text = (title: string, [value, set]: LogFilterState["model"], placeholder: string) => (
     <Field label={title}>
       <input
         type="search"
         value={value}
+        maxLength={256}
         placeholder={placeholder}
-        onChange={({ target }) => changing(set)(target.value)}
+        onChange={({ target }) => set(target.value)}
       />
     </Field>
   );
@@ -28,20 +26,12 @@ export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProp
     title: string,
     [value, set]: LogFilterState["model"],
     options: readonly (readonly [value: string, title: string])[],
-  ) => (
-    <Field label={title}>
-      <select value={value} onChange={({ target }) => changing(set)(target.value)}>
-        {options.map(([option, optionTitle]) => (
-          <option key={option} value={option}>
-            {optionTitle}
-          </option>
-        ))}
-      </select>
-    </Field>
-  );
+  ) => <SelectField label={title} value={value} options={options} onChange={set} />;
   return (
     <div className="filters">
-      {text("Search metadata", filters.search, "Key or value")}
+      {text("Search", filters.text, "Prompt or answer")}
+      {text("Search metadata", filters.metadata, "Key or value")}
+      {hasGateway && text("Gateway", filters.gateway, "All")}
       {text("Provider", filters.provider, "Any")}
       {text("Model", filters.model, "Any")}
       {choice("Status", filters.outcome, [
@@ -54,11 +44,7 @@ export function LogFilters({ filters, isLive, onLive, onChange }: LogFiltersProp
         ["true", "Cached"],
         ["false", "Not cached"],
       ])}
-      {choice(
-        "Time range",
-        filters.time,
-        TIMES.map(({ name, title }) => [name, title] as const),
-      )}
+      <TimeRangePicker state={filters.time} />
       <label className="check">
         <input type="checkbox" checked={isLive} onChange={({ target }) => onLive(target.checked)} />
         <span>Auto-refresh</span>

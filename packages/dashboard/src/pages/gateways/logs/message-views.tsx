@@ -1,20 +1,16 @@
-/** Shows the messages of a request or response body, or the JSON if the format is unknown. */
+/** Shows the messages of a request or response body, or the body as JSON if its form is unknown. */
 import type { ReactNode } from "react";
 import { CodeBlock } from "../../../components/code-block.tsx";
+import { JsonView } from "../../../components/json-view.tsx";
+import { Markdown } from "../../../components/markdown/markdown.tsx";
+import { MessageImage } from "../../../components/markdown/message-image.tsx";
 import type { AssembledResponse } from "./assemble-stream.ts";
+import { type Message, type MessagePart, requestMessages, responseMessages } from "./message-parts.ts";
 
-interface Message {
-  readonly role: string;
-  readonly text: string;
-}
+const MAX_SHOWN = 200_000;
 
 export function RequestView({ json }: { readonly json: string }) {
-  const messages = requestMessages(json);
-  return messages.length === 0 ? (
-    <PlainBody text={json} label="Request body" />
-  ) : (
-    <Messages messages={messages} />
-  );
+  return <MessagesOrBody messages={requestMessages(json)} body={json} label="Request body" />;
 }
 
 export function ResponseView({
@@ -24,23 +20,11 @@ export function ResponseView({
   readonly stream: AssembledResponse | null;
   readonly json: string;
 }) {
-  if (stream === null) {
-    const messages = responseMessages(json);
-    return messages.length === 0 ? (
-      <PlainBody text={json} label="Response body" />
-    ) : (
-      <Messages messages={messages} />
-    );
-  }
+  if (stream === null)
+    return <MessagesOrBody messages={responseMessages(json)} body={json} label="Response body" />;
   return (
     <>
-      <Messages
-        messages={[
-          ...(stream.reasoning === "" ? [] : [{ role: "reasoning", text: stream.reasoning }]),
-          ...(stream.text === "" ? [] : [{ role: "assistant", text: stream.text }]),
-          ...stream.toolCalls.map((call) => ({ role: `tool call: ${call.name}`, text: call.arguments })),
-        ]}
-      />
+      <Messages messages={streamMessages(stream)} />
       <p className="muted small">
         Assembled from {stream.events} events
         {stream.finishReason !== null && `; finish reason: ${stream.finishReason}`}.
@@ -49,88 +33,113 @@ export function ResponseView({
   );
 }
 
-function Messages({ messages }: { readonly messages: readonly Message[] }): ReactNode {
+function streamMessages({ reasoning, text, toolCalls }: AssembledResponse): Message[] {
+  const parts: MessagePart[] = [
+    ...(reasoning === "" ? [] : [{ kind: "reasoning", text: reasoning } as const]),
+    ...(text === "" ? [] : [{ kind: "text", text } as const]),
+    ...toolCalls.map(
+      ({ name, arguments: input }) => ({ kind: "tool-call", name, input: parsed(input) }) as const,
+    ),
+  ];
+  return parts.length === 0 ? [] : [{ role: "assistant", parts }];
+}
+
+function MessagesOrBody({
+  messages,
+  body,
+  label,
+}: {
+  readonly messages: readonly Message[];
+  readonly body: string;
+  readonly label: string;
+}) {
+  if (messages.length > 0) return <Messages messages={messages} />;
+  if (body === "") return <p className="muted">The body is empty.</p>;
+  const value = body.length > MAX_SHOWN ? body : parsed(body);
+  return typeof value === "object" && value !== null ? (
+    <JsonView value={value} label={label} />
+  ) : (
+    <CodeBlock code={body.slice(0, MAX_SHOWN)} label={label} isWrapped />
+  );
+}
+
+export function Messages({ messages }: { readonly messages: readonly Message[] }): ReactNode {
   return (
     <ol className="messages">
-      {messages.map(({ role, text }, i) => (
+      {messages.map(({ role, parts }, i) => (
         // oxlint-disable-next-line react/no-array-index-key -- stored messages do not change
         <li
           key={i}
           className={`message message-${role === "assistant" || role === "model" ? "assistant" : "other"}`}
         >
           <span className="message-role">{role}</span>
-          <p>{text}</p>
+          {parts.map((part, n) => (
+            // oxlint-disable-next-line react/no-array-index-key -- stored messages do not change
+            <Part key={n} part={part} role={role} />
+          ))}
         </li>
       ))}
     </ol>
   );
 }
 
-function PlainBody({ text, label }: { readonly text: string; readonly label: string }) {
-  return text === "" ? (
-    <p className="muted">The body is empty.</p>
+function Part({ part, role }: { readonly part: MessagePart; readonly role: string }): ReactNode {
+  switch (part.kind) {
+    case "text":
+      return <TextPart text={part.text} isAnswer={role === "assistant" || role === "model"} />;
+    case "reasoning":
+      return (
+        <details className="reasoning">
+          <summary>Reasoning</summary>
+          <Markdown text={part.text} />
+        </details>
+      );
+    case "image":
+      return <MessageImage address={part.address} text="" />;
+    case "tool-call":
+      return (
+        <div className="tool-call">
+          <span>
+            <span className="muted">Tool call</span> <code>{part.name === "" ? "unnamed" : part.name}</code>
+          </span>
+          <Value value={part.input} label={`Arguments of ${part.name}`} />
+        </div>
+      );
+    case "tool-result":
+      return (
+        <div className="tool-call">
+          <span>
+            <span className="muted">Tool result</span> {part.name !== "" && <code>{part.name}</code>}
+          </span>
+          <Value value={part.output} label={`Result of ${part.name}`} />
+        </div>
+      );
+    case "other":
+      return <JsonView value={part.value} label="Content" />;
+  }
+}
+
+/** A text that is a JSON object or list is shown as one; every other text as markdown. */
+function TextPart({ text, isAnswer }: { readonly text: string; readonly isAnswer: boolean }) {
+  const value = /^\s*[[{]/.test(text) ? parsed(text) : text;
+  if (typeof value === "object" && value !== null)
+    return <JsonView value={value} label={isAnswer ? "Answer" : "Message"} />;
+  return <Markdown text={text} />;
+}
+
+function Value({ value, label }: { readonly value: unknown; readonly label: string }) {
+  if (value === undefined || value === null) return <span className="muted">none</span>;
+  return typeof value === "object" ? (
+    <JsonView value={value} label={label} canCopy={false} />
   ) : (
-    <CodeBlock code={text.slice(0, 200_000)} label={label} />
+    <p className="plain-text">{typeof value === "string" ? value : JSON.stringify(value)}</p>
   );
 }
 
-function requestMessages(json: string): Message[] {
-  const body = parse(json);
-  const system = body["system"] ?? body["instructions"];
-  const input = body["messages"] ?? body["contents"] ?? body["input"];
-  return [
-    ...(system === undefined ? [] : [{ role: "system", text: textOf(system) }]),
-    ...(typeof input === "string" ? [{ role: "user", text: input }] : messagesOf(input)),
-  ];
-}
-
-function responseMessages(json: string): Message[] {
-  const body = parse(json);
-  const choices = list(body["choices"]).map((choice) => choice["message"]);
-  const candidates = list(body["candidates"]).map((candidate) => candidate["content"]);
-  const found = messagesOf([...choices, ...candidates, ...list(body["output"])]);
-  if (found.length > 0) return found;
-  return body["role"] === "assistant" ? messagesOf([body]) : [];
-}
-
-function messagesOf(value: unknown): Message[] {
-  return list(value)
-    .map((message) => ({
-      role: roleOf(message["role"] ?? message["type"]),
-      text:
-        textOf(message["content"] ?? message["parts"] ?? message["text"]) + toolText(message["tool_calls"]),
-    }))
-    .filter(({ text }) => text !== "");
-}
-
-function roleOf(value: unknown): string {
-  return typeof value === "string" ? value : "assistant";
-}
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  return list(content)
-    .map((part) => (typeof part["text"] === "string" ? part["text"] : JSON.stringify(part)))
-    .join("\n");
-}
-
-function toolText(calls: unknown): string {
-  return list(calls)
-    .map((call) => JSON.stringify(call["function"] ?? call))
-    .join("\n");
-}
-
-function list(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value)
-    ? value.filter((item): item is Record<string, unknown> => typeof item === "object" && item !== null)
-    : [];
-}
-
-function parse(json: string): Record<string, unknown> {
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+    return JSON.parse(text);
   } catch {
-    return {};
+    return text;
   }
 }

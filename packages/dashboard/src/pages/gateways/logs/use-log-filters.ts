@@ -1,60 +1,58 @@
 /** The log filters, stored in the URL so that a filtered view can be linked to. */
 import { useMemo } from "react";
+import {
+  ANY_TIME,
+  type TimeRangeState,
+  useTimeRange,
+} from "../../../components/time-range/use-time-range.ts";
+import { CUSTOM } from "../../../components/time-range/time-range.ts";
 import { useQueryValue } from "../../../routing/location.ts";
 
-const HOUR_MS = 3_600_000;
-
-export const TIMES = [
-  { name: "", title: "Any time", hours: null },
-  { name: "1h", title: "Last hour", hours: 1 },
-  { name: "24h", title: "Last 24 hours", hours: 24 },
-  { name: "7d", title: "Last 7 days", hours: 168 },
-] as const;
+type TextFilter = readonly [string, (value: string) => void];
 
 export interface LogFilterState {
-  readonly provider: readonly [string, (value: string) => void];
-  readonly model: readonly [string, (value: string) => void];
-  readonly outcome: readonly [string, (value: string) => void];
-  readonly cached: readonly [string, (value: string) => void];
-  readonly time: readonly [string, (value: string) => void];
-  readonly search: readonly [string, (value: string) => void];
-  /** Query parameters of the log API. */
+  /** Text in prompts and answers. */
+  readonly text: TextFilter;
+  readonly gateway: TextFilter;
+  readonly provider: TextFilter;
+  readonly model: TextFilter;
+  readonly outcome: TextFilter;
+  readonly cached: TextFilter;
+  readonly metadata: TextFilter;
+  readonly time: TimeRangeState;
+  /** Query parameters of the log API, without the text. */
   readonly query: Readonly<Record<string, string>>;
   readonly isFiltered: boolean;
 }
 
 export function useLogFilters(): LogFilterState {
+  const text = useQueryValue("q");
+  const gateway = useQueryValue("gateway");
   const provider = useQueryValue("provider");
   const model = useQueryValue("model");
   const outcome = useQueryValue("outcome");
   const cached = useQueryValue("cached");
-  const time = useQueryValue("time");
-  const search = useQueryValue("search");
-  const hours = TIMES.find(({ name }) => name === time[0])?.hours ?? null;
-  // Computed when the time range is selected: a changing start would reload the log on every render.
-  const since = useMemo(
-    () => (hours === null ? "" : new Date(Date.now() - hours * HOUR_MS).toISOString()),
-    [hours],
-  );
+  const metadata = useQueryValue("search");
+  const time = useTimeRange(ANY_TIME);
+  const { from } = time.range;
+  const isOwnRange = time.range.name === CUSTOM;
+  // The start is that of the selection: one that moved on would load the list anew each minute.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps -- see above
+  const start = useMemo(() => new Date(from).toISOString(), [time.range.name, isOwnRange ? from : 0]);
   const contains = [
     ["provider", provider[0]],
     ["model", model[0]],
   ].flatMap(([key, value]) => (value === "" ? [] : [{ key, operator: "contains", value: [value] }]));
   const query = {
-    search: search[0],
+    search: metadata[0],
+    gateway_id: gateway[0],
     success: outcome[0] === "" ? "" : String(outcome[0] === "success"),
     cached: cached[0],
-    start_date: since,
+    start_date: time.isAny ? "" : start,
+    // A range that ends now has no end, so that a call which ends in this moment is in it.
+    end_date: time.isAny || time.range.to > Date.now() ? "" : new Date(time.range.to).toISOString(),
     filters: contains.length === 0 ? "" : JSON.stringify(contains),
   };
-  return {
-    provider,
-    model,
-    outcome,
-    cached,
-    time,
-    search,
-    query,
-    isFiltered: Object.values(query).some((value) => value !== ""),
-  };
+  const isFiltered = text[0] !== "" || Object.values(query).some((value) => value !== "");
+  return { text, gateway, provider, model, outcome, cached, metadata, time, query, isFiltered };
 }

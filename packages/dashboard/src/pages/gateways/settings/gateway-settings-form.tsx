@@ -1,7 +1,8 @@
-import { type FormEvent, useState } from "react";
+import { type FormEvent, type ReactNode, useState } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
+import { SelectField } from "../../../components/select-field.tsx";
 import { request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
@@ -16,9 +17,12 @@ interface GatewaySettingsFormProps {
 export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormProps) {
   const { api } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
-  const [draft, setDraft] = useState<GatewayChange>({});
-  const shown = { ...gateway, ...draft };
-  const change = (part: GatewayChange) => setDraft((before) => ({ ...before, ...part }));
+  const [edited, setEdited] = useState<GatewayChange>({});
+  const shown = { ...gateway, ...edited };
+  // What is saved is no change any more, and what is saved elsewhere on the page keeps what was edited here.
+  const draft = differences(edited, gateway);
+  if (Object.keys(edited).length > 0 && Object.keys(draft).length === 0) setEdited({});
+  const change = (part: GatewayChange) => setEdited((before) => ({ ...before, ...part }));
   const save = useAction(async () => {
     await request(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body: draft });
     onChange();
@@ -33,99 +37,120 @@ export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormPr
       <form onSubmit={submit} className="stack">
         <fieldset className="fieldset" disabled={!canEdit}>
           <legend className="visually-hidden">Gateway settings</legend>
-          <div className="form-grid">
-            <Field label="Logs">
-              <select
+          <div className="setting-groups">
+            <SettingGroup title="Logs">
+              <SelectField
+                label="Calls"
                 value={shown.collect_logs ? "on" : "off"}
-                onChange={({ target }) => change({ collect_logs: target.value === "on" })}
-              >
-                <option value="on">Log calls with bodies</option>
-                <option value="off">Off</option>
-              </select>
-            </Field>
-            <NumberField
-              title="Maximum logged calls"
-              value={shown.log_management}
-              onChange={(value) =>
-                change({
-                  log_management: value,
-                  log_management_strategy:
-                    value === null ? null : (shown.log_management_strategy ?? "DELETE_OLDEST"),
-                })
-              }
-              placeholder="No limit"
-            />
-            <NumberField
-              title="Cache TTL (seconds)"
-              value={shown.cache_ttl}
-              onChange={(cache_ttl) => change({ cache_ttl })}
-              placeholder="Off"
-            />
-            <NumberField
-              title="Rate limit (calls)"
-              value={shown.rate_limiting_limit}
-              onChange={(value) =>
-                change({
-                  rate_limiting_limit: value,
-                  rate_limiting_interval: value === null ? null : (shown.rate_limiting_interval ?? 60),
-                })
-              }
-              placeholder="Off"
-            />
-            <NumberField
-              title="Rate limit interval (seconds)"
-              value={shown.rate_limiting_interval}
-              onChange={(rate_limiting_interval) => change({ rate_limiting_interval })}
-              placeholder="60"
-            />
-            <Field label="Rate limit window">
-              <select
+                options={[
+                  ["on", "Log calls with bodies"],
+                  ["off", "Off"],
+                ]}
+                onChange={(value) => change({ collect_logs: value === "on" })}
+              />
+              <NumberField
+                title="Maximum logged calls"
+                value={shown.log_management}
+                onChange={(value) =>
+                  change({
+                    log_management: value,
+                    log_management_strategy:
+                      value === null ? null : (shown.log_management_strategy ?? "DELETE_OLDEST"),
+                  })
+                }
+                placeholder="No limit"
+              />
+              <SelectField
+                label="At the maximum"
+                value={shown.log_management_strategy ?? "DELETE_OLDEST"}
+                isDisabled={shown.log_management === null}
+                options={[
+                  ["DELETE_OLDEST", "Delete the oldest"],
+                  ["STOP_INSERTING", "Log no more calls"],
+                ]}
+                onChange={(log_management_strategy) => change({ log_management_strategy })}
+              />
+            </SettingGroup>
+            <SettingGroup title="Rate limit">
+              <NumberField
+                title="Rate limit (calls)"
+                value={shown.rate_limiting_limit}
+                onChange={(value) =>
+                  change({
+                    rate_limiting_limit: value,
+                    rate_limiting_interval: value === null ? null : (shown.rate_limiting_interval ?? 60),
+                  })
+                }
+                placeholder="Off"
+              />
+              <NumberField
+                title="Interval (seconds)"
+                value={shown.rate_limiting_interval}
+                onChange={(rate_limiting_interval) => change({ rate_limiting_interval })}
+                placeholder="60"
+              />
+              <SelectField
+                label="Window"
                 value={shown.rate_limiting_technique ?? "fixed"}
-                onChange={({ target }) =>
-                  change({ rate_limiting_technique: target.value === "sliding" ? "sliding" : "fixed" })
-                }
-              >
-                <option value="fixed">Fixed</option>
-                <option value="sliding">Sliding</option>
-              </select>
-            </Field>
-            <Field
-              label="Cost that callers state"
-              hint="The header gw-aig-custom-cost. A token with the permission gateway.price is always trusted."
-            >
-              <select
-                value={shown.trust_custom_cost ? "limits" : "rows"}
-                onChange={({ target }) => change({ trust_custom_cost: target.value === "limits" })}
-              >
-                <option value="rows">Shown in logs only</option>
-                <option value="limits">Counts in limits</option>
-              </select>
-            </Field>
-            <NumberField
-              title="Maximum attempts"
-              value={shown.retry_max_attempts}
-              max={5}
-              onChange={(retry_max_attempts) => change({ retry_max_attempts })}
-              placeholder="1"
-            />
-            <NumberField
-              title="Retry delay (ms)"
-              value={shown.retry_delay}
-              onChange={(retry_delay) => change({ retry_delay })}
-              placeholder="None"
-            />
-            <Field label="Retry backoff">
-              <select
+                options={[
+                  ["fixed", "Fixed"],
+                  ["sliding", "Sliding"],
+                ]}
+                onChange={(rate_limiting_technique) => change({ rate_limiting_technique })}
+              />
+            </SettingGroup>
+            <SettingGroup title="Retries">
+              <NumberField
+                title="Maximum attempts"
+                value={shown.retry_max_attempts}
+                max={5}
+                onChange={(retry_max_attempts) => change({ retry_max_attempts })}
+                placeholder="1"
+              />
+              <NumberField
+                title="Delay (ms)"
+                value={shown.retry_delay}
+                onChange={(retry_delay) => change({ retry_delay })}
+                placeholder="None"
+              />
+              <SelectField
+                label="Backoff"
                 value={shown.retry_backoff ?? "constant"}
-                onChange={({ target }) =>
-                  change({ retry_backoff: target.value as NonNullable<Gateway["retry_backoff"]> })
-                }
-              >
-                <option value="constant">Constant</option>
-                <option value="linear">Linear</option>
-                <option value="exponential">Exponential</option>
-              </select>
-            </Field>
+                options={[
+                  ["constant", "Constant"],
+                  ["linear", "Linear"],
+                  ["exponential", "Exponential"],
+                ]}
+                onChange={(retry_backoff) => change({ retry_backoff })}
+              />
+            </SettingGroup>
+            <SettingGroup title="Cache and cost">
+              <NumberField
+                title="Cache TTL (seconds)"
+                value={shown.cache_ttl}
+                onChange={(cache_ttl) => change({ cache_ttl })}
+                placeholder="Off"
+              />
+              <SelectField
+                label="Cache after a change of settings"
+                value={shown.cache_invalidate_on_update ? "clear" : "keep"}
+                options={[
+                  ["keep", "Keep"],
+                  ["clear", "Clear"],
+                ]}
+                onChange={(value) => change({ cache_invalidate_on_update: value === "clear" })}
+              />
+              <SelectField
+                label="Cost that callers state"
+                hint="The header gw-aig-custom-cost. A token with the permission gateway.price is always trusted."
+                value={shown.trust_custom_cost ? "limits" : "rows"}
+                options={[
+                  ["rows", "Shown in logs only"],
+                  ["limits", "Counts in limits"],
+                ]}
+                onChange={(value) => change({ trust_custom_cost: value === "limits" })}
+              />
+            </SettingGroup>
           </div>
         </fieldset>
         {save.error !== null && <ErrorNotice error={save.error} />}
@@ -138,10 +163,25 @@ export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormPr
           >
             Save changes
           </Button>
-          {Object.keys(draft).length > 0 && <Button onClick={() => setDraft({})}>Discard changes</Button>}
+          {Object.keys(draft).length > 0 && <Button onClick={() => setEdited({})}>Discard changes</Button>}
         </div>
       </form>
     </section>
+  );
+}
+
+function differences(edited: GatewayChange, gateway: Gateway): GatewayChange {
+  const saved = new Map<string, unknown>(Object.entries(gateway));
+  return Object.fromEntries(Object.entries(edited).filter(([name, value]) => saved.get(name) !== value));
+}
+
+/** Fields that belong together stay in one row. */
+function SettingGroup({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <fieldset className="setting-group">
+      <legend>{title}</legend>
+      <div className="setting-fields">{children}</div>
+    </fieldset>
   );
 }
 

@@ -16,8 +16,12 @@ export function SettingsTab({
   return (
     <div className="stack">
       <SetupSteps gateway={gateway} onChange={onChange} />
-      <GatewaySettingsForm key={gateway.modified_at} gateway={gateway} onChange={onChange} />
-      <TelemetryForm key={`telemetry ${gateway.modified_at}`} gateway={gateway} onChange={onChange} />
+      <GatewaySettingsForm gateway={gateway} onChange={onChange} />
+      <TelemetryForm
+        key={JSON.stringify([gateway.otel, gateway.otel_content])}
+        gateway={gateway}
+        onChange={onChange}
+      />
       {canEdit && !gateway.is_default && <DeleteGateway gateway={gateway} />}
     </div>
   );

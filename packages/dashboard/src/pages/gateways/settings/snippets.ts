@@ -14,9 +14,9 @@ export type SnippetName = "curl" | "openai-ts" | "openai-python" | "anthropic";
 
 export const SNIPPETS: readonly { readonly name: SnippetName; readonly title: string }[] = [
   { name: "curl", title: "curl" },
-  { name: "openai-ts", title: "OpenAI SDK, TypeScript" },
-  { name: "openai-python", title: "OpenAI SDK, Python" },
-  { name: "anthropic", title: "Anthropic SDK" },
+  { name: "openai-ts", title: "OpenAI (TypeScript)" },
+  { name: "openai-python", title: "OpenAI (Python)" },
+  { name: "anthropic", title: "Anthropic" },
 ];
 
 export interface SnippetProvider {

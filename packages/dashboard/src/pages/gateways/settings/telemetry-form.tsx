@@ -26,7 +26,10 @@ interface ReceiverDraft {
 const BLANK: ReceiverDraft = { url: "", content_type: "json", authorization: "", headers: "" };
 const MAX_RECEIVERS = 5;
 
-/** The OpenTelemetry receivers of the gateway's spans. Values of headers are shown as `[secret]`, which keeps the stored ones. */
+/**
+ * The OpenTelemetry receivers of the gateway's spans. Values of headers are shown as `[secret]`, which keeps the stored ones. The parent mounts
+ * it again when others have changed them.
+ */
 export function TelemetryForm({ gateway, onChange }: TelemetryFormProps) {
   const { api } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
@@ -36,7 +39,11 @@ export function TelemetryForm({ gateway, onChange }: TelemetryFormProps) {
   const save = useAction(async () => {
     const otel = receivers.length === 0 ? null : receivers.map(toReceiver);
     const body = { otel, otel_content: hasContent };
-    await request(api("ai-gateway", "gateways", gateway.id), { method: "PUT", body });
+    const path = api("ai-gateway", "gateways", gateway.id);
+    const { result } = await request<Gateway>(path, { method: "PUT", body });
+    // The new values of headers are shown as `[secret]`, too.
+    setReceivers((result.otel ?? []).map(toDraft));
+    setIsChanged(false);
     onChange();
   });
   const submit = (event: FormEvent) => {
