@@ -39,6 +39,8 @@ const signalbox = spawn("signalbox", ["serve", "--json", "--port", "0", "--data-
   },
 });
 const exited = once(signalbox, "exit");
+// Without the service there is nothing to wait for.
+void exited.then(() => stop.abort());
 // Signalbox must end with this process in all cases; Vite exits the process on SIGTERM.
 process.once("exit", () => signalbox.kill("SIGTERM"));
 const firstLine = once(createInterface(signalbox.stdout), "line") as Promise<[string]>;
