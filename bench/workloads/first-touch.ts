@@ -48,6 +48,9 @@ function delivery(): DeliveryRecord {
     headers: { "user-agent": "bench" },
     bodyBytes: 1024,
     body: Buffer.alloc(1024, "x"),
+    error: null,
+    request: null,
+    replayedAt: null,
   };
 }
 

@@ -80,7 +80,7 @@ it("calls of all gateways are found by their text, and a call leads to its neigh
   await dashboard.open("/logs");
   await page.getByText("Write a haiku about trains").first().waitFor();
   await picture("logs-all");
-  await page.getByLabel("Search").fill("CAPITAL of fr");
+  await page.getByLabel("Search", { exact: true }).fill("CAPITAL of fr");
   await page.getByText("haiku").first().waitFor({ state: "detached" });
   await page.getByRole("region", { name: "Calls" }).getByRole("link").first().click();
   await page.getByRole("heading", { level: 1, name: "Call" }).waitFor();

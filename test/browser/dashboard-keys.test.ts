@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openAi, OPENAI_KEY } from "../peers/openai.ts";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
 import { setGateway } from "../support/gateway.ts";
+import { longDay } from "../support/long-day.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";
 import { launchBrowser } from "./support/launch-browser.ts";
@@ -37,7 +38,15 @@ const complete = (token: string) =>
     messages: [{ role: "user", content: "Hello" }],
   });
 
+let tries = 0;
+/** Another name for each try, so that a second one does not find what the first has made. */
+const fresh = (name: string) => `${name}${++tries}`;
+
 it("adds provider keys as a pool: a wrong one becomes invalid, the right one is used, none is shown", async () => {
+  // Those of a first try.
+  const path = "/accounts/default/ai-gateway/provider_configs";
+  const { body } = await server.api("GET", path);
+  for (const { id } of body.result as { id: string }[]) await server.api("DELETE", `${path}/${id}`);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/provider-keys");
   await page.getByText("No provider keys here").waitFor();
@@ -57,7 +66,7 @@ it("adds provider keys as a pool: a wrong one becomes invalid, the right one is 
   await wrong.getByText("pool, weight 1000 (99.9%)").waitFor();
   await right.getByText("active").waitFor();
 
-  // The weights make it all but certain that the wrong key is tried first.
+  // One of a thousand calls gets the right key at once: of five, one surely tries the wrong one.
   const token = await server.token(["gateway.run"]);
   for (let i = 0; i < 5; i++) await complete(token);
   expect(provider.requests.at(-1)?.headers.authorization).toBe(`Bearer ${OPENAI_KEY}`);
@@ -84,11 +93,12 @@ it("adds provider keys as a pool: a wrong one becomes invalid, the right one is 
 });
 
 it("creates a key with prepaid credit, sees it refused over its budget, and adds credit", async () => {
+  const name = fresh("search-team");
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tokens");
   await page.getByRole("button", { name: "Create token" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name").fill("search-team");
+  await dialog.getByLabel("Name").fill(name);
   await dialog.getByRole("checkbox", { name: /gateway\.run/ }).check();
   await dialog.getByText("Budgets, rate limits, models and owner").click();
   await dialog.getByRole("button", { name: "Add budget" }).click();
@@ -103,13 +113,13 @@ it("creates a key with prepaid credit, sees it refused over its budget, and adds
   const token = (await dialog.getByTestId("new-token").textContent()) ?? "";
   await dialog.getByRole("button", { name: "Done" }).click();
 
-  const row = page.getByRole("row", { name: /search-team/ });
+  const row = page.getByRole("row", { name });
   await row.getByText("ada@example.com").waitFor();
   await row.getByText("of $0.0000010 left").waitFor();
   await expect(complete(token)).rejects.toMatchObject({ status: 429 });
 
-  await row.getByRole("link", { name: "search-team" }).click();
-  await page.getByRole("heading", { level: 1, name: "search-team" }).waitFor();
+  await row.getByRole("link", { name }).click();
+  await page.getByRole("heading", { level: 1, name }).waitFor();
   await page.getByRole("button", { name: "Add credit" }).click();
   await page.getByRole("dialog").getByLabel("Amount (US dollars)").fill("5");
   await page.getByRole("dialog").getByRole("button", { name: "Add credit" }).click();
@@ -122,7 +132,7 @@ it("creates a key with prepaid credit, sees it refused over its budget, and adds
   await usage.getByText("gpt-4o-mini").waitFor();
   expect(await left.getByRole("row", { name: /total/ }).textContent()).toMatch(/left\$0\.0000/);
   const { body } = await server.api("GET", "/accounts/default/tokens");
-  expect((body.result as { name: string }[]).find(({ name }) => name === "search-team")).toMatchObject({
+  expect((body.result as { name: string }[]).find((token) => token.name === name)).toMatchObject({
     owner: "ada@example.com",
     models: ["openai/gpt-4o*", "!*pro*"],
     metadata: { team: "search", level: 5 },
@@ -205,12 +215,15 @@ it("keeps credit that was added while the form was open", async () => {
 });
 
 it("sets a limit of a gateway, sees calls refused and what is left, and removes it", async () => {
+  await longDay();
+  // Without the limit of a first try, which counts under another name.
+  await setGateway(server, { authentication: true, spend_limits: null });
   const token = await server.token(["gateway.run"]);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways/default/limits");
   await page.getByRole("button", { name: "Add limit" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Name").fill("two");
+  await dialog.getByLabel("Name").fill(fresh("two"));
   await dialog.getByLabel("Counts").selectOption("requests");
   await dialog.getByLabel("Limit (requests)").fill("2");
   await dialog.getByLabel("Period").selectOption("day");

@@ -1,9 +1,9 @@
 /** Requirements for every page: accessibility in both themes, phone layout, keyboard operation, slow responses and errors. */
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
-import { openDashboard, settled } from "./support/dashboard.ts";
+import { openDashboard, scrollWidth, settled } from "./support/dashboard.ts";
 import { launchBrowser, openPage } from "./support/launch-browser.ts";
 import { seriousViolations } from "./support/serious-violations.ts";
 
@@ -117,19 +117,22 @@ const PAGES: readonly (() => string)[] = [
   () => "/usage",
   () => "/logs",
   () => "/audit",
+  () => "/alerts",
   () => "/limits",
   () => "/provider-keys",
   () => "/prices",
   () => "/providers",
   () => "/gateways/default",
+  () => "/gateways/default/settings",
+  () => "/gateways/default/playground",
   () => "/gateways/default/limits",
   () => "/gateways/default/provider-keys",
   () => "/gateways/default/routes",
   () => `/gateways/default/routes/${routeId}`,
-  () => "/gateways/default/logs",
   () => `/gateways/default/logs/${callId}`,
   () => "/gateways/default/analytics",
   () => "/agents",
+  () => "/problems",
   () => "/agents/webhook-agent",
   () => instance,
   () => `${instance}/events`,
@@ -155,9 +158,14 @@ const PAGES: readonly (() => string)[] = [
 ];
 
 /** For manual inspection; the folder is ignored by git. On request only, with `DASHBOARD_SCREENSHOTS=1`: nothing is asserted about them. */
-async function keepScreenshot(page: Page, theme: string, name: string, fullPage = false): Promise<void> {
+async function keepScreenshot(
+  page: Page,
+  kind: "light" | "phone",
+  name: string,
+  fullPage = false,
+): Promise<void> {
   if (process.env["DASHBOARD_SCREENSHOTS"] === undefined) return;
-  const folder = join(import.meta.dirname, "../../test-results/dashboard", theme);
+  const folder = join(import.meta.dirname, "../../test-results/dashboard", kind);
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
 }
 
@@ -165,77 +173,82 @@ function screenshotName(path: string): string {
   return path === "" ? "overview" : path.slice(1).replaceAll("/", "-");
 }
 
-describe.each(["light", "dark"] as const)("in the %s theme", (colorScheme) => {
-  it("axe finds no serious violation on any page", async () => {
-    const { page, open, close } = await openDashboard(browser, server, { colorScheme });
-    const found: Record<string, string[]> = {};
-    for (const path of PAGES) {
-      await open(path());
-      // The themes differ only in colors.
-      const rules = colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {};
-      const violations = await seriousViolations(page, rules);
-      if (violations.length > 0) found[path()] = violations;
-      await keepScreenshot(page, colorScheme, screenshotName(path()));
-    }
-    expect(found).toEqual({});
-    await close();
-  }, 180_000);
+const DESKTOP = { width: 1280, height: 720 };
+const PHONE = { width: 375, height: 800 };
 
-  it("axe finds no serious violation in dialogs and on the login page", async () => {
-    const { page, open, close } = await openDashboard(browser, server, { colorScheme });
-    await open("/tokens");
-    await page.getByRole("button", { name: "Create token" }).click();
-    expect(await seriousViolations(page)).toEqual([]);
-    await page.getByText("Budgets, rate limits, models and owner").click();
-    await page.getByRole("button", { name: "Add budget" }).click();
-    expect(await seriousViolations(page)).toEqual([]);
-    for (const [path, button] of [
-      ["/gateways/default/limits", "Add limit"],
-      ["/provider-keys", "Add key"],
-    ] as const) {
-      await open(path);
-      await page.getByRole("button", { name: button }).click();
-      expect(await seriousViolations(page)).toEqual([]);
-    }
-    await open(`/gateways/default/routes/${routeId}`);
-    await page.getByRole("button", { name: /^limit / }).click();
-    await page.getByRole("button", { name: "Try" }).click();
-    await page.getByTestId("way").waitFor();
-    expect(await seriousViolations(page)).toEqual([]);
-    await keepScreenshot(page, colorScheme, "route-tried", true);
-    await open("/tags/resources/ai_gateway/default");
-    await page.getByRole("button", { name: "Edit tags" }).click();
-    await page.getByRole("combobox", { name: "Value" }).first().fill("prod");
-    await page.getByRole("button", { name: "Preview" }).click();
-    await page.getByText("Preview of changes").waitFor();
-    expect(await seriousViolations(page)).toEqual([]);
-    await close();
-    const login = await openPage(browser, { colorScheme });
-    await login.page.goto(`${server.url}/dashboard/login?expired`);
-    await login.page.getByRole("heading", { name: "Log in" }).waitFor();
-    expect(await seriousViolations(login.page)).toEqual([]);
-    await login.close();
-  });
-});
+/** One look at a page for both themes: to load a page takes longer than to check it. */
+async function violationsInBothThemes(page: Page): Promise<string[]> {
+  const violations = await seriousViolations(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  // The themes differ only in colors.
+  const inDark = await seriousViolations(page, { runOnly: ["color-contrast"] });
+  await page.emulateMedia({ colorScheme: "light" });
+  return [...violations, ...inDark.map((violation) => `dark: ${violation}`)];
+}
 
-it("fits a phone screen: no page scrolls horizontally, and the menu opens and closes", async () => {
-  const { page, open, close } = await openDashboard(browser, server, {
-    viewport: { width: 375, height: 800 },
-    hasTouch: true,
-  });
-  const tooWide: string[] = [];
+it("axe finds no serious violation on any page in both themes, and no page scrolls horizontally on a phone", async () => {
+  const { page, open, close } = await openDashboard(browser, server, { viewport: DESKTOP });
+  const found: Record<string, string[]> = {};
   for (const path of PAGES) {
     await open(path());
-    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
-    if (width > 375) tooWide.push(`${path()}: ${width}`);
+    const name = screenshotName(path());
+    const violations = await violationsInBothThemes(page);
+    await keepScreenshot(page, "light", name);
+    await page.setViewportSize(PHONE);
+    const width = await scrollWidth(page, PHONE.width);
+    if (width > PHONE.width) violations.push(`${width} pixels wide on a phone`);
+    await keepScreenshot(page, "phone", name);
+    await page.setViewportSize(DESKTOP);
+    if (violations.length > 0) found[path()] = violations;
   }
-  expect(tooWide).toEqual([]);
+  expect(found).toEqual({});
+  await close();
+});
+
+it("axe finds no serious violation in dialogs and on the login page, in both themes", async () => {
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/tokens");
+  await page.getByRole("button", { name: "Create token" }).click();
+  expect(await violationsInBothThemes(page)).toEqual([]);
+  await page.getByText("Budgets, rate limits, models and owner").click();
+  await page.getByRole("button", { name: "Add budget" }).click();
+  expect(await violationsInBothThemes(page)).toEqual([]);
+  for (const [path, button] of [
+    ["/gateways/default/limits", "Add limit"],
+    ["/provider-keys", "Add key"],
+  ] as const) {
+    await open(path);
+    await page.getByRole("button", { name: button }).click();
+    expect(await violationsInBothThemes(page)).toEqual([]);
+  }
+  await open(`/gateways/default/routes/${routeId}`);
+  await page.getByRole("button", { name: /^limit / }).click();
+  await page.getByRole("button", { name: "Try" }).click();
+  await page.getByTestId("way").waitFor();
+  expect(await violationsInBothThemes(page)).toEqual([]);
+  await keepScreenshot(page, "light", "route-tried", true);
+  await open("/tags/resources/ai_gateway/default");
+  await page.getByRole("button", { name: "Edit tags" }).click();
+  await page.getByRole("combobox", { name: "Value" }).first().fill("prod");
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByText("Preview of changes").waitFor();
+  expect(await violationsInBothThemes(page)).toEqual([]);
+  await close();
+  const login = await openPage(browser);
+  await login.page.goto(`${server.url}/dashboard/login?expired`);
+  await login.page.getByRole("heading", { name: "Log in" }).waitFor();
+  expect(await violationsInBothThemes(login.page)).toEqual([]);
+  await login.close();
+});
+
+it("has a menu on a phone that opens and closes", async () => {
+  const { page, close } = await openDashboard(browser, server, { viewport: PHONE, hasTouch: true });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("link", { name: "Tags" }).click();
   await page.getByRole("heading", { level: 1, name: "Tags" }).waitFor();
   await page.getByRole("link", { name: "Gateways" }).waitFor({ state: "hidden" });
   await close();
-}, 180_000);
+});
 
 it("supports the keyboard: skip link, Escape closes a dialog, the focus returns to the button", async () => {
   const { page, open, close } = await openDashboard(browser, server);
@@ -250,7 +263,7 @@ it("supports the keyboard: skip link, Escape closes a dialog, the focus returns 
   await page.getByRole("dialog").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  expect(await focused()).toBe("Create token");
+  await expect.poll(focused).toBe("Create token");
   await close();
 });
 
@@ -266,6 +279,8 @@ it("shows the gateways while the usage request is still pending", async () => {
   await navigation.getByRole("link", { name: "Gateways" }).click();
   await page.getByRole("region", { name: "Gateways" }).getByRole("link", { name: "default" }).waitFor();
   release();
+  // A request that is passed on while its page closes would fail outside of the test.
+  await page.unrouteAll({ behavior: "wait" });
   await close();
 });
 
@@ -291,5 +306,6 @@ it("shows an error when the server fails, and recovers with Try again", async ()
   await alert.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("region", { name: "Tokens" }).waitFor();
   await settled(page);
+  await page.unrouteAll({ behavior: "wait" });
   await close();
 });

@@ -22,6 +22,10 @@ afterAll(async () => {
   await provider.close();
 });
 
+let tries = 0;
+/** Another name for each try, so that a second one does not find what the first has made. */
+const fresh = (name: string) => `${name}${++tries}`;
+
 const ROUTES = "/accounts/default/ai-gateway/gateways/default/routes";
 const editor = (page: Page) => page.getByRole("region", { name: "Editor" });
 const element = (page: Page, id: string) => editor(page).getByRole("button", { name: new RegExp(`^${id} `) });
@@ -41,6 +45,9 @@ const modelOf = async (metadata: object) => {
 };
 
 it("creates a route, edits its graph with forms, tries it, and deploys it", async () => {
+  // That of a first try.
+  const { body } = await server.api("GET", ROUTES);
+  for (const { id } of body.result as { id: string }[]) await server.api("DELETE", `${ROUTES}/${id}`);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/gateways/default/routes");
   await page.getByText("No target has failed recently.").waitFor();
@@ -125,29 +132,30 @@ it("refuses a graph that cannot work, names the element, and keeps what was type
 });
 
 it("adds a custom provider, sets a price for it, and calls it", async () => {
+  const slug = fresh("inhouse");
   const { page, open, close } = await openDashboard(browser, server);
   await open("/providers");
   await page.getByRole("button", { name: "Add provider" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Slug").fill("inhouse");
+  await dialog.getByLabel("Slug").fill(slug);
   await dialog.getByLabel("Name").fill("In-house models");
   await dialog.getByLabel("Address").fill(provider.url);
   await dialog.getByLabel("Headers (optional)").fill('{"x-team":"a-secret-value"}');
   await dialog.getByRole("button", { name: "Add provider" }).click();
-  await page.getByText("custom-inhouse").waitFor();
-  expect((await post(server, "custom-inhouse/v1/chat/completions")).status).toBe(200);
+  await page.getByText(`custom-${slug}`).waitFor();
+  expect((await post(server, `custom-${slug}/v1/chat/completions`)).status).toBe(200);
   expect(provider.requests.at(-1)?.headers["x-team"]).toBe("a-secret-value");
   expect(await page.content()).not.toContain("a-secret-value");
 
   await open("/prices");
   await page.getByRole("button", { name: "Set price" }).click();
-  await dialog.getByLabel("Provider").fill("custom-inhouse");
+  await dialog.getByLabel("Provider").fill(`custom-${slug}`);
   await dialog.getByLabel("Model").fill("*");
   await dialog.getByLabel("Input", { exact: true }).fill("1.5");
   await dialog.getByLabel("Output", { exact: true }).fill("6");
   await dialog.getByLabel("Factor of flex").fill("0.5");
   await dialog.getByRole("button", { name: "Save price" }).click();
-  const row = page.getByRole("row", { name: /custom-inhouse/ });
+  const row = page.getByRole("row", { name: `custom-${slug}` });
   await row.getByText("in 1.5, out 6, flex × 0.5").waitFor();
   await row.getByRole("button", { name: "Edit" }).click();
   expect(await dialog.getByLabel("Factor of flex").inputValue()).toBe("0.5");
@@ -155,7 +163,7 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await dialog.getByLabel("Factor of priority").fill("2");
   await dialog.getByRole("button", { name: "Save price" }).click();
   await row.getByText("in 1.5, out 6, priority × 2").waitFor();
-  await page.getByLabel("Provider").fill("custom-inhouse");
+  await page.getByLabel("Provider").fill(`custom-${slug}`);
   await page.getByLabel("Model").fill("any");
   await page.getByRole("button", { name: "Find price" }).click();
   await page.getByText("price of the account").waitFor();
@@ -166,17 +174,19 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
 });
 
 it("shows a circuit that has opened, and closes it", async () => {
+  const slug = fresh("failing");
   const { body } = await server.api("POST", "/accounts/default/ai-gateway/custom-providers", {
-    slug: "failing",
+    slug,
     name: "Failing",
     base_url: provider.url,
   });
   expect(body.success).toBe(true);
-  provider.answer = (_, response) => sendJson(response, 500, {});
-  for (let i = 0; i < 5; i++) await post(server, "custom-failing/v1/chat/completions");
+  // Now, because a circuit is open for 30 s only.
   const { page, open, close } = await openDashboard(browser, server);
+  provider.answer = (_, response) => sendJson(response, 500, {});
+  for (let i = 0; i < 5; i++) await post(server, `custom-${slug}/v1/chat/completions`);
   await open("/gateways/default/routes");
-  const row = page.getByRole("row", { name: /custom-failing\/gpt-4o-mini/ });
+  const row = page.getByRole("row", { name: `custom-${slug}/gpt-4o-mini` });
   await row.getByText("open", { exact: true }).waitFor();
   await row.getByText("5 of 5, 5 in a row").waitFor();
   await page.getByRole("button", { name: "Close all" }).click();

@@ -29,7 +29,7 @@ it("filters resources by tag and suggests keys and values", async () => {
   const { page, open, close } = await openDashboard(browser, server);
   await open("/tags");
   const rows = page.getByRole("region", { name: "Resources" }).locator("tbody tr");
-  expect(await rows.count()).toBe(3);
+  await expect.poll(() => rows.count()).toBe(3);
   const field = page.getByRole("combobox", { name: "Tag filter" });
   await field.fill("en");
   await page.getByRole("option", { name: /^env/ }).waitFor();

@@ -1,6 +1,6 @@
 /** Alerts and the telemetry of a gateway in the dashboard: rules are made, fire and send, and spans arrive. */
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type OtlpReceiver, startOtlpReceiver } from "../peers/otlp-receiver.ts";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { post } from "../support/gateway.ts";
@@ -20,6 +20,17 @@ beforeAll(async () => {
   provider = await startProvider((_, response) => sendJson(response, 500, {}));
   receiver = await startProvider((_, response) => sendJson(response, 200, {}));
   collector = await startOtlpReceiver();
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser.close();
+  await provider.close();
+  await receiver.close();
+  await collector.close();
+});
+// A server for each try: a second one finds no alert, receiver or failed call of the first.
+beforeEach(async () => {
+  receiver.requests.length = 0;
   server = await startTestServer({
     file: {
       providers: { openai: { baseUrl: provider.url } },
@@ -27,18 +38,8 @@ beforeAll(async () => {
       alerts: { checkIntervalMs: 20 },
     },
   });
-  browser = await launchBrowser();
 });
-afterAll(async () => {
-  await browser.close();
-  await server.stop();
-  await provider.close();
-  await receiver.close();
-  await collector.close();
-});
-beforeEach(() => {
-  receiver.requests.length = 0;
-});
+afterEach(() => server.stop());
 
 const fail = () => post(server, "openai/chat/completions", { headers: { authorization: "Bearer sk" } });
 
@@ -96,12 +97,17 @@ it("a receiver of telemetry is added to a gateway, gets spans with its header, a
   const path = "/gateways/default/settings";
   await open(path);
   const panel = page.getByRole("region", { name: "OpenTelemetry" });
+  /** A page that is left before the answer may take its request with it. */
+  const save = () =>
+    Promise.all([
+      page.waitForResponse((response) => response.request().method() === "PUT"),
+      panel.getByRole("button", { name: "Save telemetry" }).click(),
+    ]);
   await panel.getByRole("button", { name: "Add receiver" }).click();
   await panel.getByLabel("Address").fill(`${collector.url}/v1/traces`);
   await panel.getByLabel("Format").selectOption("protobuf");
   await panel.getByLabel("Headers (optional)").fill("x-key: k-1234");
-  await panel.getByRole("button", { name: "Save telemetry" }).click();
-  await settled(page);
+  await save();
   await page.reload();
   await settled(page);
   expect(await panel.getByLabel("Headers (optional)").inputValue()).toBe("x-key: [secret]");
@@ -116,13 +122,12 @@ it("a receiver of telemetry is added to a gateway, gets spans with its header, a
   });
   // What was read is sent back: the stored value stays.
   await panel.getByLabel("Send prompts and answers, too").check();
-  await panel.getByRole("button", { name: "Save telemetry" }).click();
-  await settled(page);
+  await save();
   await page.reload();
   await settled(page);
   expect(await panel.getByLabel("Send prompts and answers, too").isChecked()).toBe(true);
   await panel.getByRole("button", { name: "Remove receiver 1" }).click();
-  await panel.getByRole("button", { name: "Save telemetry" }).click();
+  await save();
   await waitUntil(
     async () => (await server.api("GET", "/accounts/default/ai-gateway/gateways/default")).body as object,
     (body) => (body as { result: { otel: unknown } }).result.otel === null,

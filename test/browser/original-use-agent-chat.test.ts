@@ -30,6 +30,10 @@ afterAll(async () => {
   await model.close();
 });
 
+let tries = 0;
+/** Another name for each try, so that a second one does not find the messages of the first. */
+const fresh = (name: string) => `${name}-${++tries}`;
+
 const ALL = "one two three four five six seven eight nine ten";
 
 async function open(name: string): Promise<{ page: Page; close: () => Promise<void> }> {
@@ -49,10 +53,14 @@ async function sees(page: Page, text: string): Promise<void> {
   await page.waitForSelector(`p.assistant:has-text(${JSON.stringify(text)})`);
 }
 
+/** The answer has ended: what is sent before may meet the rest of it. */
+const ready = (page: Page) => page.waitForSelector("#status:text-is('ready')");
+
 const answers = (page: Page) => page.locator("p.assistant").allInnerTexts();
 
 it("streams an answer, and a page that was reloaded in the middle receives the rest", async () => {
-  const { page, close } = await open("resumed");
+  const name = fresh("resumed");
+  const { page, close } = await open(name);
   const release = model.pause();
   await say(page, "count");
   await sees(page, "three");
@@ -61,18 +69,18 @@ it("streams an answer, and a page that was reloaded in the middle receives the r
   release();
   await sees(page, ALL);
   expect((await answers(page)).map((text) => text.trim())).toEqual([ALL]);
-  const second = await open("resumed");
+  const second = await open(name);
   await sees(second.page, ALL);
   await Promise.all([close(), second.close()]);
 });
 
 it("stops the answer when the user says so, and the next message is answered", async () => {
-  const { page, close } = await open("stopped");
+  const { page, close } = await open(fresh("stopped"));
   const release = model.pause();
   await say(page, "count");
   await sees(page, "three");
   await page.click("#stop");
-  await page.waitForSelector("#status:text-is('ready')");
+  await ready(page);
   release();
   await say(page, "count again");
   await sees(page, "ten");
@@ -81,13 +89,18 @@ it("stops the answer when the user says so, and the next message is answered", a
 });
 
 it("runs a tool, asks before one that needs approval, and lets the browser run its own", async () => {
-  const { page, close } = await open("tools");
+  const { page, close } = await open(fresh("tools"));
   await say(page, 'call weather {"city":"Ulm"}');
   await sees(page, "The tool said: rain in Ulm");
+  await ready(page);
   await say(page, 'call pay {"amount":500}');
+  await page.waitForSelector("#approve");
+  await ready(page);
   await page.click("#approve");
   await sees(page, "The tool said: paid 500");
   await say(page, 'call pay {"amount":900}');
+  await page.waitForSelector("#reject");
+  await ready(page);
   await page.click("#reject");
   await page.waitForSelector("i:has-text('output-denied')");
   await say(page, "call place {}");
@@ -97,27 +110,29 @@ it("runs a tool, asks before one that needs approval, and lets the browser run i
 });
 
 it("goes on with an answer after kill -9 in the middle", async () => {
-  const { page, close } = await open("killed");
+  const name = fresh("killed");
+  const { page, close } = await open(name);
   const release = model.pause();
   await say(page, "count");
   await sees(page, "three");
   server = await server.killAndRestart();
   release();
-  await page.waitForSelector("p.assistant:has-text('ten'), p.assistant:has-text('so on')", {
-    timeout: 60_000,
-  });
-  await page.waitForSelector("#status:text-is('ready')");
-  const stored = await fetch(`${server.url}/agents/chat/killed/get-messages`);
-  const messages = (await stored.json()) as { role: string }[];
-  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+  await page.waitForSelector("p.assistant:has-text('ten'), p.assistant:has-text('so on')");
+  await ready(page);
+  await expect
+    .poll(async () => {
+      const stored = await fetch(`${server.url}/agents/chat/${name}/get-messages`);
+      return ((await stored.json()) as { role: string }[]).map(({ role }) => role);
+    })
+    .toEqual(["user", "assistant"]);
   await close();
 });
 
 it("keeps an approval that waits across kill -9", async () => {
-  const { page, close } = await open("waiting");
+  const { page, close } = await open(fresh("waiting"));
   await say(page, 'call pay {"amount":700}');
   await page.waitForSelector("#approve");
-  await page.waitForSelector("#status:text-is('ready')");
+  await ready(page);
   server = await server.killAndRestart();
   await page.reload();
   await page.click("#approve");

@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { TEST_AGENTS } from "../support/agents.ts";
+import { freePort } from "../support/free-port.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { type BuiltPage, buildPage } from "./support/built-page.ts";
@@ -31,16 +32,21 @@ const open = async (name: string, token = ROOT_TOKEN, url = server.url) => {
   return watched;
 };
 
+let tries = 0;
+/** Another name for each try, so that a second one does not find the state of the first. */
+const fresh = (name: string) => `${name}-${++tries}`;
+
 describe("useAgent", () => {
   it("shows the state, calls methods, sets the state, and receives changes by other clients", async () => {
-    const [one, two] = await Promise.all([open("hook"), open("hook")]);
+    const name = fresh("hook");
+    const [one, two] = await Promise.all([open(name), open(name)]);
     for (const { page } of [one, two]) await page.waitForSelector("#state:text-is('{\"count\":0}')");
     await one.page.click("#call");
     await one.page.waitForSelector("#result:text-is('2')");
     await two.page.waitForSelector("#state:text-is('{\"count\":2}')");
     await two.page.click("#set");
     await one.page.waitForSelector("#state:text-is('{\"count\":50}')");
-    await server.api("POST", "/agents/counter/hook/rpc/increment", [1]);
+    await server.api("POST", `/agents/counter/${name}/rpc/increment`, [1]);
     for (const { page } of [one, two]) await page.waitForSelector("#state:text-is('{\"count\":51}')");
     // Strict Mode opens a socket, closes it and opens another; Chromium reports the closed one.
     const unexpected = [...one.problems, ...two.problems].filter(
@@ -72,21 +78,23 @@ describe("useAgent", () => {
 
   it("reconnects after the server was killed and restarted, with the same state", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-hook-"));
-    const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const args = ["--port", String(await freePort()), "--data-dir", dataDir, "--agents", TEST_AGENTS];
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
     const first = await startServerProcess(args, { env });
+    onTestFinished(() => first.kill());
     const { page, close } = await open("restart", ROOT_TOKEN, first.url);
     await page.waitForSelector("#state:text-is('{\"count\":0}')");
     await page.click("#call");
     await page.waitForSelector("#result:text-is('2')");
     await first.end("SIGKILL");
-    const second = await startServerProcess(["--port", new URL(first.url).port, ...args], { env });
+    const second = await startServerProcess(args, { env });
+    onTestFinished(() => second.kill());
     // A call made while disconnected is sent after the reconnect.
     await page.click("#call");
     await page.waitForSelector("#result:text-is('4')");
     await page.waitForSelector("#state:text-is('{\"count\":4}')");
     await close();
     await second.end("SIGTERM");
-    await rm(dataDir, { recursive: true, force: true });
   });
 });

@@ -4,6 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../packages/client/test/eventually.ts";
 import { type FrameServer, greet, startFrameServer } from "../../packages/client/test/frame-server.ts";
+import { freePort } from "../support/free-port.ts";
 import { type BuiltPage, buildPage } from "./support/built-page.ts";
 import { launchBrowser, openPage, type WatchedPage } from "./support/launch-browser.ts";
 
@@ -116,10 +117,13 @@ describe("useAgent in Strict Mode", () => {
   });
 
   it("reconnects after a restart of the server and shows the new state", async () => {
+    await server.stop();
+    const port = await freePort();
+    server = await startFrameServer(port);
     await visit();
     await server.stop();
     await textOf("#status", "waiting");
-    server = await startFrameServer(Number(new URL(server.url).port));
+    server = await startFrameServer(port);
     server.onConnect = (socket) => greet(socket, { count: 9 });
     await textOf("#count", "9");
     await textOf("#status", "open");

@@ -56,7 +56,7 @@ it.each([
   [
     "set to expire",
     (id: string) =>
-      a.api("PATCH", `${TOKENS}/${id}`, { expires_at: new Date(Date.now() + 1000).toISOString() }),
+      a.api("PATCH", `${TOKENS}/${id}`, { expires_at: new Date(Date.now() + 5000).toISOString() }),
   ],
 ])("a token that is %s", async (_title, end) => {
   const made = await make();

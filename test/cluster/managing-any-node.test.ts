@@ -88,7 +88,7 @@ it("dead letters are listed, replayed and discarded at the node that does not ow
   await call(0, "dead", "bury");
   await waitUntil(letters, ({ length }) => length === 1);
   const replayed = await at(other).api("POST", `${INSTANCES}/dead/dead-letters/replay`, {});
-  expect(replayed.body.result).toEqual({ replayed: 1 });
+  expect(replayed.body.result).toMatchObject({ replayed: 1 });
   await waitUntil(letters, ({ length }) => length === 1);
   const [letter] = await letters();
   expect((await at(other).api("DELETE", `${INSTANCES}/dead/dead-letters/${letter?.id}`)).status).toBe(200);

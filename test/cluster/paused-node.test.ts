@@ -1,7 +1,8 @@
 /** A node that is paused, or joins, while another one writes settings. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 const TOKENS = "/accounts/default/tokens";
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
@@ -13,6 +14,15 @@ beforeAll(async () => {
   [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
 });
 afterAll(() => cluster.stop());
+// A test that failed may have left the node paused.
+beforeEach(async () => {
+  b.child.kill("SIGCONT");
+  for (const node of [a, b])
+    await waitUntil(
+      () => node.api("GET", "/readyz", undefined, null),
+      ({ status }) => status === 200,
+    );
+});
 
 interface Made {
   readonly id: string;
@@ -46,10 +56,22 @@ it("a paused node holds up a revocation until it is declared dead, and then refu
   expect(await use(b, made)).toBe(401);
 });
 
+/** An instance that the node runs: the sockets of others are closed when the node comes back, whatever their token. */
+async function nameAt(node: ClusterNodeProcess): Promise<string> {
+  for (let i = 0; ; i++) {
+    const name = `paused-${i}`;
+    expect((await node.api("POST", `/agents/counter/${name}/rpc/read`, [])).status).toBe(200);
+    const { body } = await node.api("GET", `/accounts/default/agents/counter/instances?search=${name}`);
+    const [entry] = body.result as { node: string }[];
+    if (entry?.node === node.name) return name;
+  }
+}
+
 it("messages of a revoked token that arrived during the pause are not handled", async () => {
   const permissions = ["agents.edit"];
   const made = (await a.api("POST", TOKENS, { name: "t", permissions })).body.result as Made;
-  const client = await new RawClient(`${b.url}/agents/counter/paused`, { token: made.token }).opened();
+  const name = await nameAt(b);
+  const client = await new RawClient(`${b.url}/agents/counter/${name}`, { token: made.token }).opened();
   await client.greeted();
   expect((await client.call("increment", 1)).success).toBe(true);
   b.child.kill("SIGSTOP");
@@ -57,7 +79,7 @@ it("messages of a revoked token that arrived during the pause are not handled", 
   expect((await a.api("DELETE", `${TOKENS}/${made.id}`)).status).toBe(200);
   b.child.kill("SIGCONT");
   expect(await client.closed()).toBe(4401);
-  const other = await new RawClient(`${b.url}/agents/counter/paused`).opened();
+  const other = await new RawClient(`${b.url}/agents/counter/${name}`).opened();
   await other.greeted();
   expect((await other.call("read")).result).toMatchObject({ count: 1 });
   other.close();
@@ -70,6 +92,25 @@ it("a pause that is too short for a declaration changes nothing", async () => {
   await new Promise((resolve) => setTimeout(resolve, 300));
   b.child.kill("SIGCONT");
   expect((await revoked).status).toBe(200);
+  expect(await use(b, made)).toBe(401);
+});
+
+it("a revocation that is repeated, because its node was killed, is answered when the others have read it", async () => {
+  const made = await make();
+  const dying = await cluster.join({ name: "dying" });
+  expect(await use(b, made)).toBe(200);
+  b.child.kill("SIGSTOP");
+  // It is committed, and waits for the paused node.
+  const first = dying.api("DELETE", `${TOKENS}/${made.id}`).catch(() => null);
+  await waitUntil(
+    () => use(a, made),
+    (status) => status === 401,
+  );
+  dying.child.kill("SIGKILL");
+  await first;
+  const again = await a.api("DELETE", `${TOKENS}/${made.id}`);
+  b.child.kill("SIGCONT");
+  expect(again.status).toBe(404);
   expect(await use(b, made)).toBe(401);
 });
 

@@ -5,6 +5,8 @@ import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const KEYS = `${GATEWAYS}/default/provider_configs`;
+/** Long enough that no window begins anew during the test. */
+const MONTH_S = 30 * 86_400;
 
 let provider: ProviderPeer;
 let cluster: TestCluster;
@@ -82,8 +84,12 @@ it("a key that has worked at one node is not invalid because another node gets a
 });
 
 it("the rate limit of a key counts the calls of all nodes", async () => {
-  const limited = await add({ secret: "key-with-a-rate-limit-01", rate_limit: 40, rate_limit_period: 3600 });
-  const other = await add({ secret: "key-with-a-rate-limit-02", rate_limit: 20, rate_limit_period: 3600 });
+  const limited = await add({
+    secret: "key-with-a-rate-limit-01",
+    rate_limit: 40,
+    rate_limit_period: MONTH_S,
+  });
+  const other = await add({ secret: "key-with-a-rate-limit-02", rate_limit: 20, rate_limit_period: MONTH_S });
   const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => call(i % 2 === 0 ? a : b)));
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(60);
   expect(Object.fromEntries(calls)).toEqual({

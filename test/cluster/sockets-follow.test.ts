@@ -64,7 +64,7 @@ it("the node of the sockets is killed", async () => {
   const there = await enter(other, "edge-killed", "?_pk=there");
   await other.kill();
   await there.closed();
-  await expect.poll(() => events(here, "close"), { timeout: 15_000 }).toEqual(["visitor 1005", "there 1006"]);
+  await expect.poll(() => events(here, "close")).toEqual(["visitor 1005", "there 1006"]);
   expect(await ask(here, "connected")).toMatchObject([{ id: "here" }]);
   here.close();
 });

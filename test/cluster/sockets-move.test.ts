@@ -103,7 +103,7 @@ it("an instance that is not in memory is moved with its sockets, and destroyed w
   expect(await ask(there, "add", 5)).toBe(5);
   const show = async () =>
     (await a.api("GET", "/accounts/default/agents/room/instances/asleep")).body.result as { status: string };
-  await expect.poll(async () => (await show()).status, { timeout: 15_000 }).not.toBe("active");
+  await expect.poll(async () => (await show()).status).not.toBe("active");
   await move("asleep", a, b);
   await move("asleep", b, c);
   expect(await ask(there, "add")).toBe(6);
@@ -131,7 +131,7 @@ it.each([
   });
   client.addEventListener("open", () => (opened += 1));
   try {
-    await expect.poll(() => states, { timeout: 20_000 }).toEqual([0]);
+    await expect.poll(() => states).toEqual([0]);
     let last = 0;
     for (const to of [b, c, a, c]) {
       const moved = move(room, b, to);

@@ -110,7 +110,7 @@ it("the instance leaves memory while its sockets stay open, and a message loads 
   const { owner, there } = await both("asleep");
   const show = async () =>
     (await owner.api("GET", "/accounts/default/agents/room/instances/asleep")).body.result;
-  await expect.poll(async () => (await show()).status, { timeout: 10_000 }).not.toBe("active");
+  await expect.poll(async () => (await show()).status).not.toBe("active");
   there.send("hello");
   expect(await there.next((frame) => frame.echo !== undefined)).toEqual({ echo: "hello" });
   expect(await events(there, "connect")).toEqual(["visitor", "here", "there"]);
@@ -126,9 +126,7 @@ it("a slow reader is closed alone", async () => {
     await ask(here, "say", JSON.stringify({ text, i }));
     expect((await there.next((frame) => frame.i === i)).text.length).toBe(100_000);
   }
-  await expect
-    .poll(() => events(here, "close"), { timeout: 10_000 })
-    .toEqual(["visitor 1005", expect.stringMatching(/^slow/)]);
+  await expect.poll(() => events(here, "close")).toEqual(["visitor 1005", expect.stringMatching(/^slow/)]);
   for (const client of [here, there]) client.close();
   slow.socket.terminate();
 });

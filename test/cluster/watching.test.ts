@@ -142,4 +142,4 @@ it("a killed node leaves no change without an entry; another node completes its 
   expect(made.length).toBeGreaterThan(0);
   const entries = await exported(nodes[1]);
   expect(made.filter((id) => !entries.some(isEntryOf(id)))).toEqual([]);
-}, 180_000);
+});

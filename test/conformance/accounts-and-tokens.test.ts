@@ -105,6 +105,8 @@ describe("request bodies", () => {
     expect((await send("{}", "text/plain")).status).toBe(415);
     expect((await send("{", "application/json")).status).toBe(400);
     expect((await send(new Uint8Array([0x22, 0xff, 0x22]), "application/json")).status).toBe(400);
+    expect((await send('{"id":"by-curl"}', "application/x-www-form-urlencoded")).status).toBe(200);
+    expect((await send("id=by-form", "application/x-www-form-urlencoded")).status).toBe(400);
     expect((await send('{"id":"vendor-json"}', "application/vnd.api+json; charset=utf-8")).status).toBe(200);
   });
 });

@@ -271,11 +271,12 @@ describe("signalbox dev", () => {
     expect(await call("answer")).toBe("one");
     await call("keep");
     await write("two");
-    await waitUntil(
-      async () => urls.length,
-      (count) => count === 2,
+    // A save may cause a second restart after a pause of the machine, and the address of the first one is then gone.
+    const answer = await waitUntil(
+      () => call("answer").catch(() => "restarting"),
+      (text) => urls.length >= 2 && text === "two",
     );
-    expect(await call("answer")).toBe("two");
+    expect(answer).toBe("two");
     expect(await call("read")).toEqual({ kept: true });
     const ended = once(dev, "exit");
     dev.kill("SIGTERM");

@@ -6,13 +6,13 @@ import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-se
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [TEST_AGENTS], maxMessageBytes: 4096, pingIntervalMs: 200 } },
+    file: { agents: { modules: [TEST_AGENTS], maxMessageBytes: 4096 } },
   });
 });
 afterAll(() => server.stop());
 
-const connect = (path: string, options: { token?: string | null } = {}) =>
-  new RawClient(`${server.url}/agents/${path}`, options).opened();
+const connect = (path: string, options: { token?: string | null } = {}, at = server) =>
+  new RawClient(`${at.url}/agents/${path}`, options).opened();
 
 const isState7 = (frame: { state?: { count: number } }) => frame.state?.count === 7;
 
@@ -202,7 +202,14 @@ describe("connections", () => {
   });
 
   it("connections that do not answer pings are closed, and the others stay open", async () => {
-    const [dead, alive] = await Promise.all([connect("chatty/p?_pk=dead"), connect("chatty/p?_pk=alive")]);
+    // A server of its own: with such an interval a pause of the machine would close the connections of other tests.
+    const pinging = await startTestServer({
+      file: { agents: { modules: [TEST_AGENTS], pingIntervalMs: 1000 } },
+    });
+    const [dead, alive] = await Promise.all([
+      connect("chatty/p?_pk=dead", {}, pinging),
+      connect("chatty/p?_pk=alive", {}, pinging),
+    ]);
     await alive.next((frame) => frame === "welcome alive");
     await dead.next((frame) => frame === "welcome dead");
     dead.socket.pause();
@@ -211,5 +218,6 @@ describe("connections", () => {
     expect(await alive.next((frame) => frame === "alive: ok")).toBeTruthy();
     alive.close();
     dead.socket.terminate();
+    await pinging.stop();
   });
 });

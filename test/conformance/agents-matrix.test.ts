@@ -12,7 +12,7 @@ let server: TestServer;
 let serial = 0;
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [TEST_AGENTS, WORK_AGENTS], idleTimeoutMs: 50, turnTimeoutMs: 2000 } },
+    file: { agents: { modules: [TEST_AGENTS, WORK_AGENTS], idleTimeoutMs: 50, turnTimeoutMs: 30_000 } },
   });
 });
 afterAll(() => server.stop());

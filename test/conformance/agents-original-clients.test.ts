@@ -4,6 +4,7 @@ import { AgentClient as AgentClient14 } from "agents-14/client";
 import { AgentClient as AgentClient3 } from "agents-3/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS } from "../support/agents.ts";
+import { freePort } from "../support/free-port.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -105,7 +106,9 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-reconnect-"));
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
     const args = ["--data-dir", dataDir, "--agents", TEST_AGENTS];
-    const first = await startServerProcess(args, { env });
+    // Not a port that the system gives to connections: one of them, or the client itself, could take it meanwhile.
+    const at = ["--port", String(await freePort()), ...args];
+    const first = await startServerProcess(at, { env });
     const states = new Calls<Counting>();
     const client = new Client<Counting>({
       agent: "Counter",
@@ -121,7 +124,7 @@ describe.each(VERSIONS)("AgentClient %s", (version, Client) => {
     await states.until((state) => state.count === 8);
     expect(await first.end("SIGTERM")).toBe(0);
     states.all.length = 0;
-    const second = await startServerProcess(["--port", new URL(first.url).port, ...args], { env });
+    const second = await startServerProcess(at, { env });
     await states.until((state) => state.count === 8);
     expect(await client.call("increment", [1])).toBe(9);
     client.close();

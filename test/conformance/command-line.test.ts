@@ -1,9 +1,11 @@
 /** The `signalbox` command: help, exit codes, and management through a running server or the data folder. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { runCliHere } from "../support/run-cli.ts";
 import {
   runCliProcess,
   type ServerProcess,
@@ -17,15 +19,18 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** In this process; a process per command costs a second. */
 const cli = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCliHere(args, { cwd: folder, env });
+const cliProcess = (args: readonly string[], env: Record<string, string> = {}) =>
   runCliProcess(args, { cwd: folder, env });
 
 describe("help", () => {
-  it("the help lists every command, and each command explains its options", async () => {
+  it("the help lists every group of commands, and each command explains its options", async () => {
     const overview = await cli(["--help"]);
     expect(overview.code).toBe(0);
-    for (const command of ["serve", "dev", "account create", "token create <name>", "token revoke <id>"]) {
-      expect(overview.stdout).toContain(`  ${command}`);
+    for (const group of ["serve", "dev", "account", "token", "gateway"]) {
+      expect(overview.stdout).toContain(`\n  ${group} `);
     }
     const help = await cli(["token", "create", "--help"]);
     expect(help.code).toBe(0);
@@ -39,11 +44,15 @@ describe("help", () => {
     ) as {
       version: string;
     };
-    expect((await cli(["--version"])).stdout).toBe(`${version}\n`);
+    expect(await cliProcess(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   });
 });
 
 describe("mistakes", () => {
+  it("the code and the line are those of the process", async () => {
+    expect(await cliProcess(["xyzzy"])).toEqual(await cli(["xyzzy"]));
+  });
+
   it.each([
     [["tokn", "create"], 'unknown command "tokn create": did you mean "signalbox token create"?'],
     [["xyzzy"], 'unknown command "xyzzy": run "signalbox --help" for the list'],
@@ -53,7 +62,7 @@ describe("mistakes", () => {
       ["token", "list", "--url", "http://127.0.0.1:1"],
       "--url needs a token: give --token or set SIGNALBOX_TOKEN",
     ],
-    [["token", "list", "--json", "--account"], "Option '--account <value>' argument missing"],
+    [["token", "list", "--account"], "Option '--account <value>' argument missing"],
   ])("%j exits with 2 and prints one line", async (args, message) => {
     const { code, stderr, stdout } = await cli(args);
     expect([code, stdout, stderr]).toEqual([2, "", `signalbox: ${message}\n`]);
@@ -66,7 +75,6 @@ describe("mistakes", () => {
   });
 });
 
-/** The same commands, with and without a server on the data folder. */
 async function walkThroughAccountsAndTokens(): Promise<void> {
   const created = await cli(["account", "create", "team", "--name", "The team", "--json"]);
   expect(JSON.parse(created.stdout)).toMatchObject({ id: "team", name: "The team" });
@@ -95,14 +103,48 @@ async function walkThroughAccountsAndTokens(): Promise<void> {
   expect(list).toMatchObject([
     { last_four: token.trim().slice(-4), permissions: ["tags.read", "tags.edit"] },
   ]);
-  const revoked = await cli(["token", "revoke", list[0]?.id ?? "", "--account", "team"]);
-  expect(revoked.stdout).toBe(`revoked ${list[0]?.id}\n`);
+  const deleted = await cli(["token", "delete", list[0]?.id ?? "", "--account", "team"]);
+  expect(deleted.stdout).toBe(`deleted ${list[0]?.id}\n`);
   expect((await cli(["token", "list", "--account", "team"])).stdout).toBe("no tokens\n");
 }
 
+/** As in `signalbox account list | head`, if head ends first. */
+async function endsQuietly(): Promise<void> {
+  const child = spawnCli(["account", "list"], { cwd: folder });
+  child.stdout.destroy();
+  let err = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  const [code] = (await once(child, "close")) as [number];
+  expect([code, err]).toEqual([0, ""]);
+}
+
+/** Modules of the service that a command loads: each would make every command slower. */
+async function loadedModules(args: readonly string[]): Promise<string[]> {
+  const report = join(folder, "report.mjs");
+  writeFileSync(
+    report,
+    `import { writeSync } from "node:fs";
+     import { registerHooks } from "node:module";
+     registerHooks({ load: (url, context, next) => (writeSync(2, "loaded " + url + "\\n"), next(url, context)) });`,
+  );
+  const { code, stderr } = await cliProcess(args, { NODE_OPTIONS: `--import=${pathToFileURL(report).href}` });
+  const urls = stderr.split("\n").filter((line) => line.startsWith("loaded file:"));
+  expect([code, urls.some((url) => url.includes("/cli/"))]).toEqual([0, true]);
+  return urls.filter((url) => /service|zod|pino|prom-client|gateway\/(?!\.)|agents\/|webhooks\//.test(url));
+}
+
 describe("management commands", () => {
-  it("management commands work on the data folder while no server runs", async () => {
-    await walkThroughAccountsAndTokens();
+  it("management commands work on the data folder while no server runs, but do not create one", async () => {
+    const refused = await cli(["account", "create", "team"]);
+    expect([refused.code, refused.stdout, existsSync(join(folder, ".signalbox"))]).toEqual([2, "", false]);
+    expect(refused.stderr).toMatch(
+      /^signalbox: no server and no data folder here \(.*\); use --data-dir or --url/,
+    );
+    await (await startServerProcess([], { cwd: folder })).end("SIGTERM");
+    expect((await cli(["account", "create", "team"])).stdout).toBe("created account team\n");
+    const { stdout, stderr } = await cli(["account", "list", "--verbose"]);
+    expect(stdout).toMatch(/^ID +NAME +CREATED\ndefault +default .*\nteam +team .*\n$/);
+    expect(stderr).toMatch(/ \(data folder .*\.signalbox, no server was running\), the root token of /);
   });
 
   it("management commands use the server that runs on the data folder", async () => {
@@ -111,11 +153,13 @@ describe("management commands", () => {
     try {
       await walkThroughAccountsAndTokens();
       const token = readFileSync(join(folder, ".signalbox", "root-token"), "utf8").trim();
-      const remote = await runCliProcess(["account", "list", "--json"], {
+      const remote = await runCliHere(["account", "list", "--json"], {
         cwd: tmpdir(),
         env: { SIGNALBOX_URL: server.url, SIGNALBOX_TOKEN: token },
       });
       expect(JSON.parse(remote.stdout)).toHaveLength(2);
+      await endsQuietly();
+      expect(await loadedModules(["gateway", "list"])).toEqual([]);
     } finally {
       await server.end("SIGTERM");
     }
@@ -124,26 +168,32 @@ describe("management commands", () => {
 
 describe("dev", () => {
   it("the service restarts when the configuration changes and keeps its data", async () => {
-    rmSync(join(folder, ".signalbox"), { recursive: true, force: true });
     const config = join(folder, "signalbox.config.json");
     writeFileSync(config, "{}");
-    const dev = spawnCli(["dev", "--json", "--port", "0"], { cwd: folder });
+    // What the service writes to its data folder is no change, wherever the folder is.
+    writeFileSync(join(folder, "my.env"), "SIGNALBOX_DATA_DIR=./own\n");
+    const dev = spawnCli(["dev", "--json", "--port", "0", "--env-file", "my.env"], { cwd: folder });
+    let reports = "";
+    dev.stderr.setEncoding("utf8").on("data", (text: string) => (reports += text));
     const lines: { url: string; pid: number }[] = [];
     dev.stdout.setEncoding("utf8").on("data", (text: string) => {
       for (const line of text.trim().split("\n"))
         lines.push(JSON.parse(line) as { url: string; pid: number });
     });
-    await expect.poll(() => lines.length, { timeout: 20_000 }).toBe(1);
-    const token = readFileSync(join(folder, ".signalbox", "root-token"), "utf8").trim();
-    // Written again on every attempt, because a slow file watcher may start after the first write.
+    // A failed try must not leave it running: it would hold the data folder against the second one.
+    onTestFinished(() => void dev.kill("SIGKILL"));
+    await expect.poll(() => lines.length).toBe(1);
+    const token = readFileSync(join(folder, "own", "root-token"), "utf8").trim();
+    // Written again from time to time, because a slow file watcher may start after the first write; not so often that a restart never ends.
     let n = 0;
     await expect
       .poll(
         () => {
-          writeFileSync(config, JSON.stringify({ listener: { maxConnections: 100 + n++ } }));
+          if (n % 10 === 0) writeFileSync(config, JSON.stringify({ listener: { maxConnections: 100 + n } }));
+          n += 1;
           return lines.length;
         },
-        { timeout: 20_000, interval: 1000 },
+        { interval: 1000 },
       )
       .toBeGreaterThan(1);
     const last = lines.at(-1);
@@ -159,6 +209,8 @@ describe("dev", () => {
     const exit = once(dev, "exit");
     dev.kill("SIGINT");
     expect((await exit)[0]).toBe(0);
+    expect(reports).toContain("signalbox.config.json changed, restarting");
+    expect(reports).not.toMatch(/own\/\S+ (?:and \d+ more )?changed/);
     rmSync(config);
   });
 });

@@ -308,7 +308,7 @@ describe("the dashboard's files", () => {
     expect(body).not.toMatch(/<script>|<style|style=|https?:\/\//);
   });
 
-  it("files are compressed and cached for a year if their name contains a hash; the first load is at most 300 KB", async () => {
+  it("files are compressed and cached for a year if their name contains a hash; the first load is at most 150 KB", async () => {
     const page = await raw("GET", "/dashboard/");
     const assets = [...page.body.matchAll(/\/dashboard\/assets\/[\w.-]+/g)].map(([path]) => path);
     expect(assets.length).toBeGreaterThan(1);
@@ -320,7 +320,7 @@ describe("the dashboard's files", () => {
       expect(answer.headers["cache-control"]).toBe("public, max-age=31536000, immutable");
       bytes += Number(answer.headers["content-length"]);
     }
-    expect(bytes).toBeLessThan(300 * 1024);
+    expect(bytes).toBeLessThan(150 * 1024);
     const script = assets.find((path) => path.endsWith(".js")) ?? "";
     const gzip = await raw("HEAD", script, { "accept-encoding": "br;q=0, gzip" });
     expect(gzip.headers["content-encoding"]).toBe("gzip");

@@ -76,6 +76,35 @@ describe("bound to loopback", () => {
   );
 });
 
+describe("bound to loopback, behind a proxy on the same machine", () => {
+  it("what a proxy has forwarded needs a token, unless a trusted proxy names a client on this machine", async () => {
+    server = await startTestServer();
+    const { url } = server;
+    const [forwarded, local] = [{ "x-forwarded-for": "203.0.113.9" }, { "x-forwarded-for": "127.0.0.1" }];
+    for (const path of ["/metrics", "/openapi.json"]) {
+      expect(await statusOf(url + path)).toBe(200);
+      for (const headers of [forwarded, local, { forwarded: "for=203.0.113.9" }, { via: "1.1 proxy" }])
+        expect([path, headers, await statusOf(url + path, headers)]).toEqual([path, headers, 401]);
+      expect(await statusOf(url + path, { ...forwarded, ...bearer(ROOT_TOKEN) })).toBe(200);
+    }
+    await server.stop();
+    server = await startTestServer({ file: { listener: { trustedProxies: ["127.0.0.1"] } } });
+    const unnamed = [{ "x-real-ip": "203.0.113.9" }, { "x-forwarded-for": "unknown" }];
+    const answers = [local, forwarded, ...unnamed].map((headers) =>
+      statusOf(`${server?.url}/metrics`, headers),
+    );
+    expect(await Promise.all(answers)).toEqual([200, 401, 401, 401]);
+  });
+
+  it("wrong tokens are counted by the client's address, not by the proxy's", async () => {
+    server = await startTestServer({ file: { listener: { trustedProxies: ["127.0.0.1"] } } });
+    const attempt = (address: string) =>
+      statusOf(`${server?.url}/accounts/default/tokens`, { ...bearer("wrong"), "x-forwarded-for": address });
+    for (let i = 0; i < 300; i++) await attempt("203.0.113.1");
+    expect([await attempt("203.0.113.1"), await attempt("203.0.113.2")]).toEqual([429, 401]);
+  });
+});
+
 describe("bound to other addresses", () => {
   it("metrics need the root token or gateway.read of the operator's account; the description needs any token", async () => {
     server = await startTestServer({ host: "0.0.0.0" });
@@ -246,7 +275,10 @@ describe("with a separate administration address", () => {
       ["serve", "--port", "0", "--admin-port", port, "--data-dir", join(folder, "data")],
       { cwd: folder },
     );
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^signalbox: .*EADDRINUSE.*\n$/)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^signalbox: cannot listen on .*: the process \d+ .* uses port .*\n$/),
+    ]);
     const wrong = await runCliProcess(["serve"], { cwd: folder, env: { ADMIN_PORT: "x" } });
     expect(wrong.stderr).toBe('signalbox: ADMIN_PORT: expected a number from 0 to 65535, found "x"\n');
   });

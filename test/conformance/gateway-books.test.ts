@@ -206,4 +206,4 @@ it("keeps books that contain the provider's bill, which exceeds the limit by at 
   );
   // The runs must reach the limit, or they show nothing.
   expect(exhausted).toBeGreaterThan(5);
-}, 120_000);
+});

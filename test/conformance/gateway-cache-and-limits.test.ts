@@ -40,6 +40,8 @@ afterAll(async () => {
 beforeEach(async () => {
   provider.requests.length = 0;
   provider.answer = (_, response) => sendJson(response, 200, { n: ++answers });
+  // A new window for each test, also for a second try.
+  now += 7_200_000;
   await setGateway(server, OFF);
 });
 

@@ -101,11 +101,9 @@ const asGemini: ProviderAnswer = async ({ body }, response) => {
 };
 
 beforeAll(async () => {
-  [chat, claude, gemini] = (await Promise.all([asChat, asClaude, asGemini].map(startProvider))) as [
-    ProviderPeer,
-    ProviderPeer,
-    ProviderPeer,
-  ];
+  [chat, claude, gemini] = (await Promise.all(
+    [asChat, asClaude, asGemini].map((answer) => startProvider(answer)),
+  )) as [ProviderPeer, ProviderPeer, ProviderPeer];
   server = await startTestServer({
     file: {
       gateway: { models: { "claude-*": "groq/llama-4", "gpt-5*": "anthropic/claude-opus-5" } },

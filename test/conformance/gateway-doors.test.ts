@@ -116,13 +116,14 @@ describe("paths", () => {
   it("finds the gateway by header, and an account's other gateways not at all", async () => {
     const body = { model: "echo/echo", messages: MESSAGES };
     await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: "second" });
+    const before = (await readLogs(server, "second")).length;
     for (const name of ["gw-aig-gateway-id", "cf-aig-gateway-id"]) {
       expect((await call("/v1/chat/completions", body, { [name]: "second" })).status).toBe(200);
       expect((await call("/accounts/default/ai/v1/chat/completions", body, { [name]: "no" })).status).toBe(
         400,
       );
     }
-    expect(await readLogs(server, "second")).toHaveLength(2);
+    expect(await readLogs(server, "second")).toHaveLength(before + 2);
   });
 });
 

@@ -13,13 +13,14 @@ let second: ProviderPeer;
 let server: TestServer;
 let cloudflare: Cloudflare;
 const BEGIN = Date.now();
+const FULL_HOUR = Math.ceil(BEGIN / 3_600_000) * 3_600_000;
 let now = BEGIN;
 beforeAll(async () => {
   first = await startProvider(() => undefined);
   second = await startProvider(() => undefined);
   server = await startTestServer({
-    // Rows are ordered by time, so that this clock does not stand still.
-    clock: { now: () => Date.now() + now - BEGIN },
+    // Rows are ordered by time, so that this clock does not stand still. It begins at a full hour: no window of a budget ends within a test.
+    clock: { now: () => FULL_HOUR + (Date.now() - BEGIN) + (now - BEGIN) },
     steadyClock: { now: () => now },
     file: {
       providers: { openai: { baseUrl: first.url }, groq: { baseUrl: second.url } },

@@ -24,7 +24,7 @@ afterAll(async () => {
   await provider.close();
 });
 beforeEach(async () => {
-  provider.seen.length = 0;
+  provider.reset();
   await server.api("DELETE", "/accounts/default/ai-gateway/gateways/default/circuits");
 });
 
@@ -33,9 +33,9 @@ const SETTINGS = {
   "gw-aig-max-attempts": "3",
   "gw-aig-retry-delay": "20",
   "gw-aig-backoff": "exponential",
-  "gw-aig-request-timeout": "1000",
-  "gw-aig-first-token-timeout": "1000",
-  "gw-aig-stall-timeout": "1000",
+  "gw-aig-request-timeout": "3000",
+  "gw-aig-first-token-timeout": "3000",
+  "gw-aig-stall-timeout": "3000",
   "gw-aig-hold-response": "true",
 };
 

@@ -47,6 +47,8 @@ async function call(gateway: string, options: CallOptions = {}): Promise<string>
 }
 
 async function createGateway(id: string, settings: Record<string, unknown> = {}): Promise<string> {
+  // The first try of a test may have left it.
+  await server.api("DELETE", `/accounts/default/ai-gateway/gateways/${id}`);
   await client.aiGateway.create({
     ...ACCOUNT,
     id,

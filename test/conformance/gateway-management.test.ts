@@ -320,10 +320,9 @@ describe("the command line", () => {
   });
 
   it("an invalid option is explained", async () => {
-    expect(await cli("set", "default", "--authentication", "maybe")).toMatchObject({
-      code: 2,
-      err: 'signalbox: --authentication: expected on or off, found "maybe"\n',
-    });
+    const { code, err } = await cli("set", "default", "--authentication", "maybe");
+    const message = '--authentication: expected on or off, found "maybe"';
+    expect([code, JSON.parse(err)]).toMatchObject([2, { errors: [{ message, reason: "usage" }] }]);
     expect((await cli("set", "default")).code).toBe(2);
     expect(await cli("show", "nowhere")).toMatchObject({ code: 1 });
   });

@@ -28,7 +28,8 @@ it("gateways, providers, keys, dynamic routes and spending are stored in Postgre
   const s = await startTestServer({ environment: { DATABASE_URL: pg.url, OPENAI_API_KEY: "x" } });
   await setGateway(s, {
     authentication: false,
-    spend_limits: { rules: [{ id: "r", limitType: "cost", limit: 1, window: 3600 }] },
+    // A fixed window could end between the calls, at the full hour.
+    spend_limits: { rules: [{ id: "r", limitType: "cost", limit: 1, window: 3600, technique: "sliding" }] },
     trust_custom_cost: true,
   });
   expect((await s.api("POST", "/accounts/default/ai-gateway/gateways", { id: "g2" })).status).toBe(200);

@@ -63,16 +63,25 @@ it("a deleted gateway ends its sessions, and leaves no row", async () => {
 });
 
 it("closes idle and old sessions, and all of them when the service stops", async () => {
-  const limited = await startTestServer({
-    file: {
-      providers: { openai: { baseUrl: `${gateway.peer.url}/v1` } },
-      gateway: { realtime: { idleTimeoutMs: 300, maxSessions: 1 } },
-    },
-  });
-  const at = `${limited.url}/v1/default/default/openai?model=gpt-realtime`;
+  const start = (realtime: object) =>
+    startTestServer({
+      file: {
+        providers: { openai: { baseUrl: `${gateway.peer.url}/v1` } },
+        gateway: { realtime: { maxSessions: 1, ...realtime } },
+      },
+    });
+  const urlOf = ({ url }: { url: string }) => `${url}/v1/default/default/openai?model=gpt-realtime`;
   const options = { headers: { authorization: "Bearer sk" } };
+  // Without a short limit, or the first session could be closed before the second one is refused.
+  const full = await start({});
+  const only = await openSession(urlOf(full), options);
+  expect((await refusedSession(urlOf(full), options)).status).toBe(503);
+  const ended = full.stop();
+  expect((await only.closed).code).toBe(1001);
+  await ended;
+  const limited = await start({ idleTimeoutMs: 300 });
+  const at = urlOf(limited);
   const idle = await openSession(at, options);
-  expect((await refusedSession(at, options)).status).toBe(503);
   expect(await idle.closed).toMatchObject({ code: 1008, reason: "No message for 0.3 s" });
   const last = await waitUntil(
     () => openSession(at, options).catch(() => null),

@@ -41,6 +41,9 @@ it("usage is summed by the requested groups", async () => {
   const byHour = (await server.api("GET", `${path}?group_by=hour&group_by=gateway&${ours}`)).body.result;
   expect(byHour.reduce((sum: number, one: { calls: number }) => sum + one.calls, 0)).toBe(3);
   expect(byHour[0].hour).toMatch(/:00:00\.000Z$/);
+  const byMinute = (await server.api("GET", `${path}?group_by=minute,model&${ours}`)).body.result;
+  expect(byMinute.reduce((sum: number, one: { calls: number }) => sum + one.calls, 0)).toBe(3);
+  expect(byMinute[0].minute).toMatch(/:00\.000Z$/);
   const past = `${path}?start=2020-01-01T00:00:00Z&end=2021-01-01T00:00:00Z`;
   expect((await server.api("GET", past)).body.result).toEqual([]);
 });
@@ -65,9 +68,14 @@ it("usage is grouped and filtered by the tags of gateways", async () => {
   expect((await server.api("GET", `${path}?tag==x`)).body.errors[0].code).toBe(1007);
 });
 
-it.each(["group_by=colour", "group_by=hour,day", "group_by=tag:", "start=soon", "nope=1"])(
-  "usage refuses the query %s",
-  async (query) => {
-    expect((await server.api("GET", `${path}?${query}`)).status).toBe(400);
-  },
-);
+it.each([
+  "group_by=colour",
+  "group_by=hour,day",
+  "group_by=minute,hour",
+  "group_by=minute,tag:env",
+  "group_by=tag:",
+  "start=soon",
+  "nope=1",
+])("usage refuses the query %s", async (query) => {
+  expect((await server.api("GET", `${path}?${query}`)).status).toBe(400);
+});

@@ -68,7 +68,7 @@ it("a method call is a turn of the caller's trace; the agent that it calls and t
   expect(outgoing).toMatchObject({ traceId: TRACE, parentSpanId: turn?.spanId });
   // A query may contain credentials.
   expect(outgoing?.attributes).toMatchObject({ "url.full": `${other.url}/path` });
-  expect(other.requests[0]?.headers["traceparent"]).toBe(`00-${TRACE}-${outgoing?.spanId}-01`);
+  expect(other.requests.at(-1)?.headers["traceparent"]).toBe(`00-${TRACE}-${outgoing?.spanId}-01`);
 });
 
 it("the turns of a WebSocket belong to the trace of its handshake", async () => {

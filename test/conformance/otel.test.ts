@@ -237,15 +237,12 @@ describe("one service with an endpoint", () => {
 
   it("counts what a receiver refuses as dropped, and serves calls all the same", async () => {
     receiver.status = 400;
-    const before = await readMetric(server, "signalbox_otel_spans_total");
+    // Not all spans: those of the test before may be counted as sent only now.
+    const dropped = async () =>
+      (await readMetric(server, 'signalbox_otel_spans_total{outcome="dropped"}')) || 0;
+    const before = await dropped();
     expect((await call(server)).status).toBe(200);
-    await waitUntil(
-      () => readMetric(server, "signalbox_otel_spans_total"),
-      (value) => value >= before + 2,
-    );
-    expect(await readMetric(server, 'signalbox_otel_spans_total{outcome="dropped"}')).toBeGreaterThanOrEqual(
-      2,
-    );
+    expect(await waitUntil(dropped, (value) => value >= before + 2)).toBeGreaterThanOrEqual(2);
     expect(receiver.requests.every(({ url }) => url === "/custom")).toBe(true);
   });
 });
@@ -312,7 +309,7 @@ describe("one gateway", () => {
       otel: [{ url: `${receiver.url}/elsewhere`, authorization: "[secret]" }],
     });
     expect(moved.status).toBe(400);
-  }, 30_000);
+  });
 
   it("refuses private addresses unless the operator allows them", async () => {
     const strict = await startTestServer();

@@ -8,12 +8,16 @@ import { expect, it } from "vitest";
 const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "running it: flags, environment, configuration file, first start, stopping": [
     "running-it",
+    "start-refusals",
     "command-line",
-    "published-package",
+    "completion",
+    "dev-reload",
+    "doctor",
   ],
   "the listener: limits, request targets, malformed input, operations": ["listener"],
   "envelope, accounts, tokens, permissions": ["accounts-and-tokens", "audit-log"],
   "exposure: loopback or other addresses, a separate administration address": ["exposure"],
+  "TLS by certificate files": ["tls"],
   "gateway: path, providers and forwarding": ["gateway-forwarding", "gateway-providers", "gateway-clients"],
   "gateway: unified doors, names of models, translation": [
     "gateway-doors",
@@ -62,7 +66,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "webhooks: agents that verify deliveries themselves": ["webhook-verifying-agent"],
   "webhooks: event records, deduplication, retention, state": ["webhook-agent", "webhook-refusals"],
   "webhooks: outgoing": ["webhook-outgoing"],
-  "webhooks: deliveries, replay, samples": ["webhook-inspector"],
+  "webhooks: deliveries, replay, samples": ["webhook-inspector", "webhook-failures"],
   "agents: routing, requests, callable methods, names": ["agents-calls"],
   "agents: the class and its hooks": [
     "agents-hooks",
@@ -80,7 +84,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "client-agents",
   ],
   "agents: queue and schedules": ["agents-work", "agents-waking"],
-  "agents: management": ["agents-management"],
+  "agents: management": ["agents-management", "agents-debugging"],
   "agents: on PostgreSQL, and on a database of an earlier version": ["agents-on-postgres"],
   "agents: subscriptions to tag changes": ["agents-tag-changes"],
   "tags: reading, setting and deleting, error codes and limits": ["tags-writing", "tags-errors"],

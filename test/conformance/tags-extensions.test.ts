@@ -245,10 +245,13 @@ describe("the change feed", () => {
     await before.stop();
     // Old changes are removed in the background after the start.
     const own = await startTestServer({ clock, dataDir, file: { tags: { historyDays: 1 } } });
-    await vi.waitFor(async () => {
-      const late = await own.api("GET", `${PATH}/changes?after=0`);
-      expect([late.status, late.body.errors?.[0]?.code]).toEqual([410, 1018]);
-    });
+    await vi.waitFor(
+      async () => {
+        const late = await own.api("GET", `${PATH}/changes?after=0`);
+        expect([late.status, late.body.errors?.[0]?.code]).toEqual([410, 1018]);
+      },
+      { timeout: 600_000 },
+    );
     const kept = await own.api("GET", `${PATH}/changes`);
     expect(kept.body.result.map((change: { position: string }) => change.position)).toEqual(["2"]);
     await own.stop();

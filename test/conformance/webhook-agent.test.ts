@@ -329,7 +329,7 @@ describe("an agent that extends the built-in agent", () => {
       `/accounts/default/webhooks/deliveries/${body.result[0].id}/replay`,
       {},
     );
-    expect(replay.body.result).toEqual({ status: "processed", event_id: "x-1" });
+    expect(replay.body.result).toEqual({ status: "processed", event_id: "x-1", error: null });
     expect((await obey("replayed", { id: "x-1", do: "throw-once" })).body).toEqual({ status: "duplicate" });
   });
 

@@ -57,7 +57,7 @@ it("six deliveries behind a slow handler are answered 202 while it runs, and eac
   // A retry waits for the first copy as well and does not run concurrently.
   expect((await sendGeneric(server.url, "obey/slow-one", { id: "1", type: "t" })).status).toBe(202);
   receiver.release();
-  await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => lateOnes()).toEqual([]);
   expect((await eventIds(server, "slow-one", "obedient-agent")).sort()).toEqual(ids);
   const again = await sendGeneric(server.url, "obey/slow-one", { id: "1", type: "t" });
   expect(again.body).toEqual({ status: "duplicate" });
@@ -77,7 +77,7 @@ it("a slow handler does not delay other entities, which are answered 200", async
   });
   expect((await slow).status).toBe(202);
   receiver.release();
-  await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => lateOnes()).toEqual([]);
 });
 
 it("the list of accepted deliveries belongs to the account, and only failed ones can be replayed or discarded", async () => {
@@ -96,5 +96,5 @@ it("the list of accepted deliveries belongs to the account, and only failed ones
     404,
   );
   receiver.release();
-  await expect.poll(() => lateOnes(), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => lateOnes()).toEqual([]);
 });

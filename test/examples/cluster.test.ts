@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { callEcho, sendRequest } from "../support/send-request.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { runExample } from "./run-example.ts";
+import { runExample, type RunningExample } from "./run-example.ts";
 
 it("the cluster starts with one command, serves through the load balancer, ends cleanly and keeps its data", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-example-cluster-"));
+  const started: RunningExample[] = [];
   const start = async () => {
     const example = runExample("cluster", ["--port", "0", "--data-dir", folder]);
+    started.push(example);
     const [, url = ""] = await example.printed(/Load balancer\s+(\S+)/);
     const [, credential = ""] = await example.printed(/Root token\s+(\S+)/);
     await example.printed(/Ctrl-C ends everything/);
@@ -50,6 +52,8 @@ it("the cluster starts with one command, serves through the load balancer, ends 
     expect((await sendRequest(second.target, "GET", path)).body.result.tags).toEqual({ env: "prod" });
     await second.example.stop();
   } finally {
+    // A test that failed has not stopped them.
+    for (const example of started) await example.stop();
     await rm(folder, { recursive: true, force: true });
   }
-}, 180_000);
+});

@@ -14,6 +14,7 @@ let folder: string;
 let example: RunningExample;
 let pageUrl: string;
 let serviceUrl: string;
+let tries = 0;
 
 beforeAll(async () => {
   browser = await launchBrowser();
@@ -41,23 +42,25 @@ describe("the live repository page", () => {
   });
 
   it("a signed delivery for a followed repository appears once on every open page", async () => {
+    // Another repository for each try.
+    const repository = `Test/Own-Repo-${++tries}`;
     const watched = await Promise.all([openPage(browser), openPage(browser)]);
     for (const { page } of watched) {
       await page.goto(pageUrl);
-      await page.getByLabel("Follow").fill("Test/Own-Repo");
+      await page.getByLabel("Follow").fill(repository);
       await page.getByRole("button", { name: "Add" }).click();
-      await page.getByLabel("Test/Own-Repo").getByText("0 events").waitFor();
+      await page.getByLabel(repository).getByText("0 events").waitFor();
     }
     const payload = {
       action: "opened",
       issue: { number: 7, title: "A very particular title" },
-      repository: { full_name: "Test/Own-Repo" },
+      repository: { full_name: repository },
       sender: { login: "tester" },
     };
     expect(await deliver(serviceUrl, SECRET, { type: "issues", payload })).toBe(200);
     expect(await deliver(serviceUrl, "another secret", { type: "issues", payload })).toBe(401);
     for (const { page, problems, close } of watched) {
-      const panel = page.getByLabel("Test/Own-Repo");
+      const panel = page.getByLabel(repository);
       await panel.getByText("1 event", { exact: true }).waitFor();
       await panel.getByText("A very particular title").waitFor();
       expect(await panel.locator("li").count()).toBe(1);

@@ -50,7 +50,8 @@ export function runExample(
     output: () => output,
     ended: () => closed,
     async stop() {
-      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGTERM");
+      const isRunning = child.exitCode === null && child.signalCode === null;
+      if (child.pid !== undefined && isRunning) process.kill(-child.pid, "SIGTERM");
       await closed;
     },
   };

@@ -5,12 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 
 const WORK_AGENTS = join(import.meta.dirname, "../fixtures/work-agents.ts");
+const CLOCK = pathToFileURL(join(import.meta.dirname, "../support/clock-preload.ts")).href;
 
 it("calls of a damaged instance get an internal error, and other instances work", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
@@ -42,10 +44,12 @@ it("calls of a damaged instance get an internal error, and other instances work"
   await rm(dataDir, { recursive: true, force: true });
 });
 
-describe("a damaged instance with due work", { timeout: 120_000 }, () => {
-  const options = { env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN } };
+describe("a damaged instance with due work", () => {
+  const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
+  /** Two minutes later: the work has become due. */
+  const later = { env: { ...env, NODE_OPTIONS: `--import ${CLOCK}`, SIGNALBOX_TEST_CLOCK_MS: "120000" } };
   let root: string;
-  /** The data folder as the server left it, with one instance whose work has become due since. */
+  /** The data folder as the server left it, with one instance that has work. */
   let before: string;
   /** Path of the instance's file in the data folder. */
   let file: string;
@@ -53,14 +57,13 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
     before = join(root, "before");
-    const server = await startServerProcess(["--data-dir", before, "--agents", WORK_AGENTS], options);
+    const server = await startServerProcess(["--data-dir", before, "--agents", WORK_AGENTS], { env });
     const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
     for (let i = 0; i < 10; i++)
-      expect(await client.call("plan", 1, `later-${i}`)).toMatchObject({ success: true });
-    expect(await client.call("plan", 1, "broken")).toMatchObject({ success: true });
+      expect(await client.call("plan", 60, `later-${i}`)).toMatchObject({ success: true });
+    expect(await client.call("plan", 60, "broken")).toMatchObject({ success: true });
     await server.end("SIGTERM");
     [file = ""] = globSync("agents/**/*.db", { cwd: before });
-    await sleep(1000);
   });
 
   afterAll(async () => rm(root, { recursive: true, force: true }));
@@ -70,7 +73,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     const folder = await mkdtemp(join(root, "changed-"));
     await cp(before, folder, { recursive: true });
     change(join(folder, file));
-    return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], options);
+    return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], later);
   }
 
   async function expectOthersToContinue(server: ServerProcess): Promise<void> {
@@ -104,8 +107,8 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
         );
         database.close();
       });
+      await expect.poll(() => server.stderr()).toContain("cannot be read or written");
       await expectOthersToContinue(server);
-      expect(server.stderr()).toContain("cannot be read or written");
     },
   );
 
@@ -113,7 +116,7 @@ describe("a damaged instance with due work", { timeout: 120_000 }, () => {
     const server = await startWith(() => undefined);
     const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
     await expect
-      .poll(async () => (await client.call("done")).result, { timeout: 20_000 })
+      .poll(async () => (await client.call("done")).result)
       .toEqual(expect.arrayContaining(Array.from({ length: 10 }, (_, i) => `tick later-${i}`)));
     client.close();
     await server.end("SIGTERM");

@@ -10,7 +10,7 @@ import { createRandom, type Random } from "../support/ledger/random.ts";
 import { CuttableServer } from "../support/power-cut/power-cut.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 
-const CUTS = 8;
+const CUTS = 6;
 const MAX_LOAD_MS = 1500;
 
 function createServer(random: Random, forgets?: "files" | "folders"): CuttableServer {
@@ -38,7 +38,7 @@ async function loadUntil(
   return models.reduce((sum, model) => sum + model.reportedCount, 0);
 }
 
-describe("after a power cut", { timeout: 300_000 }, () => {
+describe("after a power cut", () => {
   it("every reported change is durable, and no change is partial", async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = createRandom(seed);
@@ -69,7 +69,8 @@ describe("after a power cut", { timeout: 300_000 }, () => {
     const models = newModels();
     try {
       await server.prepare();
-      for (let round = 0; round < 3; round++) {
+      // A load that was cut early may have reached only some of the instances.
+      for (let round = 0; round < 3 || models.some(({ known }) => known[0] === 0); round++) {
         // The new process reads unsynced writes of the killed process from the page cache; the audit makes it report
         // them.
         await loadUntil(await server.start(), models, random, () => server.kill());
@@ -95,7 +96,8 @@ describe("after a power cut", { timeout: 300_000 }, () => {
       const server = createServer(random, forgets);
       const models = newModels();
       const findLoss = async (): Promise<unknown> => {
-        for (let cut = 0; cut < CUTS; cut++) {
+        // Most cuts lose something; one may lose nothing.
+        for (let cut = 0; cut < 4 * CUTS; cut++) {
           try {
             const url = await server.start();
             await auditLedgers({ url, token: ROOT_TOKEN }, models);

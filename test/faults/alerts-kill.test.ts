@@ -77,4 +77,4 @@ it("an alert that fired before `kill -9` is sent again with its id, stays firing
   await provider.close();
   await receiver.close();
   await rm(dataDir, { recursive: true, force: true });
-}, 60_000);
+});

@@ -47,4 +47,4 @@ it("no change survives `kill -9` without its entry", async () => {
   expect((await checkChain(lines, undefined)).problem).toBeNull();
   await last.end("SIGTERM");
   await rm(dataDir, { recursive: true, force: true });
-}, 180_000);
+});

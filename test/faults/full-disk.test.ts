@@ -101,9 +101,16 @@ const WRITES = [putTag, addToken, () => sendWebhook()];
 
 const sendCall = () => callEcho(server, "hello ".repeat(200));
 
+/** On a busy machine a delivery may take longer than its sender waits: it is stored (202), or the sender is asked to retry (503). */
+async function deliver(): Promise<void> {
+  await expect.poll(async () => (await sendWebhook()).status, { interval: 1 }).toBeOneOf([200, 202]);
+}
+
 async function useEverything(times: number): Promise<void> {
-  for (let i = 0; i < times; i++)
-    for (const use of [...WRITES, sendCall]) expect((await use()).status).toBe(200);
+  for (let i = 0; i < times; i++) {
+    for (const use of [putTag, addToken, sendCall]) expect((await use()).status).toBe(200);
+    await deliver();
+  }
 }
 
 /** Fills the disk and writes until no write succeeds. */
@@ -134,11 +141,16 @@ async function expectAllAcknowledged(): Promise<void> {
   }
   for (const id of tokens) expect((await send("GET", `/accounts/default/tokens/${id}`)).status).toBe(200);
   for (const entity of new Set(events.map((event) => event.entity))) {
-    const ids = await eventIds(server, entity);
+    let ids: string[] = [];
+    // Each delivery was handled once, also those whose senders were asked to retry, which may still be running.
+    await expect
+      .poll(async () => {
+        ids = await eventIds(server, entity);
+        return (await showInstance(entity)).body.result.state.eventCount - ids.length;
+      })
+      .toBe(0);
     const stored = new Set(ids);
-    // Each delivery was handled once, also those whose senders were asked to retry.
     expect(ids.length).toBe(stored.size);
-    expect((await showInstance(entity)).body.result.state.eventCount).toBe(stored.size);
     expect(events.filter((event) => event.entity === entity && !stored.has(event.id))).toEqual([]);
   }
 }
@@ -154,7 +166,7 @@ it("writes are refused with an explanation, calls are answered, readiness names 
   for (let i = 0; i < 40; i++) {
     for (const write of WRITES) {
       const answer = await write();
-      expect(answer.status).toBeOneOf([200, 503]);
+      expect(answer.status).toBeOneOf(write === WRITES[2] ? [200, 202, 503] : [200, 503]);
       if (answer.status === 503)
         expect(codeOf(answer)).toBeOneOf(
           write === WRITES[2] ? [STORAGE_UNAVAILABLE, OVERLOADED] : [STORAGE_UNAVAILABLE],
@@ -172,6 +184,8 @@ it("writes are refused with an explanation, calls are answered, readiness names 
   expect(metrics).toMatch(/signalbox_call_log_dropped_total [1-9]/);
   const logs = await send("GET", "/accounts/default/ai-gateway/gateways/default/logs");
   expect([logs.status, codeOf(logs)]).toEqual([503, STORAGE_UNAVAILABLE]);
+  const backup = await send("POST", "/backup", {});
+  expect([backup.status, codeOf(backup)]).toEqual([503, STORAGE_UNAVAILABLE]);
   // About two hundred refused requests and the background retries.
   expect(server.stderr().split("\n").length - linesBefore).toBeLessThan(30);
 
@@ -181,7 +195,7 @@ it("writes are refused with an explanation, calls are answered, readiness names 
   await expectAllAcknowledged();
   expect((await send("GET", "/accounts/default/ai-gateway/gateways/default/logs")).status).toBe(200);
   expect(await server.end("SIGTERM")).toBe(0);
-}, 120_000);
+});
 
 it("every sender is answered, also if the disk fills up during a delivery, and no delivery runs twice", async () => {
   await useEverything(3);
@@ -232,8 +246,14 @@ it("a new instance is created completely or not at all, however little space is 
 
 it("all data can be read on a full disk, idle instances included, at almost no CPU time", async () => {
   await useEverything(5);
-  expect((await sendWebhook("sleeper")).status).toBe(200);
-  await expect.poll(async () => (await showInstance("sleeper")).body.result.in_memory).toBe(false);
+  // Once: the number of its events is compared.
+  expect((await sendWebhook("sleeper")).status).toBeOneOf([200, 202]);
+  await expect
+    .poll(async () => {
+      const { in_memory: isInMemory, state } = (await showInstance("sleeper")).body.result;
+      return [isInMemory, state.eventCount];
+    })
+    .toEqual([false, 1]);
   await fillUp();
   const { result: shown } = (await showInstance("sleeper")).body;
   expect([shown.in_memory, shown.state.eventCount]).toEqual([false, 1]);

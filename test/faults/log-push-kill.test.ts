@@ -78,4 +78,4 @@ it("no call is lost by `kill -9` before the object, the manifest or the position
   }
   expect((await push(server)).body.result).toEqual({ calls: 0 });
   await server.end("SIGTERM");
-}, 180_000);
+});

@@ -51,3 +51,11 @@ it("the server serves while the log's disk is full and writes lines again when t
   expect(await server.end("SIGTERM")).toBe(0);
   expect((await disk.read("log")).split("\n").length).toBeGreaterThan(linesOnFullDisk);
 });
+
+it("the server serves and stops cleanly if nobody reads its output and its log any more", async () => {
+  const server = await start([]);
+  server.child.stdout.destroy();
+  server.child.stderr.destroy();
+  await use(server);
+  expect(await server.end("SIGTERM")).toBe(0);
+});

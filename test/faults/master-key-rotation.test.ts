@@ -59,4 +59,4 @@ it("every stored key can be used after `kill -9` during rotations, and old maste
   await server.end("SIGTERM");
   await provider.close();
   await rm(dataDir, { recursive: true, force: true });
-}, 60_000);
+});

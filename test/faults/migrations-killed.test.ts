@@ -92,7 +92,7 @@ it("SQLite migrations start again after a kill at any statement", async () => {
   // The statements of four files, and a row for each.
   expect(kills).toBeGreaterThan(15);
   // One process for each statement of all later migrations.
-}, 180_000);
+});
 
 it("PostgreSQL migrations start again after a kill at any statement", async () => {
   const postgres = await openTestPostgres();

@@ -80,4 +80,4 @@ it("no amount that a provider billed is lost, whenever the process is killed", a
   await server.end("SIGTERM");
   await provider.close();
   await rm(dataDir, { recursive: true, force: true });
-}, 120_000);
+});

@@ -83,7 +83,8 @@ it("an uncaught error in the server's own code stops the server cleanly with a f
      process.on("SIGUSR2", vm.runInThisContext("() => setTimeout(() => { throw new Error('half done') })", { filename: ${JSON.stringify(source)} }));`,
   );
   server = await start({ NODE_OPTIONS: `--import ${intruder}` });
-  const exit = once(server.child, "exit");
+  // When its output has been read, too.
+  const exit = once(server.child, "close");
   process.kill(server.pid, "SIGUSR2");
   expect(await exit).toEqual([1, null]);
   expect(server.stderr()).toContain("half done");

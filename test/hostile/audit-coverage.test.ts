@@ -9,7 +9,7 @@ import { createFullAccount, type FullAccount, OWN } from "./support/full-account
 let account: FullAccount;
 beforeAll(async () => {
   account = await createFullAccount();
-}, 60_000);
+});
 afterAll(() => account.close());
 
 interface Operation {
@@ -76,4 +76,4 @@ it("every writing operation is recorded, whoever calls it", async () => {
     }
   }
   expect(missing).toEqual([]);
-}, 120_000);
+});

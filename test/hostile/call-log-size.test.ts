@@ -77,4 +77,4 @@ it("the oldest bodies are removed, rows and figures stay, also after a restart",
   await third.stop();
   await second.stop();
   await first.stop();
-}, 60_000);
+});

@@ -149,7 +149,7 @@ describe("strangers, where access is public", () => {
     postgres = await openTestPostgres();
     const agents = {
       modules: MODULES,
-      access: "public",
+      access: "public" as const,
       newInstancesPerMinute: LIMIT,
       maxBodyBytes: 4096,
       maxMessageBytes: 4096,

@@ -265,7 +265,8 @@ describe("a limit on cost holds", () => {
     provider.answer = () => {
       billed += 1;
     };
-    const headers = { "gw-aig-request-timeout": "500", "gw-aig-max-attempts": "1" };
+    // Long enough for the call to reach the provider, also if the machine pauses.
+    const headers = { "gw-aig-request-timeout": "3000", "gw-aig-max-attempts": "1" };
     const first = await call(body(), headers);
     expect(first.status).toBe(504);
     expect((await call(body(), headers)).status).toBe(429);

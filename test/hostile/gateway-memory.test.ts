@@ -11,6 +11,7 @@ const BUDGET = 1024 * 1024;
 const SENT = 200 * 1024;
 
 let provider: ProviderPeer;
+/** Cuts off stalled bodies soon. */
 let server: TestServer;
 /** Longer than any test, so that no timeout interferes. */
 let patient: TestServer;
@@ -100,7 +101,7 @@ it.each([
 ])("a body in many pieces is forwarded unchanged with %s", async (kind, framing) => {
   const body = Buffer.from(Array.from({ length: 30_000 }, (_, i) => `${i},`).join(""));
   const sizes = [1, 5000, 1, 3, 60_000, 17];
-  const call = await begin(server, framing(body), "");
+  const call = await begin(patient, framing(body), "");
   let at = 0;
   for (let i = 0; at < body.length; i++) {
     const piece = body.subarray(at, at + (sizes[i % sizes.length] ?? 1));

@@ -137,7 +137,7 @@ function send(method: string, path: string, body?: string): Promise<{ status: nu
         let text = "";
         const status = response.statusCode ?? 0;
         if (
-          /^(?:text\/event-stream|text\/csv|application\/x-ndjson)/.test(
+          /^(?:text\/event-stream|text\/csv|application\/x-ndjson|application\/x-tar)/.test(
             response.headers["content-type"] ?? "",
           )
         ) {
@@ -158,8 +158,9 @@ function send(method: string, path: string, body?: string): Promise<{ status: nu
 
 /** The error in a response; null if it is correct. */
 function flawOf({ status, text }: { status: number; text: string }): string | null {
-  // The contract's own 500: reading a resource that was never tagged.
-  if (status >= 500 && !text.includes('"code":1004,')) return `${status} ${text.slice(0, 300)}`;
+  // The contract's own 500: reading a resource that was never tagged. And two backups at once are enough.
+  const isExpected = text.includes('"code":1004,') || text.includes("backups are being made");
+  if (status >= 500 && !isExpected) return `${status} ${text.slice(0, 300)}`;
   if (text === "") return status === 204 ? null : `${status} without a body`;
   try {
     const { success, errors } = JSON.parse(text) as { success: boolean; errors: { code: number }[] };
@@ -202,7 +203,7 @@ it("invalid text in any path parameter is answered in the envelope", async () =>
     ),
   );
   expect(await flaws(cases)).toEqual([]);
-}, 120_000);
+});
 
 it("invalid text in any query parameter is answered in the envelope", async () => {
   const cases = operations.flatMap((operation) =>
@@ -215,7 +216,7 @@ it("invalid text in any query parameter is answered in the envelope", async () =
     ),
   );
   expect(await flaws(cases)).toEqual([]);
-}, 120_000);
+});
 
 it("invalid, duplicate, deep and endless bodies are answered in the envelope", async () => {
   const cases = operations
@@ -224,4 +225,4 @@ it("invalid, duplicate, deep and endless bodies are answered in the envelope", a
       BODIES.map((body) => ({ method: operation.method, path: fill(operation.path), body })),
     );
   expect(await flaws(cases)).toEqual([]);
-}, 120_000);
+});

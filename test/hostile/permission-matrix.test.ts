@@ -49,7 +49,7 @@ beforeAll(async () => {
   ({ server } = account);
   operations = await readOperations();
   callers = await makeCallers();
-}, 60_000);
+});
 afterAll(async () => {
   agent.destroy();
   await account.close();

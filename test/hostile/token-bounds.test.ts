@@ -113,11 +113,13 @@ describe("a token bound to a gateway", () => {
   it("a bound token sees its own usage only", async () => {
     const token = await server.token(["gateway.read"], { gateway_id: "mine" });
     for (const gateway of ["mine", "other"]) {
-      await fetch(`${server.url}/v1/default/${gateway}/echo/chat/completions`, {
+      const response = await fetch(`${server.url}/v1/default/${gateway}/echo/chat/completions`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "x" }] }),
       });
+      // A call counts when it has ended.
+      await response.arrayBuffer();
     }
     const usage = (query: string) =>
       server.api("GET", `/accounts/default/ai-gateway/usage${query}`, undefined, token);

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { RawSocket, rawWebSocket } from "../support/raw-socket.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN } from "../support/test-server.ts";
@@ -81,13 +81,13 @@ describe("a WebSocket that was refused", () => {
     deaf.socket.pause();
     const chatty = await rawWebSocket(server.url, "/agents/webhook-agent/x");
     const talk = setInterval(() => chatty.write(Buffer.from([0x89, 0x80, 1, 2, 3, 4])), 20);
+    onTestFinished(() => clearInterval(talk));
     const isClosed = () => {
       // A client that does not read learns of the close when it writes.
       deaf.write("x");
       return [silent.isClosed, deaf.isClosed, chatty.isClosed];
     };
-    await expect.poll(isClosed, { timeout: 10_000 }).toEqual([true, true, true]);
-    clearInterval(talk);
+    await expect.poll(isClosed).toEqual([true, true, true]);
     expect(await isUp()).toBe(200);
   });
 
@@ -95,7 +95,7 @@ describe("a WebSocket that was refused", () => {
     const crowd = await Promise.all(
       Array.from({ length: 400 }, () => rawWebSocket(server.url, "/agents/webhook-agent/x")),
     );
-    await expect.poll(() => crowd.every(({ isClosed }) => isClosed), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => crowd.every(({ isClosed }) => isClosed)).toBe(true);
     expect(await isUp()).toBe(200);
   });
 });
@@ -109,7 +109,7 @@ describe("a WebSocket that was accepted", () => {
       });
       await raw.until("cf_agent_state");
       raw.write(bytes);
-      await expect.poll(() => raw.isClosed, { timeout: 15_000 }).toBe(true);
+      await expect.poll(() => raw.isClosed).toBe(true);
       expect(await isUp()).toBe(200);
     },
   );

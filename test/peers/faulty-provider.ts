@@ -22,6 +22,8 @@ export interface FaultyProvider {
   readonly seen: SeenAttempt[];
   /** The model `flap` fails while this is true. */
   isDown: boolean;
+  /** Forgets the attempts, so that a fault of the first one comes again. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -80,6 +82,11 @@ export async function startFaultyProvider(): Promise<FaultyProvider> {
     url: peer.url,
     seen: [],
     isDown: false,
+    reset() {
+      provider.seen.length = 0;
+      provider.isDown = false;
+      counts.clear();
+    },
     close: () => peer.close(),
   };
   async function answer(request: ProviderRequest, response: ServerResponse): Promise<void> {
@@ -123,7 +130,7 @@ async function stream(model: string, response: ServerResponse): Promise<void> {
     return;
   }
   response.write(chunk(model, { role: "assistant", content: "" }));
-  if (model === "slow-first-token") await sleep(3000, undefined, { ref: false });
+  if (model === "slow-first-token") await sleep(8000, undefined, { ref: false });
   for (const [i, word] of WORDS.entries()) {
     if (response.destroyed) return;
     if (i === 40 && model === "cut") {

@@ -109,6 +109,23 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/exposure.test.ts › metrics need the root token or gateway.read of the operator's account; the description needs any token",
     "test/conformance/exposure.test.ts › --metrics-public makes only the metrics public, and the start reports it",
   ],
+  "A request that a proxy has forwarded is not local": [
+    "test/conformance/exposure.test.ts › what a proxy has forwarded needs a token, unless a trusted proxy names a client on this machine",
+  ],
+  "A client is known by its own address behind trusted proxies": [
+    "test/conformance/exposure.test.ts › wrong tokens are counted by the client's address, not by the proxy's",
+    "test/deploy/proxies.test.ts › the client's own address arrives, whatever it claims",
+  ],
+  "A certificate is used only if it fits its key and has not expired": [
+    "packages/signalbox/src/engines/http-server/server-certificate.test.ts › an expired certificate does not replace the one in use",
+    "test/conformance/tls.test.ts › serves new connections; open ones go on; files that do not fit together are refused and change nothing",
+    "test/conformance/tls.test.ts › TLS 1.1, plain HTTP and noise end their own connection only",
+    "test/conformance/tls.test.ts › the server does not start, says why, and creates no database",
+  ],
+  "Commands on the machine of the server trust exactly its certificate": [
+    "test/conformance/tls.test.ts › trust the certificate that the data folder names, whatever its name and its issuer",
+    "test/conformance/tls.test.ts › with --url, a certificate that is not trusted is refused with a hint",
+  ],
   "The administration can have its own address": [
     "test/conformance/exposure.test.ts › each address serves its own routes, and both report their health",
     "test/conformance/exposure.test.ts › sessions are valid on the administration address, agents included, and not on the traffic address",
@@ -257,8 +274,18 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/telemetry/uncaught-errors.test.ts › logs no other properties of an error, and truncates long text",
     "packages/signalbox/src/telemetry/uncaught-errors.test.ts › limits the log lines per minute, logs the number of the others, and counts all errors",
   ],
+  "Forged deliveries write a few rows of the inspector's list and nothing else": [
+    "test/conformance/webhook-intake.test.ts › forged deliveries create no instance, write a few rows of the list and reveal nothing",
+    "packages/signalbox/src/webhooks/rejected-request.test.ts › lists a burst, then five a second, and counts the others",
+    "packages/signalbox/src/webhooks/rejected-request.test.ts › is described by names and the start of its signature, and not by the values of its headers",
+    "packages/signalbox/src/webhooks/rejected-request.test.ts › of a header that may be the secret itself, only the length is kept",
+    "packages/signalbox/src/webhooks/webhook-storage.test.ts › of each source at most a hundred rejected deliveries are kept, and they displace no other",
+  ],
+  "Errors of agents are for operators": [
+    "test/conformance/webhook-failures.test.ts › tells operators why, with the stack, and the sender nothing",
+  ],
   "Nothing happens before the signature is verified": [
-    "test/conformance/webhook-intake.test.ts › forged deliveries create no instance, grow no file and reveal nothing",
+    "test/conformance/webhook-intake.test.ts › forged deliveries create no instance, write a few rows of the list and reveal nothing",
     "test/conformance/webhook-intake.test.ts › a signature that is %s is 401, whether or not the entity exists",
   ],
   "Entities never share an instance": [

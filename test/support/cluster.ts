@@ -2,10 +2,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.ts";
+import { patiently } from "./patience.ts";
 import { ROOT_TOKEN } from "./root-token.ts";
 import { type Answer, readAnswer } from "./send-request.ts";
 import { runCliProcess, type CliResult, type ServerProcess, startServerProcess } from "./server-process.ts";
 import { openTestPostgres, type TestPostgres } from "./test-postgres.ts";
+import { waitUntil } from "./wait-until.ts";
 
 export interface ClusterNodeProcess extends ServerProcess {
   readonly name: string;
@@ -18,7 +21,7 @@ export interface TestClusterOptions {
   /** Default 2. */
   readonly nodes?: number;
   /** The configuration file of all nodes, as JSON. */
-  readonly file?: object;
+  readonly file?: ConfigFileInput;
   readonly env?: Record<string, string>;
   readonly args?: readonly string[];
   /** A server that the test owns; default: a new one, dropped by `stop`. */
@@ -67,7 +70,8 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   const prepare = async (node: NodeOptions) => {
     const dataDir = node.dataDir ?? (await newFolder());
     const config = join(dataDir, "cluster.json");
-    await writeFile(config, JSON.stringify({ listener: { lameDuckMs: 0 }, ...options.file }));
+    const file = { ...options.file, listener: { lameDuckMs: 0, ...options.file?.listener } };
+    await writeFile(config, JSON.stringify(patiently(file)));
     const args = ["--data-dir", dataDir, "--config", config];
     args.push("--database-url", node.databaseUrl ?? postgres.url);
     if (node.name !== undefined) args.push("--node-name", node.name);
@@ -76,7 +80,12 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   };
   const startNode = async (node: NodeOptions): Promise<ClusterNodeProcess> => {
     const { dataDir, args, env } = await prepare(node);
-    const server = await startServerProcess(args, { env });
+    const start = () => startServerProcess(args, { env });
+    // As a supervisor would: a pause of the machine at the wrong moment looks like a database that cannot be reached.
+    const server = await start().catch((error: unknown) => {
+      if (!String(error).includes("PostgreSQL cannot be reached")) throw error;
+      return start();
+    });
     const started = { ...server, name: node.name ?? "", dataDir, api: apiOf(server.url) };
     nodes.push(started);
     return started;
@@ -89,6 +98,7 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   try {
     // One after the other: the order of `nodes` is the order of joining.
     for (let i = 0; i < (options.nodes ?? 2); i++) await startNode({ name: `node-${i + 1}` });
+    if (nodes.length > 1) await whenLinked(nodes);
   } catch (error) {
     await stop();
     throw error;
@@ -102,10 +112,26 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     join: startNode,
     async refused(node = {}) {
       const { args, env } = await prepare(node);
-      return runCliProcess(["serve", "--json", "--port", "0", ...args], { env });
+      return runCliProcess(["serve", "--port", "0", ...args], { env });
     },
     stop,
   };
+}
+
+/** Nodes look for new ones twice a second: before that, a node takes new instances for itself. */
+async function whenLinked(nodes: readonly ClusterNodeProcess[]): Promise<void> {
+  for (const node of nodes)
+    await waitUntil(
+      async () => (await node.api("GET", "/cluster/nodes")).body?.result as NodeLink[] | null | undefined,
+      (found) =>
+        nodes.every(({ name }) => found?.some((one) => one.name === name && one.link !== "down") === true),
+      20,
+    );
+}
+
+interface NodeLink {
+  readonly name: string;
+  readonly link: string;
 }
 
 function apiOf(url: string): ClusterNodeProcess["api"] {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { type RealtimePeer, serveLikeOpenAi, startRealtimePeer } from "../peers/realtime.ts";
 import { readLogs, setGateway } from "./gateway.ts";
+import { readMetric } from "./read-metric.ts";
 import { startTestServer, type TestServer } from "./test-server.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -45,7 +46,14 @@ export function useRealtimeGateway(): RealtimeGateway {
       });
       return (body as { result: { id: string; token: string } }).result;
     },
-    rowsSoFar: async () => (await readLogs(server)).length,
+    async rowsSoFar() {
+      // The session of an earlier test has its row when it has ended here, which may be later than at its client.
+      await waitUntil(
+        () => readMetric(server, "signalbox_gateway_sessions"),
+        (open) => open === 0,
+      );
+      return (await readLogs(server)).length;
+    },
     openRows: (count) =>
       waitUntil(
         () => readLogs(server),
@@ -67,7 +75,6 @@ export function useRealtimeGateway(): RealtimeGateway {
             openai: { "gpt-realtime": { in: 4, out: 16, audioIn: 32, audioOut: 64 } },
             "google-ai-studio": { "gemini-live": { in: 1, out: 2 } },
           },
-          connectTimeoutMs: 2000,
         },
       },
     });
@@ -79,6 +86,8 @@ export function useRealtimeGateway(): RealtimeGateway {
     await peer.close();
   });
   beforeEach(async () => {
+    // A test that failed may have left sessions open.
+    for (const { socket } of peer.sessions) socket.terminate();
     peer.sessions.length = 0;
     peer.handshakes.length = 0;
     peer.refuse = () => null;

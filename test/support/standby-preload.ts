@@ -10,6 +10,8 @@ if (isMainThread) {
   const leave = () => process.exit(1);
   process.once("disconnect", leave);
   await import("../../packages/signalbox/src/cli/main.ts");
+  // The command line loads the service when `serve` runs.
+  await import("../../packages/signalbox/src/cli/serve-modules.ts");
   await go;
   process.off("disconnect", leave).disconnect();
 }

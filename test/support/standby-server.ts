@@ -4,13 +4,10 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
 const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
-/** Halves the time of a start; a fault test makes a hundred starts. */
-const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
 /** A restarted process would wait for another "go". */
 const NO_REEXEC = { SIGNALBOX_NO_REEXEC: "1" };
 const WAIT_FOR_GO = new URL("standby-preload.ts", import.meta.url).href;
@@ -73,7 +70,7 @@ export class StandbyServer {
       ["--import", WAIT_FOR_GO, CLI, "serve", "--json", "--port", "0", ...args],
       {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
-        env: { ...process.env, ...NO_REEXEC, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+        env: { ...process.env, ...NO_REEXEC, ...env },
       },
     );
     this.#exit = once(this.#child, "exit");

@@ -6,12 +6,12 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chown, cp, mkdtemp, rename, rm, stat } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "pg";
+import { freePort } from "./free-port.ts";
 
 export interface TestPostgres {
   readonly url: string;
@@ -216,15 +216,6 @@ async function isReachable(path: string): Promise<boolean> {
     if (((await stat(at)).mode & 0o005) !== 0o005) return false;
   }
   return true;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** False if the server has ended. */

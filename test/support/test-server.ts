@@ -8,6 +8,7 @@ import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.
 import type { Clock } from "../../packages/signalbox/src/core/clock.ts";
 import { type Service, startService } from "../../packages/signalbox/src/service.ts";
 import { createLogger } from "../../packages/signalbox/src/telemetry/logger.ts";
+import { patiently } from "./patience.ts";
 import { ROOT_TOKEN } from "./root-token.ts";
 import { type Answer, readAnswer } from "./send-request.ts";
 
@@ -58,7 +59,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     destination: { write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>) },
   });
   const service = await startService({
-    config: options.file === undefined ? config : { ...config, file: checkConfigFile(options.file, "test") },
+    config: { ...config, file: checkConfigFile(patiently(options.file ?? {}), "test") },
     logger,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
     ...(options.steadyClock === undefined ? {} : { steadyClock: options.steadyClock }),

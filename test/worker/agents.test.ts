@@ -1,6 +1,6 @@
 /** The published `agents` package with its own client, on this server. */
 import { once } from "node:events";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { connectAgent, type TestClient } from "./support/agent-client.ts";
@@ -14,6 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
+/** Objects of a test have names of their own in each try: a second try finds nothing of the first. */
+let tries = 0;
+beforeEach(() => {
+  tries += 1;
+});
+const own = (name: string) => `${name}-${tries}`;
+
 const clients: TestClient<CounterState>[] = [];
 afterEach(() => {
   for (const client of clients.splice(0)) client.close();
@@ -25,7 +32,7 @@ interface CounterState {
 }
 
 async function connect(name: string): Promise<TestClient<CounterState>> {
-  const client = connectAgent<CounterState>(server, "Counter", name);
+  const client = connectAgent<CounterState>(server, "Counter", own(name));
   clients.push(client);
   await client.ready;
   return client;
@@ -50,8 +57,8 @@ test("SQL, other agents, the current agent", async () => {
   const client = await connect("sql");
   expect(await client.call("visit", "a")).toEqual(["a"]);
   expect(await client.call("visit", "b")).toEqual(["a", "b"]);
-  expect(await client.call("visitOther", "sql-other", "c")).toEqual(["c"]);
-  expect(await client.call("current")).toEqual({ name: "sql", hasConnection: true });
+  expect(await client.call("visitOther", own("sql-other"), "c")).toEqual(["c"]);
+  expect(await client.call("current")).toEqual({ name: own("sql"), hasConnection: true });
 });
 
 test("schedules and queue items run, also after the object left memory", async () => {
@@ -71,15 +78,16 @@ test("sub-agents have their own state", async () => {
 });
 
 test("the worker routes requests, and its hooks refuse", async () => {
-  expect(await (await fetch(`${server.url}/agents/counter/http`)).json()).toEqual({
-    name: "http",
+  const name = own("http");
+  expect(await (await fetch(`${server.url}/agents/counter/${name}`)).json()).toEqual({
+    name,
     method: "GET",
     count: 0,
   });
-  expect(await (await fetch(`${server.url}/by-name?name=http`)).json()).toEqual({ count: 1 });
-  const refused = await fetch(`${server.url}/agents/counter/http`, { headers: { "x-refuse": "1" } });
+  expect(await (await fetch(`${server.url}/by-name?name=${name}`)).json()).toEqual({ count: 1 });
+  const refused = await fetch(`${server.url}/agents/counter/${name}`, { headers: { "x-refuse": "1" } });
   expect([refused.status, await refused.text()]).toEqual([401, "refused"]);
-  const preflight = await fetch(`${server.url}/agents/counter/http`, { method: "OPTIONS" });
+  const preflight = await fetch(`${server.url}/agents/counter/${name}`, { method: "OPTIONS" });
   expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
   expect((await fetch(`${server.url}/agents/unknown/x`)).status).toBe(400);
   expect((await fetch(`${server.url}/other`)).status).toBe(404);
@@ -89,16 +97,20 @@ test("the worker routes requests, and its hooks refuse", async () => {
   expect(response.statusCode).toBe(403);
 });
 
-async function instancesOfRoom(): Promise<unknown> {
-  const response = await fetch(`${server.url}/accounts/default/agents/room/instances`, {
+async function instancesOfRoom(name: string): Promise<unknown> {
+  const response = await fetch(`${server.url}/accounts/default/agents/room/instances?search=${name}`, {
     headers: { authorization: `Bearer ${ROOT_TOKEN}` },
   });
   return ((await response.json()) as { result: unknown }).result;
 }
 
 test("hibernating connections keep their state, and messages reach the others", async () => {
-  const base = `${server.url.replace("http", "ws")}/agents/room-binding/lobby`;
+  const name = own("lobby");
+  const base = `${server.url.replace("http", "ws")}/agents/room-binding/${name}`;
   const [ann, bob] = [new WebSocket(`${base}?user=ann`), new WebSocket(`${base}?user=bob`)];
+  onTestFinished(() => {
+    for (const socket of [ann, bob]) socket.terminate();
+  });
   const heard: unknown[] = [];
   bob.on("message", (data: Buffer) => {
     const text = data.toString();
@@ -106,12 +118,11 @@ test("hibernating connections keep their state, and messages reach the others", 
   });
   await Promise.all([once(ann, "open"), once(bob, "open")]);
   // The object leaves memory, its sockets stay.
-  await expect.poll(instancesOfRoom).toMatchObject([{ in_memory: false, connection_count: 2 }]);
+  await expect.poll(() => instancesOfRoom(name)).toMatchObject([{ in_memory: false, connection_count: 2 }]);
   ann.send("hi");
   await expect.poll(() => heard).toContainEqual({ from: "ann", message: "hi" });
   ann.close(1000, "bye");
   await expect.poll(() => heard).toContainEqual({ left: "ann" });
-  bob.terminate();
 });
 
 test("what was answered survives kill -9, and clients reconnect", async () => {

@@ -1,5 +1,5 @@
 /** `env.AI` through the gateway: the published provider with the AI SDK, and the log with the object that called. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
@@ -182,6 +182,14 @@ test("a spend limit holds for each object by itself", async () => {
     authentication: true,
     spend_limits: { enabled: true, rules: [rule] },
   });
+  onTestFinished(async () => {
+    await api("PUT", "/accounts/default/ai-gateway/gateways/default", {
+      authentication: true,
+      spend_limits: { enabled: false, rules: [] },
+    });
+  });
+  // Objects that have spent nothing, also in a second try.
+  const [rich, other] = [`rich-${crypto.randomUUID()}`, `other-${crypto.randomUUID()}`];
   const spend = (name: string) =>
     think(
       name,
@@ -190,33 +198,30 @@ test("a spend limit holds for each object by itself", async () => {
       { prompt: "x" },
       { extraHeaders: { "cf-aig-custom-cost": '{"total_cost":2}' } },
     );
-  expect(await spend("rich")).toMatchObject({ result: { response: expect.any(String) as string } });
-  expect(await spend("rich")).toMatchObject({
+  expect(await spend(rich)).toMatchObject({ result: { response: expect.any(String) as string } });
+  expect(await spend(rich)).toMatchObject({
     status: 429,
     error: expect.stringContaining("per-agent") as string,
   });
-  expect(await spend("other")).toMatchObject({ result: { response: expect.any(String) as string } });
+  expect(await spend(other)).toMatchObject({ result: { response: expect.any(String) as string } });
   // A model without a price cannot be called under a limit of cost.
   expect(await think("unpriced", "run", "@cf/tools/any", { prompt: "x" })).toHaveProperty("error");
-  await api("PUT", "/accounts/default/ai-gateway/gateways/default", {
-    authentication: true,
-    spend_limits: { enabled: false, rules: [] },
-  });
 });
 
 test("a chat streams its answer, keeps the transcript, and survives kill -9", async () => {
-  const reply = await chat("first", "hello chat");
+  const room = `room-${crypto.randomUUID()}`;
+  const reply = await chat(room, "first", "hello chat");
   expect(reply).toContain("hello chat");
   server = await server.killAndRestart();
-  const messages = (await (await fetch(`${server.url}/agents/chat/room/get-messages`)).json()) as {
+  const messages = (await (await fetch(`${server.url}/agents/chat/${room}/get-messages`)).json()) as {
     role: string;
   }[];
   expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
 });
 
 /** Sends a message as the chat client does, and returns the text of the answer. */
-async function chat(id: string, text: string): Promise<string> {
-  const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/chat/room`);
+async function chat(room: string, id: string, text: string): Promise<string> {
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/chat/${room}`);
   const message = { id: `m-${id}`, role: "user", parts: [{ type: "text", text }] };
   socket.on("open", () =>
     socket.send(

@@ -18,11 +18,11 @@ beforeAll(async () => {
     startWorker(PROGRAM, { nodes: 2 }),
     startWorkerd(PROGRAM, CLASSES),
   ]);
-}, 120_000);
+});
 afterAll(() => Promise.all([ours.remove(), nodes.remove(), theirs.remove()]));
 
 describe.each(Object.entries(CASES))("%s", (name, run) => {
-  test("is the same here, on two nodes, and on workerd", { timeout: 60_000 }, async () => {
+  test("is the same here, on two nodes, and on workerd", async () => {
     const [here, elsewhere, there] = await Promise.all([run(ours), run(nodes), run(theirs)]);
     const listed = DIFFERENCES[name] ?? {};
     expect(withoutListed(here, listed)).toEqual(withoutListed(there, listed));

@@ -71,12 +71,14 @@ test("a server without sessions keeps its data in an agent, asks for input, and 
 });
 
 test("an agent is the client of both kinds, also after kill -9 while its call runs", async () => {
-  const caller = connectAgent<{ results: string[] }>(server, "Caller", "both");
+  // A second try has another agent.
+  const name = `both-${crypto.randomUUID()}`;
+  const caller = connectAgent<{ results: string[] }>(server, "Caller", name);
   await caller.ready;
   const tally = (await caller.call("join", `${server.url}/mcp`)) as { id: string; state: string };
   const other = (await caller.call("join", `${server.url}/notes`)) as { id: string; state: string };
   expect([tally.state, other.state]).toEqual(["ready", "ready"]);
-  expect(await caller.call("use", other.id, "greet", {})).toBe("Hello both");
+  expect(await caller.call("use", other.id, "greet", {})).toBe(`Hello ${name}`);
   expect(await caller.call("use", tally.id, "add", { amount: 2 })).toBe("2");
   const lost = caller.call("use", tally.id, "hold", {}).catch(() => "lost");
   // Its call is at the server when another of the same session sees what the tool stored.
@@ -85,6 +87,6 @@ test("an agent is the client of both kinds, also after kill -9 while its call ru
   expect(await lost).toBe("lost");
   await caller.ready;
   expect(await caller.call("use", tally.id, "add", { amount: 1 })).toBe("103");
-  expect(await caller.call("use", other.id, "greet", {})).toBe("Hello both");
+  expect(await caller.call("use", other.id, "greet", {})).toBe(`Hello ${name}`);
   caller.close();
 });

@@ -93,7 +93,7 @@ test("a session that was ended is unknown", async () => {
 });
 
 test("an agent is a client: it lists and calls tools, also after kill -9, and leaves", async () => {
-  const caller = connectAgent<{ results: string[] }>(server, "Caller", "one");
+  const caller = connectAgent<{ results: string[] }>(server, "Caller", `one-${crypto.randomUUID()}`);
   await caller.ready;
   const joined = (await caller.call("join", `${server.url}/mcp`)) as { id: string; tools: string[] };
   expect(joined).toMatchObject({ state: "ready", tools: ["add", "who", "slow", "hold", "fail"] });

@@ -1,6 +1,6 @@
 /** A class of the program may have the name of an agent that is part of the server: the two live side by side. */
 import { createHmac } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { connectAgent } from "./support/agent-client.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
@@ -8,10 +8,15 @@ import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 const SECRET = "a secret of the sender";
 
 let server: WorkerServer;
-beforeAll(async () => {
-  server = await startWorker("names/src/server.ts", { env: { GITHUB_WEBHOOK_SECRET: SECRET } });
+// Each try has a server of its own, with no instances yet.
+beforeEach(async () => {
+  server = await startWorker("names/src/server.ts", {
+    env: { GITHUB_WEBHOOK_SECRET: SECRET },
+    // The sender is answered 200 also if the machine pauses.
+    file: { webhooks: { answerWithinMs: 60_000 } },
+  });
 });
-afterAll(() => server.remove());
+afterEach(() => server.remove());
 
 interface Shown {
   readonly name: string;

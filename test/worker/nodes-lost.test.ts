@@ -1,18 +1,22 @@
 /** Nodes that stop or are killed under a program of the worker mode. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { startWorkerCluster, type WorkerCluster } from "./support/worker-cluster.ts";
 
 let cluster: WorkerCluster;
 let pids: readonly number[];
-beforeAll(async () => {
-  cluster = await startWorkerCluster(3);
-  ({ pids } = cluster);
-});
-afterAll(() => cluster.stop());
+
+/** Each test loses a node, so each try has a cluster of its own. */
+async function startNodes(count: number): Promise<void> {
+  const started = await startWorkerCluster(count);
+  onTestFinished(() => started.stop());
+  cluster = started;
+  ({ pids } = started);
+}
 
 const call: WorkerCluster["call"] = (...args) => cluster.call(...args);
 
 test("a node that stops hands its objects over, and the WebSockets of other nodes' clients follow without a new request", async () => {
+  await startNodes(3);
   const room = await cluster.roomAt(2);
   const ann = await cluster.connect(0, room, "ann");
   const bob = await cluster.connect(1, room, "bob");
@@ -22,7 +26,11 @@ test("a node that stops hands its objects over, and the WebSockets of other node
     client.socket.send("before");
     expect(JSON.parse(await client.next())).toMatchObject({ pid: pids[2], messages: 1, message: "before" });
   }
-  expect(await call(1, `room/${room}/inChild`, "kid")).toEqual({ parent: pids[2], child: pids[2], count: 1 });
+  expect(await call(1, `room/${room}/inChild`, "kid")).toEqual({
+    parent: pids[2],
+    child: pids[2],
+    count: 1,
+  });
   const stopped = cluster.nodes[2]?.end("SIGTERM");
   expect(await eve.closed).toMatchObject({ code: 1012 });
   await stopped;
@@ -54,16 +62,20 @@ test("a node that stops hands its objects over, and the WebSockets of other node
 });
 
 test("when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told", async () => {
+  await startNodes(2);
   const room = await cluster.roomAt(1);
   const ann = await cluster.connect(0, room, "ann");
   await ann.next();
   ann.socket.send("one");
   expect(JSON.parse(await ann.next())).toMatchObject({ count: 1 });
-  await call(0, `room/${room}/wakeIn`, 3000);
   const other = await cluster.roomAt(0);
   const eve = await cluster.connect(1, other, "eve");
   await eve.next();
   const hanging = call(0, `room/${room}/hang`);
+  // A call that has not arrived yet would wait for the take-over, and hang there.
+  await expect.poll(() => call(0, `room/${room}/hasHanging`)).toBe(true);
+  // Set last, and late enough not to ring before the kill.
+  await call(0, `room/${room}/wakeIn`, 10_000);
   ann.socket.send("die");
   expect(await ann.closed).toMatchObject({ code: 1006 });
   expect(await hanging).toMatchObject({ error: "Network connection lost.", retryable: true });

@@ -1,5 +1,5 @@
 /** Workflows on objects of their own: steps, retries, sleeps, events, status; those of the published class; and kill -9 in the middle of a step. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { connectAgent } from "./support/agent-client.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
@@ -11,6 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
+/** Workflows of a test have names of their own in each try: a second try finds nothing of the first. */
+let tries = 0;
+beforeEach(() => {
+  tries += 1;
+});
+const own = (name: string) => `${name}-${tries}`;
+
 async function ask(path: string, body?: unknown): Promise<unknown> {
   const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   return (await fetch(server.url + path, init)).json();
@@ -18,12 +25,13 @@ async function ask(path: string, body?: unknown): Promise<unknown> {
 const statusOf = async (id: string) => ((await ask(`/status?id=${id}`)) as { status?: string }).status;
 
 test("steps, a retry, a sleep, a caught failure and an event lead to the output", async () => {
-  expect(await ask("/create?id=whole", { flaky: 2 })).toEqual({ id: "whole" });
-  await expect.poll(() => statusOf("whole")).toBe("waiting");
-  await ask("/send?id=whole", { type: "other", payload: 1 });
-  await ask("/send?id=whole", { type: "go", payload: { text: "gone" } });
+  const id = own("whole");
+  expect(await ask(`/create?id=${id}`, { flaky: 2 })).toEqual({ id });
+  await expect.poll(() => statusOf(id)).toBe("waiting");
+  await ask(`/send?id=${id}`, { type: "other", payload: 1 });
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "gone" } });
   await expect
-    .poll(() => ask("/status?id=whole"))
+    .poll(() => ask(`/status?id=${id}`))
     .toEqual({
       status: "complete",
       output: { first: { runs: 1 }, flaky: 3, caught: "never again", text: "gone" },
@@ -31,55 +39,59 @@ test("steps, a retry, a sleep, a caught failure and an event lead to the output"
 });
 
 test("an id is used once, unknown ids are refused, a batch skips what exists", async () => {
-  await ask("/create?id=twice", {});
-  expect(await ask("/create?id=twice", {})).toEqual({ error: "instance.already_exists: twice" });
+  const id = own("twice");
+  await ask(`/create?id=${id}`, {});
+  expect(await ask(`/create?id=${id}`, {})).toEqual({ error: `instance.already_exists: ${id}` });
   expect(await ask("/status?id=nobody")).toEqual({ error: "instance.not_found: nobody" });
   expect(await ask("/create?id=a%2Fb", {})).toMatchObject({
     error: expect.stringContaining("instance.invalid_id"),
   });
-  expect(await ask("/batch?id=twice")).toEqual(["twice2"]);
+  expect(await ask(`/batch?id=${id}`)).toEqual([`${id}2`]);
 });
 
 test("pause, resume, terminate and restart", async () => {
-  await ask("/create?id=life", { napMs: 400 });
-  await ask("/do?id=life", { action: "pause" });
-  await expect.poll(() => statusOf("life")).toBe("paused");
-  await ask("/send?id=life", { type: "go", payload: { text: "early" } });
-  expect(await statusOf("life")).toBe("paused");
-  await ask("/do?id=life", { action: "resume" });
-  await expect.poll(() => statusOf("life")).toBe("complete");
-  expect(await ask("/do?id=life", { action: "terminate" })).toMatchObject({
+  const id = own("life");
+  await ask(`/create?id=${id}`, { napMs: 400 });
+  await ask(`/do?id=${id}`, { action: "pause" });
+  await expect.poll(() => statusOf(id)).toBe("paused");
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "early" } });
+  expect(await statusOf(id)).toBe("paused");
+  await ask(`/do?id=${id}`, { action: "resume" });
+  await expect.poll(() => statusOf(id)).toBe("complete");
+  expect(await ask(`/do?id=${id}`, { action: "terminate" })).toMatchObject({
     error: expect.stringContaining("complete"),
   });
-  await ask("/do?id=life", { action: "restart" });
-  await expect.poll(() => statusOf("life")).toBe("waiting");
-  await ask("/do?id=life", { action: "terminate" });
-  expect(await statusOf("life")).toBe("terminated");
+  await ask(`/do?id=${id}`, { action: "restart" });
+  await expect.poll(() => statusOf(id)).toBe("waiting");
+  await ask(`/do?id=${id}`, { action: "terminate" });
+  expect(await statusOf(id)).toBe("terminated");
 });
 
 test("kill -9 in the middle of a step: finished steps do not run again, the interrupted one does", async () => {
-  await ask("/create?id=killed", { hold: true });
-  await expect.poll(() => ask("/marks")).toMatchObject({ "killed-first": 1, "killed-hold": 1 });
+  const id = own("killed");
+  await ask(`/create?id=${id}`, { hold: true });
+  await expect.poll(() => ask("/marks")).toMatchObject({ [`${id}-first`]: 1, [`${id}-hold`]: 1 });
   server = await server.killAndRestart();
-  await ask("/send?id=killed", { type: "go", payload: { text: "after" } });
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "after" } });
   await expect
-    .poll(() => ask("/status?id=killed"))
+    .poll(() => ask(`/status?id=${id}`))
     .toMatchObject({ status: "complete", output: { text: "after" } });
-  expect(await ask("/marks")).toMatchObject({ "killed-first": 1, "killed-hold": 2 });
+  expect(await ask("/marks")).toMatchObject({ [`${id}-first`]: 1, [`${id}-hold`]: 2 });
 });
 
 test("kill -9 while it sleeps: it wakes by itself", async () => {
-  await ask("/create?id=sleeper", { napMs: 1500 });
-  await expect.poll(() => statusOf("sleeper")).toBe("waiting");
-  await ask("/send?id=sleeper", { type: "go", payload: { text: "slept" } });
+  const id = own("sleeper");
+  await ask(`/create?id=${id}`, { napMs: 1500 });
+  await expect.poll(() => statusOf(id)).toBe("waiting");
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "slept" } });
   server = await server.killAndRestart();
   await expect
-    .poll(() => ask("/status?id=sleeper"))
+    .poll(() => ask(`/status?id=${id}`))
     .toMatchObject({ status: "complete", output: { text: "slept" } });
 });
 
 test("an agent starts a workflow, sees its progress, and approves or rejects it, also after a kill", async () => {
-  const client = connectAgent<{ log: string[] }>(server, "Desk", "clerk");
+  const client = connectAgent<{ log: string[] }>(server, "Desk", own("clerk"));
   await client.ready;
   const log = () => client.state?.log;
   const call = (method: string, ...args: unknown[]) => client.call(method, ...args) as Promise<string>;

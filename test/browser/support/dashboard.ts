@@ -1,4 +1,5 @@
 /** Opens the dashboard in a real browser, logged in through a login link, and records errors and requests to other hosts. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { TestServer } from "../../support/test-server.ts";
@@ -42,6 +43,19 @@ export async function openDashboard(
       await close();
     },
   };
+}
+
+/** A part of a page that is too wide stays so; charts take the width of a smaller window some frames later. */
+const WIDTH_LIMIT_MS = 5000;
+
+/** The width of the page, as soon as it is within the limit, or when the time for that has passed. */
+export async function scrollWidth(page: Page, limit: number): Promise<number> {
+  const deadline = performance.now() + WIDTH_LIMIT_MS;
+  for (;;) {
+    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
+    if (width <= limit || performance.now() > deadline) return width;
+    await sleep(50);
+  }
 }
 
 /** Resolves when no part of the page is loading. */

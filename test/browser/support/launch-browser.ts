@@ -13,11 +13,14 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** As long as other tests wait for what must happen; see `vitest.config.ts`. */
+const PATIENCE_MS = 600_000;
+
 /** Starts headless Chromium with an empty profile; the caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   const executablePath = findChromium();
   if (executablePath === null) throw new Error(CHROMIUM_IS_MISSING);
-  return await chromium.launch({ executablePath, headless: true, args: FLAGS });
+  return await chromium.launch({ executablePath, headless: true, args: FLAGS, timeout: PATIENCE_MS });
 }
 
 export interface WatchedPage {
@@ -30,6 +33,7 @@ export interface WatchedPage {
 /** Opens a page in a new context, with separate cookies and storage. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await browser.newContext(options);
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(`uncaught: ${error.message}`));

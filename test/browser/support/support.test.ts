@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { findChromium } from "./chromium-path.ts";
 import { launchBrowser, openPage } from "./launch-browser.ts";
 
@@ -10,12 +10,12 @@ describe("the test browser", () => {
 
   it("opens a page and records its errors", async () => {
     const browser = await launchBrowser();
+    onTestFinished(() => browser.close());
     const { page, problems } = await openPage(browser);
     await page.setContent("<h1>hello</h1><script>console.error('oh no'); throw new Error('broken')</script>");
     expect(await page.textContent("h1")).toBe("hello");
-    expect(new Set(problems.map((problem) => problem.split(" (")[0]))).toEqual(
-      new Set(["console: oh no", "uncaught: broken"]),
-    );
-    await browser.close();
+    await expect
+      .poll(() => new Set(problems.map((problem) => problem.split(" (")[0])))
+      .toEqual(new Set(["console: oh no", "uncaught: broken"]));
   });
 });

@@ -5,7 +5,6 @@
  *     ▲                └───────kill───────┘
  *     └───────────────────┘
  */
-import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -29,8 +28,6 @@ export interface ChaosNodeOptions {
   readonly onExit: (name: string, reason: string) => void;
 }
 
-/** Halves the time of a start. */
-const COMPILE_CACHE = join(tmpdir(), "signalbox-test-compile-cache");
 const REDIRECT = pathToFileURL(join(import.meta.dirname, "../../support/redirect-preload.ts")).href;
 
 /** More than faults of PostgreSQL can explain. */
@@ -90,7 +87,6 @@ export class ChaosNode implements LoadTarget {
       env: {
         ...env,
         ...clock?.environment,
-        NODE_COMPILE_CACHE: COMPILE_CACHE,
         NODE_OPTIONS: `--import ${REDIRECT}`,
         CHAOS_NODE: this.name,
         SIGNALBOX_NO_REEXEC: "1",

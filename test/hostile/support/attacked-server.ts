@@ -34,11 +34,13 @@ export async function startAttackedServer(
     async check() {
       const response = await fetch(`${server.url}/healthz`).catch((error: unknown) => error);
       const text = server.stderr();
-      const news = text.slice(checked);
-      checked = text.length;
       if (hasEnded() || !(response instanceof Response) || response.status !== 200)
-        throw new Error(`the server is not alive: ${news.slice(-2000)}`);
+        throw new Error(`the server is not alive: ${text.slice(checked).slice(-2000)}`);
       await response.arrayBuffer();
+      // The end of the last line may still be on its way.
+      const end = text.lastIndexOf("\n") + 1;
+      const news = text.slice(checked, end);
+      checked = end;
       const unexpected = news.split("\n").find((line) => line !== "" && !isExpected(line));
       if (unexpected !== undefined) throw new Error(`logged: ${unexpected.slice(0, 2000)}`);
     },

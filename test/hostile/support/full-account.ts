@@ -50,7 +50,7 @@ export async function createFullAccount(): Promise<FullAccount> {
         if (row === undefined) throw new Error(`nothing at ${path}`);
         return row;
       },
-      { timeout: 20_000 },
+      { timeout: 600_000 },
     );
 
   for (const id of [OWN, "other"]) await create("POST", "/accounts", { id });
@@ -126,6 +126,24 @@ export async function createFullAccount(): Promise<FullAccount> {
   });
   if (!failing.ok) throw new Error(await failing.text());
   const deadLetter = await first(`${account}/agents/worker/instances/existing/dead-letters`);
+  const waiting = await fetch(`${server.url}/agents/worker/existing/rpc/enqueue`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "signalbox-account": OWN },
+    body: JSON.stringify([
+      ["fail"],
+      // The delay is a random part of the bound.
+      { retry: { maxAttempts: 2, baseDelayMs: 1e13, maxDelayMs: 1e13 } },
+    ]),
+  });
+  if (!waiting.ok) throw new Error(await waiting.text());
+  const planned = await fetch(`${server.url}/agents/worker/existing/rpc/plan`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ROOT_TOKEN}`, "signalbox-account": OWN },
+    body: JSON.stringify(["0 0 1 1 *", "yearly"]),
+  });
+  if (!planned.ok) throw new Error(await planned.text());
+  const item = await first(`${account}/agents/worker/instances/existing/queue`);
+  const schedule = await first(`${account}/agents/worker/instances/existing/schedules`);
   return {
     server,
     existing: {
@@ -148,6 +166,8 @@ export async function createFullAccount(): Promise<FullAccount> {
       delivery: delivery["id"] ?? "",
       "late-deliveries": late["id"] ?? "",
       dead_letter_id: deadLetter["id"] ?? "",
+      item_id: item["id"] ?? "",
+      schedule_id: schedule["id"] ?? "",
     },
     async close() {
       silence.closeAllConnections();

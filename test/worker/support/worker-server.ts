@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { writeFile } from "node:fs/promises";
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
 import { CLUSTER_ENVIRONMENT } from "../../support/cluster.ts";
+import { freePort } from "../../support/free-port.ts";
 import { openTestPostgres, type TestPostgres } from "../../support/test-postgres.ts";
 import { ROOT_TOKEN } from "../../support/root-token.ts";
 import { type ServerProcess, startServerProcess } from "../../support/server-process.ts";
@@ -36,7 +37,8 @@ export async function startWorker(program: string, options: WorkerOptions = {}):
   const folder = await mkdtemp(join(tmpdir(), "signalbox-worker-"));
   const { nodes = NODES } = options;
   const postgres = nodes > 1 ? await openTestPostgres() : null;
-  return start({ program, options, folder, nodes, postgres }, "0");
+  // While it is down between two starts, nothing else may take its port.
+  return start({ program, options, folder, nodes, postgres }, String(await freePort()));
 }
 
 interface Started {

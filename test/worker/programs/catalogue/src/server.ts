@@ -110,8 +110,11 @@ export class Jobs extends Agent<Env, { begun: string }> {
 
   async work(item: string) {
     if (item.startsWith("slow")) {
+      const runs = (this.ctx.storage.kv.get<number>(item) ?? 0) + 1;
+      this.ctx.storage.kv.put(item, runs);
       this.setState({ begun: item });
-      await pause(1500);
+      // The first run lasts until the process is killed, however late that is.
+      await pause(runs === 1 ? 60_000 : 10);
     }
     if (item === "bad") {
       this.note("bad tried");
@@ -155,7 +158,8 @@ export class Jobs extends Agent<Env, { begun: string }> {
     for (let step = from; step < steps; step += 1) {
       this.note(`step ${step}`);
       fiber?.stash({ next: step + 1, steps });
-      await pause(100);
+      // The first run stops in the middle until the process is killed, however late that is. A recovered one has no fiber.
+      await pause(fiber !== null && step === 3 ? 60_000 : 100);
     }
     this.note("counted");
   }

@@ -7,6 +7,8 @@ interface Env {
 }
 
 export class Room extends DurableObject<Env> {
+  #hasHanging = false;
+
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
@@ -71,7 +73,12 @@ export class Room extends DurableObject<Env> {
   }
 
   hang(): Promise<void> {
+    this.#hasHanging = true;
     return new Promise(() => undefined);
+  }
+
+  hasHanging(): boolean {
+    return this.#hasHanging;
   }
 
   override async fetch(request: Request): Promise<Response> {

@@ -28,8 +28,9 @@ export class StepsWorkflow extends WorkflowEntrypoint<
     );
     if (event.payload.hold) {
       await step.do("hold", async () => {
-        await mark(this.env, `${event.instanceId}-hold`);
-        await new Promise((resolve) => setTimeout(resolve, 1500));
+        const runs = await mark(this.env, `${event.instanceId}-hold`);
+        // The first run lasts until the process is killed, however late that is.
+        await new Promise((resolve) => setTimeout(resolve, runs === 1 ? 60_000 : 10));
       });
     }
     await step.sleep("nap", event.payload.napMs ?? 1);

@@ -1,0 +1,135 @@
+/** `signalbox dev` with real saves, all in one process: what editors and version control do, errors, a folder that goes and comes back, the end. */
+import { once } from "node:events";
+import { mkdir, mkdtemp, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { spawnCli } from "../support/server-process.ts";
+
+const TOKEN = "the-root-token-of-the-test";
+/** A restart takes a while on a busy machine. */
+
+let root: string;
+let folder: string;
+let child: ReturnType<typeof spawnCli>;
+let errors = "";
+const starts: { url: string; pid: number }[] = [];
+
+const agent = (version: string) => `import { Agent, callable } from "signalbox";
+import { word } from "../shared/word.ts";
+
+export class Echo extends Agent {
+  @callable()
+  version(): string {
+    return "${version} " + word;
+  }
+
+  @callable()
+  hang(): Promise<void> {
+    console.error("hanging");
+    return new Promise<void>(() => undefined);
+  }
+}
+`;
+
+/** Saves under another name and renames, as editors and `sed -i` do. */
+async function save(path: string, text: string): Promise<void> {
+  await writeFile(`${path}~`, text);
+  await rename(`${path}~`, path);
+}
+
+/** What the agent answers now; the text of the failure while the service restarts. */
+async function answer(): Promise<string> {
+  try {
+    const response = await fetch(`${starts.at(-1)?.url}/agents/echo/one/rpc/version`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${TOKEN}` },
+      body: "[]",
+    });
+    return ((await response.json()) as { result: string }).result;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+async function answers(text: string): Promise<void> {
+  await expect.poll(answer).toBe(text);
+}
+
+beforeAll(async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), "signalbox-reload-")));
+  folder = join(root, "project");
+  await mkdir(folder);
+  await mkdir(join(root, "shared"));
+  await writeFile(join(root, "shared", "word.ts"), 'export const word: string = "first";\n');
+  await writeFile(join(folder, "agents.ts"), agent("1"));
+  child = spawnCli(
+    ["dev", "--json", "--port", "0", "--agents", "agents.ts", "--data-dir", "../data", "--log-level", "warn"],
+    { cwd: folder, env: { SIGNALBOX_ROOT_TOKEN: TOKEN } },
+  );
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    starts.push(JSON.parse(line) as { url: string; pid: number });
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+});
+
+afterAll(async () => {
+  if (child.exitCode === null) {
+    const exit = once(child, "exit");
+    child.kill("SIGTERM");
+    await exit;
+  }
+  await rm(root, { recursive: true, force: true });
+});
+
+it("replaced files are served, one after the other, at the same address", async () => {
+  await answers("1 first");
+  await save(join(folder, "agents.ts"), agent("2"));
+  await answers("2 first");
+  await save(join(root, "shared", "word.ts"), 'export const word: string = "second";\n');
+  await answers("2 second");
+  expect(new Set(starts.map(({ url }) => url)).size).toBe(1);
+});
+
+it("a syntax error is shown with its line while the version before goes on; many saves are few restarts", async () => {
+  await save(join(folder, "agents.ts"), agent("3"));
+  await answers("3 second");
+  const { pid } = starts.at(-1) ?? { pid: 0 };
+  const count = starts.length;
+  await save(join(folder, "agents.ts"), agent("4").replace("version(): string {", "version(: string {"));
+  await expect.poll(() => errors).toContain("the version before the error still runs");
+  expect(errors).toContain("agents.ts:6:10");
+  expect(errors).toMatch(/6 │ +version\(: string \{/);
+  expect(await answer()).toBe("3 second");
+  for (let n = 0; n < 50; n += 1) {
+    await save(join(folder, `part-${n}.ts`), `export const n = ${n};\n`);
+    await save(join(folder, "agents.ts"), agent("5"));
+  }
+  await answers("5 second");
+  // One, unless the machine pauses for longer than a save waits for the next one.
+  expect(starts.length - count).toBeLessThan(10);
+  expect(starts.at(-1)?.pid).not.toBe(pid);
+});
+
+it("the folder is deleted and comes back", async () => {
+  await rm(folder, { recursive: true });
+  await mkdir(folder);
+  await save(join(folder, "agents.ts"), agent("6"));
+  await answers("6 second");
+});
+
+it("SIGINT ends it at once, whatever the agents do", async () => {
+  const { url } = starts.at(-1) ?? { url: "" };
+  const hanging = fetch(`${url}/agents/echo/one/rpc/hang`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}` },
+    body: "[]",
+  }).catch(() => "cut");
+  await expect.poll(() => errors).toContain("hanging");
+  const exit = once(child, "exit");
+  child.kill("SIGINT");
+  expect((await exit)[0]).toBe(0);
+  expect(await hanging).toBe("cut");
+  await expect(fetch(url)).rejects.toThrow();
+});

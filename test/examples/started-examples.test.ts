@@ -1,0 +1,102 @@
+/** Examples that are started with one command, each once. What their agents do over time is tested with the harness that users have. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Device, Fleet } from "../../examples/device-fleet/agents.ts";
+import { AgentConnection } from "../../packages/client/src/index.ts";
+import { startAgents } from "../../packages/signalbox/src/testing/index.ts";
+import { longDay } from "../support/long-day.ts";
+import { runExample, type RunningExample } from "./run-example.ts";
+
+const EXAMPLES = join(import.meta.dirname, "../../examples");
+
+let folder: string;
+const running: RunningExample[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "signalbox-examples-"));
+});
+
+afterAll(async () => {
+  await Promise.all(running.map((example) => example.stop()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+function start(name: string, ...args: string[]): RunningExample {
+  // A second try does not use the data of the first, which may still run.
+  const data = join(folder, `${name}-${running.length}`);
+  const example = runExample(name, ["--port", "0", "--data-dir", data, ...args]);
+  running.push(example);
+  return example;
+}
+
+/** The page of an example, and a connection as the page has it: without a token. */
+async function open<Agent>(example: RunningExample, agent: string, name: string) {
+  const address = (await example.printed(/Open (http:\S+)/))[1] ?? "";
+  const page = await fetch(address);
+  expect(await page.text()).toContain("new WebSocket(");
+  return new AgentConnection<Agent>({ url: new URL(address).origin, agent, name }).open().ready();
+}
+
+it("support inbox: a sample ticket is answered by the gateway", async () => {
+  interface Inbox {
+    state: { tickets: { status: string; draft: string | null }[] };
+  }
+  const page = await open<Inbox>(start("support-inbox"), "inbox", "acme");
+  await expect.poll(() => page.state?.tickets[0]?.draft).toContain("Answer this ticket in two sentences");
+  page.close();
+});
+
+it("support inbox: its own tests pass", async () => {
+  const child = spawn("npm", ["test", "--silent", "-w", "@signalbox/example-support-inbox"], {
+    cwd: join(EXAMPLES, ".."),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const output = child.stdout.setEncoding("utf8").toArray();
+  expect([await once(child, "exit").then(([code]) => code as number), (await output).join("")]).toEqual([
+    0,
+    expect.stringMatching(/pass 4/),
+  ]);
+});
+
+it("device fleet: the simulated devices are online", async () => {
+  const page = await open<Fleet>(start("device-fleet"), "fleet", "all");
+  await expect.poll(() => page.state?.online).toBe(3);
+  page.close();
+});
+
+it("device fleet: a device is silent a minute after its last report, also across a crash", async () => {
+  const agents = await startAgents({ config: join(EXAMPLES, "device-fleet/signalbox.config.ts") });
+  const fleet = agents.get<Fleet>("Fleet", "all");
+  const boiler = agents.get<Device>("Device", "boiler");
+  const report = (temperature: number) =>
+    agents.webhook("devices", { payload: { device: "boiler", temperature } });
+  expect((await report(20)).status).toBe(200);
+  await agents.advance(50_000);
+  await report(21);
+  await agents.advance(50_000);
+  expect(await fleet.state()).toMatchObject({ online: 1 });
+  await agents.crash();
+  await agents.advance(10_000);
+  expect(await fleet.state()).toMatchObject({ online: 0, devices: { boiler: { temperature: 21 } } });
+  await report(22);
+  expect(await fleet.state()).toMatchObject({ online: 1 });
+  expect((await boiler.call("readings")).map(({ temperature }) => temperature)).toEqual([20, 21, 22]);
+  await agents.advance(40 * 24 * 3_600_000);
+  expect(await boiler.sql("SELECT * FROM reading")).toEqual([]);
+  await agents.close();
+});
+
+it("tenants: a budget refuses calls of its tenant only, and cost is added up by tag", async () => {
+  // The budgets are for a day.
+  await longDay();
+  const example = start("tenants", "--once");
+  expect(await example.ended()).toBe(0);
+  const output = example.output();
+  expect(output).toContain("acme: 8 calls answered, 0 refused by the budget");
+  expect(output).toMatch(/hobby: [1-7] calls answered, [1-7] refused by the budget/);
+  expect(output).toMatch(/Cost by plan\n {2}team +16 calls {2}\$0\.00\d+\n {2}free/);
+});

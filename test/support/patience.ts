@@ -1,0 +1,20 @@
+/**
+ * Connections, bodies and deliveries may take longer than in production: a test that does not set their limits does not fail on a machine that
+ * is short of time, or paused for a minute.
+ */
+import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.ts";
+
+const PATIENCE_MS = 600_000;
+
+export function patiently(file: ConfigFileInput): ConfigFileInput {
+  return {
+    ...file,
+    listener: {
+      headerTimeoutMs: PATIENCE_MS,
+      bodyTimeoutMs: PATIENCE_MS,
+      idleTimeoutMs: PATIENCE_MS,
+      ...file.listener,
+    },
+    webhooks: { bodyTimeoutMs: PATIENCE_MS, answerWithinMs: PATIENCE_MS, ...file.webhooks },
+  };
+}
