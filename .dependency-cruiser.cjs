@@ -11,6 +11,7 @@ const ENGINES = [
   "tag-index",
   "node-link",
   "otlp-export",
+  "archive",
   "sqlite-file",
   "ip-address",
 ];
@@ -143,9 +144,13 @@ module.exports = {
     },
     {
       name: "nobody-imports-the-root",
-      comment: "service.ts and the command line build everything; nothing builds on them.",
+      comment:
+        "service.ts and the command line build everything; only the harness for users' tests builds on service.ts.",
       severity: "error",
-      from: { path: SRC, pathNot: [`${SRC}/(service|index)\\.ts$`, area("cli"), "\\.test\\.ts$"] },
+      from: {
+        path: SRC,
+        pathNot: [`${SRC}/(service|index)\\.ts$`, area("cli"), area("testing"), "\\.test\\.ts$"],
+      },
       to: { path: `${SRC}/(service\\.ts|cli/)` },
     },
     {
@@ -173,9 +178,10 @@ module.exports = {
     },
     {
       name: "only-the-command-line-is-a-client",
-      comment: "The service does not call its own management interface.",
+      comment:
+        "The service does not call its own management interface; the harness for users' tests does, as their programs do.",
       severity: "error",
-      from: { path: SRC, pathNot: [area("cli"), "\\.test\\.ts$"] },
+      from: { path: SRC, pathNot: [area("cli"), area("testing"), "\\.test\\.ts$"] },
       to: { path: "^packages/client/" },
     },
     {
@@ -192,14 +198,23 @@ module.exports = {
       from: { path: "^packages/dashboard/src" },
       to: { path: "^packages/(?!dashboard|client|protocol)" },
     },
+    {
+      name: "create-signalbox-stands-alone",
+      comment: "`npm create` installs it for one run, on any Node from 20 on.",
+      severity: "error",
+      from: { path: "^packages/create-signalbox/src" },
+      to: { path: "^packages/(?!create-signalbox)|node_modules" },
+    },
     { name: "no-unresolved", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],
   options: {
     doNotFollow: { path: "node_modules" },
     parser: "swc",
     tsPreCompilationDeps: true,
-    // Programs of the worker mode are resolved by its own loader.
-    exclude: { path: "(^|/)(dist|node_modules)/|^test/worker/programs/" },
+    // Programs of the worker mode are resolved by its own loader; the template is a project of its own.
+    exclude: {
+      path: "(^|/)(dist|node_modules)/|^test/worker/programs/|^packages/create-signalbox/template/",
+    },
     enhancedResolveOptions: {
       exportsFields: ["exports"],
       conditionNames: ["import", "node", "default"],

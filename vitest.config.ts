@@ -1,40 +1,47 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./scripts/support/longest-first.ts";
 import { SecondTryReporter } from "./scripts/support/second-try-reporter.ts";
+import { UnstartedReporter } from "./scripts/support/unstarted-reporter.ts";
 
-/** Files without processes, threads or globals of their own: they share a worker and what it has imported, which saves a third of their time. */
-const PLAIN = [
-  "packages/{client,dashboard,protocol,translate}/src/**/*.test.ts",
-  "packages/signalbox/src/{accounts,config,core,gateway,http}/**/*.test.ts",
+/**
+ * Files that share a worker and what it has imported: a worker of its own costs a file that imports the service 3 s of CPU time. A file that
+ * changes globals of the process cleans up after itself.
+ */
+const SHARED = ["packages/*/src/**/*.test.ts", "test/{conformance,hostile}/**/*.test.ts"];
+/** They replace modules, which must not be imported yet. */
+const REPLACES_MODULES = [
+  "packages/signalbox/src/engines/call-log/versions.test.ts",
+  "packages/signalbox/src/engines/instance-store/shared/cache-files.test.ts",
 ];
-const OTHERS = [
-  "packages/*/src/**/*.test.ts",
-  "test/**/*.test.ts",
-  "scripts/**/*.test.ts",
-  "bench/**/*.test.ts",
-];
+/** Most of these start programs, and import little. */
+const OWN = ["test/!(conformance|hostile)/**/*.test.ts", "{scripts,bench}/**/*.test.ts", ...REPLACES_MODULES];
 
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: "plain", include: PLAIN, isolate: false } },
       {
         extends: true,
-        test: { name: "own worker", include: OTHERS, exclude: [...PLAIN, "**/node_modules/**"] },
+        test: {
+          name: "shared worker",
+          include: SHARED,
+          exclude: [...configDefaults.exclude, ...REPLACES_MODULES],
+          isolate: false,
+        },
       },
+      { extends: true, test: { name: "own worker", include: OWN } },
     ],
-    // A test that waits for a real process or browser on a busy two-core machine needs room; nothing asserts on time.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 20_000 } },
+    // Nothing asserts on time. The limits only end what hangs, so they are longer than a machine may be paused or short of processor time: many minutes have been seen.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    expect: { poll: { timeout: 600_000 } },
     // Files wait for servers, databases and browsers a good part of their time, so three at once pay off even on two cores.
     maxWorkers: Math.max(3, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     // A test of real processes can meet a pause of the machine. The second try is reported with the error of the first.
     retry: 1,
-    globalSetup: ["scripts/support/postgres-template.ts"],
+    globalSetup: ["scripts/support/postgres-template.ts", "scripts/support/compile-cache.ts"],
     setupFiles: ["scripts/support/no-second-try.ts"],
-    reporters: [new SecondTryReporter(), "default"],
+    reporters: [new SecondTryReporter(), new UnstartedReporter(), "default"],
   },
 });

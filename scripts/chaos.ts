@@ -13,6 +13,7 @@ import { describeTotals, isReached, sumOf, totalsOf, type Totals } from "../test
 import { randomSteps } from "../test/chaos/plan.ts";
 import { LOAD_KINDS, type LoadKind, NODES, runChaos } from "../test/chaos/run-chaos.ts";
 import { runRolls } from "../test/chaos/rolling/run-rolls.ts";
+import useCompileCache from "./support/compile-cache.ts";
 
 const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>] [--load gateway|agents|both] [--until goal] [--record <file>] [--only <fault>,<fault>]
        npm run chaos -- --rolls <n> [--balancer haproxy|nginx]`;
@@ -20,6 +21,7 @@ const USAGE = `usage: npm run chaos -- --minutes <n> [--seed <s>] [--load gatewa
 /** Shorter than the longest partitions of a plan, so that nodes also refuse calls; longer than the restarts of PostgreSQL. */
 const MAX_STALE_MS = 10_000;
 
+await useCompileCache();
 // Connections to servers that were killed may still be closing.
 process.exit(await main());
 
@@ -86,7 +88,7 @@ async function runFaults({ seed, minutes, load, isUntilGoal, record, only }: Fau
     maxStaleMs: MAX_STALE_MS,
     load,
     onProgress: printTime(),
-    signal: AbortSignal.any([endSignal(), AbortSignal.timeout(minutes * 60_000)]),
+    signal: endSignal(minutes * 60_000),
     ...(isUntilGoal ? { isEnough: (soFar: History) => isReached(totalsOf(soFar)) } : {}),
   });
   const code = report(
@@ -108,10 +110,14 @@ async function runFaults({ seed, minutes, load, isUntilGoal, record, only }: Fau
   return code;
 }
 
-/** The first SIGTERM ends the run early, with its summary. */
-function endSignal(): AbortSignal {
+/**
+ * The first SIGTERM ends the run early, with its summary. A timer of its own: a signal of `AbortSignal.timeout` that only `AbortSignal.any` refers to
+ * may be collected before it fires.
+ */
+function endSignal(afterMs?: number): AbortSignal {
   const stop = new AbortController();
   process.once("SIGTERM", () => stop.abort());
+  if (afterMs !== undefined) setTimeout(() => stop.abort(), afterMs).unref();
   return stop.signal;
 }
 

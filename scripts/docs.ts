@@ -1,13 +1,17 @@
 /** `npm run docs`: writes the pages that are generated from code. A test fails when a page is out of date. */
 import { writeFileSync } from "node:fs";
+import { cliPage, CLI_PAGE_PATH } from "./support/cli-page.ts";
 import { decisionsPage, DECISIONS_PAGE_PATH, readDecisions } from "./support/decisions-page.ts";
+import { configurationPage, CONFIGURATION_PAGE_PATH } from "./support/configuration-page.ts";
 import { errorsPage, ERRORS_PAGE_PATH } from "./support/errors-page.ts";
 import { metricsPage, METRICS_PAGE_PATH } from "./support/metrics-page.ts";
 import { providersPage, PROVIDERS_PAGE_PATH } from "./support/providers-page.ts";
 import { promisesPage, PROMISES_PAGE_PATH } from "./support/promises-page.ts";
 import { WORKER_PAGE_PATH, workerPage } from "./support/worker-surface.ts";
 
+writeFileSync(CLI_PAGE_PATH, cliPage());
 writeFileSync(DECISIONS_PAGE_PATH, decisionsPage(readDecisions()));
+writeFileSync(CONFIGURATION_PAGE_PATH, configurationPage());
 writeFileSync(ERRORS_PAGE_PATH, errorsPage());
 writeFileSync(PROVIDERS_PAGE_PATH, providersPage());
 writeFileSync(PROMISES_PAGE_PATH, promisesPage());

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { findLooseEnds } from "./support/loose-ends.ts";
 
-const FILES = globSync("packages/{protocol,translate,client,signalbox}/src/**/*.ts").filter(
+const FILES = globSync("packages/{protocol,translate,client,create-signalbox,signalbox}/src/**/*.ts").filter(
   (path) => !path.endsWith(".test.ts") && !path.includes("-contract"),
 );
 

@@ -1,6 +1,7 @@
 /**
  * `node scripts/screenshots.ts [folder]`: takes the screenshots for the README from a real service with a day of sample traffic and
- * writes them to `folder` (default: docs/images). Requires Chromium, like the browser tests.
+ * writes them to `folder` (default: docs/images). With `--all`, it takes every page below `folder`: light, dark and as on a phone, for a
+ * look at all of them. Requires Chromium, like the browser tests.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,15 +23,56 @@ interface Shot {
 
 const SHOTS: readonly Shot[] = [
   { name: "overview", path: "" },
-  { name: "gateway-settings", path: "/gateways/support-bot" },
+  { name: "gateway-settings", path: "/gateways/support-bot/settings" },
   { name: "analytics", path: "/usage", theme: "dark" },
   { name: "logs", path: "/gateways/support-bot/logs" },
-  { name: "agent", path: "/agents/webhook-agent/acme-widgets" },
+  { name: "agent", path: "/agents/ticket-agent/acme-widgets" },
   { name: "webhooks", path: "/webhooks/deliveries" },
   { name: "tags", path: "/tags", theme: "dark" },
 ];
 
-const folder = process.argv[2] ?? join(import.meta.dirname, "../docs/images");
+const TICKET = "/agents/ticket-agent/acme-billing";
+/** Every page with data, for `--all`. */
+const PAGES: Readonly<Record<string, string>> = {
+  overview: "",
+  agents: "/agents",
+  problems: "/problems",
+  instances: "/agents/ticket-agent",
+  instance: TICKET,
+  "instance-busy": "/agents/ticket-agent/acme-release-train",
+  "instance-events": `${TICKET}/events`,
+  "instance-queue": "/agents/ticket-agent/acme-api/queue",
+  "instance-dead-letters": `${TICKET}/dead-letters`,
+  "instance-schedules": `${TICKET}/schedules`,
+  "instance-connections": `${TICKET}/connections`,
+  "instance-console": `${TICKET}/console`,
+  "instance-sql": `${TICKET}/sql`,
+  "instance-missing": "/agents/ticket-agent/no-such",
+  sources: "/webhooks",
+  source: "/webhooks/sources/github",
+  deliveries: "/webhooks/deliveries",
+  cluster: "/cluster",
+  gateways: "/gateways",
+  "gateway-settings": "/gateways/support-bot/settings",
+  "gateway-analytics": "/gateways/support-bot/analytics",
+  "gateway-logs": "/gateways/support-bot/logs",
+  logs: "/logs",
+  usage: "/usage",
+  limits: "/limits",
+  alerts: "/alerts",
+  tags: "/tags",
+  tokens: "/tokens",
+  audit: "/audit",
+};
+
+const isAll = process.argv.includes("--all");
+const only = process.argv
+  .find((argument) => argument.startsWith("--only="))
+  ?.slice(7)
+  .split(",");
+const folder =
+  process.argv.slice(2).find((argument) => !argument.startsWith("--")) ??
+  join(import.meta.dirname, "../docs/images");
 const dataDir = await mkdtemp(join(tmpdir(), "signalbox-screenshots-"));
 const upstream = await startUpstream();
 let time: number | null = null;
@@ -42,9 +84,17 @@ const environment = {
   SIGNALBOX_ROOT_TOKEN: "root-token-of-the-screenshots",
 };
 const config = await loadConfig({ port: process.env["PORT"] ?? "8787", dataDir }, environment, dataDir);
+const agents = { modules: [join(import.meta.dirname, "screenshots/agents.ts")] };
+const webhooks = { sources: { github: { agent: "ticket-agent" } } };
 const providers = { openai: { baseUrl: upstream.url }, mistral: { baseUrl: upstream.url } };
 const service = await startService({
-  config: { ...config, file: checkConfigFile({ providers }, "screenshots") },
+  config: {
+    ...config,
+    file: checkConfigFile(
+      { providers, agents, webhooks, outgoing: { allowPrivateHosts: true } },
+      "screenshots",
+    ),
+  },
   logger: createLogger({ level: "error", isPretty: true }),
   clock: { now: () => time ?? Date.now() },
   onFatal: (error) => {
@@ -62,12 +112,34 @@ try {
   });
   time = null;
   await mkdir(folder, { recursive: true });
-  for (const shot of SHOTS) await take(shot);
+  for (const shot of isAll ? await allShots() : SHOTS) await take(shot);
 } finally {
   await browser.close();
   await service.stop();
   await upstream.close();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+async function allShots(): Promise<Shot[]> {
+  const response = await fetch(`${service.url}/accounts/default/webhooks/deliveries`, {
+    headers: { authorization: `Bearer ${environment.SIGNALBOX_ROOT_TOKEN}` },
+  });
+  const { result } = (await response.json()) as { result: { id: string; status: string }[] };
+  const ofStatus = (status: string) =>
+    `/webhooks/deliveries/${result.find((one) => one.status === status)?.id ?? ""}`;
+  const pages = {
+    ...PAGES,
+    "delivery-accepted": ofStatus("accepted"),
+    "delivery-failed": ofStatus("failed"),
+    "delivery-rejected": ofStatus("rejected"),
+  };
+  return Object.entries(pages)
+    .filter(([name]) => only === undefined || only.includes(name))
+    .flatMap(([name, path]) => [
+      { name: `light/${name}`, path },
+      { name: `dark/${name}`, path, theme: "dark" as const },
+      { name: `phone/${name}`, path, isPhone: true },
+    ]);
 }
 
 async function take({ name, path, theme = "light", isPhone = false }: Shot): Promise<void> {
@@ -83,7 +155,7 @@ async function take({ name, path, theme = "light", isPhone = false }: Shot): Pro
   await page.waitForLoadState("networkidle");
   // Charts are drawn after their width has been measured.
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))");
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: isAll });
   await context.close();
   console.log(`${name}.png`);
 }

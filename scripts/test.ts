@@ -1,12 +1,18 @@
 /**
- * `npm test`: builds the dashboard and installs Chromium, HAProxy, libfaketime and promtool if necessary, then runs the tests. Arguments are passed to
- * the test runner.
+ * `npm test`: builds the dashboard and installs Chromium, HAProxy, libfaketime, promtool, nginx, Caddy, systemd-analyze, zsh and fish if necessary,
+ * then runs the tests. Arguments are passed to the test runner.
  */
 import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findHaproxy, HAPROXY_IS_MISSING } from "../examples/cluster/haproxy.ts";
 import { findPromtool, PROMTOOL_IS_MISSING } from "../test/support/promtool-path.ts";
+import { findShell, shellIsMissing } from "../test/support/shell-path.ts";
+import { CADDY_IS_MISSING, findCaddy, findNginx, NGINX_IS_MISSING } from "../test/support/proxy-paths.ts";
+import { findSystemdAnalyze, SYSTEMD_IS_MISSING } from "../test/support/systemd-path.ts";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
+import { UNSTARTED_VARIABLE } from "./support/unstarted-reporter.ts";
 import { FAKETIME_IS_MISSING, findFaketime } from "../test/chaos/cluster/fake-clock.ts";
 
 const args = process.argv.slice(2);
@@ -34,7 +40,7 @@ const PROGRAMS: readonly Program[] = [
   {
     debianPackage: "haproxy",
     variable: "HAPROXY_PATH",
-    isNeeded: isSelected(/chaos|examples/),
+    isNeeded: isSelected(/chaos|examples|deploy/),
     instructions: HAPROXY_IS_MISSING,
     find: findHaproxy,
   },
@@ -52,6 +58,34 @@ const PROGRAMS: readonly Program[] = [
     instructions: PROMTOOL_IS_MISSING,
     find: findPromtool,
   },
+  ...(["zsh", "fish"] as const).map((shell) => ({
+    debianPackage: shell,
+    variable: `${shell.toUpperCase()}_PATH`,
+    isNeeded: isSelected(/completion/),
+    instructions: shellIsMissing(shell),
+    find: () => findShell(shell),
+  })),
+  {
+    debianPackage: "nginx-light",
+    variable: "NGINX_PATH",
+    isNeeded: isSelected(/deploy|proxies/),
+    instructions: NGINX_IS_MISSING,
+    find: findNginx,
+  },
+  {
+    debianPackage: "caddy",
+    variable: "CADDY_PATH",
+    isNeeded: isSelected(/deploy|proxies/),
+    instructions: CADDY_IS_MISSING,
+    find: findCaddy,
+  },
+  {
+    debianPackage: "systemd",
+    variable: "SYSTEMD_ANALYZE_PATH",
+    isNeeded: isSelected(/deploy|systemd/),
+    instructions: SYSTEMD_IS_MISSING,
+    find: findSystemdAnalyze,
+  },
 ];
 
 // The dashboard tests must run against the current sources.
@@ -66,7 +100,31 @@ if (missing.length > 0) {
   for (const { instructions } of missing) console.error(instructions);
   process.exitCode = 1;
 } else {
-  process.exitCode = spawnSync("vitest", ["run", ...args], { stdio: "inherit" }).status ?? 1;
+  process.exitCode = runTests();
+}
+
+function runTests(): number {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-tests-"));
+  try {
+    const list = join(folder, "unstarted.json");
+    const code = vitest(args, { [UNSTARTED_VARIABLE]: list });
+    if (!existsSync(list)) return code;
+    const files = JSON.parse(readFileSync(list, "utf8")) as string[];
+    console.error(
+      `\nThe machine was too slow to start the workers of ${files.length} test files. They follow.`,
+    );
+    return vitest([...args.filter((arg) => arg.startsWith("-")), ...files]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function vitest(given: readonly string[], env: Record<string, string> = {}): number {
+  const { status } = spawnSync("vitest", ["run", ...given], {
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  });
+  return status ?? 1;
 }
 
 /** Works for root on Debian-like systems; otherwise a message says what to install. */

@@ -1,4 +1,4 @@
-/** Creates sample data: gateways with tags, calls over 24 hours, tokens, and webhook deliveries, one of them rejected. */
+/** Creates sample data: gateways with tags, calls over 24 hours, tokens, limits, an alert, and webhook deliveries, some of which fail. */
 export interface SeedTarget {
   readonly url: string;
   readonly rootToken: string;
@@ -39,6 +39,7 @@ export async function seed(target: SeedTarget): Promise<void> {
     await api("PUT", "/accounts/default/tags", { resource_type: "ai_gateway", resource_id: id, tags });
   }
   await seedTokens(api);
+  await seedLimits(api);
   for (let hour = 0; hour < 24; hour++) {
     const start = now - (24 - hour) * HOUR_MS;
     const calls = CALLS_BY_HOUR[new Date(start).getHours()] ?? 1;
@@ -60,6 +61,20 @@ async function seedTokens(api: (method: string, path: string, body?: unknown) =>
     { name: "on-call dashboard", permissions: ["agents.read", "webhooks.read", "gateway.read"] },
   ];
   for (const token of tokens) await api("POST", "/accounts/default/tokens", token);
+}
+
+/** A limit that is nearly used up at the end of the day, and an alert that fires. */
+async function seedLimits(api: (method: string, path: string, body?: unknown) => Promise<unknown>) {
+  await api("PUT", "/accounts/default/ai-gateway/limits", {
+    rules: [{ id: "monthly-budget", limitType: "requests", limit: 220, window: 30 * 86_400 }],
+  });
+  await api("POST", "/accounts/default/alerts", {
+    name: "Deliveries fail",
+    metric: "failed_deliveries",
+    threshold: 1,
+    window: 3600,
+    receivers: [{ type: "webhook", url: "http://127.0.0.1:9/hooks/alerts" }],
+  });
 }
 
 async function call(url: string, n: number): Promise<void> {
@@ -89,11 +104,22 @@ async function seedWebhooks(
   url: string,
   api: (method: string, path: string, body?: unknown) => Promise<unknown>,
 ): Promise<void> {
-  const send = (source: string, entity: string) =>
-    api("POST", `/accounts/default/webhooks/sources/${source}/test`, { entity });
-  for (const entity of ["acme/widgets", "acme/website", "acme/widgets", "acme/api", "acme/widgets"])
+  const send = (source: string, entity: string, type?: string) =>
+    api("POST", `/accounts/default/webhooks/sources/${source}/test`, { entity, type });
+  for (const entity of [
+    "acme/widgets",
+    "acme/website",
+    "acme/widgets",
+    "acme/api",
+    "acme/billing",
+    "acme/widgets",
+  ])
     await send("github", entity);
+  for (const entity of ["acme/api", "acme/mobile-app-with-a-very-long-name-of-its-own"])
+    await send("github", entity, "issues");
   await send("stripe", "cus_ada");
+  // Its turn is still running when the pictures are taken.
+  void send("github", "acme/release-train", "release").catch(() => undefined);
   // A delivery with a forged signature, which is rejected.
   await fetch(`${url}/webhooks/github`, {
     method: "POST",

@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** More than 20 s each, the longest first. A file that is missing here runs later, which costs only time. */
 const LONGEST = [
+  "test/packages/published-packages.test.ts",
   "test/faults/agents-kill.test.ts",
   "test/browser/dashboard-quality.test.ts",
   "test/faults/agents-power-cut.test.ts",
@@ -15,6 +16,14 @@ const LONGEST = [
   "test/cluster/database-gone.test.ts",
   "test/chaos/chaos.test.ts",
   "test/worker/catalogue.test.ts",
+  "test/docs/shell-blocks.test.ts",
+  "test/deploy/docker.test.ts",
+  "test/faults/backup.test.ts",
+  "test/cluster/backup.test.ts",
+  "test/docs/site.test.ts",
+  "test/browser/dashboard-work.test.ts",
+  "test/browser/dashboard-problems.test.ts",
+  "test/examples/started-examples.test.ts",
   "test/browser/dashboard-agents.test.ts",
   "test/faults/full-disk.test.ts",
   "test/faults/agents-plain-store.test.ts",

@@ -6,3 +6,5 @@ const PATTERN = /\/test\/(?:faults|hostile)\//;
 const OPTIONS: object = { retry: 0 };
 
 if (PATTERN.test(expect.getState().testPath ?? "")) vi.setConfig(OPTIONS);
+// The worker may have run such a test before.
+else vi.resetConfig();

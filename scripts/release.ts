@@ -1,0 +1,118 @@
+/**
+ * `npm run release -- <version>`: checks that the version can be released, builds and packs it, commits the version, and tags the commit.
+ *   --dry-run   builds and packs, and prints what else would happen; changes nothing in the repository
+ *   --publish   in CI, at the tag: builds, packs and publishes with provenance; packages that are published already are skipped
+ *   --out DIR   where the archives go: a new or empty folder (default release/<version>, which is replaced)
+ *
+ * Everything that can fail without a trace happens first: the version is written only after all packages are built and their archives checked.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { buildAll } from "./packages/build-all.ts";
+import { SBOM_FILE } from "./packages/build-package.ts";
+import { packAll, type Packed } from "./packages/pack-all.ts";
+import { packageFolder, readManifest, ROOT } from "./packages/published.ts";
+import { distributionTag, git, releaseProblems } from "./packages/release-problems.ts";
+import { setVersion } from "./packages/set-version.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    "dry-run": { type: "boolean", default: false },
+    publish: { type: "boolean", default: false },
+    out: { type: "string" },
+  },
+});
+const [version = ""] = positionals;
+const isDryRun = values["dry-run"];
+const out = resolve(values.out ?? join(ROOT, "release", version));
+
+if (values.out !== undefined && existsSync(out) && readdirSync(out).length > 0)
+  throw new Error(`--out: ${out} is not empty`);
+const problems = values.publish ? publicationProblems() : releaseProblems(ROOT, version);
+for (const problem of problems) console.error(isDryRun ? `would be refused: ${problem}` : problem);
+const isRefused = problems.length > 0 && (!isDryRun || problems[0]?.startsWith('"') === true);
+process.exitCode = isRefused ? 1 : await release();
+
+async function release(): Promise<number> {
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  buildAll(version);
+  const packed = await packAll(out);
+  for (const { folder, file } of packed)
+    copyFileSync(join(packageFolder(folder), "dist", SBOM_FILE), file.replace(/\.tgz$/, ".cdx.json"));
+  writeFileSync(join(out, "SHA256SUMS"), packed.map(checksumLine).join(""));
+  for (const { name, file, paths, unpackedBytes } of packed)
+    console.log(
+      `packed ${name}@${version}: ${paths.length} files, ${Math.ceil(unpackedBytes / 1024)} KB, ${file}`,
+    );
+  if (values.publish) return publish(packed);
+  const commands = [
+    ["git", "commit", "--all", "--message", `release: ${version}`],
+    ["git", "tag", "--annotate", `v${version}`, "--message", `Signalbox ${version}`],
+  ] as const;
+  if (isDryRun) {
+    console.log(`would set the version of all packages to ${version}`);
+    for (const command of commands) console.log(`would run ${command.join(" ")}`);
+    for (const one of packed) console.log(`would publish: ${publishCommand(one).join(" ")}`);
+    return 0;
+  }
+  setVersion(ROOT, version);
+  for (const command of commands) if (run(command) !== 0) return 1;
+  console.log(
+    `Next: git push origin main v${version}; CI runs npm run release -- ${version} --publish at the tag`,
+  );
+  return 0;
+}
+
+/** What CI must have: the tagged commit, and an identity that the registry accepts as provenance. */
+function publicationProblems(): string[] {
+  const manifest = readManifest(packageFolder("signalbox"));
+  const hasIdentity =
+    process.env["ACTIONS_ID_TOKEN_REQUEST_URL"] !== undefined ||
+    process.env["SIGSTORE_ID_TOKEN"] !== undefined;
+  return [
+    ...(manifest.version === version
+      ? []
+      : [`the packages have version ${manifest.version}, not ${version}`]),
+    ...(git(ROOT, "status", "--porcelain") === "" ? [] : ["the working tree has changes"]),
+    ...(git(ROOT, "tag", "--points-at", "HEAD").split("\n").includes(`v${version}`)
+      ? []
+      : [`this commit does not have the tag v${version}`]),
+    ...(hasIdentity
+      ? []
+      : ["provenance needs a CI job with an identity token (GitHub: permissions: id-token: write)"]),
+  ];
+}
+
+function publish(packed: readonly Packed[]): number {
+  for (const one of packed) {
+    const published = spawnSync("npm", ["view", `${one.name}@${version}`, "version"], { encoding: "utf8" });
+    if (published.stdout.trim() === version) console.log(`${one.name}@${version} is published already`);
+    else if (run(publishCommand(one)) !== 0) return 1;
+  }
+  return 0;
+}
+
+function publishCommand({ file }: Packed): string[] {
+  return ["npm", "publish", file, "--access", "public", "--provenance", "--tag", distributionTag(version)];
+}
+
+function checksumLine({ file }: Packed): string {
+  return `${createHash("sha256").update(readFileSync(file)).digest("hex")}  ${basename(file)}\n`;
+}
+
+function run([tool = "", ...args]: readonly string[]): number {
+  return spawnSync(tool, args, { stdio: "inherit", cwd: ROOT }).status ?? 1;
+}
