@@ -89,7 +89,7 @@ it("an instance is moved to the selected node, or to any other, and a failure is
   await dialog.getByRole("button", { name: "Move" }).click();
   await page.getByText(`The instance was moved to ${before}.`).waitFor();
   // The only other node begins to stop while the dialog is open.
-  const third = await cluster.join({ name: "leaving" });
+  const third = await cluster.join({ name: "leaving", mayDie: true });
   await page.reload();
   await waitUntil(
     () => first.api("GET", `${INSTANCE}/move`),
@@ -111,8 +111,8 @@ it("an instance is moved to the selected node, or to any other, and a failure is
 it("the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone", async () => {
   // The page also lists nodes that are dead: a second try has other ones.
   const [drains, dies] = [`drains-${++tries}`, `dies-${tries}`];
-  const leaving = await cluster.join({ name: drains });
-  const dying = await cluster.join({ name: dies });
+  const leaving = await cluster.join({ name: drains, mayDie: true });
+  const dying = await cluster.join({ name: dies, mayDie: true });
   const { page, close } = await openPage(browser);
   await logIn(page);
   await page.getByRole("link", { name: "Cluster" }).click();

@@ -64,7 +64,7 @@ async function place(name: string, node: ClusterNodeProcess): Promise<void> {
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
 it("another node takes over the instances of a killed one, with everything that was acknowledged", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   await place("killed", third);
   for (let i = 1; i <= 20; i++) expect(await insist(third, "killed", "add")).toBe(i);
   await third.kill();
@@ -102,7 +102,7 @@ interface Reported {
 }
 
 it("due work of a killed node runs although nobody asks", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const names = Array.from({ length: 12 }, (_, i) => `due-${attempt}-${i}`);
   const runByOthers = async () => (await schedulesRun(left)) + (await schedulesRun(right));
   const before = await runByOthers();
@@ -123,7 +123,7 @@ async function schedulesRun(node: ClusterNodeProcess): Promise<number> {
 }
 
 it("a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const paused = `paused-${attempt}`;
   await place(paused, third);
   for (let i = 1; i <= 5; i++) expect(await insist(third, paused, "add")).toBe(i);
@@ -146,7 +146,7 @@ it("a paused owner neither writes nor answers when it wakes, and gets the instan
 });
 
 it("a node that is stopped hands its instances over, without an error", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const names = Array.from({ length: 30 }, (_, i) => `stopped-${attempt}-${i}`);
   const busy = names[7] ?? "";
   for (const name of names) await place(name, third);
@@ -163,13 +163,13 @@ it("a node that is stopped hands its instances over, without an error", async ()
 });
 
 it("a node with an empty disk has the instances as they were", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const restored = `restored-${attempt}`;
   await place(restored, third);
   for (let i = 1; i <= 300; i++) await insist(third, restored, "add");
   await third.kill();
   await rm(join(third.dataDir, "agent-cache"), { recursive: true });
-  const again = await cluster.join({ name: "node-3", dataDir: third.dataDir });
+  const again = await cluster.join({ name: "node-3", mayDie: true, dataDir: third.dataDir });
   expect(await insist([again, left, right], restored, "read")).toEqual({
     count: 300,
     rang: 0,

@@ -55,7 +55,7 @@ it("a call at one node is listed, counted, shown, edited and deleted at the othe
 it("a node that is killed delays the lists of the others for a moment, and takes only its queue with it", async () => {
   const kept = await makeCall(1);
   expect(await listed(0)).toContain(kept);
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const flushed = (await callEcho(third)).headers.get("gw-aig-log-id") ?? "";
   expect(await listed(0)).toContain(flushed);
   await callEcho(third);

@@ -19,6 +19,7 @@ afterAll(() => cluster.stop());
 const joinWith = (name: string, offsetMs: number) =>
   cluster.join({
     name,
+    mayDie: true,
     env: { NODE_OPTIONS: `--import=${PRELOAD}`, SIGNALBOX_TEST_CLOCK_MS: String(offsetMs) },
   });
 const ready = (node: ClusterNodeProcess) => node.api("GET", "/readyz", undefined, null);

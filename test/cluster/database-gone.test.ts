@@ -14,7 +14,7 @@ beforeAll(async () => {
   const url = new URL(cluster.postgres.url);
   proxy = await TcpProxy.open(Number(url.port));
   url.port = String(proxy.port);
-  cut = await cluster.join({ name: "cut", databaseUrl: url.href });
+  cut = await cluster.join({ name: "cut", databaseUrl: url.href, mayDie: true });
   [other] = cluster.nodes as [ClusterNodeProcess];
 });
 afterAll(async () => {

@@ -90,7 +90,7 @@ it("no amount that the provider billed is lost, and none beyond the limit is spe
   await addGateway("spend", {
     spend_limits: { rules: [{ id: "r", limitType: "cost", limit, window: null }] },
   });
-  const doomed = await cluster.join({ name: "doomed" });
+  const doomed = await cluster.join({ name: "doomed", mayDie: true });
   let isKilled = false;
   const client = async (node: ClusterNodeProcess) => {
     while (node !== doomed || !isKilled) {

@@ -37,7 +37,7 @@ afterAll(() => cluster.stop());
 let round = 0;
 beforeEach(async () => {
   round += 1;
-  victim = await cluster.join({ name: `victim-${round}` });
+  victim = await cluster.join({ name: `victim-${round}`, mayDie: true });
 });
 afterEach(() => victim.kill());
 

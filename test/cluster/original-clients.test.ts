@@ -8,14 +8,16 @@ import { ROOT_TOKEN } from "../support/root-token.ts";
 import { ROOM_AGENTS, roomAt } from "../support/rooms.ts";
 
 let cluster: TestCluster;
-let nodes: ClusterNodeProcess[];
+/** Each test ends the owner. */
+let owner: ClusterNodeProcess;
+let other: ClusterNodeProcess;
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2, file: { agents: { modules: [ROOM_AGENTS] } } });
+  cluster = await startTestCluster({ nodes: 1, file: { agents: { modules: [ROOM_AGENTS] } } });
+  [other] = cluster.nodes as [ClusterNodeProcess];
 });
 afterAll(() => cluster.stop());
 beforeEach(async () => {
-  nodes = cluster.nodes.filter(({ child }) => child.exitCode === null && child.signalCode === null);
-  while (nodes.length < 2) nodes.push(await cluster.join({}));
+  owner = await cluster.join({ mayDie: true });
 });
 
 interface State {
@@ -62,12 +64,12 @@ class Visitor {
   }
 }
 
-const END: readonly [string, (owner: ClusterNodeProcess) => Promise<unknown>][] = [
-  ["is killed", (owner) => owner.kill()],
-  ["stops", (owner) => owner.end("SIGTERM")],
+const END: readonly [string, () => Promise<unknown>][] = [
+  ["is killed", () => owner.kill()],
+  ["stops", () => owner.end("SIGTERM")],
   [
     "is paused",
-    (owner) => {
+    () => {
       process.kill(owner.pid, "SIGSTOP");
       return Promise.resolve();
     },
@@ -78,10 +80,13 @@ const END: readonly [string, (owner: ClusterNodeProcess) => Promise<unknown>][] 
 let tries = 0;
 
 it.each(END)("the clients stay connected and converge when the owner %s", async (title, end) => {
-  const [owner, other] = nodes as [ClusterNodeProcess, ClusterNodeProcess];
   const visitors = await Promise.all(
     VERSIONS.map(async ([version, Client]) => {
-      const room = await roomAt(nodes, owner, `${title} ${version} ${++tries}`.replaceAll(/[ .]/g, "-"));
+      const room = await roomAt(
+        [other, owner],
+        owner,
+        `${title} ${version} ${++tries}`.replaceAll(/[ .]/g, "-"),
+      );
       return [new Visitor(Client, other, room), new Visitor(Client, other, room)] as const;
     }),
   );
@@ -92,7 +97,7 @@ it.each(END)("the clients stay connected and converge when the owner %s", async 
     for (const visitor of [one, two]) await visitor.sees(10);
   }
   try {
-    await end(owner);
+    await end();
     for (const [one, two] of visitors) {
       expect(await one.call("where")).toBe(other.pid);
       two.client.setState({ n: 20 });

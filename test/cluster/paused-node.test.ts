@@ -10,8 +10,9 @@ let cluster: TestCluster;
 let a: ClusterNodeProcess;
 let b: ClusterNodeProcess;
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2, file: { agents: { modules: [TEST_AGENTS] } } });
-  [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
+  cluster = await startTestCluster({ nodes: 1, file: { agents: { modules: [TEST_AGENTS] } } });
+  [a] = cluster.nodes as [ClusterNodeProcess];
+  b = await cluster.join({ name: "node-2", mayDie: true });
 });
 afterAll(() => cluster.stop());
 // A test that failed may have left the node paused.
@@ -97,7 +98,7 @@ it("a pause that is too short for a declaration changes nothing", async () => {
 
 it("a revocation that is repeated, because its node was killed, is answered when the others have read it", async () => {
   const made = await make();
-  const dying = await cluster.join({ name: "dying" });
+  const dying = await cluster.join({ name: "dying", mayDie: true });
   expect(await use(b, made)).toBe(200);
   b.child.kill("SIGSTOP");
   // It is committed, and waits for the paused node.

@@ -8,7 +8,7 @@ let cluster: TestCluster;
 let nodes: ClusterNodeProcess[];
 beforeAll(async () => {
   const file = { agents: { modules: [ROOM_AGENTS] } };
-  cluster = await startTestCluster({ nodes: 2, file });
+  cluster = await startTestCluster({ nodes: 2, mayDie: true, file });
 });
 afterAll(() => cluster.stop());
 
@@ -24,7 +24,7 @@ function takeStates(client: RawClient): number[] {
 /** Each test ends a node: there are two again. */
 beforeEach(async () => {
   nodes = cluster.nodes.filter(({ child }) => child.exitCode === null && child.signalCode === null);
-  while (nodes.length < 2) nodes.push(await cluster.join({}));
+  while (nodes.length < 2) nodes.push(await cluster.join({ mayDie: true }));
 });
 
 it("the owner is killed", async () => {

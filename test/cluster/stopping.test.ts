@@ -54,7 +54,7 @@ it("a stopped node is not ready, serves for listener.lameDuckMs, finishes what r
 });
 
 it("signalbox cluster nodes prints the nodes as a table and as JSON", async () => {
-  const other = await cluster.join({ name: "other" });
+  const other = await cluster.join({ name: "other", mayDie: true });
   const options = ["--url", staying.url, "--token", ROOT_TOKEN];
   await expect.poll(async () => (await namesAndStates()).length).toBe(2);
   const printed = await runCliProcess(["cluster", "nodes", ...options]);

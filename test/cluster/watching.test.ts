@@ -121,7 +121,7 @@ it("usage by whom, search, export and replay include the calls of all nodes", as
 });
 
 it("a killed node leaves no change without an entry; another node completes its claims", async () => {
-  const third = await cluster.join({ name: "node-3" });
+  const third = await cluster.join({ name: "node-3", mayDie: true });
   const create = async (i: number) => {
     const answer = await third.api("POST", GATEWAYS, { id: `k${i}` }).catch(() => null);
     if (i === 5) void third.kill();

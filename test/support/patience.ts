@@ -6,6 +6,9 @@ import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.
 
 const PATIENCE_MS = 600_000;
 
+/** A node that is not declared dead while a test runs. */
+export const IMMORTAL = { deadAfterMs: PATIENCE_MS };
+
 export function patiently(file: ConfigFileInput): ConfigFileInput {
   return {
     ...file,

@@ -12,6 +12,7 @@ interface CounterState {
 
 const start = () =>
   startTestCluster({
+    mayDie: true,
     file: { agents: { access: "worker", idleTimeoutMs: 100 } },
     args: ["--worker", join(PROGRAMS, "agents/src/server.ts")],
     env: { SIGNALBOX_NO_REEXEC: "1" },

@@ -7,7 +7,7 @@ let pids: readonly number[];
 
 /** Each test loses a node, so each try has a cluster of its own. */
 async function startNodes(count: number): Promise<void> {
-  const started = await startWorkerCluster(count);
+  const started = await startWorkerCluster(count, { mayDie: true });
   onTestFinished(() => started.stop());
   cluster = started;
   ({ pids } = started);

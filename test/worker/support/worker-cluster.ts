@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import { WebSocket } from "ws";
-import { startTestCluster, type TestCluster } from "../../support/cluster.ts";
+import { startTestCluster, type TestCluster, type TestClusterOptions } from "../../support/cluster.ts";
 import { PROGRAMS } from "./worker-server.ts";
 
 export interface WorkerCluster extends TestCluster {
@@ -25,12 +25,13 @@ export interface Client {
 
 export async function startWorkerCluster(
   nodes: number,
-  program = "nodes/src/server.ts",
+  { mayDie = false }: Pick<TestClusterOptions, "mayDie"> = {},
 ): Promise<WorkerCluster> {
   const cluster = await startTestCluster({
     nodes,
+    mayDie,
     file: { agents: { access: "worker" } },
-    args: ["--worker", join(PROGRAMS, program)],
+    args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
     env: { SIGNALBOX_NO_REEXEC: "1" },
   });
   const call = async <T>(node: number, path: string, ...args: unknown[]): Promise<T> => {

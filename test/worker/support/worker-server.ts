@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { writeFile } from "node:fs/promises";
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
 import { CLUSTER_ENVIRONMENT } from "../../support/cluster.ts";
+import { IMMORTAL, patiently } from "../../support/patience.ts";
 import { freePort } from "../../support/free-port.ts";
 import { openTestPostgres, type TestPostgres } from "../../support/test-postgres.ts";
 import { ROOT_TOKEN } from "../../support/root-token.ts";
@@ -82,11 +83,14 @@ async function startNode(
 ): Promise<ServerProcess> {
   const { file = {}, args = [], env = {} } = options;
   const config = join(folder, `signalbox-${node}.config.json`);
-  await writeFile(config, JSON.stringify({ ...file, agents: { access: "worker", ...file.agents } }));
+  // All nodes are killed together, and none of them waits for another one to be dead.
+  const cluster = options.nodes === undefined ? {} : IMMORTAL;
+  const text = JSON.stringify(patiently({ cluster, ...file, agents: { access: "worker", ...file.agents } }));
+  await writeFile(config, text);
   const data = ["--data-dir", join(folder, `data-${node}`), "--config", config];
-  const cluster = postgres === null ? [] : ["--database-url", postgres.url, "--node-name", `node-${node}`];
+  const membership = postgres === null ? [] : ["--database-url", postgres.url, "--node-name", `node-${node}`];
   return startServerProcess(
-    [...data, "--worker", join(PROGRAMS, program), "--port", port, ...cluster, ...args],
+    [...data, "--worker", join(PROGRAMS, program), "--port", port, ...membership, ...args],
     {
       cwd: PROGRAMS,
       env: {

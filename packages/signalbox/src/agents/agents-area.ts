@@ -104,6 +104,8 @@ export interface AgentsArea extends AreaModule {
 
 /** How long the owners of instances may take to run `onClose` for the sockets of a node that stops. */
 const REMOTE_CLOSE_MS = 2000;
+/** After a node was declared dead: the others miss it within half a second, and the rest is for the claim and the restore. */
+const REPLACE_MS = 3500;
 /** What this area offers to other nodes: the beginnings of the names. */
 const SERVICES = ["agents.", "objects."];
 
@@ -153,7 +155,11 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const placement =
     parts.network === null || parts.ownership === null
       ? null
-      : new ClusterPlacement({ network: parts.network, ownership: parts.ownership });
+      : new ClusterPlacement({
+          network: parts.network,
+          ownership: parts.ownership,
+          maxReachMs: parts.config.file.cluster.deadAfterMs + REPLACE_MS,
+        });
   const environments = new AccountEnvironments(variables, definitions, callOther, parts.server);
   const cors = createCors(settings.cors);
   const environment: InstanceEnvironment = {

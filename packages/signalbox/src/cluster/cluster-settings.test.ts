@@ -52,11 +52,12 @@ async function openNode(): Promise<TestNode> {
     serve: (_name: string, handler: CallService) => (service = handler),
     tellAll: (_name: string, payload: Buffer) => node.tell(Number(payload.toString())),
   };
-  const lease = new Lease(30_000);
+  const lease = new Lease({ maxStaleMs: 30_000, deadAfterMs: 2500 });
   const errors: unknown[] = [];
   const settings = new ClusterSettings({
     cluster: cluster as unknown as ClusterNode,
     lease,
+    deadAfterMs: 2500,
     onError: (error) => errors.push(error),
   });
   const items = new Map<string, string>();

@@ -31,14 +31,16 @@ import type { Lease } from "./lease.ts";
 export interface ClusterSettingsParts {
   readonly cluster: ClusterNode;
   readonly lease: Lease;
+  /** Setting `cluster.deadAfterMs`. */
+  readonly deadAfterMs: number;
   readonly onError: (error: unknown) => void;
 }
 
 const CALL = "settings";
 /** All writes of settings are serialised over all nodes. */
 const SCOPE = "settings";
-/** Time limit for the other nodes, more than it takes to declare one dead. */
-const MAX_TELL_MS = 10_000;
+/** Time for the other nodes, besides what it takes to declare one dead. */
+const TELL_MS = 7500;
 /** A node that is further behind reads everything. */
 const KEPT_VERSIONS = 10_000;
 
@@ -133,7 +135,7 @@ export class ClusterSettings implements SharedSettings {
   async #publish(version: number): Promise<void> {
     try {
       await this.#reach(version);
-      const signal = AbortSignal.timeout(MAX_TELL_MS);
+      const signal = AbortSignal.timeout(this.#parts.deadAfterMs + TELL_MS);
       const invalidations = this.#invalidations;
       await this.#parts.cluster.tellAll(CALL, Buffer.from(String(version)), signal);
       if (this.#invalidations === invalidations) this.#published = Math.max(this.#published, version);

@@ -5,6 +5,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 const MAX_STALE_MS = 30_000;
+const TIMES = { maxStaleMs: MAX_STALE_MS, deadAfterMs: 2500 };
 
 /** Whether the check lets a request go on, at once or after `event`. */
 async function outcome(
@@ -24,7 +25,7 @@ async function outcome(
 }
 
 function renewed(): Lease {
-  const lease = new Lease(MAX_STALE_MS);
+  const lease = new Lease(TIMES);
   lease.renew(performance.now());
   return lease;
 }
@@ -38,7 +39,7 @@ it("lets requests go on for two seconds after a heartbeat was sent", async () =>
 });
 
 it("counts from the time at which the heartbeat was sent, not answered", async () => {
-  const lease = new Lease(MAX_STALE_MS);
+  const lease = new Lease(TIMES);
   const sentAt = performance.now();
   vi.advanceTimersByTime(1900);
   lease.renew(sentAt);
@@ -92,6 +93,6 @@ it("a database that answers too slowly counts as unreachable", async () => {
 });
 
 it("a node that has never read its settings serves nothing", async () => {
-  const lease = new Lease(MAX_STALE_MS);
+  const lease = new Lease(TIMES);
   expect(await outcome(lease, () => lease.reportUnreachable())).toBe("node_stale");
 });

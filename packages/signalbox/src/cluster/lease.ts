@@ -1,7 +1,7 @@
 /**
  * How long this node may answer from memory without asking anybody.
  *
- * A lease begins when a heartbeat was *sent* whose answer shows that memory has every committed write. Until `LEASE_MS` later no other node
+ * A lease begins when a heartbeat was *sent* whose answer shows that memory has every committed write. Until its end no other node
  * declares this one dead, so no other node has answered a write that this one has not received.
  *
  * Invariants:
@@ -15,14 +15,22 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 
-/** Less than `DEAD_AFTER_MS`: the clocks of this machine and of PostgreSQL may run at slightly different rates. */
-const LEASE_MS = 2000;
+/** Of the time after which a node is declared dead: the clocks of this machine and of PostgreSQL may run at slightly different rates. */
+const LEASE_PART = 0.8;
 
 /** Much longer than a heartbeat takes, or a join: a server that needs longer counts as one that cannot be reached. */
 const MAX_WAIT_MS = 5000;
 
+export interface LeaseOptions {
+  /** Setting `cluster.maxStaleMs`. */
+  readonly maxStaleMs: number;
+  /** Setting `cluster.deadAfterMs`. */
+  readonly deadAfterMs: number;
+}
+
 export class Lease {
   readonly #maxStaleMs: number;
+  readonly #lengthMs: number;
   #sentAt = -Infinity;
   #sentTime = -Infinity;
   /** Resolves with the next renewal or failure. */
@@ -30,8 +38,9 @@ export class Lease {
   /** An attempt to reach the database has failed since the last renewal. */
   #isUnreachable = false;
 
-  constructor(maxStaleMs: number) {
+  constructor({ maxStaleMs, deadAfterMs }: LeaseOptions) {
     this.#maxStaleMs = maxStaleMs;
+    this.#lengthMs = deadAfterMs * LEASE_PART;
   }
 
   /** `sentAt`: by the monotonic clock. */
@@ -39,7 +48,7 @@ export class Lease {
     if (sentAt <= this.#sentAt) return;
     this.#sentAt = sentAt;
     this.#sentTime = Date.now() - (performance.now() - sentAt);
-    if (this.ageMs > LEASE_MS) return;
+    if (this.ageMs > this.#lengthMs) return;
     this.#isUnreachable = false;
     this.#settle();
   }
@@ -59,7 +68,7 @@ export class Lease {
   }
 
   get isFresh(): boolean {
-    return this.ageMs <= LEASE_MS;
+    return this.ageMs <= this.#lengthMs;
   }
 
   /**

@@ -23,7 +23,7 @@ describe("the settings of a cluster", () => {
   it("listens where the service listens, on a free port, unless a flag says otherwise", async () => {
     const { cluster, file } = await load(COMPLETE);
     expect(cluster).toMatchObject({ host: "127.0.0.1", port: 0, advertisedHost: "127.0.0.1" });
-    expect(file.cluster).toEqual({ maxStaleMs: 30_000, tls: false });
+    expect(file.cluster).toEqual({ maxStaleMs: 30_000, deadAfterMs: 2500, tls: false });
     const flags = { clusterHost: "10.0.0.7", clusterPort: "7000", nodeName: "a" };
     const given = await load({ ...COMPLETE, SIGNALBOX_CLUSTER_PORT: "1" }, flags);
     expect(given).toMatchObject({ nodeName: "a", cluster: { host: "10.0.0.7", port: 7000 } });

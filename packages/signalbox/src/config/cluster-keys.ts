@@ -8,6 +8,12 @@ export const clusterKeys = z
      * answers 503. Within this time a token that was revoked at another node may still be accepted. Default 30 s.
      */
     maxStaleMs: z.int().min(2000).max(86_400_000).default(30_000),
+    /**
+     * How long this node may be silent before the others declare it dead and take its instances over. More for machines that pause: virtual machines
+     * that are moved, or that share their processors with many. Meanwhile requests for the instances of a node that was killed, and changes of
+     * settings, wait. Default 2.5 s.
+     */
+    deadAfterMs: z.int().min(2500).max(600_000).default(2500),
     /** Encrypts the links between nodes: TLS with a key derived from `SIGNALBOX_CLUSTER_SECRET`, without certificates. Default false. */
     tls: z.boolean().default(false),
   })

@@ -51,6 +51,7 @@ export async function openPostgres(
     nodeName: config.nodeName,
     version: VERSION,
     schema: newestMigration(),
+    deadAfterMs: config.file.cluster.deadAfterMs,
     onLostCommits: (lost) => node.onLostCommits(lost),
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
   };
@@ -74,10 +75,11 @@ async function openAsMember(
 ): Promise<Opened> {
   // Closed after the database: the node leaves the cluster before its links end.
   closers.push({ close: () => cluster.close() });
-  const lease = new Lease(config.file.cluster.maxStaleMs);
+  const lease = new Lease(config.file.cluster);
   const settings = new ClusterSettings({
     cluster,
     lease,
+    deadAfterMs: config.file.cluster.deadAfterMs,
     onError: (error) => logger.error({ err: error }, "cannot read changed settings; retrying"),
   });
   const invalidate = () => settings.invalidate();

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. Work is tried again only if nothing was run: after `InstanceElsewhereError` and `NotSentError`. Every other error ends the attempt.
  * 2. A node that drains receives no new instances, as long as another node is up; its own instances are still reached there.
- * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `MAX_REACH_MS`.
+ * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `maxReachMs`.
  */
 import { overloaded } from "../../core/overload.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
@@ -13,8 +13,6 @@ import { databaseName, type InstanceRef } from "../instance/instance-ref.ts";
 import { type Attempt, type NodeInc, NotSentError, type Placement } from "./placement.ts";
 import { rendezvous } from "./rendezvous.ts";
 
-/** A node is declared dead after 2.5 s and missed by the others within another half; the rest is for the claim and the restore. */
-const MAX_REACH_MS = 6000;
 /** Wrong owners that are followed at once. Two nodes may answer with each other while an instance moves. */
 const MAX_QUICK_MOVES = 2;
 const FIRST_PAUSE_MS = 10;
@@ -27,8 +25,8 @@ const ASK_EVERY = 5;
 export interface ClusterPlacementOptions {
   readonly network: Pick<NodeNetwork, "self" | "members" | "onChange">;
   readonly ownership: Pick<Ownership, "peek" | "find" | "learn" | "isHeld">;
-  /** For tests. Default: `MAX_REACH_MS`. */
-  readonly maxReachMs?: number;
+  /** More than it takes to replace a node that has died. */
+  readonly maxReachMs: number;
 }
 
 export class ClusterPlacement implements Placement {
@@ -38,7 +36,7 @@ export class ClusterPlacement implements Placement {
   /** Those who wait for a change of the members or links. */
   readonly #waiting = new Set<() => void>();
 
-  constructor({ network, ownership, maxReachMs = MAX_REACH_MS }: ClusterPlacementOptions) {
+  constructor({ network, ownership, maxReachMs }: ClusterPlacementOptions) {
     this.#network = network;
     this.#ownership = ownership;
     this.#maxReachMs = maxReachMs;

@@ -75,6 +75,6 @@ export function member(inc: string, state: NetworkMember["state"] = "up"): Netwo
   return { inc, name: `node-${inc}`, state };
 }
 
-export function place(network: FakeNetwork, ownership: FakeOwnership, maxReachMs?: number): ClusterPlacement {
-  return new ClusterPlacement({ network, ownership, ...(maxReachMs === undefined ? {} : { maxReachMs }) });
+export function place(network: FakeNetwork, ownership: FakeOwnership, maxReachMs = 6000): ClusterPlacement {
+  return new ClusterPlacement({ network, ownership, maxReachMs });
 }

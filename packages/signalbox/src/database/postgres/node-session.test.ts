@@ -177,6 +177,35 @@ it("a node whose heartbeat is late is declared dead by the server's clock, and c
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
 });
 
+it("a node may be silent for as long as it has asked for, whatever the others have", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 60_000 });
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  const age = (seconds: number) =>
+    admin.query(`UPDATE signalbox_node SET hb = hb - interval '${seconds} seconds' WHERE inc = ${b.inc()}`);
+  await age(30);
+  const { count } = a.database.session.heartbeats;
+  await expect.poll(() => a.database.session.heartbeats.count).toBeGreaterThan(count + 80);
+  expect(namesOf(a)).toEqual(["a", "b"]);
+});
+
+it("a node that joins declares only those dead that were silent for long", async () => {
+  const a = await openNode("a", { heartbeatMs: 3_600_000 });
+  const b = await openNode("b", { heartbeatMs: 3_600_000 });
+  const setAge = (node: TestNode, seconds: number) =>
+    admin.query(
+      `UPDATE signalbox_node SET hb = clock_timestamp() - interval '${seconds} seconds' WHERE inc = ${node.inc()}`,
+    );
+  for (const { database } of [a, b]) await expect.poll(() => database.session.heartbeats.count).toBe(1);
+  await setAge(a, 4);
+  await setAge(b, 11);
+  await openNode("c", { heartbeatMs: 3_600_000 });
+  const { rows } = await admin.query<{ name: string }>(
+    "SELECT name FROM signalbox_node WHERE state <> 'dead' ORDER BY inc",
+  );
+  expect(rows.map(({ name }) => name)).toEqual(["a", "c"]);
+});
+
 it("a dead row is never revived", async () => {
   const a = await openNode("a");
   const before = a.inc();
@@ -217,5 +246,24 @@ it("after a long stop of the server all nodes come back as they were", async () 
   admin = new Client({ connectionString: server.url });
   admin.on("error", () => undefined);
   await admin.connect();
+  expect([[a.inc(), b.inc()], a.rejoined, b.rejoined]).toEqual([before, [], []]);
+});
+
+it("declares nobody dead after a stall of the server, which has delayed the heartbeats of all", async () => {
+  const a = await openNode("a", { heartbeatMs: 500 });
+  const b = await openNode("b", { heartbeatMs: 500 });
+  await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
+  const before = [a.inc(), b.inc()];
+  // Each has had its session long enough to declare the other dead.
+  await expect
+    .poll(() => Math.min(...[a, b].map(({ database }) => database.session.heartbeats.count)))
+    .toBeGreaterThan(6);
+  const counts = [a, b].map(({ database }) => database.session.heartbeats.count);
+  await admin.query("BEGIN; LOCK TABLE signalbox_node IN ACCESS EXCLUSIVE MODE");
+  // Longer than a node may be silent, and shorter than a heartbeat waits.
+  await admin.query("SELECT pg_sleep(3.5)");
+  await admin.query("COMMIT");
+  for (const [i, { database }] of [a, b].entries())
+    await expect.poll(() => database.session.heartbeats.count - (counts[i] ?? 0)).toBeGreaterThan(4);
   expect([[a.inc(), b.inc()], a.rejoined, b.rejoined]).toEqual([before, [], []]);
 });

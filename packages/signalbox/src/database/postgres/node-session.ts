@@ -10,11 +10,11 @@
  * 1. A heartbeat is the only sign of life, and only PostgreSQL's clock measures its age. A row that was declared dead is never revived.
  * 2. A node without a cluster secret is alone: it does not join while another node is alive, and no other node joins while it is alive.
  * 3. `heartbeats.lastAt` is the time at which the last acknowledged heartbeat was *sent*, by the monotonic clock of this process: until
- *    `DEAD_AFTER_MS` later no other node has declared this one dead.
+ *    `deadAfterMs` later no other node has declared this one dead.
  * 4. After each reconnect the server is asked for the last acknowledged heartbeat and writes of this incarnation: a server that does not have
  *    them has lost acknowledged commits. That happens if an asynchronous standby replaces the primary, or without `fsync`.
- * 5. A node declares others dead only after it has had its session as long as a node may be silent: after a restart of the server all nodes
- *    reconnect, and none is dead.
+ * 5. A node declares another one dead only if it has itself had its session, and its heartbeats, while the other one was silent (`silences.ts`): a
+ *    server that was restarted, or that has stalled, has silenced all of them, and none is dead.
  * 6. A node whose version cannot use the schema does not join, and leaves when the schema changes.
  * 7. A heartbeat without an answer for five seconds counts as a lost connection, and `onUnresponsive` is called.
  */
@@ -24,7 +24,6 @@ import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
   beat,
-  DEAD_AFTER_MS,
   joinAs,
   leave,
   type Member,
@@ -37,6 +36,7 @@ import {
 } from "./node-table.ts";
 import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
+import { Silences } from "./silences.ts";
 import { NodeConnections } from "./node-connections.ts";
 import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
 import type { Servers } from "./servers.ts";
@@ -105,7 +105,7 @@ export class NodeSession {
   #identity: NodeIdentity = { inc: "", cluster: "" };
   #state: NodeState = "up";
   readonly #heartbeats: Heartbeats;
-  #heldSince = 0;
+  #silences = new Silences(0);
   #serverStart = "";
   #isLossReported = false;
   #isBeating = false;
@@ -213,7 +213,7 @@ export class NodeSession {
 
   #hold(client: Client): void {
     this.#client = client;
-    this.#heldSince = performance.now();
+    this.#silences = new Silences(performance.now());
     // A broken connection emits both events or only `end`.
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
@@ -238,8 +238,11 @@ export class NodeSession {
   async #beat(client: Client): Promise<void> {
     this.#isBeating = true;
     const sent = { at: performance.now(), time: Date.now() };
-    const mayDeclareDead = sent.at - this.#heldSince > DEAD_AFTER_MS;
-    const answer = await beat(client, this.#identity.inc, { state: this.#state, mayDeclareDead });
+    const silences = this.#silences;
+    const answer = await beat(client, this.#identity.inc, {
+      state: this.#state,
+      findDead: (others) => silences.findDead(others, sent.at),
+    });
     if (this.#client !== client) return;
     this.#isBeating = false;
     if (answer !== null) this.#heartbeats.record(answer, sent);
@@ -325,7 +328,7 @@ export class NodeSession {
   async #isAlive(client: Client): Promise<boolean> {
     const sent = { at: performance.now(), time: Date.now() };
     try {
-      const options = { state: this.#state, mayDeclareDead: false };
+      const options = { state: this.#state, findDead: null };
       const answer = await beat(client, this.#identity.inc, options);
       if (answer === null) return false;
       this.#heartbeats.record(answer, sent);

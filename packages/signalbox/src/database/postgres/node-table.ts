@@ -28,6 +28,8 @@ export interface NodeDescription extends JoiningNode {
   readonly version: string;
   /** The newest migration that the node knows. */
   readonly schema: number;
+  /** Without a heartbeat for so long, any other node may declare this one dead. In its row: other nodes may have another value. */
+  readonly deadAfterMs: number;
 }
 
 /** What an acknowledged heartbeat returns. */
@@ -44,8 +46,10 @@ export interface Beat {
   readonly settingsVersion: number;
 }
 
-/** A node whose last heartbeat is older may be declared dead by any other node. */
-export const DEAD_AFTER_MS = 2500;
+/** For a node that says nothing else, such as one of an earlier version. */
+export const DEFAULT_DEAD_AFTER_MS = 2500;
+/** A node that joins does not know whether the server, or the whole machine, has stalled: it leaves the late ones to the heartbeats of all. */
+const LONG_DEAD = 4;
 
 /** Arbitrary keys, the same in every version. */
 const JOIN_LOCK = 0x5347_0004;
@@ -59,6 +63,12 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
      schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
      beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
+  -- Without the condition, the lock of an ALTER would wait for every open transaction, and all heartbeats for it.
+  DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'signalbox_node'::regclass AND attname = 'dead_after_ms') THEN
+      ALTER TABLE signalbox_node ADD COLUMN dead_after_ms INTEGER NOT NULL DEFAULT ${DEFAULT_DEAD_AFTER_MS};
+    END IF;
+  END $$;
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);
@@ -72,6 +82,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
 
 const UNDEFINED_TABLE = "42P01";
 const AGE = "(extract(epoch FROM clock_timestamp() - hb) * 1000)::float8";
+const DEAD_AFTER = `dead_after_ms AS "deadAfterMs"`;
 const NEEDED_SCHEMA = "SELECT COALESCE(max(needs), 0) FROM schema_compatibility";
 const MEMBER = `inc::text AS inc, name, host, port, version, state, (extract(epoch FROM joined_at) * 1000)::float8 AS "joinedAt", ${AGE} AS "ageMs"`;
 
@@ -109,8 +120,9 @@ export async function joinAs(
     await refuseStranger(client, node);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
-      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, link_min, link_max, joined_at, hb, beats)
-       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, $9, $10, clock_timestamp(), clock_timestamp(), 0)`,
+      `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, link_min, link_max, dead_after_ms, joined_at, hb,
+         beats)
+       VALUES ($1, $2, $3, $4, $5, 'up', $6, $7, $8, $9, $10, $11, clock_timestamp(), clock_timestamp(), 0)`,
       [
         inc,
         node.name,
@@ -122,6 +134,7 @@ export async function joinAs(
         JSON.stringify(node.shared),
         node.linkVersions.min,
         node.linkVersions.max,
+        node.deadAfterMs,
       ],
     );
     await client.query(
@@ -137,16 +150,21 @@ export async function joinAs(
 }
 
 async function refuseStranger(client: Client, node: NodeDescription): Promise<void> {
-  const { rows } = await client.query<LivingNode & { readonly ageMs: number }>(
+  const { rows } = await client.query<LivingNode & LateColumns>(
     `SELECT inc::text AS inc, name, version, secret_check AS "secretCheck", shared, link_min AS "linkMin", link_max AS "linkMax",
-       beats::text AS beats, ${AGE} AS "ageMs" FROM signalbox_node WHERE state <> 'dead'`,
+       beats::text AS beats, ${AGE} AS "ageMs", ${DEAD_AFTER} FROM signalbox_node WHERE state <> 'dead'`,
   );
-  const living = rows.filter(({ ageMs }) => ageMs <= DEAD_AFTER_MS);
-  refuseBeside(living, node);
-  const dead = rows.filter((row) => !living.includes(row)).map(({ inc }) => inc);
+  const isAlone = node.secretCheck === null;
+  const olderThan = (times: number) => rows.filter(({ ageMs, deadAfterMs }) => ageMs > deadAfterMs * times);
+  const late = olderThan(1);
+  refuseBeside(
+    rows.filter((row) => !late.includes(row)),
+    node,
+  );
+  const dead = (isAlone ? late : olderThan(LONG_DEAD)).map(({ inc }) => inc);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
-  if (node.secretCheck === null) {
+  if (isAlone) {
     for (const inc of dead)
       await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
   }
@@ -157,7 +175,7 @@ async function refuseStranger(client: Client, node: NodeDescription): Promise<vo
 async function declareDead(client: Client, incs: readonly string[]): Promise<ReadonlySet<string>> {
   if (incs.length === 0) return new Set();
   const { rows } = await client.query<{ inc: string }>(
-    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > ${DEAD_AFTER_MS}
+    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > dead_after_ms
      RETURNING inc::text AS inc`,
     [incs],
   );
@@ -177,13 +195,13 @@ export function beginWrite(inc: string, mark: string, scopeLock: number | null):
 export async function beat(
   client: Client,
   inc: string,
-  { state, mayDeclareDead }: BeatOptions,
+  { state, findDead }: BeatOptions,
 ): Promise<Beat | null> {
-  const { rows } = await client.query<Member & BeatColumns>({
+  const { rows } = await client.query<Member & BeatColumns & SilentNode>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
         WHERE inc = $1 AND state <> 'dead' RETURNING beats)
-      SELECT ${MEMBER}, (SELECT beats FROM beat)::float8 AS count, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
+      SELECT ${MEMBER}, ${DEAD_AFTER}, beats::text AS beats, (SELECT beats FROM beat)::float8 AS count, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
         (${NEEDED_SCHEMA})::float8 AS "neededSchema", (SELECT version FROM signalbox_settings)::float8 AS "settingsVersion"
       FROM signalbox_node WHERE state <> 'dead' ORDER BY signalbox_node.inc`,
     values: [inc, state],
@@ -191,19 +209,28 @@ export async function beat(
   const [first] = rows;
   if (first === undefined || first.count === null) return null;
   const { count, now, neededSchema, settingsVersion } = first;
-  const late = rows.filter((row) => mayDeclareDead && row.inc !== inc && row.ageMs > DEAD_AFTER_MS);
-  const dead = await declareDead(
-    client,
-    late.map((row) => row.inc),
-  );
+  const others = rows.filter((row) => row.inc !== inc);
+  const dead = await declareDead(client, findDead?.(others) ?? []);
   const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
   return { members, count, now, neededSchema, settingsVersion };
 }
 
 interface BeatOptions {
   readonly state: NodeState;
-  /** False while the server has just become reachable: the other nodes need time to reconnect, too. */
-  readonly mayDeclareDead: boolean;
+  /** Which of the other nodes seem to be dead. Null while the server has just become reachable. */
+  readonly findDead: ((others: readonly SilentNode[]) => readonly string[]) | null;
+}
+
+interface LateColumns {
+  readonly ageMs: number;
+  readonly deadAfterMs: number;
+}
+
+/** Another node, as one that may be dead. */
+export interface SilentNode extends LateColumns {
+  readonly inc: string;
+  /** Its acknowledged heartbeats. */
+  readonly beats: string;
 }
 
 interface BeatColumns {

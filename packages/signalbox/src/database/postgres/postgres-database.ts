@@ -22,7 +22,7 @@ import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
 import type { SharedCheck, VersionRange } from "./join-rules.ts";
-import { beginWrite, type Member } from "./node-table.ts";
+import { beginWrite, DEFAULT_DEAD_AFTER_MS, type Member } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isConflict, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -69,6 +69,8 @@ export interface PostgresDatabaseOptions {
   readonly version?: string;
   /** The newest migration that this version knows. Default: no limit. */
   readonly schema?: number;
+  /** Without a heartbeat for so long, another node may declare this one dead. */
+  readonly deadAfterMs?: number;
   readonly cluster?: ClusterOptions;
   /** The server has lost commits that it had acknowledged. */
   readonly onLostCommits?: (lost: LostCommits) => void;
@@ -131,6 +133,7 @@ export class PostgresDatabase implements Database {
         name: options.nodeName ?? "",
         version: options.version ?? "",
         schema: options.schema ?? Number.MAX_SAFE_INTEGER,
+        deadAfterMs: options.deadAfterMs ?? DEFAULT_DEAD_AFTER_MS,
         secretCheck: cluster?.secretCheck ?? null,
         shared: cluster?.shared ?? [],
         linkVersions: cluster?.linkVersions ?? { min: 0, max: 0 },
