@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./scripts/support/longest-first.ts";
-import { SecondTryReporter } from "./scripts/support/second-try-reporter.ts";
+import { SuiteReporter } from "./scripts/support/suite-reporter.ts";
 import { UnstartedReporter } from "./scripts/support/unstarted-reporter.ts";
 
 /**
@@ -42,6 +42,6 @@ export default defineConfig({
     retry: 1,
     globalSetup: ["scripts/support/postgres-template.ts", "scripts/support/compile-cache.ts"],
     setupFiles: ["scripts/support/no-second-try.ts"],
-    reporters: [new SecondTryReporter(), new UnstartedReporter(), "default"],
+    reporters: [new UnstartedReporter(), new SuiteReporter()],
   },
 });
