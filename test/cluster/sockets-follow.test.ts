@@ -1,16 +1,25 @@
 /** WebSockets follow their instance when its node is killed, paused or stopped, without a second `onConnect`. */
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import type { RawClient } from "../support/agents.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
-import { ask, enter, events, findPlaces, ROOM_AGENTS } from "../support/rooms.ts";
+import { ask, enter, events, ROOM_AGENTS, roomAt } from "../support/rooms.ts";
 
 let cluster: TestCluster;
-let nodes: ClusterNodeProcess[];
+let staying: ClusterNodeProcess;
+/** Each test ends it. */
+let victim: ClusterNodeProcess;
 beforeAll(async () => {
-  const file = { agents: { modules: [ROOM_AGENTS] } };
-  cluster = await startTestCluster({ nodes: 2, mayDie: true, file });
+  cluster = await startTestCluster({ nodes: 1, file: { agents: { modules: [ROOM_AGENTS] } } });
+  [staying] = cluster.nodes as [ClusterNodeProcess];
 });
 afterAll(() => cluster.stop());
+beforeEach(async () => {
+  victim = await cluster.join({ mayDie: true });
+});
+afterEach(() => victim.kill());
+
+/** A new room at the node. */
+const roomOf = (owner: ClusterNodeProcess) => roomAt([staying, victim], owner, `room-${victim.pid}`);
 
 const isState = (frame: { type?: string }) => frame.type === "cf_agent_state";
 
@@ -21,30 +30,21 @@ function takeStates(client: RawClient): number[] {
   return states;
 }
 
-/** Each test ends a node: there are two again. */
-beforeEach(async () => {
-  nodes = cluster.nodes.filter(({ child }) => child.exitCode === null && child.signalCode === null);
-  while (nodes.length < 2) nodes.push(await cluster.join({ mayDie: true }));
-});
-
 it("the owner is killed", async () => {
-  const { owner, other } = await findPlaces(nodes, "killed");
-  const [one, two] = [
-    await enter(other, "killed", "?_pk=one&tag=far"),
-    await enter(other, "killed", "?_pk=two"),
-  ];
+  const room = await roomOf(victim);
+  const [one, two] = [await enter(staying, room, "?_pk=one&tag=far"), await enter(staying, room, "?_pk=two")];
   one.send("remember this");
   expect(await ask(one, "add", 4)).toBe(4);
   for (const client of [one, two]) expect(await client.next(isState)).toMatchObject({ state: { n: 4 } });
   const pending = one.call("addSlowly", 60_000);
   await two.next(isState);
-  await owner.kill();
+  await victim.kill();
   expect(await pending).toMatchObject({
     success: false,
     error: expect.stringContaining("outcome of the call is unknown") as unknown,
   });
   // Sent while there is no owner.
-  expect(await ask(two, "where")).toBe(other.pid);
+  expect(await ask(two, "where")).toBe(staying.pid);
   one.send("recall");
   expect(await one.next((frame) => frame.recalled !== undefined)).toEqual({ recalled: { value: "this" } });
   expect(await ask(one, "connected", "far")).toMatchObject([{ id: "one", tags: ["one", "far"] }]);
@@ -59,10 +59,10 @@ it("the owner is killed", async () => {
 });
 
 it("the node of the sockets is killed", async () => {
-  const { owner, other } = await findPlaces(nodes, "edge-killed");
-  const here = await enter(owner, "edge-killed", "?_pk=here");
-  const there = await enter(other, "edge-killed", "?_pk=there");
-  await other.kill();
+  const room = await roomOf(staying);
+  const here = await enter(staying, room, "?_pk=here");
+  const there = await enter(victim, room, "?_pk=there");
+  await victim.kill();
   await there.closed();
   await expect.poll(() => events(here, "close")).toEqual(["visitor 1005", "there 1006"]);
   expect(await ask(here, "connected")).toMatchObject([{ id: "here" }]);
@@ -70,11 +70,11 @@ it("the node of the sockets is killed", async () => {
 });
 
 it("the owner is paused until another node has its instances, and continues", async () => {
-  const { owner, other } = await findPlaces(nodes, "paused");
-  const there = await enter(other, "paused", "?_pk=there");
-  const here = await enter(owner, "paused", "?_pk=here");
+  const room = await roomOf(victim);
+  const there = await enter(staying, room, "?_pk=there");
+  const here = await enter(victim, room, "?_pk=here");
   expect(await ask(here, "add", 1)).toBe(1);
-  process.kill(owner.pid, "SIGSTOP");
+  process.kill(victim.pid, "SIGSTOP");
   try {
     here.send({ type: "rpc", id: "late", method: "add", args: [10] });
     here.send("hello");
@@ -82,16 +82,16 @@ it("the owner is paused until another node has its instances, and continues", as
     expect(await there.call("where")).toMatchObject({
       error: expect.stringContaining("outcome of the call is unknown") as unknown,
     });
-    expect(await ask(there, "where")).toBe(other.pid);
+    expect(await ask(there, "where")).toBe(staying.pid);
     expect(await ask(there, "add", 1)).toBe(2);
   } finally {
-    process.kill(owner.pid, "SIGCONT");
+    process.kill(victim.pid, "SIGCONT");
   }
   // The calls that had arrived at the paused node run once, at the new owner.
   expect(await here.next((frame) => frame.id === "late")).toMatchObject({ success: true, result: 12 });
   expect(await here.next((frame) => frame.echo !== undefined)).toEqual({ echo: "hello" });
   await there.next((frame) => isState(frame) && frame.state.n === 12);
-  expect(await ask(here, "where")).toBe(other.pid);
+  expect(await ask(here, "where")).toBe(staying.pid);
   const states = takeStates(here);
   expect(states).toEqual(states.toSorted((a, b) => a - b));
   expect(states.at(-1)).toBe(12);
@@ -101,9 +101,9 @@ it("the owner is paused until another node has its instances, and continues", as
 });
 
 it("the owner stops: its own sockets are closed with 1012, and the others follow the instance", async () => {
-  const { owner, other } = await findPlaces(nodes, "stopped");
-  const there = await enter(other, "stopped", "?_pk=there");
-  const here = await enter(owner, "stopped", "?_pk=here");
+  const room = await roomOf(victim);
+  const there = await enter(staying, room, "?_pk=there");
+  const here = await enter(victim, room, "?_pk=here");
   there.send("remember this");
   let last = 0;
   let isDone = false;
@@ -114,9 +114,9 @@ it("the owner stops: its own sockets are closed with 1012, and the others follow
       last += 1;
     }
   })();
-  expect(await owner.end("SIGTERM")).toBe(0);
+  expect(await victim.end("SIGTERM")).toBe(0);
   expect(await here.closed()).toBe(1012);
-  expect(await ask(there, "where")).toBe(other.pid);
+  expect(await ask(there, "where")).toBe(staying.pid);
   isDone = true;
   await calls;
   there.send("recall");
