@@ -13,6 +13,9 @@ process.once("exit", () => {
 /** The restart of `serve` with settings for memory takes 0.2 s of CPU time. An empty variable in `env` switches it on. */
 const NO_REEXEC = { SIGNALBOX_NO_REEXEC: "1" };
 
+/** A folder of the test may have a configuration of its own. */
+const PATIENT = ["--config", join(import.meta.dirname, "../fixtures/patient.config.ts")];
+
 export const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
 
 export interface ServerProcess {
@@ -54,7 +57,9 @@ export async function startServerProcess(
   args: readonly string[],
   options: CliOptions = {},
 ): Promise<ServerProcess> {
-  const child = spawnCli(["serve", "--json", "--port", "0", ...args], options);
+  const hasOwnFile = args.includes("--config") || options.cwd !== undefined;
+  const file = hasOwnFile ? [] : PATIENT;
+  const child = spawnCli(["serve", "--json", "--port", "0", ...file, ...args], options);
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const line = await firstLine(child, () => stderr);
