@@ -190,7 +190,8 @@ async function closeCodes(side: Side): Promise<Transcript> {
   for (const code of ["1005,x", "1006", "999", "5000", `1000,${"x".repeat(124)}`]) {
     const socket = await new Recorder(side, "/socket/codes/in").opened();
     await socket.arrived(1);
-    await socket.exchange(`close:${code}`, 2);
+    // Its greeting, what the object sent after the refused close, and the refusal.
+    await socket.exchange(`close:${code}`, 3);
     steps.push([`refused ${code.slice(0, 10)}`, socket.take()]);
     steps.push([`log of refused ${code.slice(0, 10)}`, await logOf(side, "codes", 1)]);
     socket.socket.close();
