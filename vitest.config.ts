@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./scripts/support/longest-first.ts";
+import { SecondTryReporter } from "./scripts/support/second-try.ts";
 import { SuiteReporter } from "./scripts/support/suite-reporter.ts";
-import { UnstartedReporter } from "./scripts/support/unstarted-reporter.ts";
 
 /**
  * Files that share a worker and what it has imported: a worker of its own costs a file that imports the service 3 s of CPU time. A file that
@@ -38,10 +38,7 @@ export default defineConfig({
     // Files wait for servers, databases and browsers a good part of their time, so three at once pay off even on two cores.
     maxWorkers: Math.max(3, availableParallelism()),
     sequence: { sequencer: LongestFirst },
-    // A test of real processes can meet a pause of the machine. The second try is reported with the error of the first.
-    retry: 1,
     globalSetup: ["scripts/support/postgres-template.ts", "scripts/support/compile-cache.ts"],
-    setupFiles: ["scripts/support/no-second-try.ts"],
-    reporters: [new UnstartedReporter(), new SuiteReporter()],
+    reporters: [new SecondTryReporter(), new SuiteReporter()],
   },
 });

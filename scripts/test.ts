@@ -5,14 +5,14 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { findHaproxy, HAPROXY_IS_MISSING } from "../examples/cluster/haproxy.ts";
 import { findPromtool, PROMTOOL_IS_MISSING } from "../test/support/promtool-path.ts";
 import { findShell, shellIsMissing } from "../test/support/shell-path.ts";
 import { CADDY_IS_MISSING, findCaddy, findNginx, NGINX_IS_MISSING } from "../test/support/proxy-paths.ts";
 import { findSystemdAnalyze, SYSTEMD_IS_MISSING } from "../test/support/systemd-path.ts";
 import { CHROMIUM_IS_MISSING, findChromium } from "../test/browser/support/chromium-path.ts";
-import { UNSTARTED_VARIABLE } from "./support/unstarted-reporter.ts";
+import { SECOND_TRY_VARIABLE, type SecondTry } from "./support/second-try.ts";
 import { FAKETIME_IS_MISSING, findFaketime } from "../test/chaos/cluster/fake-clock.ts";
 
 const args = process.argv.slice(2);
@@ -106,14 +106,18 @@ if (missing.length > 0) {
 function runTests(): number {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-tests-"));
   try {
-    const list = join(folder, "unstarted.json");
-    const code = vitest(args, { [UNSTARTED_VARIABLE]: list });
+    const list = join(folder, "second-try.json");
+    const code = vitest(args, { [SECOND_TRY_VARIABLE]: list });
     if (!existsSync(list)) return code;
-    const files = JSON.parse(readFileSync(list, "utf8")) as string[];
-    console.error(
-      `\nThe machine was too slow to start the workers of ${files.length} test files. They follow.`,
-    );
-    return vitest([...args.filter((arg) => arg.startsWith("-")), ...files]);
+    const { failed, notStarted } = JSON.parse(readFileSync(list, "utf8")) as SecondTry;
+    const lines = [
+      "\nThese files run once more, one after the other. One that passes now is a defect to find, of the test or of the product:",
+      ...failed.map((file) => `  failed: ${relative(process.cwd(), file)}`),
+      ...notStarted.map((file) => `  its worker did not start in time: ${relative(process.cwd(), file)}`),
+    ];
+    console.log(lines.join("\n"));
+    const flags = args.filter((arg) => arg.startsWith("-"));
+    return vitest([...flags, "--maxWorkers=1", ...failed, ...notStarted]);
   } finally {
     rmSync(folder, { recursive: true });
   }

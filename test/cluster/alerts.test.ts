@@ -15,7 +15,7 @@ beforeAll(async () => {
   provider = await startProvider((_, response) => sendJson(response, 500, {}));
   receiver = await startProvider((_, response) => sendJson(response, 200, {}));
   cluster = await startTestCluster({
-    mayDie: true,
+    mortals: 2,
     file: {
       providers: { openai: { baseUrl: provider.url } },
       outgoing: { allowPrivateHosts: true },

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.ts";
-import { IMMORTAL, patiently } from "./patience.ts";
+import { IMMORTAL, MORTAL, patiently } from "./patience.ts";
 import { ROOT_TOKEN } from "./root-token.ts";
 import { type Answer, readAnswer } from "./send-request.ts";
 import { runCliProcess, type CliResult, type ServerProcess, startServerProcess } from "./server-process.ts";
@@ -24,8 +24,8 @@ export interface TestClusterOptions {
   readonly file?: ConfigFileInput;
   readonly env?: Record<string, string>;
   readonly args?: readonly string[];
-  /** As `NodeOptions.mayDie`, for the first nodes. */
-  readonly mayDie?: boolean;
+  /** So many of these nodes, the last ones, `mayDie` (see `NodeOptions`). Default 0. */
+  readonly mortals?: number;
   /** A server that the test owns; default: a new one, dropped by `stop`. */
   readonly postgres?: TestPostgres;
 }
@@ -39,8 +39,8 @@ export interface NodeOptions {
   readonly databaseUrl?: string;
   readonly dataDir?: string;
   /**
-   * The others declare it dead as soon as in production. Default false: only a node that a test kills, stops or cuts off needs it, and the others must
-   * not die of a machine that is short of time.
+   * The others declare it dead when it is silent. Default false: only a node that a test kills, pauses or cuts off needs it, and the others must not
+   * die of a machine that is short of time.
    */
   readonly mayDie?: boolean;
 }
@@ -66,7 +66,7 @@ export const CLUSTER_ENVIRONMENT: Readonly<Record<string, string>> = {
 };
 
 export async function startTestCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
-  const { mayDie = false } = options;
+  const { nodes: count = 2, mortals = 0 } = options;
   const postgres = options.postgres ?? (await openTestPostgres());
   const folders: string[] = [];
   const nodes: ClusterNodeProcess[] = [];
@@ -81,7 +81,7 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     const file = {
       ...options.file,
       listener: { lameDuckMs: 0, ...options.file?.listener },
-      cluster: { ...(node.mayDie === true ? {} : IMMORTAL), ...options.file?.cluster },
+      cluster: { ...(node.mayDie === true ? MORTAL : IMMORTAL), ...options.file?.cluster },
     };
     await writeFile(config, JSON.stringify(patiently(file)));
     const args = ["--data-dir", dataDir, "--config", config];
@@ -109,7 +109,7 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   };
   try {
     // One after the other: the order of `nodes` is the order of joining.
-    for (let i = 0; i < (options.nodes ?? 2); i++) await startNode({ name: `node-${i + 1}`, mayDie });
+    for (let i = 0; i < count; i++) await startNode({ name: `node-${i + 1}`, mayDie: i >= count - mortals });
     if (nodes.length > 1) await whenLinked(nodes);
   } catch (error) {
     await stop();

@@ -6,6 +6,8 @@ import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.
 
 const PATIENCE_MS = 600_000;
 
+/** Twice the default, which `test/chaos` uses: starting a node on a busy machine can take longer than that. */
+export const MORTAL = { deadAfterMs: 5000 };
 /** A node that is not declared dead while a test runs. */
 export const IMMORTAL = { deadAfterMs: PATIENCE_MS };
 

@@ -12,7 +12,7 @@ interface CounterState {
 
 const start = () =>
   startTestCluster({
-    mayDie: true,
+    mortals: 2,
     file: { agents: { access: "worker", idleTimeoutMs: 100 } },
     args: ["--worker", join(PROGRAMS, "agents/src/server.ts")],
     env: { SIGNALBOX_NO_REEXEC: "1" },

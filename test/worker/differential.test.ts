@@ -12,30 +12,17 @@ let ours: WorkerServer;
 /** Two nodes: about half of the objects are not on the one that is asked. */
 let nodes: WorkerServer;
 let theirs: Workerd;
-const start = async () => {
+beforeAll(async () => {
   [ours, nodes, theirs] = await Promise.all([
     startWorker(PROGRAM),
     startWorker(PROGRAM, { nodes: 2 }),
     startWorkerd(PROGRAM, CLASSES),
   ]);
-};
-const stop = () => Promise.all([ours.remove(), nodes.remove(), theirs.remove()]);
-beforeAll(start);
-afterAll(stop);
-
-const begun = new Set<string>();
-/** A second try would find the objects of the first one. */
-async function beginAnew(name: string): Promise<void> {
-  if (begun.has(name)) {
-    await stop();
-    await start();
-  }
-  begun.add(name);
-}
+});
+afterAll(() => Promise.all([ours.remove(), nodes.remove(), theirs.remove()]));
 
 describe.each(Object.entries(CASES))("%s", (name, run) => {
   test("is the same here, on two nodes, and on workerd", async () => {
-    await beginAnew(name);
     const [here, elsewhere, there] = await Promise.all([run(ours), run(nodes), run(theirs)]);
     // An error is an object: compared with a transcript it would fill the log.
     for (const transcript of [here, elsewhere, there]) expect(transcript).toBeInstanceOf(Array);

@@ -7,7 +7,7 @@ let pids: readonly number[];
 
 /** Each test loses a node, so each try has a cluster of its own. */
 async function startNodes(count: number): Promise<void> {
-  const started = await startWorkerCluster(count, { mayDie: true });
+  const started = await startWorkerCluster(count, { mortals: 1 });
   onTestFinished(() => started.stop());
   cluster = started;
   ({ pids } = started);

@@ -1,4 +1,5 @@
 /** The published client of agents, for a test server. */
+import { once } from "node:events";
 import { AgentClient } from "agents/client";
 import { WebSocket } from "ws";
 import type { ServerProcess } from "../../support/server-process.ts";
@@ -24,12 +25,14 @@ export function connectAgent<State>(server: ServerProcess, agent: string, name: 
   });
   let openCount = 0;
   client.addEventListener("open", () => (openCount += 1));
+  // The client gives an attempt up after four seconds, and its `ready` of that time never resolves.
+  const opened = once(client, "open");
   return {
     get openCount() {
       return openCount;
     },
     get ready() {
-      return client.ready;
+      return opened.then(() => client.ready);
     },
     get state() {
       return client.state as State | undefined;

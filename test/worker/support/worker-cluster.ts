@@ -25,11 +25,11 @@ export interface Client {
 
 export async function startWorkerCluster(
   nodes: number,
-  { mayDie = false }: Pick<TestClusterOptions, "mayDie"> = {},
+  { mortals = 0 }: Pick<TestClusterOptions, "mortals"> = {},
 ): Promise<WorkerCluster> {
   const cluster = await startTestCluster({
     nodes,
-    mayDie,
+    mortals,
     file: { agents: { access: "worker" } },
     args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
     env: { SIGNALBOX_NO_REEXEC: "1" },
