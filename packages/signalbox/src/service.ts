@@ -4,13 +4,13 @@
  * Start: storage → accounts and tokens → areas → listeners.
  * Stop:  not ready, still serving (`listener.lameDuckMs`, and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { accountRoutes, tokenRoutes, FailureThrottle, openSealing } from "./accounts/index.ts";
 import type { AgentClass } from "./agents/index.ts";
 import type { AreaModule } from "./area-module.ts";
 import type { AuditArea } from "./audit/index.ts";
 import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
+import { awakeTime } from "./core/awake-time.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { HttpRequest } from "./engines/http-server/index.ts";
@@ -377,7 +377,7 @@ class Start {
       if (lameDuckMs > 0) front.retire();
       const signal = AbortSignal.timeout(Math.max(lameDuckMs, MAX_RETIRE_MS));
       const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
-      await Promise.all([sleep(lameDuckMs), ...retired]);
+      await Promise.all([awakeTime(lameDuckMs), ...retired]);
     }
     front.drain();
     await Promise.all(areas.map(async (area) => area.drain?.()));
