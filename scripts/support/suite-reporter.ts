@@ -1,5 +1,6 @@
 /**
- * The runner's own report, with names right above its summary: often the end of a log is all that is kept of a run, and one failure can fill it.
+ * The runner's own report. In addition, failures are printed when they happen, and named right above the summary: often the end of a log, or its beginning,
+ * is all that is kept of a run.
  */
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -7,13 +8,20 @@ import { DefaultReporter, type TestCase } from "vitest/node";
 
 /** Lines of a difference: enough to see what it was. */
 const MAX_CHANGES = 12;
+/** Lines of a message that is printed at once. */
+const MAX_LINES = 30;
 
 export class SuiteReporter extends DefaultReporter {
   readonly #failed: TestCase[] = [];
 
   override onTestCaseResult(test: TestCase): void {
     super.onTestCaseResult(test);
-    if (test.result().state === "failed") this.#failed.push(test);
+    if (test.result().state !== "failed") return;
+    this.#failed.push(test);
+    // At once: a run may be cut off before its end.
+    this.log(`Failed: ${nameOf(test)}`);
+    for (const { message } of test.result().errors ?? [])
+      this.log(indent(message.split("\n").slice(0, MAX_LINES)));
   }
 
   override reportTestSummary(...args: Parameters<DefaultReporter["reportTestSummary"]>): void {
@@ -25,11 +33,19 @@ export class SuiteReporter extends DefaultReporter {
     if (this.#failed.length === 0) return;
     this.log("\nFailed:");
     for (const test of this.#failed) {
-      this.log(`  ${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}`);
+      this.log(`  ${nameOf(test)}`);
       for (const { message, diff = "" } of test.result().errors ?? [])
-        for (const line of [message.split("\n")[0] ?? "", ...changesOf(diff)]) this.log(`    ${line}`);
+        this.log(indent([message.split("\n")[0] ?? "", ...changesOf(diff)]));
     }
   }
+}
+
+function nameOf(test: TestCase): string {
+  return `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}`;
+}
+
+function indent(lines: readonly string[]): string {
+  return lines.map((line) => `    ${line}`).join("\n");
 }
 
 function changesOf(diff: string): string[] {
