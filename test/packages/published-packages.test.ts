@@ -59,6 +59,8 @@ function run(tool: string, args: readonly string[], folder = project) {
     cwd: folder,
     encoding: "utf8",
     env: environment(),
+    // It blocks this process, so the runner's limit would not end it.
+    timeout: 600_000,
   });
   return { status, stdout, stderr };
 }
