@@ -55,6 +55,8 @@ const LONG_DEAD = 4;
 const JOIN_LOCK = 0x5347_0004;
 /** With the incarnation as second key: held shared by every write of a node, exclusively by a node that replaces it. */
 const WRITE_LOCK = 0x5347_0005;
+/** Those of scopes begin here. */
+const SCOPE_LOCKS = 0x5348_0000;
 
 const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
     (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, secret_check TEXT);
@@ -309,4 +311,11 @@ export async function retire(client: Client, inc: string): Promise<void> {
 /** Advisory locks have 32-bit keys; two incarnations 2^31 starts apart may share one. */
 function lockKey(inc: string): number {
   return Number(BigInt(inc) % 0x7fff_ffffn);
+}
+
+/** The lock of a scope over all nodes. Two scopes that share a lock wait for each other, which is harmless. */
+export function scopeLock(scope: string): number {
+  let hash = 0;
+  for (const character of scope) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) | 0;
+  return SCOPE_LOCKS + (hash & 0xffff);
 }

@@ -22,7 +22,7 @@ import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
 import type { SharedCheck, VersionRange } from "./join-rules.ts";
-import { beginWrite, DEFAULT_DEAD_AFTER_MS, type Member } from "./node-table.ts";
+import { beginWrite, DEFAULT_DEAD_AFTER_MS, type Member, scopeLock } from "./node-table.ts";
 import { Servers } from "./servers.ts";
 import { isConflict, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
@@ -44,8 +44,6 @@ const PROBE = rawSql("UPDATE signalbox_cluster SET cluster = cluster");
  * much earlier.
  */
 const MAX_STATEMENT_MS = 60_000;
-/** Advisory locks of scopes begin here; the lower ones are those of `node-table.ts`. */
-const SCOPE_LOCKS = 0x5348_0000;
 /** Time limit for closing the connections. */
 const END_TIMEOUT_MS = 2000;
 
@@ -393,11 +391,4 @@ class OutOfDateError extends Error {
       "a write with unknown outcome was committed after its caller received an error; the data in memory is out of date",
     );
   }
-}
-
-/** The lock of a scope over all nodes. Two scopes that share a lock wait for each other, which is harmless. */
-function scopeLock(scope: string): number {
-  let hash = 0;
-  for (const character of scope) hash = (Math.imul(hash, 31) + (character.codePointAt(0) ?? 0)) | 0;
-  return SCOPE_LOCKS + (hash & 0xffff);
 }
