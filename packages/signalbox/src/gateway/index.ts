@@ -237,7 +237,7 @@ function createDataPlane(
   gateways.listen({
     onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
-      tracing.follow(gateway);
+      return tracing.follow(gateway);
     },
     onDeleted(gateway) {
       gatewayLimits.forgetGateway(gateway);

@@ -9,7 +9,7 @@ import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { GatewayDeletions } from "./gateway-deletions.ts";
 import { Gateways } from "./gateways.ts";
 
-it("only the first start writes: a node also starts while it cannot reach the others", async () => {
+async function openDatabase(): Promise<SqliteDatabase> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-gateways-"));
   const database = await SqliteDatabase.open(join(folder, "test.db"), () => undefined);
   onTestFinished(async () => {
@@ -18,6 +18,11 @@ it("only the first start writes: a node also starts while it cannot reach the ot
   });
   await migrate(database);
   await database.run(sql`INSERT INTO account (id, name, created_at) VALUES ('default', 'default', 0)`);
+  return database;
+}
+
+it("only the first start writes: a node also starts while it cannot reach the others", async () => {
+  const database = await openDatabase();
   const start = async () => {
     const settings = new LocalSettings(database);
     const write = vi.spyOn(settings, "write");
@@ -38,4 +43,24 @@ it("only the first start writes: a node also starts while it cannot reach the ot
   await second.gateways.delete("default", "default");
   const third = await start();
   expect([third.writes, third.gateways.list("default")]).toEqual([0, []]);
+});
+
+it("a change is answered when everything that follows it has followed it", async () => {
+  const database = await openDatabase();
+  const gateways = new Gateways(database, { now: () => 1000 }, new GatewayDeletions(database, []));
+  await gateways.load("default");
+  const followed = Promise.withResolvers<void>();
+  const events: string[] = [];
+  gateways.listen({
+    onChanged: async () => {
+      await followed.promise;
+      events.push("followed");
+    },
+    onDeleted: () => undefined,
+  });
+  const change = gateways.update("default", "default", { cache_ttl: 5 }).then(() => events.push("answered"));
+  await vi.waitUntil(() => gateways.find("default", "default")?.settings.cache_ttl === 5);
+  followed.resolve();
+  await change;
+  expect(events).toEqual(["followed", "answered"]);
 });

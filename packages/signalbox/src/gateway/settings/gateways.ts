@@ -22,8 +22,8 @@ import type { GatewayDeletions } from "./gateway-deletions.ts";
 import { DEFAULT_SETTINGS, gatewaySettings, type GatewaySettings } from "./gateway-settings.ts";
 
 export interface GatewayListener {
-  /** The gateway was loaded, created or updated. */
-  onChanged(gateway: Gateway): void;
+  /** The gateway was loaded, created or updated. A change is answered when this has resolved: from then on calls follow the new settings. */
+  onChanged(gateway: Gateway): void | Promise<void>;
   onDeleted(gateway: Gateway): void;
 }
 
@@ -85,7 +85,7 @@ export class Gateways implements SettingsStore {
       // A gateway of the same name that was created after it inherits nothing.
       if (found.get(keyOf(gateway))?.created_at !== gateway.createdAt) this.#forget(gateway);
     }
-    for (const row of rows) this.#change(fromRow(row));
+    await Promise.all(rows.map((row) => this.#change(fromRow(row))));
   }
 
   #readRows(keys: readonly string[] | null): Promise<GatewayRow[]> {
@@ -237,11 +237,11 @@ export class Gateways implements SettingsStore {
     };
   }
 
-  #change(gateway: Gateway): void {
+  async #change(gateway: Gateway): Promise<void> {
     const ofAccount = this.#byAccount.get(gateway.accountId);
     if (ofAccount === undefined) this.#byAccount.set(gateway.accountId, new Map([[gateway.id, gateway]]));
     else ofAccount.set(gateway.id, gateway);
-    for (const listener of this.#listeners) listener.onChanged(gateway);
+    await Promise.all(this.#listeners.map(async (listener) => listener.onChanged(gateway)));
   }
 }
 

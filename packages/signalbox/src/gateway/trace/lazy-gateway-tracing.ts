@@ -22,9 +22,11 @@ export class LazyGatewayTracing {
     await this.#loading;
   }
 
-  /** A gateway was loaded or changed. */
-  follow({ settings }: Gateway): void {
-    if (settings.otel !== null && settings.otel.length > 0) this.#load();
+  /** A gateway was loaded or changed. Resolves when its calls are traced, if they are to be. */
+  async follow({ settings }: Gateway): Promise<void> {
+    if (settings.otel === null || settings.otel.length === 0) return;
+    this.#load();
+    await this.#loading;
   }
 
   #load(): void {
