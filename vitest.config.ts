@@ -1,21 +1,26 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import { LongestFirst } from "./scripts/support/longest-first.ts";
-import { SecondTryReporter } from "./scripts/support/second-try.ts";
 import { SuiteReporter } from "./scripts/support/suite-reporter.ts";
 
+/** What is long by nature: many kills, power cuts, chaos, fuzzing, deployment files, published packages, other programs. */
+const LONG = "{packages,test}/**/*.long.test.ts";
 /**
  * Files that share a worker and what it has imported: a worker of its own costs a file that imports the service 3 s of CPU time. A file that
  * changes globals of the process cleans up after itself.
  */
-const SHARED = ["packages/*/src/**/*.test.ts", "test/{conformance,hostile}/**/*.test.ts"];
+const SHARED = ["packages/*/src/**/*.test.ts", "test/{browser,conformance,hostile}/**/*.test.ts"];
 /** They replace modules, which must not be imported yet. */
 const REPLACES_MODULES = [
   "packages/signalbox/src/engines/call-log/versions.test.ts",
   "packages/signalbox/src/engines/instance-store/shared/cache-files.test.ts",
 ];
 /** Most of these start programs, and import little. */
-const OWN = ["test/!(conformance|hostile)/**/*.test.ts", "{scripts,bench}/**/*.test.ts", ...REPLACES_MODULES];
+const OWN = [
+  "test/!(browser|conformance|hostile)/**/*.test.ts",
+  "{scripts,bench}/**/*.test.ts",
+  ...REPLACES_MODULES,
+];
 
 export default defineConfig({
   test: {
@@ -25,20 +30,24 @@ export default defineConfig({
         test: {
           name: "shared worker",
           include: SHARED,
-          exclude: [...configDefaults.exclude, ...REPLACES_MODULES],
+          exclude: [...configDefaults.exclude, LONG, ...REPLACES_MODULES],
           isolate: false,
         },
       },
-      { extends: true, test: { name: "own worker", include: OWN } },
+      {
+        extends: true,
+        test: { name: "own worker", include: OWN, exclude: [...configDefaults.exclude, LONG] },
+      },
+      { extends: true, test: { name: "long", include: [LONG] } },
     ],
     // Nothing asserts on time. The limits only end what hangs, so they are longer than a machine may be paused or short of processor time: many minutes have been seen.
     testTimeout: 900_000,
     hookTimeout: 900_000,
     expect: { poll: { timeout: 600_000 } },
-    // Files wait for servers, databases and browsers a good part of their time, so three at once pay off even on two cores.
-    maxWorkers: Math.max(3, availableParallelism()),
+    // Files wait for servers, databases and browsers a good part of their time, so four at once pay off even on two cores.
+    maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     globalSetup: ["scripts/support/postgres-template.ts", "scripts/support/compile-cache.ts"],
-    reporters: [new SecondTryReporter(), new SuiteReporter()],
+    reporters: [new SuiteReporter()],
   },
 });

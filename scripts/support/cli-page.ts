@@ -51,7 +51,7 @@ names. Colours are used on a terminal only, and not if \`NO_COLOR\` is set. A co
 
 ## Completion
 
-<!-- not run: one line for each shell; completion.test.ts runs them in the shells -->
+<!-- not run: one line for each shell; completion.long.test.ts runs them in the shells -->
 
 \`\`\`sh
 source <(signalbox completion bash)                                        # in ~/.bashrc

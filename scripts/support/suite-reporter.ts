@@ -1,11 +1,15 @@
 /**
- * The runner's own report. In addition, failures are printed when they happen, and named right above the summary: often the end of a log, or its beginning,
- * is all that is kept of a run.
+ * The runner's own report, with three additions:
+ *
+ * - Progress where no terminal shows it: a line every few seconds names the files that run.
+ * - A failure is printed when it happens: a run may be cut off before its end.
+ * - Failures are named right above the summary: often the end of a log is all that is kept of it.
  */
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { DefaultReporter, type TestCase } from "vitest/node";
+import { DefaultReporter, type TestCase, type TestModule, type TestSpecification } from "vitest/node";
 
+const PROGRESS_INTERVAL_MS = 5000;
 /** Lines of a difference: enough to see what it was. */
 const MAX_CHANGES = 12;
 /** Lines of a message that is printed at once. */
@@ -13,12 +17,47 @@ const MAX_LINES = 30;
 
 export class SuiteReporter extends DefaultReporter {
   readonly #failed: TestCase[] = [];
+  readonly #running = new Set<TestModule>();
+  #files = 0;
+  #filesDone = 0;
+  #filesFailed = 0;
+  #testsDone = 0;
+  #progress: NodeJS.Timeout | undefined;
+
+  override onTestRunStart(files: readonly TestSpecification[]): void {
+    super.onTestRunStart(files);
+    this.#files = files.length;
+    if (this.isTTY) return;
+    this.#printProgress();
+    this.#progress = setInterval(() => this.#printProgress(), PROGRESS_INTERVAL_MS);
+  }
+
+  override onTestRunEnd(...args: Parameters<DefaultReporter["onTestRunEnd"]>): void {
+    clearInterval(this.#progress);
+    super.onTestRunEnd(...args);
+  }
+
+  onTestModuleStart(module: TestModule): void {
+    this.#running.add(module);
+  }
+
+  override onTestModuleEnd(module: TestModule): void {
+    this.#running.delete(module);
+    this.#filesDone += 1;
+    if (module.state() === "failed") this.#filesFailed += 1;
+    super.onTestModuleEnd(module);
+  }
+
+  /** The lines of progress replace those of files that passed. */
+  protected override printTestModule(module: TestModule): void {
+    if (this.isTTY || this.#files === 1 || module.state() === "failed") super.printTestModule(module);
+  }
 
   override onTestCaseResult(test: TestCase): void {
     super.onTestCaseResult(test);
+    this.#testsDone += 1;
     if (test.result().state !== "failed") return;
     this.#failed.push(test);
-    // At once: a run may be cut off before its end.
     this.log(`Failed: ${nameOf(test)}`);
     for (const { message } of test.result().errors ?? [])
       this.log(indent(message.split("\n").slice(0, MAX_LINES)));
@@ -27,6 +66,14 @@ export class SuiteReporter extends DefaultReporter {
   override reportTestSummary(...args: Parameters<DefaultReporter["reportTestSummary"]>): void {
     this.#nameFailed();
     super.reportTestSummary(...args);
+  }
+
+  #printProgress(): void {
+    const elapsed = new Date(performance.now() - this.start).toISOString().slice(11, 19);
+    const running = [...this.#running].map(({ moduleId }) => relative(process.cwd(), moduleId));
+    this.log(
+      `${elapsed}  ${this.#filesDone} of ${this.#files} files, ${this.#testsDone} tests, ${this.#filesFailed} files failed; running: ${running.join(", ") || "none yet"}`,
+    );
   }
 
   #nameFailed(): void {
@@ -39,7 +86,6 @@ export class SuiteReporter extends DefaultReporter {
     }
   }
 }
-
 function nameOf(test: TestCase): string {
   return `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}`;
 }

@@ -2,7 +2,7 @@
 export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "PostgreSQL stays away longer than `cluster.maxStaleMs`": [
     "test/faults/postgres-failover.test.ts › a server that runs alone refuses calls when PostgreSQL has hung for cluster.maxStaleMs, and serves again afterwards",
-    "test/cluster/database-gone.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
+    "test/cluster/database-gone.long.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
   ],
   "A standby replaces PostgreSQL": [
     "packages/signalbox/src/database/postgres/failover.test.ts › a synchronous standby that replaces the primary has every acknowledged write, and nothing is reported as lost",
@@ -18,7 +18,7 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   ],
   "PostgreSQL has unsafe settings": [
     "test/faults/postgres-failover.test.ts › unsafe settings of PostgreSQL are reported at the start and to operators",
-    "test/browser/dashboard-cluster.test.ts › the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone",
+    "test/browser/dashboard-cluster.long.test.ts › the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone",
   ],
   "A process that uses PostgreSQL alone is killed and started again at once": [
     "packages/signalbox/src/database/postgres/node-session.test.ts › a process that replaces a killed one waits until the killed one is dead",
@@ -27,11 +27,11 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/node-session.test.ts › a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation",
   ],
   "A node loses PostgreSQL, and others do not": [
-    "test/cluster/database-gone.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
-    "test/cluster/database-gone.test.ts › writes that need a database in a black hole fail within a bound, and store nothing or say that the outcome is unknown",
+    "test/cluster/database-gone.long.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
+    "test/cluster/database-gone.long.test.ts › writes that need a database in a black hole fail within a bound, and store nothing or say that the outcome is unknown",
   ],
   "PostgreSQL restarts under several nodes": [
-    "test/cluster/database-gone.test.ts › calls go on at both nodes while PostgreSQL is killed and restarted",
+    "test/cluster/database-gone.long.test.ts › calls go on at both nodes while PostgreSQL is killed and restarted",
     "packages/signalbox/src/database/postgres/node-session.test.ts › after a long stop of the server all nodes come back as they were",
   ],
   "PostgreSQL, or a machine with all nodes, stalls for some seconds": [
@@ -43,35 +43,35 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/stopping.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
   ],
   "The node of a worker's object is lost": [
-    "test/worker/nodes-lost.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
-    "test/worker/agents-nodes.test.ts › when the owner is killed in the middle of calls, the clients of the other node come back to what was answered",
+    "test/worker/nodes-lost.long.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
+    "test/worker/agents-nodes.long.test.ts › when the owner is killed in the middle of calls, the clients of the other node come back to what was answered",
     "packages/signalbox/src/agents/remote/objects/remote-objects.test.ts › a caller whose node loses the object's node gets an error that may be retried",
   ],
   "A node with worker objects stops": [
-    "test/worker/nodes-lost.test.ts › a node that stops hands its objects over, and the WebSockets of other nodes' clients follow without a new request",
+    "test/worker/nodes-lost.long.test.ts › a node that stops hands its objects over, and the WebSockets of other nodes' clients follow without a new request",
     "packages/signalbox/src/agents/remote/objects/socket-moves.test.ts › frames that arrive while the object moves are handled once, in order",
     "packages/signalbox/src/agents/remote/objects/remote-objects.test.ts › a node that stops refuses a call, which runs elsewhere, and ends what others hold of it",
   ],
   "The node of an object's client is lost": [
-    "test/worker/nodes-lost.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
+    "test/worker/nodes-lost.long.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
     "packages/signalbox/src/agents/remote/objects/socket-moves.test.ts › when the client's node is lost, the object sees one close with 1006; when the object's node is, so does the client",
   ],
   "Nodes are restarted one after the other behind a load balancer": [
-    "test/chaos/rolling-restarts.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
+    "test/chaos/rolling-restarts.long.test.ts › rolling restarts behind a load balancer refuse no connection and fail no call",
   ],
   "Nodes cannot reach each other, and all reach PostgreSQL": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
+    "test/chaos/chaos.long.test.ts › three nodes keep their promises through every kind of fault",
   ],
   "Nodes, networks and PostgreSQL fail in any order": [
-    "test/chaos/chaos.test.ts › three nodes keep their promises through every kind of fault",
+    "test/chaos/chaos.long.test.ts › three nodes keep their promises through every kind of fault",
     "packages/signalbox/src/tags/store/tag-store-two-nodes.test.ts › a node reads what another node has written, whatever it read before",
     "packages/signalbox/src/cluster/cluster-settings.test.ts › a node that reads everything at the moment acknowledges a later change only when it has it",
   ],
   "A client asks one node, and the node of its instance is killed meanwhile": [
-    "test/cluster/lost-owner.test.ts › requests, calls, streams and tails that are under way end clearly, and reads are answered by the next owner",
+    "test/cluster/lost-owner.long.test.ts › requests, calls, streams and tails that are under way end clearly, and reads are answered by the next owner",
   ],
   "A webhook arrives at one node, and the node of its instance is killed before it answers": [
-    "test/cluster/lost-owner.test.ts › deliveries that are under way are handled once each, and none is lost",
+    "test/cluster/lost-owner.long.test.ts › deliveries that are under way are handled once each, and none is lost",
     "packages/signalbox/src/agents/remote/deliveries.test.ts › a delivery whose link breaks is sent again with the same id",
   ],
   "The node that answered 202 to a sender is killed before the instance has handled the delivery": [
@@ -114,9 +114,9 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
   ],
   "The node of an instance with WebSockets at other nodes is killed or paused": [
-    "test/cluster/sockets-follow.test.ts › the owner is killed",
-    "test/cluster/sockets-follow.test.ts › the owner is paused until another node has its instances, and continues",
-    "test/cluster/original-clients.test.ts › the clients stay connected and converge when the owner %s",
+    "test/cluster/sockets-follow.long.test.ts › the owner is killed",
+    "test/cluster/sockets-follow.long.test.ts › the owner is paused until another node has its instances, and continues",
+    "test/cluster/original-clients.long.test.ts › the clients stay connected and converge when the owner %s",
   ],
   "An instance with WebSockets is moved": [
     "test/cluster/sockets-move.test.ts › clients at every node follow an instance that is moved again and again while they call it",
@@ -125,33 +125,33 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/remote/sockets/restless-instance.test.ts › moves from node to node without a rest while links break: each message runs once, in order, and no hook runs again",
   ],
   "A node with WebSockets is killed": [
-    "test/cluster/sockets-follow.test.ts › the node of the sockets is killed",
+    "test/cluster/sockets-follow.long.test.ts › the node of the sockets is killed",
     "packages/signalbox/src/agents/remote/sockets/remote-sockets.test.ts › has its connections closed with 1006, once, and its sockets close when it notices",
   ],
   "A node with WebSockets is stopped": [
-    "test/cluster/sockets-follow.test.ts › the owner stops: its own sockets are closed with 1012, and the others follow the instance",
-    "test/browser/original-use-agent-cluster.test.ts › pages at both nodes stay connected when one of the nodes stops, and share the state",
+    "test/cluster/sockets-follow.long.test.ts › the owner stops: its own sockets are closed with 1012, and the others follow the instance",
+    "test/browser/original-use-agent-cluster.long.test.ts › pages at both nodes stay connected when one of the nodes stops, and share the state",
   ],
   "The link between two nodes breaks for a moment": [
     "packages/signalbox/src/agents/remote/sockets/remote-sockets.test.ts › loses no state, doubles none, and runs no hook",
     "packages/signalbox/src/agents/remote/sockets/item-channel.test.ts › delivers every item once and in order, although the link breaks again and again",
   ],
   "The node of an instance is killed": [
-    "test/cluster/agents-take-over.test.ts › another node takes over the instances of a killed one, with everything that was acknowledged",
+    "test/cluster/agents-take-over.long.test.ts › another node takes over the instances of a killed one, with everything that was acknowledged",
     "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work for a killed node waits until the node is declared dead, and then runs at another one",
     "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work that cannot be sent is refused with 503 and Retry-After in the end",
   ],
   "The node of an instance is paused or cut off, and continues": [
-    "test/cluster/agents-take-over.test.ts › a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim",
+    "test/cluster/agents-take-over.long.test.ts › a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › an answer that only read is not sent when the lease is old and another node has the instance",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › a node that joins again drops its instances: what has begun is refused, what waits is sent elsewhere",
   ],
   "An instance with due work loses its node, and no event asks for it": [
-    "test/cluster/agents-take-over.test.ts › due work of a killed node runs although nobody asks",
+    "test/cluster/agents-take-over.long.test.ts › due work of a killed node runs although nobody asks",
     "packages/signalbox/src/agents/placement/orphans.test.ts › a node takes at once what the hash gives to it, and leaves the rest to the others for five seconds",
   ],
   "A node with instances is stopped": [
-    "test/cluster/agents-take-over.test.ts › a node that is stopped hands its instances over, without an error",
+    "test/cluster/agents-take-over.long.test.ts › a node that is stopped hands its instances over, without an error",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › a draining node hands everything over, and is empty afterwards",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › the last node keeps its instances",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › what comes to a draining node later is handed over at the end",
@@ -164,7 +164,7 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/instance-store/shared/shared-hazards.test.ts › of a snapshot keeps no lock, and loses the instance",
   ],
   "The disk of a node is lost": [
-    "test/cluster/agents-take-over.test.ts › a node with an empty disk has the instances as they were",
+    "test/cluster/agents-take-over.long.test.ts › a node with an empty disk has the instances as they were",
   ],
   "The connection to PostgreSQL is cut while an instance writes": [
     "packages/signalbox/src/engines/instance-store/shared/shared-store.test.ts › is acknowledged if PostgreSQL has it",

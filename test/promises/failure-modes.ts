@@ -15,10 +15,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ...CLUSTER_FAILURES,
   ...WATCH_FAILURES,
   "The process is killed": [
-    "test/faults/agents-kill.test.ts › fifty kills under load lose no reported change and leave no change partial",
-    "test/faults/agents-plain-store.test.ts › kills under load lose no acknowledged change with %s",
-    "test/faults/webhooks-kill.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
-    "test/faults/mixed-kill.test.ts › everything acknowledged survives seven kills at random moments under mixed load",
+    "test/faults/agents-kill.long.test.ts › fifty kills under load lose no reported change and leave no change partial",
+    "test/faults/agents-plain-store.long.test.ts › kills under load lose no acknowledged change with %s",
+    "test/faults/webhooks-kill.long.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
+    "test/faults/mixed-kill.long.test.ts › everything acknowledged survives seven kills at random moments under mixed load",
     "packages/signalbox/src/engines/instance-store/journal/next-segment.test.ts › a record that is written while the next segment is being created goes into that segment",
   ],
   "The process is killed in the middle of a workflow's step": [
@@ -44,11 +44,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/objects/web-socket.test.ts › survives a handler that throws, and is cut when the object is aborted",
   ],
   "The power fails": [
-    "test/faults/agents-power-cut.test.ts › every reported change is durable, and no change is partial",
-    "test/faults/webhooks-power-cut.test.ts › entities whose first event was acknowledged are there after a power cut",
+    "test/faults/agents-power-cut.long.test.ts › every reported change is durable, and no change is partial",
+    "test/faults/webhooks-power-cut.long.test.ts › entities whose first event was acknowledged are there after a power cut",
   ],
   "Instances have due work when the process starts again": [
-    "test/faults/agents-waking.test.ts › all work is done once without any request",
+    "test/faults/agents-waking.long.test.ts › all work is done once without any request",
     "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
   ],
   "WAL files of a killed process are left in the data folder": [
@@ -74,8 +74,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/lost-log.test.ts › the server serves while the log's disk is full and writes lines again when there is space",
   ],
   "The process is killed in the middle of migrations": [
-    "test/faults/migrations-killed.test.ts › SQLite migrations start again after a kill at any statement",
-    "test/faults/migrations-killed.test.ts › PostgreSQL migrations start again after a kill at any statement",
+    "test/faults/migrations-killed.long.test.ts › SQLite migrations start again after a kill at any statement",
+    "test/faults/migrations-killed.long.test.ts › PostgreSQL migrations start again after a kill at any statement",
   ],
   "A second process is started": [
     "test/faults/refused-process.test.ts › a data folder in use is refused, and its files stay unchanged",
@@ -105,12 +105,12 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-instances.test.ts › a failed start is reported to every waiting caller, and the next request tries again",
   ],
   "An instance cannot start": [
-    "test/faults/agents-waking.test.ts › instances that cannot start are retried rarely and keep their work",
+    "test/faults/agents-waking.long.test.ts › instances that cannot start are retried rarely and keep their work",
     "packages/signalbox/src/agents/instance/waker.test.ts › wakes a failing instance at increasing intervals without delaying the others",
   ],
   "An instance's file is damaged": [
-    "test/faults/agents-damaged-file.test.ts › calls of a damaged instance get an internal error, and other instances work",
-    "test/faults/agents-damaged-file.test.ts › a failed instance is not retried for a while, whichever page is damaged",
+    "test/faults/agents-damaged-file.long.test.ts › calls of a damaged instance get an internal error, and other instances work",
+    "test/faults/agents-damaged-file.long.test.ts › a failed instance is not retried for a while, whichever page is damaged",
   ],
   "An instance's file was written by a newer version": [
     "packages/signalbox/src/engines/instance-store/schema-version.test.ts › that a later version wrote is refused and not changed",
@@ -150,7 +150,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-instances.test.ts › a broken module stops the start with one line that names the module",
   ],
   "A class was removed": [
-    "test/faults/agents-waking.test.ts › work of a class that is not loaded waits until the class is loaded again",
+    "test/faults/agents-waking.long.test.ts › work of a class that is not loaded waits until the class is loaded again",
     "test/conformance/agents-calls.test.ts › an unknown agent or a missing instance name is 404",
   ],
   "A method that queued work refers to was removed": [
@@ -228,7 +228,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/gateway/limits/shared-limits-outage.test.ts › without PostgreSQL, calls pass out of what the node had taken, and are then refused with 503",
   ],
   "A node dies while calls run under limits": [
-    "test/cluster/limits.test.ts › no amount that the provider billed is lost, and none beyond the limit is spent, while a node is killed",
+    "test/cluster/limits.long.test.ts › no amount that the provider billed is lost, and none beyond the limit is spent, while a node is killed",
     "packages/signalbox/src/gateway/limits/shared-limits.test.ts › counts what a killed node held and had taken as spent; its parallel calls are free",
     "packages/signalbox/src/gateway/limits/shared-limits.test.ts › a node that was declared dead goes on under its new identity, and loses nothing that it spent",
     "packages/signalbox/src/gateway/limits/shared-limits-property.test.ts › money: never more than the limit, and nothing is lost",
@@ -290,34 +290,34 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/accounts/tokens.test.ts › refuses a revoked token at once if the database cannot be written, and deletes its row with the next attempt (%s)",
   ],
   "PostgreSQL restarts, crashes or cannot be reached": [
-    "test/faults/postgres-restarts.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
+    "test/faults/postgres-restarts.long.test.ts › no acknowledged write is lost, the server keeps running, and everything works at the end",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › recovers after all sessions were terminated, also during a transaction",
   ],
   "The connection breaks while a write commits": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke",
   ],
   "Two nodes change the same setting at once": [
-    "test/cluster/paused-node.test.ts › two nodes that write the same rows at once end with the same settings, and lose no change",
+    "test/cluster/paused-node.long.test.ts › two nodes that write the same rows at once end with the same settings, and lose no change",
   ],
   "A node is killed while it changes a setting": [
-    "test/cluster/paused-node.test.ts › a revocation that is repeated, because its node was killed, is answered when the others have read it",
+    "test/cluster/paused-node.long.test.ts › a revocation that is repeated, because its node was killed, is answered when the others have read it",
     "packages/signalbox/src/cluster/cluster-settings.test.ts › so is one that is refused",
   ],
   "A node is paused": [
-    "test/cluster/paused-node.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
-    "test/cluster/paused-node.test.ts › messages of a revoked token that arrived during the pause are not handled",
-    "test/cluster/paused-node.test.ts › a pause that is too short for a declaration changes nothing",
+    "test/cluster/paused-node.long.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
+    "test/cluster/paused-node.long.test.ts › messages of a revoked token that arrived during the pause are not handled",
+    "test/cluster/paused-node.long.test.ts › a pause that is too short for a declaration changes nothing",
   ],
   "PostgreSQL stays unavailable after such a failure": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",
   ],
   "PostgreSQL hangs": [
-    "test/faults/postgres-hangs.test.ts › requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again",
-    "test/faults/postgres-hangs.test.ts › the server reads its settings again if a write that it reported as unknown took place",
+    "test/faults/postgres-hangs.long.test.ts › requests that need a hanging PostgreSQL are refused, calls are answered, and everything works when it responds again",
+    "test/faults/postgres-hangs.long.test.ts › the server reads its settings again if a write that it reported as unknown took place",
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › fails all queries if the server hangs, and recovers",
   ],
   "PostgreSQL is unavailable at start": [
-    "test/faults/postgres-hangs.test.ts › the start waits for PostgreSQL and logs one line about it",
+    "test/faults/postgres-hangs.long.test.ts › the start waits for PostgreSQL and logs one line about it",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports in one line that the server cannot be reached, after the wait",
   ],
   "PostgreSQL has no free connection or disk space": [
@@ -329,22 +329,22 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › calls onLost if another process took the database while the session was lost",
   ],
   "The disk is full": [
-    "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
+    "test/faults/full-disk.long.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › keeps the rows that fit into the queue while it cannot write, counts the others, and reports the failure once",
     "test/faults/full-journal.test.ts › senders whose deliveries wait for space are answered in time, and each delivery is kept once when there is space",
-    "test/faults/full-disk.test.ts › all data can be read on a full disk, idle instances included, at almost no CPU time",
+    "test/faults/full-disk.long.test.ts › all data can be read on a full disk, idle instances included, at almost no CPU time",
   ],
   "A new instance does not fit on the disk": [
-    "test/faults/full-disk.test.ts › a new instance is created completely or not at all, however little space is left",
+    "test/faults/full-disk.long.test.ts › a new instance is created completely or not at all, however little space is left",
   ],
   "Disk space is available again": [
-    "test/faults/full-disk.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
+    "test/faults/full-disk.long.test.ts › writes are refused with an explanation, calls are answered, readiness names the cause, and the server recovers when there is space",
   ],
   "The process is killed on a full disk": [
-    "test/faults/full-disk.test.ts › a kill on a full disk loses no acknowledged write",
+    "test/faults/full-disk.long.test.ts › a kill on a full disk loses no acknowledged write",
   ],
   "The server is stopped on a full disk": [
-    "test/faults/full-disk.test.ts › a stop on a full disk succeeds and loses no acknowledged write",
+    "test/faults/full-disk.long.test.ts › a stop on a full disk succeeds and loses no acknowledged write",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › closes in bounded time if it cannot write, and reports the number of lost rows",
   ],
   "The clock jumps forward": [
@@ -372,7 +372,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "A client sends bytes that are not HTTP": [
     "test/conformance/listener.test.ts › malformed HTTP is answered 400 in the envelope, and the connection is closed",
-    "test/hostile/fuzzing.test.ts › a short run finds no failure",
+    "test/hostile/fuzzing.long.test.ts › a short run finds no failure",
   ],
   "A caller of the gateway disconnects": [
     "test/conformance/gateway-streaming.test.ts › the upstream call is cancelled when the client disconnects, before and during a stream",

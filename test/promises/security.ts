@@ -47,8 +47,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/settings.test.ts › %s is true at the other",
     "test/cluster/live-connections.test.ts › a token that is %s",
     "test/cluster/live-connections.test.ts › a session that is logged out",
-    "test/cluster/paused-node.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
-    "test/cluster/paused-node.test.ts › messages of a revoked token that arrived during the pause are not handled",
+    "test/cluster/paused-node.long.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
+    "test/cluster/paused-node.long.test.ts › messages of a revoked token that arrived during the pause are not handled",
   ],
   "Nodes of a cluster prove that they have its secret": [
     "test/cluster/joining.test.ts › %s=%j is refused with one line",
@@ -114,7 +114,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "A client is known by its own address behind trusted proxies": [
     "test/conformance/exposure.test.ts › wrong tokens are counted by the client's address, not by the proxy's",
-    "test/deploy/proxies.test.ts › the client's own address arrives, whatever it claims",
+    "test/deploy/proxies.long.test.ts › the client's own address arrives, whatever it claims",
   ],
   "A certificate is used only if it fits its key and has not expired": [
     "packages/signalbox/src/engines/http-server/server-certificate.test.ts › an expired certificate does not replace the one in use",
@@ -184,7 +184,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Agents' SQL cannot use names of the runtime": [
     "packages/signalbox/src/engines/instance-store/statement-guard.test.ts › cannot be given to a temporary table by renaming",
-    "test/hostile/fuzzing.test.ts › a short run finds no failure",
+    "test/hostile/fuzzing.long.test.ts › a short run finds no failure",
   ],
   "Operators' SQL is limited": [
     "packages/signalbox/src/agents/management/sql-console.test.ts › run two at a time; eight wait without a copy, and another one is refused with a retry-after",
@@ -198,8 +198,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/terminal-output.test.ts › --json prints the exact values",
   ],
   "Parsers are fuzzed": [
-    "test/hostile/fuzzing.test.ts › a short run finds no failure",
-    "test/hostile/fuzzing.test.ts › kept cases cause no failure",
+    "test/hostile/fuzzing.long.test.ts › a short run finds no failure",
+    "test/hostile/fuzzing.long.test.ts › kept cases cause no failure",
   ],
   "A token calls only what its rules allow": [
     "test/hostile/token-models.test.ts › %s is refused",

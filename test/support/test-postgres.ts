@@ -168,6 +168,12 @@ async function query(url: string, text: string): Promise<number> {
   }
 }
 
+/** Servers of a test process that ends before its tests do, for example by Ctrl-C. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGQUIT");
+});
+
 interface Running {
   readonly child: ChildProcess;
   output(): string;
@@ -180,6 +186,8 @@ function run(program: string, args: readonly string[]): Running {
     cwd: tmpdir(),
     env: { PATH: process.env["PATH"], LC_ALL: "C" },
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));

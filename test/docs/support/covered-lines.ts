@@ -2,13 +2,13 @@
 export const COVERED_LINES: readonly { readonly line: RegExp; readonly test: string }[] = [
   {
     line: /^npm ci( --omit=dev)? && npm (start|test)\b.*$/gm,
-    test: "test/packages/published-packages.test.ts",
+    test: "test/packages/published-packages.long.test.ts",
   },
   {
     line: /^npm start -w @signalbox\/example-(support-inbox|device-fleet|tenants)\b.*$/gm,
     test: "test/examples/started-examples.test.ts",
   },
-  { line: /^npm start -w @signalbox\/example-cluster\b.*$/gm, test: "test/examples/cluster.test.ts" },
+  { line: /^npm start -w @signalbox\/example-cluster\b.*$/gm, test: "test/examples/cluster.long.test.ts" },
   {
     line: /^npm start -w @signalbox\/example-live-repository\b.*$/gm,
     test: "test/examples/live-repository.test.ts",
