@@ -10,7 +10,7 @@ import type { AreaModule } from "./area-module.ts";
 import type { AuditArea } from "./audit/index.ts";
 import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
-import { awakeTime } from "./core/awake-time.ts";
+import { awakeSignal, awakeTime } from "./core/awake-time.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { HttpRequest } from "./engines/http-server/index.ts";
@@ -375,7 +375,7 @@ class Start {
     const { lameDuckMs = this.#config.cluster === null ? 0 : LAME_DUCK_MS } = this.#config.file.listener;
     if (!isUrgent) {
       if (lameDuckMs > 0) front.retire();
-      const signal = AbortSignal.timeout(Math.max(lameDuckMs, MAX_RETIRE_MS));
+      const signal = awakeSignal(Math.max(lameDuckMs, MAX_RETIRE_MS));
       const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
       await Promise.all([awakeTime(lameDuckMs), ...retired]);
     }
