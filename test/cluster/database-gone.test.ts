@@ -10,7 +10,7 @@ let cut: ClusterNodeProcess;
 let other: ClusterNodeProcess;
 
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 1, file: { cluster: { maxStaleMs: 600_000 } } });
+  cluster = await startTestCluster({ nodes: 1 });
   const url = new URL(cluster.postgres.url);
   proxy = await TcpProxy.open(Number(url.port));
   url.port = String(proxy.port);

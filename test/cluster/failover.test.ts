@@ -23,12 +23,7 @@ it("no call fails, no acknowledged write is lost, and nothing is reported as los
   await makeSynchronous(primary);
   const { host } = new URL(primary.url);
   const databaseUrl = primary.url.replace(host, `${host},${new URL(standby.url).host}`);
-  const cluster = await startTestCluster({
-    nodes: 0,
-    postgres: primary,
-    // The standby is promoted while calls are answered from memory, however long that takes.
-    file: { cluster: { maxStaleMs: 600_000 } },
-  });
+  const cluster = await startTestCluster({ nodes: 0, postgres: primary });
   onTestFinished(() => cluster.stop());
   const nodes = [
     await cluster.join({ name: "a", databaseUrl }),
