@@ -196,8 +196,9 @@ describe("malformed HTTP", () => {
 
 describe("slow and large requests", () => {
   /** A pause of the machine may refuse single requests. */
-  const impatientServes = () =>
-    expect.poll(async () => statusOf(await exchange(get("/healthz"), undefined, impatient))).toBe(200);
+  const impatientServes = async () => {
+    await expect.poll(async () => statusOf(await exchange(get("/healthz"), undefined, impatient))).toBe(200);
+  };
 
   it("headers that do not arrive in time are answered 408", async () => {
     const answer = await exchange("GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ", undefined, impatient);
