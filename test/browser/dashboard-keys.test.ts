@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openAi, OPENAI_KEY } from "../peers/openai.ts";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
 import { setGateway } from "../support/gateway.ts";
-import { longDay } from "../support/long-day.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";
 import { launchBrowser } from "./support/launch-browser.ts";
@@ -215,7 +214,6 @@ it("keeps credit that was added while the form was open", async () => {
 });
 
 it("sets a limit of a gateway, sees calls refused and what is left, and removes it", async () => {
-  await longDay();
   // Without the limit of a first try, which counts under another name.
   await setGateway(server, { authentication: true, spend_limits: null });
   const token = await server.token(["gateway.run"]);
@@ -226,11 +224,11 @@ it("sets a limit of a gateway, sees calls refused and what is left, and removes 
   await dialog.getByLabel("Name").fill(fresh("two"));
   await dialog.getByLabel("Counts").selectOption("requests");
   await dialog.getByLabel("Limit (requests)").fill("2");
-  await dialog.getByLabel("Period").selectOption("day");
+  await dialog.getByLabel("Period").selectOption("month");
   await dialog.getByLabel("Models").fill("gpt-4o*");
   await dialog.getByRole("button", { name: "Add limit" }).click();
   const limits = page.getByRole("region", { name: "Limits", exact: true });
-  await limits.getByText("2 requests per day").waitFor();
+  await limits.getByText("2 requests per month").waitFor();
   await limits.getByText("models gpt-4o*").waitFor();
   await complete(token);
   await complete(token);

@@ -1,6 +1,7 @@
 /** An instance of a cluster runs on one node, and another one takes it over when its node is killed, paused or stopped. */
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
@@ -9,6 +10,7 @@ import { runCliProcess } from "../support/server-process.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const MODULE = join(import.meta.dirname, "../fixtures/moving-agent.ts");
+const CLOCK = pathToFileURL(join(import.meta.dirname, "../support/clock-preload.ts")).href;
 
 let cluster: TestCluster;
 let left: ClusterNodeProcess;
@@ -102,13 +104,14 @@ interface Reported {
 }
 
 it("due work of a killed node runs although nobody asks", async () => {
-  const third = await cluster.join({ name: "node-3", mayDie: true });
+  // Its clock is an hour behind: what is due in half an hour there is due for the others, and cannot run before the kill.
+  const env = { NODE_OPTIONS: `--import=${CLOCK}`, SIGNALBOX_TEST_CLOCK_MS: String(-3_600_000) };
+  const third = await cluster.join({ name: "node-3", mayDie: true, env });
   const names = Array.from({ length: 12 }, (_, i) => `due-${attempt}-${i}`);
   const runByOthers = async () => (await schedulesRun(left)) + (await schedulesRun(right));
   const before = await runByOthers();
   for (const name of names) await place(name, third);
-  // Later than the kill, even if the machine pauses.
-  for (const name of names) await insist(third, name, "ringAfter", 6);
+  for (const name of names) await insist(third, name, "ringAfter", 1800);
   await third.kill();
   await waitUntil(runByOthers, (run) => run - before >= names.length, 100);
   for (const name of names) expect(await insist([left, right], name, "read")).toMatchObject({ rang: 1 });
@@ -128,11 +131,13 @@ it("a paused owner neither writes nor answers when it wakes, and gets the instan
   await place(paused, third);
   for (let i = 1; i <= 5; i++) expect(await insist(third, paused, "add")).toBe(i);
   // Under way when the pause begins, and another request that arrives during it.
-  const slow = call(third, paused, "addAfter", 2000);
-  await expect.poll(() => third.stderr()).toContain("addAfter waits for 2000 ms");
+  const mayGoOn = join(third.dataDir, "may-go-on");
+  const slow = call(third, paused, "addWhen", mayGoOn);
+  await expect.poll(() => third.stderr()).toContain("addWhen waits");
   process.kill(third.pid, "SIGSTOP");
   const late = call(third, paused, "add");
   expect(await insist([left, right], paused, "add")).toBe(6);
+  await writeFile(mayGoOn, "");
   process.kill(third.pid, "SIGCONT");
   const answers = await Promise.all([slow, late]);
   const refused = answers.filter(({ status }) => status === 503);

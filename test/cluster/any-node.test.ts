@@ -23,7 +23,8 @@ beforeAll(async () => {
   cluster = await startTestCluster({
     nodes: 2,
     file: {
-      agents: { modules: [ROAMING_AGENTS] },
+      // The agents count cancelled streams in memory.
+      agents: { modules: [ROAMING_AGENTS], idleTimeoutMs: 3_600_000 },
       webhooks: {
         sources: { roamers: { scheme: "generic", agent: "roamer", secretVariable: "WEBHOOK_SECRET" } },
       },

@@ -58,9 +58,10 @@ it("a node that is killed delays the lists of the others for a moment, and takes
   const third = await cluster.join({ name: "node-3", mayDie: true });
   const flushed = (await callEcho(third)).headers.get("gw-aig-log-id") ?? "";
   expect(await listed(0)).toContain(flushed);
-  await callEcho(third);
+  const queued = (await callEcho(third)).headers.get("gw-aig-log-id");
   await third.end("SIGKILL");
   const ids = await listed(0);
-  expect(ids).toEqual([kept, flushed]);
+  // Its queue is written every ten seconds, so the last call may have been written before the kill.
+  expect(ids.filter((id) => id !== queued)).toEqual([kept, flushed]);
   expect(await listed(1)).toEqual(ids);
 });

@@ -10,11 +10,12 @@ let cut: ClusterNodeProcess;
 let other: ClusterNodeProcess;
 
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 1, file: { cluster: { maxStaleMs: 15_000 } } });
+  cluster = await startTestCluster({ nodes: 1 });
   const url = new URL(cluster.postgres.url);
   proxy = await TcpProxy.open(Number(url.port));
   url.port = String(proxy.port);
-  cut = await cluster.join({ name: "cut", databaseUrl: url.href, mayDie: true });
+  const stale = { maxStaleMs: 15_000 };
+  cut = await cluster.join({ name: "cut", databaseUrl: url.href, mayDie: true, cluster: stale });
   [other] = cluster.nodes as [ClusterNodeProcess];
 });
 afterAll(async () => {
@@ -90,7 +91,8 @@ it("writes that need a database in a black hole fail within a bound, and store n
   proxy.hold("down");
   const answers = await Promise.all([createToken(cut), createToken(cut), createToken(cut)]);
   for (const answer of answers)
-    expect([answer.status, codeOf(answer)]).toEqual([503, expect.toBeOneOf([7013, 7014])]);
+    // 7017: a pause of the machine has made the node stale before it saw the request.
+    expect([answer.status, codeOf(answer)]).toEqual([503, expect.toBeOneOf([7013, 7014, 7017])]);
   proxy.heal();
   await expect.poll(async () => (await cut.api("GET", "/readyz", undefined, null)).status).toBe(200);
   const unknown = answers.filter((answer) => codeOf(answer) === 7014).length;
@@ -99,6 +101,7 @@ it("writes that need a database in a black hole fail within a bound, and store n
 });
 
 it("calls go on at both nodes while PostgreSQL is killed and restarted", async () => {
+  const third = await cluster.join({ name: "third" });
   let isDone = false;
   const failed: number[] = [];
   const calls = [0, 0];
@@ -109,7 +112,7 @@ it("calls go on at both nodes while PostgreSQL is killed and restarted", async (
       else failed.push(status);
     }
   };
-  const clients = [client(cut, 0), client(other, 1)];
+  const clients = [client(third, 0), client(other, 1)];
   try {
     for (let i = 0; i < 3; i++) {
       const before = calls.map((count) => count + 20);
@@ -119,12 +122,12 @@ it("calls go on at both nodes while PostgreSQL is killed and restarted", async (
       await expect.poll(() => calls.every((count, index) => count > (during[index] ?? 0))).toBe(true);
       await cluster.postgres.start();
     }
-    for (const node of [cut, other])
+    for (const node of [third, other])
       await expect.poll(async () => (await createToken(node)).status).toBe(200);
   } finally {
     isDone = true;
     await Promise.all(clients);
   }
   expect(failed).toEqual([]);
-  expect([cut.child.exitCode, other.child.exitCode]).toEqual([null, null]);
+  expect([cut, third, other].map(({ child }) => child.exitCode)).toEqual([null, null, null]);
 });

@@ -143,7 +143,7 @@ it("rate and budget elements of routes count over nodes, behind a failed model t
   const model = (id: string, provider: string, fallback = "end") => ({
     id,
     type: "model",
-    properties: { provider, model: "m", timeout: 5000, retries: 0 },
+    properties: { provider, model: "m", timeout: 600_000, retries: 0 },
     outputs: { success: to("end"), fallback: to(fallback) },
   });
   const limit = (id: string, properties: object, success: string) => ({

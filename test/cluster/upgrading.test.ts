@@ -64,7 +64,7 @@ it("a compatible migration of a newer version does not disturb running nodes, an
   await migrateAsNewerVersion(9001, NEWEST);
   const node = await cluster.join({ name: "d" });
   for (const one of [node, ...cluster.nodes]) expect((await callEcho(one)).status).toBe(200);
-  expect((await node.api("GET", "/readyz", undefined, null)).status).toBe(200);
+  await expect.poll(async () => (await node.api("GET", "/readyz", undefined, null)).status).toBe(200);
 });
 
 it("a node refuses a database that only newer versions can use, with one line", async () => {

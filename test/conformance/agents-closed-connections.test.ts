@@ -8,6 +8,8 @@ import { RawClient } from "../support/agents.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
+/** The gate of the fixture agent. */
+const GATE = Symbol.for("signalbox.test.gate");
 const MODULES = [join(import.meta.dirname, "../fixtures/closing-agents.ts")];
 
 let server: TestServer;
@@ -51,12 +53,15 @@ describe("connections that close at the same time", () => {
     const names = Array.from({ length: 12 }, (_, i) => `f-${i}`);
     const clients: RawClient[] = [];
     for (const name of names) clients.push(await connect(`farewell/${name}?_pk=member`));
-    // Both places in memory are occupied for a while; the other instances are opened afterwards.
+    // Both places in memory are occupied until the sockets are closed; the other instances are opened afterwards.
+    const gate = Promise.withResolvers<void>();
+    (globalThis as unknown as Record<symbol, Promise<void>>)[GATE] = gate.promise;
     const busy = [call("farewell", "busy-1", "occupy"), call("farewell", "busy-2", "occupy")];
     await expect.poll(inMemory).toBe(2);
     for (const { socket } of clients) socket.terminate();
-    await Promise.all(busy);
     await expect.poll(openSockets).toBe(0);
+    gate.resolve();
+    await Promise.all(busy);
     for (const name of names)
       await expect.poll(() => call("farewell", name, "farewells")).toEqual(["member"]);
     expect(await lostCloses()).toBe(0);

@@ -164,7 +164,7 @@ describe("hibernation", () => {
 
   it("the number of instances in memory is limited; the least recently used leave first", async () => {
     const small = await startTestServer({
-      file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 5 } },
+      file: { agents: { modules: [TEST_AGENTS], maxActiveInstances: 5, idleTimeoutMs: 3_600_000 } },
     });
     for (let i = 0; i < 12; i++)
       expect((await call(small, `counter/n${i}/rpc/increment`, i)).status).toBe(200);

@@ -12,9 +12,9 @@ const QUICK = { retry: { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 } };
 
 let server: TestServer;
 beforeAll(async () => {
-  // The activity of an instance is shown while it is in memory: long enough for a read after a call on a busy machine.
+  // The activity of an instance is shown while it is in memory: longer than a machine may pause between a call and a read.
   server = await startTestServer({
-    file: { agents: { modules: [TEST_AGENTS, WORK_AGENTS], idleTimeoutMs: 5000 } },
+    file: { agents: { modules: [TEST_AGENTS, WORK_AGENTS], idleTimeoutMs: 3_600_000 } },
   });
 });
 afterAll(() => server.stop());
@@ -109,8 +109,9 @@ describe("instances", () => {
   });
 
   it("an instance is shown with state, counts and activity, in memory and idle", async () => {
-    await call("counter/shown/rpc/increment", 4);
-    const read = async () => (await server.api("GET", `${BASE}/counter/instances/shown`)).body.result;
+    const sleepy = await startTestServer({ file: { agents: { modules: [TEST_AGENTS], idleTimeoutMs: 50 } } });
+    await sleepy.api("POST", "/agents/counter/shown/rpc/increment", [4]);
+    const read = async () => (await sleepy.api("GET", `${BASE}/counter/instances/shown`)).body.result;
     expect(await read()).toMatchObject({
       agent: "counter",
       name: "shown",
@@ -122,11 +123,12 @@ describe("instances", () => {
       connection_count: 0,
     });
     const listed = async () =>
-      (await server.api("GET", `${BASE}/counter/instances?search=shown`)).body.result[0];
+      (await sleepy.api("GET", `${BASE}/counter/instances?search=shown`)).body.result[0];
     await waitUntil(listed, (instance) => !instance.in_memory);
     expect(await read()).toMatchObject({ state: { count: 4 }, in_memory: false });
     // The read did not load the instance.
     expect((await listed()).in_memory).toBe(false);
+    await sleepy.stop();
   });
 
   it("the connections of an instance are shown", async () => {

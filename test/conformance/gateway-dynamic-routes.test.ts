@@ -15,12 +15,14 @@ let cloudflare: Cloudflare;
 const BEGIN = Date.now();
 const FULL_HOUR = Math.ceil(BEGIN / 3_600_000) * 3_600_000;
 let now = BEGIN;
+/** Of the clock, each of which moves it by a millisecond. */
+let reads = 0;
 beforeAll(async () => {
   first = await startProvider(() => undefined);
   second = await startProvider(() => undefined);
   server = await startTestServer({
     // Rows are ordered by time, so that this clock does not stand still. It begins at a full hour: no window of a budget ends within a test.
-    clock: { now: () => FULL_HOUR + (Date.now() - BEGIN) + (now - BEGIN) },
+    clock: { now: () => FULL_HOUR + reads++ + (now - BEGIN) },
     steadyClock: { now: () => now },
     file: {
       providers: { openai: { baseUrl: first.url }, groq: { baseUrl: second.url } },

@@ -161,7 +161,7 @@ describe("one call again", () => {
     const { body } = await server.api("POST", "/accounts/default/tokens", {
       name: "poor",
       permissions: ["gateway.run", "gateway.read"],
-      rate_limits: [{ type: "requests", limit: 1, interval: 3600 }],
+      rate_limits: [{ type: "requests", limit: 1, interval: 30 * 86_400 }],
     });
     const { token } = body.result as { token: string };
     const path = `${GATEWAYS}/default/logs/${ids[0]}/replay`;

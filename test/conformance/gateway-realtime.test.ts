@@ -254,7 +254,7 @@ describe("usage", () => {
 
 describe("limits", () => {
   it("a budget that is used up ends the session with an error event and 1008", async () => {
-    const { token } = await mint({ budgets: [{ limit: COST * 1.5, window: "day" }] });
+    const { token } = await mint({ budgets: [{ limit: COST * 1.5, window: 30 * 86_400 }] });
     const before = await rowsSoFar();
     const client = await openSession(gateway.url, own(token));
     client.send(CREATE);
@@ -278,7 +278,7 @@ describe("limits", () => {
   });
 
   it("a rate limit refuses one response, and the session goes on", async () => {
-    const { token } = await mint({ rate_limits: [{ type: "requests", limit: 2, interval: 3600 }] });
+    const { token } = await mint({ rate_limits: [{ type: "requests", limit: 2, interval: 30 * 86_400 }] });
     const client = await openSession(gateway.url, own(token));
     client.send(CREATE);
     await client.event("response.done");

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
 import { callPath, CHAT, post } from "../support/gateway.ts";
+import { patiently } from "../support/patience.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -232,7 +233,7 @@ it("300 MB are relayed without being kept", async () => {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-test-"));
   await writeFile(
     join(folder, "signalbox.config.json"),
-    JSON.stringify({ providers: { openai: { baseUrl: provider.url } } }),
+    JSON.stringify(patiently({ providers: { openai: { baseUrl: provider.url } } })),
   );
   const child = await startServerProcess([], { cwd: folder });
   try {

@@ -203,7 +203,7 @@ describe("the row", () => {
 
 describe("cache and retries", () => {
   it("caches a translated response for its dialect only", async () => {
-    await setGateway(server, { cache_ttl: 60 });
+    await setGateway(server, { cache_ttl: 3600 });
     try {
       const body = { model: CLAUDE, max_tokens: 9, messages: [{ role: "user", content: "cache me" }] };
       const first = await chat(body);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Device, Fleet } from "../../examples/device-fleet/agents.ts";
 import { AgentConnection } from "../../packages/client/src/index.ts";
 import { startAgents } from "../../packages/signalbox/src/testing/index.ts";
-import { longDay } from "../support/long-day.ts";
+import { atNoon } from "../support/noon.ts";
 import { runExample, type RunningExample } from "./run-example.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../examples");
@@ -25,10 +25,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-function start(name: string, ...args: string[]): RunningExample {
+const start = (name: string, ...args: string[]) => startIn({}, name, ...args);
+
+function startIn(environment: Record<string, string>, name: string, ...args: string[]): RunningExample {
   // A second try does not use the data of the first, which may still run.
   const data = join(folder, `${name}-${running.length}`);
-  const example = runExample(name, ["--port", "0", "--data-dir", data, ...args]);
+  const example = runExample(name, ["--port", "0", "--data-dir", data, ...args], environment);
   running.push(example);
   return example;
 }
@@ -92,8 +94,7 @@ it("device fleet: a device is silent a minute after its last report, also across
 
 it("tenants: a budget refuses calls of its tenant only, and cost is added up by tag", async () => {
   // The budgets are for a day.
-  await longDay();
-  const example = start("tenants", "--once");
+  const example = startIn(atNoon(), "tenants", "--once");
   expect(await example.ended()).toBe(0);
   const output = example.output();
   expect(output).toContain("acme: 8 calls answered, 0 refused by the budget");

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
 import { sendJson, startProvider } from "../peers/provider.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
@@ -21,11 +22,13 @@ it("an alert that fired before `kill -9` is sent again with its id, stays firing
   const config = join(dataDir, "config.json");
   await writeFile(
     config,
-    JSON.stringify({
-      providers: { openai: { baseUrl: provider.url } },
-      outgoing: { allowPrivateHosts: true },
-      alerts: { checkIntervalMs: 50 },
-    }),
+    JSON.stringify(
+      patiently({
+        providers: { openai: { baseUrl: provider.url } },
+        outgoing: { allowPrivateHosts: true },
+        alerts: { checkIntervalMs: 50 },
+      }),
+    ),
   );
   const start = (aheadMs: number) =>
     startServerProcess(["--data-dir", dataDir, "--config", config], {

@@ -17,6 +17,7 @@ import {
   GATEWAY,
   startTraffic,
 } from "../support/backup-traffic.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { runCliHere } from "../support/run-cli.ts";
 import { sendRequest } from "../support/send-request.ts";
@@ -39,7 +40,7 @@ beforeAll(async () => {
   provider = await startProvider((_, response) =>
     sendJson(response, 200, { model: "m", usage: { prompt_tokens: 1, completion_tokens: 6 } }),
   );
-  await writeFile(config, JSON.stringify(configOf(provider.url)));
+  await writeFile(config, JSON.stringify(patiently(configOf(provider.url))));
 });
 afterAll(async () => {
   await provider.close();

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import {
   type Answer,
@@ -34,7 +35,7 @@ let server: ServerProcess;
 
 beforeEach(async () => {
   disk = await openSmallDisk(24);
-  await disk.write("config.json", JSON.stringify(CONFIG));
+  await disk.write("config.json", JSON.stringify(patiently(CONFIG)));
   server = await start();
 });
 afterEach(async () => {

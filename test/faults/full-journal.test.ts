@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
@@ -22,7 +23,9 @@ it("senders whose deliveries wait for space are answered in time, and each deliv
   const config = join(folder, "signalbox.config.json");
   await writeFile(
     config,
-    JSON.stringify({ agents: { journalFileBytes: 64 * 1024 }, webhooks: { answerWithinMs: 1000 } }),
+    JSON.stringify(
+      patiently({ agents: { journalFileBytes: 64 * 1024 }, webhooks: { answerWithinMs: 1000 } }),
+    ),
   );
   const server = await startServerProcess(["--data-dir", join(folder, "data"), "--config", config], {
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, WEBHOOK_SECRET: SECRET },

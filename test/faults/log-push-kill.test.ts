@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { S3_KEY_ID, S3_SECRET, type S3Peer, startS3 } from "../peers/s3.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { callEcho, sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -21,7 +22,7 @@ beforeAll(async () => {
     accessKeyId: "PUSH_ID",
     secretAccessKey: "PUSH_SECRET",
   };
-  await writeFile(join(dataDir, "push.json"), JSON.stringify({ gateway: { logPush } }));
+  await writeFile(join(dataDir, "push.json"), JSON.stringify(patiently({ gateway: { logPush } })));
 });
 afterAll(async () => {
   await s3.close();

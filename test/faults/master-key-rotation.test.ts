@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { sendJson, startProvider } from "../peers/provider.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
@@ -16,7 +17,7 @@ it("every stored key can be used after `kill -9` during rotations, and old maste
   const provider = await startProvider((_, response) => sendJson(response, 200, {}));
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-master-"));
   const config = join(dataDir, "signalbox.config.json");
-  await writeFile(config, JSON.stringify({ providers: { openai: { baseUrl: provider.url } } }));
+  await writeFile(config, JSON.stringify(patiently({ providers: { openai: { baseUrl: provider.url } } })));
   const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
   const start = () => startServerProcess(["--data-dir", dataDir, "--config", config], { env });
   const keysOf = async () => (await readFile(join(dataDir, "master-key"), "utf8")).trim().split("\n");

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { patiently } from "../support/patience.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { callEcho, codeOf, createToken, sendRequest } from "../support/send-request.ts";
@@ -20,7 +21,7 @@ beforeAll(async () => {
   standby = await primary.openStandby();
   dataDir = await mkdtemp(join(tmpdir(), "signalbox-failover-"));
   const config = join(dataDir, "signalbox.json");
-  await writeFile(config, JSON.stringify({ cluster: { maxStaleMs: 15_000 } }));
+  await writeFile(config, JSON.stringify(patiently({ cluster: { maxStaleMs: 15_000 } })));
   const { host } = new URL(primary.url);
   const url = primary.url.replace(host, `${host},${new URL(standby.url).host}`);
   server = await startServerProcess(["--data-dir", dataDir, "--config", config, "--database-url", url], {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { sendJson, startProvider } from "../peers/provider.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -30,10 +31,12 @@ it("no amount that a provider billed is lost, whenever the process is killed", a
   });
   await writeFile(
     configFile,
-    JSON.stringify({
-      providers: { openai: { baseUrl: provider.url } },
-      gateway: { prices: { openai: { m: { in: 1_000_000, out: 1_000_000 } } } },
-    }),
+    JSON.stringify(
+      patiently({
+        providers: { openai: { baseUrl: provider.url } },
+        gateway: { prices: { openai: { m: { in: 1_000_000, out: 1_000_000 } } } },
+      }),
+    ),
   );
   const start = () =>
     startServerProcess(["--data-dir", dataDir, "--config", configFile], {

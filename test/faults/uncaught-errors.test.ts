@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { sendRequest } from "../support/send-request.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -15,7 +16,10 @@ let server: ServerProcess;
 
 beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), "signalbox-uncaught-"));
-  await writeFile(join(dataDir, "signalbox.config.json"), JSON.stringify({ agents: { modules: [MODULE] } }));
+  await writeFile(
+    join(dataDir, "signalbox.config.json"),
+    JSON.stringify(patiently({ agents: { modules: [MODULE] } })),
+  );
 });
 afterEach(async () => {
   await server.kill();

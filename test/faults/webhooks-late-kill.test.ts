@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openHeldReceiver } from "../support/held-receiver.ts";
+import { patiently } from "../support/patience.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { eventIds, sendRequest } from "../support/send-request.ts";
 import { startServerProcess } from "../support/server-process.ts";
@@ -17,11 +18,13 @@ it("kill -9 after a 202 loses no delivery and stores none twice", async () => {
   const config = join(folder, "signalbox.config.json");
   await writeFile(
     config,
-    JSON.stringify({
-      agents: { modules: [MODULE] },
-      outgoing: { allowPrivateHosts: true },
-      webhooks: { answerWithinMs: 4000, sources: { obey: { scheme: "generic", agent: "obedient-agent" } } },
-    }),
+    JSON.stringify(
+      patiently({
+        agents: { modules: [MODULE] },
+        outgoing: { allowPrivateHosts: true },
+        webhooks: { answerWithinMs: 4000, sources: { obey: { scheme: "generic", agent: "obedient-agent" } } },
+      }),
+    ),
   );
   const start = () =>
     startServerProcess(["--data-dir", join(folder, "data"), "--config", config, "--log-level", "error"], {

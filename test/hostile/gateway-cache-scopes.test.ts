@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 
 const statusOf = async (path: string, headers: Record<string, string>, body = CHAT) =>
-  (await post(server, path, { headers: { "gw-aig-cache-ttl": "60", ...headers }, body })).headers[
+  (await post(server, path, { headers: { "gw-aig-cache-ttl": "3600", ...headers }, body })).headers[
     "gw-aig-cache-status"
   ];
 
@@ -66,7 +66,9 @@ describe.each([
     const path = named("azure-openai/one/gpt/files");
     expect(await statusOf(path, own)).toBe("MISS");
     expect(await statusOf(named("azure-openai/one/gpt-2/files"), own)).toBe("MISS");
-    const got = await send(server, "GET", callPath(path), { headers: { "gw-aig-cache-ttl": "60", ...own } });
+    const got = await send(server, "GET", callPath(path), {
+      headers: { "gw-aig-cache-ttl": "3600", ...own },
+    });
     expect(got.headers["gw-aig-cache-status"]).toBe("MISS");
   });
 
@@ -117,7 +119,7 @@ it("concurrent callers with different credentials each get their own response", 
     void setImmediate(() => sendJson(response, 200, { for: request.headers["x-api-key"] }));
   const bodies = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
-      post(server, "lab/together", { headers: { "gw-aig-cache-ttl": "60", "x-api-key": `k-${i % 4}` } }),
+      post(server, "lab/together", { headers: { "gw-aig-cache-ttl": "3600", "x-api-key": `k-${i % 4}` } }),
     ),
   );
   expect(bodies.map(({ body }) => body)).toEqual(

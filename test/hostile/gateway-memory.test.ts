@@ -21,7 +21,7 @@ beforeAll(async () => {
   const providers = { openai: { baseUrl: provider.url } };
   const start = (uploadStallMs: number) =>
     startTestServer({ file: { providers, gateway: { maxBufferedBytes: BUDGET, uploadStallMs } } });
-  [server, patient] = await Promise.all([start(300), start(60_000)]);
+  [server, patient] = await Promise.all([start(300), start(600_000)]);
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
@@ -57,10 +57,10 @@ async function begin(of: TestServer, framing: string, body: Buffer | string): Pr
 }
 
 it("bodies beyond the budget are refused with 503 and Retry-After while other callers hold it", async () => {
-  const calls: RawCall[] = [];
-  for (let i = 0; i < 12; i++) {
-    calls.push(await begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT)));
-  }
+  // At once: those that have sent nothing for two seconds make room for others.
+  const calls = await Promise.all(
+    Array.from({ length: 12 }, () => begin(patient, `content-length: ${SENT + 10}`, Buffer.alloc(SENT))),
+  );
   const refused = () => calls.filter(({ answer }) => answer.startsWith("HTTP/1.1 503 "));
   await expect.poll(() => refused().length).toBeGreaterThanOrEqual(7);
   expect(await bufferedBytes(patient)).toBeLessThanOrEqual(BUDGET);

@@ -89,7 +89,7 @@ const END = { id: "end", type: "end", outputs: {} };
 const model = (id: string, slug: string, fallback = "end", properties: object = {}) => ({
   id,
   type: "model",
-  properties: { provider: slug, model: "dear", retries: 0, timeout: 5000, ...properties },
+  properties: { provider: slug, model: "dear", retries: 0, timeout: 600_000, ...properties },
   outputs: { success: to("end"), fallback: to(fallback) },
 });
 let made = 0;

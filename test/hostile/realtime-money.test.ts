@@ -36,7 +36,7 @@ async function openSessions(limit: number, count: number): Promise<RealtimeClien
   const { body } = await server.api("POST", "/accounts/default/tokens", {
     name: "text",
     permissions: ["gateway.run"],
-    budgets: [{ limit, window: "day" }],
+    budgets: [{ limit, window: 30 * 86_400 }],
   });
   const { token } = body.result as { token: string };
   const headers = { "gw-aig-authorization": `Bearer ${token}` };

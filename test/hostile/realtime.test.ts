@@ -182,7 +182,7 @@ describe("callers with rules", () => {
   });
 
   it("a budget counts what a session of an unknown dialect uses as unknown, and refuses it", async () => {
-    const token = await mint({ budgets: [{ limit: 1, window: "day" }] });
+    const token = await mint({ budgets: [{ limit: 1, window: 30 * 86_400 }] });
     const refusal = await refusedSession(`${server.url}/v1/default/default/openai/other`, own(token));
     expect([refusal.status, JSON.parse(refusal.body)]).toMatchObject([429, { error: [{ code: 2042 }] }]);
   });
@@ -291,7 +291,7 @@ describe("peers that misbehave", () => {
   });
 
   it("events that the client provokes cannot release what a response has reserved", async () => {
-    const token = await mint({ rate_limits: [{ type: "tokens", limit: 5000, interval: 3600 }] });
+    const token = await mint({ rate_limits: [{ type: "tokens", limit: 5000, interval: 30 * 86_400 }] });
     peer.serve = ({ socket }) =>
       socket.on("message", (data: Buffer) => {
         const { type } = JSON.parse(data.toString()) as { type: string };

@@ -37,7 +37,7 @@ it("every response of the gateway and of agents has the headers that prevent ren
         a: 1,
       });
   };
-  const cached = { headers: { "gw-aig-cache-ttl": "60" } };
+  const cached = { headers: { "gw-aig-cache-ttl": "3600" } };
   const answers: Record<string, RawAnswer> = {
     provider: await post(server, "openai/x"),
     stream: await post(server, "openai/stream"),

@@ -4,10 +4,12 @@ import { generateToken } from "@signalbox/protocol";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
+/** Stands still: wrong credentials are counted by the minute. */
+const clock = { now: () => 1_800_000_000_000 };
 afterEach(() => server.stop());
 
 it("repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do", async () => {
-  server = await startTestServer();
+  server = await startTestServer({ steadyClock: clock });
   const guess = () => server.api("GET", "/accounts", undefined, generateToken());
   let answer = await guess();
   let count = 1;
@@ -21,7 +23,7 @@ it("repeated wrong tokens at the management API get 429 with Retry-After; valid 
 });
 
 it("wrong logins and login codes get 429 earlier, and a valid login still works", async () => {
-  server = await startTestServer();
+  server = await startTestServer({ steadyClock: clock });
   const headers = { origin: server.url };
   const login = (token: string) =>
     fetch(`${server.url}/dashboard/session`, { method: "POST", headers, body: JSON.stringify({ token }) });

@@ -43,6 +43,8 @@ export interface NodeOptions {
    * die of a machine that is short of time.
    */
   readonly mayDie?: boolean;
+  /** Added to those of the cluster. */
+  readonly cluster?: ConfigFileInput["cluster"];
 }
 
 export interface TestCluster {
@@ -81,7 +83,7 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
     const file = {
       ...options.file,
       listener: { lameDuckMs: 0, ...options.file?.listener },
-      cluster: { ...(node.mayDie === true ? MORTAL : IMMORTAL), ...options.file?.cluster },
+      cluster: { ...(node.mayDie === true ? MORTAL : IMMORTAL), ...options.file?.cluster, ...node.cluster },
     };
     await writeFile(config, JSON.stringify(patiently(file)));
     const args = ["--data-dir", dataDir, "--config", config];

@@ -21,5 +21,7 @@ export function patiently(file: ConfigFileInput): ConfigFileInput {
       ...file.listener,
     },
     webhooks: { bodyTimeoutMs: PATIENCE_MS, answerWithinMs: PATIENCE_MS, ...file.webhooks },
+    // A server whose PostgreSQL is restarted answers from memory, however long that takes.
+    cluster: { maxStaleMs: PATIENCE_MS, ...file.cluster },
   };
 }

@@ -8,7 +8,7 @@ export const end = { id: "end", type: "end" as const, outputs: {} };
 export const model = (id: string, provider: string, fallback = "end", retries = 0) => ({
   id,
   type: "model" as const,
-  properties: { provider, model: id, retries, timeout: 5000 },
+  properties: { provider, model: id, retries, timeout: 600_000 },
   outputs: { success: to("end"), fallback: to(fallback) },
 });
 

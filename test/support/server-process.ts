@@ -1,6 +1,7 @@
 /** The command line as a real child process, for tests about starting, stopping and kills. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
@@ -13,7 +14,7 @@ process.once("exit", () => {
 /** The restart of `serve` with settings for memory takes 0.2 s of CPU time. An empty variable in `env` switches it on. */
 const NO_REEXEC = { SIGNALBOX_NO_REEXEC: "1" };
 
-/** A folder of the test may have a configuration of its own. */
+/** Unless the test has a configuration of its own. */
 const PATIENT = ["--config", join(import.meta.dirname, "../fixtures/patient.config.ts")];
 
 export const CLI = join(import.meta.dirname, "../../packages/signalbox/bin/signalbox.js");
@@ -57,8 +58,7 @@ export async function startServerProcess(
   args: readonly string[],
   options: CliOptions = {},
 ): Promise<ServerProcess> {
-  const hasOwnFile = args.includes("--config") || options.cwd !== undefined;
-  const file = hasOwnFile ? [] : PATIENT;
+  const file = hasOwnFile(args, options.cwd) ? [] : PATIENT;
   const child = spawnCli(["serve", "--json", "--port", "0", ...file, ...args], options);
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -82,6 +82,11 @@ export async function startServerProcess(
       if (!hasEnded()) await end("SIGKILL");
     },
   };
+}
+
+function hasOwnFile(args: readonly string[], cwd: string | undefined): boolean {
+  const inFolder = cwd === undefined ? [] : readdirSync(cwd);
+  return args.includes("--config") || inFolder.some((name) => name.startsWith("signalbox.config."));
 }
 
 export interface CliResult {

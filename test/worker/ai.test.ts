@@ -175,7 +175,7 @@ test("a spend limit holds for each object by itself", async () => {
     id: "per-agent",
     limitType: "cost",
     limit: 2,
-    window: 3600,
+    window: 30 * 86_400,
     metadata: { agent: { mode: "partition" } },
   };
   await api("PUT", "/accounts/default/ai-gateway/gateways/default", {

@@ -10,7 +10,7 @@ import type { AreaModule } from "./area-module.ts";
 import type { AuditArea } from "./audit/index.ts";
 import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts";
 import { ResourceEvents } from "./contracts/resource-events.ts";
-import { awakeTime } from "./core/awake-time.ts";
+import { awakeSignal, awakeTime } from "./core/awake-time.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { HttpRequest } from "./engines/http-server/index.ts";
@@ -98,6 +98,7 @@ class Start {
   readonly #options: ServiceOptions;
   readonly #closers: Closer[];
   readonly #clock: Clock;
+  readonly #steadyClock: Clock;
   readonly #registry = createRegistry();
   readonly #clientAddress: ClientAddress;
   readonly #tls: Tls;
@@ -111,6 +112,7 @@ class Start {
     this.#config = options.config;
     this.#closers = closers;
     this.#clock = options.clock ?? systemClock;
+    this.#steadyClock = options.steadyClock ?? options.clock ?? steadyClock;
     this.#clientAddress = new ClientAddress(this.#config.file.listener.trustedProxies);
     this.#tls = openTls(this.#config, options.logger, () => this.#clock.now(), closers);
   }
@@ -212,7 +214,7 @@ class Start {
     server: LocalServer,
     tracing: LazyTracing,
   ): Areas {
-    const { clock, logger, onFatal } = this.#options;
+    const { logger, onFatal } = this.#options;
     this.#options.uncaughtErrors?.register(this.#registry);
     return createAreas({
       ...storage,
@@ -223,7 +225,7 @@ class Start {
       config: this.#config,
       logger,
       clock: this.#clock,
-      steadyClock: this.#options.steadyClock ?? clock ?? steadyClock,
+      steadyClock: this.#steadyClock,
       sealing: openSealing(this.#config.encryptionKeys, storage.dataFolder.file("encryption-key")),
       masterKeys: openMasterKeys(this.#config, storage, logger),
       resourceEvents,
@@ -264,7 +266,7 @@ class Start {
       ...identity,
       audit: audit.trail,
       version: VERSION,
-      failures: new FailureThrottle(MAX_WRONG_LOGINS),
+      failures: new FailureThrottle(MAX_WRONG_LOGINS, () => this.#steadyClock.now()),
       clientAddress: (request) => this.#clientAddress.ofRequest(request),
       trafficUrl: () =>
         this.#front === undefined || this.#front.url === this.#front.adminUrl ? null : this.#front.url,
@@ -316,7 +318,7 @@ class Start {
     if (node !== null) registerClusterMetrics(this.#registry, node, cluster);
     agentsReport?.start(this.#registry);
     if (cluster !== null) this.#registry.setDefaultLabels({ node: config.nodeName });
-    const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS);
+    const wrongTokens = new FailureThrottle(MAX_WRONG_TOKENS, () => this.#steadyClock.now());
     const management = createManagement({
       routes,
       authenticator,
@@ -375,7 +377,7 @@ class Start {
     const { lameDuckMs = this.#config.cluster === null ? 0 : LAME_DUCK_MS } = this.#config.file.listener;
     if (!isUrgent) {
       if (lameDuckMs > 0) front.retire();
-      const signal = AbortSignal.timeout(Math.max(lameDuckMs, MAX_RETIRE_MS));
+      const signal = awakeSignal(Math.max(lameDuckMs, MAX_RETIRE_MS));
       const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
       await Promise.all([awakeTime(lameDuckMs), ...retired]);
     }

@@ -32,7 +32,7 @@ export interface DocPage {
 }
 
 /** A block that waits for something that does not come is ended. */
-const BLOCK_LIMIT_MS = 120_000;
+const BLOCK_LIMIT_MS = 600_000;
 
 interface RunningServer {
   stop(): Promise<unknown>;

@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
+import { patiently } from "../../support/patience.ts";
 import { startServerProcess } from "../../support/server-process.ts";
 import { ROOT_TOKEN } from "../../support/test-server.ts";
 
@@ -22,7 +23,7 @@ export async function startAttackedServer(
 ): Promise<AttackedServer> {
   const dataDir = await mkdtemp(join(tmpdir(), "signalbox-fuzz-"));
   const config = join(dataDir, "signalbox.config.json");
-  await writeFile(config, JSON.stringify(file));
+  await writeFile(config, JSON.stringify(patiently(file)));
   const server = await startServerProcess(["--data-dir", dataDir, "--config", config], {
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN, ...env },
   });

@@ -30,7 +30,8 @@ export async function startWorkerCluster(
   const cluster = await startTestCluster({
     nodes,
     mortals,
-    file: { agents: { access: "worker" } },
+    // Objects with open WebSockets stay in memory.
+    file: { agents: { access: "worker", idleTimeoutMs: 3_600_000 } },
     args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
     env: { SIGNALBOX_NO_REEXEC: "1" },
   });

@@ -17,8 +17,8 @@ export interface WorkerServer extends ServerProcess {
   readonly folder: string;
   /** Kills the process and starts another on the same data, port and program. */
   killAndRestart(): Promise<WorkerServer>;
-  /** Starts another on the same data, port and program after the process has ended by itself. */
-  restart(): Promise<WorkerServer>;
+  /** Starts another on the same data, port and program after the process has ended by itself, with further variables. */
+  restart(env?: Record<string, string>): Promise<WorkerServer>;
   /** Ends the process and removes its data. */
   remove(): Promise<void>;
 }
@@ -59,7 +59,10 @@ async function start(started: Started, port: string): Promise<WorkerServer> {
     Array.from({ length: nodes - 1 }, (_, i) => startNode(started, i + 2, "0")),
   );
   const all = [first, ...others];
-  const restart = () => start(started, new URL(first.url).port);
+  const restart = (env: Record<string, string> = {}) => {
+    const options = { ...started.options, env: { ...started.options.env, ...env } };
+    return start({ ...started, options }, new URL(first.url).port);
+  };
   return {
     ...first,
     folder,

@@ -106,6 +106,8 @@ export interface AgentsArea extends AreaModule {
 const REMOTE_CLOSE_MS = 2000;
 /** After a node was declared dead: the others miss it within half a second, and the rest is for the claim and the restore. */
 const REPLACE_MS = 3500;
+/** The same for WebSockets, which may wait longer than requests: their clients do not. */
+const REPLACE_SOCKETS_MS = 7500;
 /** What this area offers to other nodes: the beginnings of the names. */
 const SERVICES = ["agents.", "objects."];
 
@@ -332,7 +334,17 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
         // A process that is alone does not load them.
         const { RemoteSockets: Sockets } = await import("./remote/sockets/remote-sockets.ts");
         const { network, logger } = parts;
-        remoteSockets = new Sockets({ network, placement, definitions, directory, hub, departures, logger });
+        const maxBrokenMs = parts.config.file.cluster.deadAfterMs + REPLACE_SOCKETS_MS;
+        remoteSockets = new Sockets({
+          network,
+          placement,
+          definitions,
+          directory,
+          hub,
+          departures,
+          logger,
+          maxBrokenMs,
+        });
         webSockets.router = remoteSockets;
       }
       hub.start();

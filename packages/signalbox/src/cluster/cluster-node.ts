@@ -9,6 +9,7 @@
  */
 import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { awakeSignal } from "../core/awake-time.ts";
 import { fullJitterDelay } from "../core/retry.ts";
 import type { Secret } from "../core/secret.ts";
 import {
@@ -260,7 +261,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
 
   /** Resolves when the others have the answers of their calls, and send nothing more. Called before the node leaves: then they close the links. */
   async leave(): Promise<void> {
-    await this.#links?.leave(AbortSignal.timeout(MAX_LEAVE_MS));
+    await this.#links?.leave(awakeSignal(MAX_LEAVE_MS));
   }
 
   async close(): Promise<void> {

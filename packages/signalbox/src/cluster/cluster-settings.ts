@@ -14,6 +14,7 @@
  * 5. A node answers requests from memory only under a lease (`lease.ts`), which a heartbeat renews if memory has the version that it returned.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { awakeSignal } from "../core/awake-time.ts";
 import { sql, joinSql } from "../core/sql.ts";
 import type { Database, Queryable } from "../database/database.ts";
 import {
@@ -135,7 +136,7 @@ export class ClusterSettings implements SharedSettings {
   async #publish(version: number): Promise<void> {
     try {
       await this.#reach(version);
-      const signal = AbortSignal.timeout(this.#parts.deadAfterMs + TELL_MS);
+      const signal = awakeSignal(this.#parts.deadAfterMs + TELL_MS);
       const invalidations = this.#invalidations;
       await this.#parts.cluster.tellAll(CALL, Buffer.from(String(version)), signal);
       if (this.#invalidations === invalidations) this.#published = Math.max(this.#published, version);

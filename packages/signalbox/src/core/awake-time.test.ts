@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { awakeTime } from "./awake-time.ts";
+import { awakeSignal, awakeTime } from "./awake-time.ts";
 
 /** As a pause of the process: all timers are late. */
 function pause(ms: number): void {
@@ -23,4 +23,13 @@ it("no time is over at once", async () => {
   await Promise.resolve();
   await Promise.resolve();
   expect(isOver).toBe(true);
+});
+
+it("a pause that is longer than the limit does not abort a signal; the time awake does", async () => {
+  const signal = awakeSignal(200);
+  pause(400);
+  await sleep(20);
+  expect(signal.aborted).toBe(false);
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  expect(signal.reason).toMatchObject({ name: "TimeoutError", message: "no answer within 200 ms" });
 });

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { SignalboxError } from "@signalbox/protocol";
 import type { ClusterNode } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
+import { awakeSignal } from "../core/awake-time.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { DataFolder } from "../database/sqlite/data-folder.ts";
@@ -64,7 +65,7 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
 
 /** Resolves when every other node has written the calls that it recorded before. */
 async function flushOthers(cluster: ClusterNode): Promise<void> {
-  const signal = AbortSignal.timeout(MAX_FLUSH_MS);
+  const signal = awakeSignal(MAX_FLUSH_MS);
   try {
     await cluster.askAll(FLUSH, NOTHING, signal);
   } catch (cause) {

@@ -1,5 +1,6 @@
 /** What the nodes of a cluster report about themselves, so that the list at any node shows all of them. */
 import type { NodeNetwork } from "../contracts/node-network.ts";
+import { awakeSignal } from "../core/awake-time.ts";
 
 /** Older nodes do not know the question; they have no report. */
 const REPORT = "cluster.report";
@@ -33,7 +34,7 @@ export class NodeReports<Report> {
 
   async #ask(node: string): Promise<Report | null> {
     try {
-      const signal = AbortSignal.timeout(ANSWER_MS);
+      const signal = awakeSignal(ANSWER_MS);
       const answer = await this.#network.call(node, REPORT, new Uint8Array(0), signal);
       return this.#parse(JSON.parse(answer.toString()));
     } catch {

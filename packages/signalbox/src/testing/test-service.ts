@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { SignalboxClient } from "@signalbox/client";
 import type { AgentClass } from "../agents/index.ts";
 import { type Config, type ConfigFileInput, loadConfig } from "../config/index.ts";
+import { awakeSignal } from "../core/awake-time.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
 import { BUILT_IN_SOURCE_NAMES } from "../config/webhook-keys.ts";
 import { type Service, startService } from "../service.ts";
@@ -90,15 +91,14 @@ export class TestService {
 
   /** Resolves when no agent works and nothing is due. */
   async settle(): Promise<void> {
-    const startedAt = performance.now();
+    const limit = awakeSignal(MAX_BUSY_MS);
     // Twice in a row: what a turn has sent may start another one in the next iteration of the event loop.
     for (let quiet = 0; quiet < 2;) {
       await nextIteration();
       const isQuiet = this.areas.agents.isQuiet && !this.#clock.hasDue;
       quiet = isQuiet ? quiet + 1 : 0;
       if (isQuiet) continue;
-      if (performance.now() - startedAt > MAX_BUSY_MS)
-        throw new Error(`the agents are still busy after ${MAX_BUSY_MS / 1000} s`);
+      if (limit.aborted) throw new Error(`the agents are still busy after ${MAX_BUSY_MS / 1000} s`);
       await sleep(1);
     }
   }

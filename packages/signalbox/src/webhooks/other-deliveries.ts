@@ -3,6 +3,7 @@
  * deliveries, and those that it cannot write).
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { awakeSignal } from "../core/awake-time.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { DeliveryFilter, DeliveryRecord } from "./delivery-record.ts";
 
@@ -45,7 +46,7 @@ export class OtherDeliveries {
     let answers: Buffer[];
     try {
       const payload = Buffer.from(JSON.stringify(query));
-      answers = await this.#nodes.askAll(QUESTION, payload, AbortSignal.timeout(MAX_WAIT_MS));
+      answers = await this.#nodes.askAll(QUESTION, payload, awakeSignal(MAX_WAIT_MS));
     } catch (cause) {
       throw new SignalboxError("storage_unavailable", {
         message: "The deliveries cannot be listed: another node does not answer",

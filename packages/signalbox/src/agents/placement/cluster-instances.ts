@@ -1,4 +1,5 @@
 /** The instances of this node as a part of a cluster: it takes the due work of nodes that are gone, and gives its instances away before it stops. */
+import { awakeSignal } from "../../core/awake-time.ts";
 import { drainInstances, type DrainParts } from "./drain.ts";
 import type { ClusterPlacement } from "./cluster-placement.ts";
 import type { Directory } from "../instance/directory.ts";
@@ -57,7 +58,7 @@ export class ClusterInstances {
    * Gives away what came here since `retire`: until the heartbeat that announces it, this node took instances. Does nothing if it was not retired.
    */
   async retireRest(): Promise<void> {
-    if (this.#isRetired) await this.retire(AbortSignal.timeout(MAX_REST_MS));
+    if (this.#isRetired) await this.retire(awakeSignal(MAX_REST_MS));
   }
 
   /** A scan in progress ends when the directory stops. */

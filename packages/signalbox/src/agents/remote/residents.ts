@@ -1,5 +1,6 @@
 /** Asks all nodes which instances of a page they run, and which of theirs are stuck: one message for each node. */
 import type { NodeNetwork } from "../../contracts/node-network.ts";
+import { awakeSignal } from "../../core/awake-time.ts";
 import {
   findResidents,
   type Residency,
@@ -66,7 +67,7 @@ export class ClusterResidents {
   async #ask<T extends readonly unknown[]>(node: string, name: string, question: Buffer): Promise<T> {
     try {
       return JSON.parse(
-        (await this.#network.call(node, name, question, AbortSignal.timeout(ANSWER_MS))).toString(),
+        (await this.#network.call(node, name, question, awakeSignal(ANSWER_MS))).toString(),
       ) as T;
     } catch {
       return [] as unknown as T;

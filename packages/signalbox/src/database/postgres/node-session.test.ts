@@ -43,6 +43,8 @@ async function openNode(name: string, options: TestNodeOptions = {}): Promise<Te
     version: "1.2.3",
     heartbeatMs: 50,
     maxWaitMs: 2000,
+    // Only a test about silence may lose a node, and no pause of the machine.
+    deadAfterMs: 600_000,
     ...rest,
     ...(secret === null
       ? {}
@@ -150,7 +152,7 @@ it("refuses a cluster node while a process uses the database alone", async () =>
 });
 
 it("a process that replaces a killed one waits until the killed one is dead", async () => {
-  const killed = await openNode("killed", { secret: null, heartbeatMs: 3_600_000 });
+  const killed = await openNode("killed", { secret: null, heartbeatMs: 3_600_000, deadAfterMs: 2500 });
   await expect.poll(() => killed.database.session.heartbeats.count).toBe(1);
   const next = await openNode("next", { secret: null });
   await next.database.run(rawSql("CREATE TABLE IF NOT EXISTS t4 (x INTEGER)"));
@@ -165,10 +167,10 @@ it("the secret can be changed when no node is running", async () => {
 
 it("a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation", async () => {
   const a = await openNode("a");
-  const b = await openNode("b", { heartbeatMs: 3_600_000 });
+  const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 60_000 });
   const before = b.inc();
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
-  await admin.query("UPDATE signalbox_node SET hb = hb - interval '3 seconds' WHERE name = 'b'");
+  await admin.query("UPDATE signalbox_node SET hb = hb - interval '61 seconds' WHERE name = 'b'");
   await expect.poll(() => namesOf(a)).toEqual(["a"]);
   // Its next write finds the declaration; the write itself has no effect, and is done by the new incarnation.
   await b.database.run(rawSql("CREATE TABLE IF NOT EXISTS t2 (x INTEGER)"));
@@ -190,16 +192,17 @@ it("a node may be silent for as long as it has asked for, whatever the others ha
 });
 
 it("a node that joins declares only those dead that were silent for long", async () => {
-  const a = await openNode("a", { heartbeatMs: 3_600_000 });
-  const b = await openNode("b", { heartbeatMs: 3_600_000 });
+  const silent = { heartbeatMs: 3_600_000, deadAfterMs: 60_000 };
+  const a = await openNode("a", silent);
+  const b = await openNode("b", silent);
   const setAge = (node: TestNode, seconds: number) =>
     admin.query(
       `UPDATE signalbox_node SET hb = clock_timestamp() - interval '${seconds} seconds' WHERE inc = ${node.inc()}`,
     );
   for (const { database } of [a, b]) await expect.poll(() => database.session.heartbeats.count).toBe(1);
-  await setAge(a, 4);
-  await setAge(b, 11);
-  await openNode("c", { heartbeatMs: 3_600_000 });
+  await setAge(a, 100);
+  await setAge(b, 250);
+  await openNode("c", silent);
   const { rows } = await admin.query<{ name: string }>(
     "SELECT name FROM signalbox_node WHERE state <> 'dead' ORDER BY inc",
   );
@@ -228,8 +231,8 @@ it("uses the next server of the connection string when the first cannot be reach
 });
 
 it("after a long stop of the server all nodes come back as they were", async () => {
-  const a = await openNode("a", { heartbeatMs: 500 });
-  const b = await openNode("b", { heartbeatMs: 500 });
+  const a = await openNode("a", { heartbeatMs: 500, deadAfterMs: 2500 });
+  const b = await openNode("b", { heartbeatMs: 500, deadAfterMs: 2500 });
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
   const before = [a.inc(), b.inc()];
   await server.stop("fast");
@@ -250,8 +253,8 @@ it("after a long stop of the server all nodes come back as they were", async () 
 });
 
 it("declares nobody dead after a stall of the server, which has delayed the heartbeats of all", async () => {
-  const a = await openNode("a", { heartbeatMs: 500 });
-  const b = await openNode("b", { heartbeatMs: 500 });
+  const a = await openNode("a", { heartbeatMs: 500, deadAfterMs: 2500 });
+  const b = await openNode("b", { heartbeatMs: 500, deadAfterMs: 2500 });
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
   const before = [a.inc(), b.inc()];
   // Each has had its session long enough to declare the other dead.

@@ -344,11 +344,13 @@ export class PostgresDatabase implements Database {
     const statement = toStatement(query);
     const deadline = performance.now() + this.#maxWaitMs;
     for (let attempt = 1; ; attempt++) {
+      // Before the attempt: one that a pause of this process made too long is followed by another one.
+      const isLast = performance.now() >= deadline;
       try {
         if (!this.#session.isHeld) throw new NodeSessionError();
         return await this.#pool.query(statement);
       } catch (error) {
-        if (!isUnavailable(error) || performance.now() >= deadline) throw this.#fail(error);
+        if (!isUnavailable(error) || isLast) throw this.#fail(error);
       }
       await sleep(fullJitterDelay(attempt, RETRY));
     }

@@ -34,6 +34,8 @@ const MAX_WAIT_MS = 5000;
 /** Pauses between attempts to get the lock: the first, doubled after each attempt up to the longest. */
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 50;
+/** A pause that is longer by so much is one of this process, in which the other program may have been stopped, too. */
+const MIN_STOP_MS = 500;
 /** Interval of test writes after a failed write. */
 const PROBE_MS = 1000;
 /** Writes one page without changing data. */
@@ -176,9 +178,13 @@ export class SqliteDatabase implements Database {
 }
 
 /** Retries until the deadline. Throws the last error, or the first error that is not about a lock. */
-async function retryWhileBusy<T>(attempt: () => T, deadline: number): Promise<T> {
+async function retryWhileBusy<T>(attempt: () => T, latest: number): Promise<T> {
+  let deadline = latest;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+    const before = performance.now();
     await sleep(pause);
+    const lateMs = performance.now() - before - pause;
+    if (lateMs > MIN_STOP_MS) deadline += lateMs;
     try {
       return attempt();
     } catch (error) {

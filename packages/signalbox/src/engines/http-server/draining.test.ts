@@ -7,9 +7,9 @@ import type { TrackedResponse } from "./tracked-response.ts";
 
 const LIMITS = {
   maxHeaderBytes: 16_384,
-  headerTimeoutMs: 10_000,
-  bodyTimeoutMs: 10_000,
-  idleTimeoutMs: 60_000,
+  headerTimeoutMs: 600_000,
+  bodyTimeoutMs: 600_000,
+  idleTimeoutMs: 600_000,
   maxConnections: 10,
 };
 

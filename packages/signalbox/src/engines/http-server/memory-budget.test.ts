@@ -86,3 +86,17 @@ it("gives optional copies at most half of its memory", () => {
   budget.release(600);
   expect(budget.takeSpare(100)).toBe(true);
 });
+
+it("a pause of the process is not time in which a body made no progress", () => {
+  const budget = new MemoryBudget({ maxBytes: 1000, stallMs: 10_000, totalMs: 20_000 });
+  const { upload: waiting, cuts } = upload(budget, 600);
+  const start = performance.now();
+  vi.spyOn(performance, "now").mockImplementation(() => start + 30_000 + Date.now() - began);
+  const began = Date.now();
+  vi.advanceTimersByTime(1000);
+  expect([cuts(), budget.take(500)]).toEqual([0, false]);
+  waiting.progress(1);
+  vi.advanceTimersByTime(12_000);
+  expect(cuts()).toBe(1);
+  vi.restoreAllMocks();
+});

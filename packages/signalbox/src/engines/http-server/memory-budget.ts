@@ -5,7 +5,8 @@
  * 1. Never more than `max` bytes are in use. A request body that does not fit is refused; optional copies are not made.
  * 2. Optional copies use at most half of the budget, so that slow readers of long responses cannot keep new requests out.
  * 3. A body that makes no progress is cut: always when it is slower than `MIN_BYTES_PER_SECOND` over `stallMs`, or not complete after
- *    `totalMs`; and as soon as room is needed, after `EVICT_AFTER_MS` without a byte, longest wait first.
+ *    `totalMs`; and as soon as room is needed, after `EVICT_AFTER_MS` without a byte, longest wait first. A pause of this process, in which it read
+ *    nothing, does not count.
  */
 import { type Placed, PlaceList } from "../../core/place-list.ts";
 
@@ -15,6 +16,8 @@ const MIN_BYTES_PER_SECOND = 1024;
 const EVICT_AFTER_MS = 2000;
 /** The longest time between two checks of arriving bodies. */
 const CHECK_MS = 1000;
+/** A check that is late by so much follows a pause of this process. */
+const MIN_PAUSE_MS = 500;
 
 /** A number of things of which at most `max` are in use. The owner of what was taken releases it. */
 export class Limit {
@@ -56,7 +59,7 @@ export interface MemoryBudgetOptions {
 /** A body that is arriving. */
 export class Upload implements Placed {
   place = -1;
-  readonly startedAt: number;
+  startedAt: number;
   lastByteAt: number;
   windowStart: number;
   windowBytes = 0;
@@ -68,6 +71,13 @@ export class Upload implements Placed {
     this.lastByteAt = now;
     this.windowStart = now;
     this.cut = cut;
+  }
+
+  /** As if everything had happened later. */
+  postpone(ms: number): void {
+    this.startedAt += ms;
+    this.lastByteAt += ms;
+    this.windowStart += ms;
   }
 
   progress(bytes: number): void {
@@ -82,11 +92,14 @@ export class MemoryBudget extends Limit {
   readonly #uploads = new PlaceList<Upload>();
   #uploadCount = 0;
   #timer: NodeJS.Timeout | undefined;
+  readonly #checkMs: number;
+  #checkedAt = 0;
 
   constructor({ maxBytes, stallMs, totalMs = Infinity }: MemoryBudgetOptions) {
     super(maxBytes);
     this.#stallMs = stallMs;
     this.#totalMs = totalMs;
+    this.#checkMs = Math.min(CHECK_MS, stallMs, totalMs);
   }
 
   /** True when a body counts as arriving from its headers on, and not from its second piece. */
@@ -108,8 +121,10 @@ export class MemoryBudget extends Limit {
     const upload = new Upload(performance.now(), cut);
     this.#uploads.add(upload);
     this.#uploadCount += 1;
-    const everyMs = Math.min(CHECK_MS, this.#stallMs, this.#totalMs);
-    this.#timer ??= setInterval(() => this.#check(), everyMs).unref();
+    if (this.#timer === undefined) {
+      this.#checkedAt = performance.now();
+      this.#timer = setInterval(() => this.#check(), this.#checkMs).unref();
+    }
     return upload;
   }
 
@@ -126,6 +141,10 @@ export class MemoryBudget extends Limit {
       return;
     }
     const now = performance.now();
+    // After a pause, timers run before the sockets are read.
+    const lateMs = now - this.#checkedAt - this.#checkMs;
+    this.#checkedAt = now;
+    if (lateMs > MIN_PAUSE_MS) for (const upload of this.#uploads.all()) upload.postpone(lateMs);
     for (const upload of this.#uploads.all()) {
       const windowMs = now - upload.windowStart;
       if (now - upload.lastByteAt >= this.#stallMs || now - upload.startedAt >= this.#totalMs) {

@@ -4,6 +4,7 @@
  * See docs/decisions/0025.
  */
 import { fork } from "node:child_process";
+import { awakeSignal } from "../../core/awake-time.ts";
 import { type QueryLimits, type QueryResult, SqlError } from "./instance-store.ts";
 
 export interface QueryRequest {
@@ -33,16 +34,18 @@ export async function queryInProcess(
     execArgv: [],
     env: {},
   });
-  let timer: NodeJS.Timeout | undefined;
   try {
     const answer = await new Promise<QueryAnswer>((resolve, reject) => {
+      let isStarted = false;
       const expire = () => resolve({ error: `the query took longer than ${timeoutMs} ms` });
-      timer = setTimeout(expire, START_TIMEOUT_MS);
+      awakeSignal(START_TIMEOUT_MS).addEventListener("abort", () => {
+        if (!isStarted) expire();
+      });
       child.on("message", (message) => {
         if (message !== STARTED) resolve(message as QueryAnswer);
         else {
-          clearTimeout(timer);
-          timer = setTimeout(expire, timeoutMs);
+          isStarted = true;
+          awakeSignal(timeoutMs).addEventListener("abort", expire);
         }
       });
       // Stays after the answer: a failed kill must not end the server.
@@ -58,7 +61,6 @@ export async function queryInProcess(
     if ("error" in answer) throw new SqlError(answer.error, text);
     return answer;
   } finally {
-    clearTimeout(timer);
     child.kill("SIGKILL");
   }
 }

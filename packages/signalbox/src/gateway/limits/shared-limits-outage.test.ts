@@ -92,9 +92,9 @@ it("amounts of an earlier version count, those in its journal too, once", async 
   const folder = await mkdtemp(join(tmpdir(), "signalbox-journal-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const [node] = nodes as [SharedNode];
-  const gateway = gatewayWith({}, [{ id: "r", limitType: "cost", limit: 10, window: "day" }]);
+  const gateway = gatewayWith({}, [{ id: "r", limitType: "cost", limit: 10, window: "month" }]);
   const owner = gatewayOwner(gateway);
-  const window = createWindow("day");
+  const window = createWindow("month");
   const now = node.books.clock.now();
   const slot = window.slotOf(now);
   const end = window.endOf(slot);

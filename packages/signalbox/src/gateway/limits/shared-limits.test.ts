@@ -226,20 +226,20 @@ it("keeps what was spent when the window of a rule changes, and follows the newe
     settle(dollars);
   };
   await spend(a, gateway, 4);
-  const daily = withRules(gateway, [{ ...rule, window: "day" }]);
-  await spend(b, daily, 4);
+  const monthly = withRules(gateway, [{ ...rule, window: "month" }]);
+  await spend(b, monthly, 4);
   // This node does not have the new window yet.
   await spend(a, gateway, 1);
   expect(await reserve(a, gateway, demandOf(2))).toMatchObject({ id: "gateway_spend_limit" });
-  expect(await reserve(b, daily, demandOf(2))).toMatchObject({ fields: { spent: 9 } });
-  expect(await rowOf(cluster.database, gateway, "cost r")).toMatchObject({ window_key: "day UTC" });
-  const raised = withRules(gateway, [{ ...rule, window: "day", limit: 12 }]);
+  expect(await reserve(b, monthly, demandOf(2))).toMatchObject({ fields: { spent: 9 } });
+  expect(await rowOf(cluster.database, gateway, "cost r")).toMatchObject({ window_key: "month UTC" });
+  const raised = withRules(gateway, [{ ...rule, window: "month", limit: 12 }]);
   await spend(a, raised, 2);
 });
 
 it("reports a soft budget once, whichever node exceeds it", async () => {
   const [a, b] = nodes as [SharedNode, SharedNode];
-  const token = tokenWith({ softBudget: { limit: 1, window: "day", reset: "fixed", timezone: "UTC" } });
+  const token = tokenWith({ softBudget: { limit: 1, window: "month", reset: "fixed", timezone: "UTC" } });
   const gateway = gatewayWith({});
   for (const node of [a, b, a, b, a, b]) {
     const rules = node.limits.rulesOf(gateway, token);
@@ -257,7 +257,7 @@ it("reports a soft budget once, whichever node exceeds it", async () => {
 
 it("shows at every node what all nodes have used", async () => {
   const [a, b] = nodes as [SharedNode, SharedNode];
-  const gateway = gatewayWith({}, [{ id: "r", limitType: "cost", limit: 10, window: "day" }]);
+  const gateway = gatewayWith({}, [{ id: "r", limitType: "cost", limit: 10, window: "month" }]);
   const settle = await reserve(a, gateway, demandOf(2));
   const held = await reserve(b, gateway, demandOf(3));
   if (typeof settle === "function") settle(2);

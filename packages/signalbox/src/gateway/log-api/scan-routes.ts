@@ -14,6 +14,8 @@ const PREVIEW_LENGTH = 200;
 const MAX_LIMIT = 500;
 /** Time of one request. A search that has found less continues with the cursor. */
 const MAX_SEARCH_MS = 3000;
+/** A slice is shorter; what is longer is a pause of the process, in which nothing was searched. */
+const MAX_SLICE_MS = 500;
 /** Calls of one slice of an export. */
 const EXPORT_SLICE = 500;
 
@@ -116,10 +118,11 @@ async function search(
   signal: AbortSignal,
 ): Promise<{ calls: ScannedCall[]; next: string | null; scanned: number }> {
   const calls: ScannedCall[] = [];
-  const endsAt = performance.now() + MAX_SEARCH_MS;
+  let searchedMs = 0;
   let next: string | null = cursor;
   let scanned = 0;
   do {
+    const startedAt = performance.now();
     const options = {
       cursor: next,
       limit: limit - calls.length,
@@ -130,7 +133,8 @@ async function search(
     calls.push(...slice.calls);
     scanned += slice.scanned;
     ({ next } = slice);
-  } while (next !== null && calls.length < limit && performance.now() < endsAt && !signal.aborted);
+    searchedMs += Math.min(performance.now() - startedAt, MAX_SLICE_MS);
+  } while (next !== null && calls.length < limit && searchedMs < MAX_SEARCH_MS && !signal.aborted);
   return { calls, next, scanned };
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { BASE_SCHEMA, RESERVED_NAME } from "../../agents/index.ts";
 import type { AreaModule } from "../../area-module.ts";
 import { CLUSTER_SECRET, type Config, ConfigError, sharedSecrets } from "../../config/index.ts";
+import { awakeSignal } from "../../core/awake-time.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { Servers } from "../../database/postgres/servers.ts";
 import { DataFolder } from "../../database/sqlite/data-folder.ts";
@@ -43,7 +44,7 @@ export function runningSource(
     async flush() {
       await flush();
       // See `MAX_FLUSH_MS`.
-      await cluster?.askAll(FLUSH, NOTHING, AbortSignal.timeout(MAX_FLUSH_MS)).catch(() => undefined);
+      await cluster?.askAll(FLUSH, NOTHING, awakeSignal(MAX_FLUSH_MS)).catch(() => undefined);
     },
   });
 }

@@ -49,7 +49,7 @@ export class Caller extends Agent<Env, { results: string[] }> {
 
   @callable()
   async use(serverId: string, name: string, args: Record<string, unknown>) {
-    await this.mcp.waitForConnections({ timeout: 10_000 });
+    await this.mcp.waitForConnections({ timeout: 600_000 });
     const { content } = await this.mcp.callTool({ serverId, name, arguments: args });
     const [{ text }] = content as { text: string }[];
     this.setState({ results: [...this.state.results, text] });

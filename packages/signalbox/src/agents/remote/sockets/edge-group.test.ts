@@ -17,13 +17,17 @@ const MOVED = Buffer.concat(encodeItem(ITEM_KINDS.moved, encodeCount(0), Buffer.
 /** Streams to owners, each of which answers with the next of `answers`. Returns the kinds of the items that each stream was sent. */
 function openGroup(answers: readonly Buffer[], maxAttempts: number) {
   const streams: number[][] = [];
+  const handlers: Parameters<LinkStream["start"]>[0][] = [];
   const openStream = (): LinkStream => {
     const kinds: number[] = [];
     const answer = answers[streams.length] ?? Buffer.alloc(0);
     streams.push(kinds);
     const reader = new ItemReader();
     const stream = {
-      start: (handler: Parameters<LinkStream["start"]>[0]) => setImmediate(() => handler.onData(answer)),
+      start: (handler: Parameters<LinkStream["start"]>[0]) => {
+        handlers.push(handler);
+        setImmediate(() => handler.onData(answer));
+      },
       write: (bytes: Buffer) => {
         for (const { kind } of reader.push(bytes)) kinds.push(kind);
       },
@@ -45,9 +49,10 @@ function openGroup(answers: readonly Buffer[], maxAttempts: number) {
     network: { linkTo: () => ({ openStream }), members: [], self: "1" },
     placement: { reach, find: () => "2", learn: () => undefined },
     logger: { error: () => undefined, debug: () => undefined },
+    maxBrokenMs: 400,
     onEmpty: () => undefined,
   } as unknown as EdgeGroupParts;
-  return { group: new EdgeGroup(parts, {} as AgentDefinition, REF), streams };
+  return { group: new EdgeGroup(parts, {} as AgentDefinition, REF), streams, handlers };
 }
 
 function connect(group: EdgeGroup): TestClient {
@@ -65,4 +70,21 @@ it("is opened at the next owner if the first one moves the instance with its wel
   connect(group);
   await expect.poll(() => streams[1]).toEqual([ITEM_KINDS.open]);
   expect(streams[0]).toEqual([]);
+});
+
+/** As a pause of the process: all timers are late. */
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+it("a pause of this process does not use up the time that a broken link has; the time awake does", async () => {
+  const { group, streams, handlers } = openGroup([WELCOME], 1);
+  const client = connect(group);
+  await expect.poll(() => streams[0]).toEqual([ITEM_KINDS.open]);
+  handlers[0]?.onFailure({ code: "broken", message: "the node does not respond" });
+  pause(1000);
+  // The first attempt to continue opens a stream, which is not answered.
+  await expect.poll(() => streams.length).toBe(2);
+  expect(client.closeCode).toBeNull();
+  await expect.poll(() => client.closeCode).toBe(1013);
 });

@@ -27,8 +27,6 @@ import { applyItem, sendCredentialEnded, sendEvent, sendOpened } from "./edge-it
 import { EdgeSession } from "./edge-session.ts";
 /** How long turns that have begun may take to end after the instance has moved away. Longer than the grace of a hand-over. */
 const MOVE_GRACE_MS = 6000;
-/** How long a link may be broken before the sockets are closed. */
-const BROKEN_MS = 10_000;
 /** Between attempts to continue a broken session, besides changes of the network. */
 const CONTINUE_MS = 200;
 /** Between two look-ups of an instance that moves again and again. */
@@ -38,6 +36,8 @@ export interface EdgeGroupParts extends InboxParts {
   readonly network: NodeNetwork;
   readonly placement: Placement;
   readonly logger: Logger;
+  /** How long a link may be broken before the sockets are closed: longer than it takes until a lost owner is declared dead and replaced. */
+  readonly maxBrokenMs: number;
   readonly onEmpty: (group: EdgeGroup) => void;
 }
 
@@ -331,9 +331,11 @@ export class EdgeGroup implements EdgeHome {
 
   /** The link may come back, the owner may be declared dead, or the instance may have moved meanwhile. */
   #onBroken(session: EdgeSession): void {
-    const brokenAt = performance.now();
-    const { placement, logger } = this.#parts;
+    const { placement, logger, maxBrokenMs } = this.#parts;
+    // Attempts are counted, and not time: after a pause of this process the time would be over before the first attempt.
+    let attempts = 0;
     const check = async () => {
+      attempts += 1;
       if (!session.isBroken) {
         this.#stopMending();
         return;
@@ -342,7 +344,7 @@ export class EdgeGroup implements EdgeHome {
       const node = await placement.find(this.#ref);
       if (!session.isBroken) return;
       if (node !== session.node) session.lose();
-      else if (performance.now() - brokenAt > BROKEN_MS) {
+      else if (attempts * CONTINUE_MS > maxBrokenMs) {
         for (const connection of this.#connections.values())
           if (!connection.isClosed) connection.close(1013, "the instance cannot be reached");
       }

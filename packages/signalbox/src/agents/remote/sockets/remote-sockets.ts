@@ -9,14 +9,16 @@ import type { AcceptedSocket } from "../../doors/connection-inbox.ts";
 import type { SocketRouter } from "../../doors/websocket-door.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import { EdgeConnection } from "./edge-connection.ts";
-import { EdgeGroup } from "./edge-group.ts";
+import { EdgeGroup, type EdgeGroupParts } from "./edge-group.ts";
 import { OwnerSessions, type OwnerSessionsParts } from "./owner-sessions.ts";
 
 /** How often a reader looks for an instance that does not exist yet: it may be created at any node. */
 const ARRIVAL_MS = 1000;
 
+export type RemoteSocketsParts = OwnerSessionsParts & Pick<EdgeGroupParts, "maxBrokenMs">;
+
 export class RemoteSockets implements SocketRouter {
-  readonly #parts: OwnerSessionsParts;
+  readonly #parts: RemoteSocketsParts;
   readonly #groups = new Map<string, EdgeGroup>();
   readonly #owned: OwnerSessions;
   readonly #stopListening: () => void;
@@ -24,7 +26,7 @@ export class RemoteSockets implements SocketRouter {
   #nextNumber = 1;
   #onEmpty: (() => void) | null = null;
 
-  constructor(parts: OwnerSessionsParts) {
+  constructor(parts: RemoteSocketsParts) {
     this.#parts = parts;
     this.#self = parts.network.self;
     this.#owned = new OwnerSessions(parts);

@@ -48,6 +48,7 @@ export class SocketNode {
       hub,
       departures: this.departures,
       logger,
+      maxBrokenMs: 10_000,
     });
   }
 

@@ -33,6 +33,16 @@ export class WriterConnection {
   /** The open connection, or a new one. */
   async get(): Promise<{ readonly client: Client; readonly isNew: boolean }> {
     if (this.#client !== null) return { client: this.#client, isNew: false };
+    // After a pause of this process, a connection may seem to have taken too long although the server has answered.
+    const client = await this.#connect().catch((error: unknown) => {
+      if (error instanceof Error && /timeout/.test(error.message)) return this.#connect();
+      throw error;
+    });
+    this.#client = client;
+    return { client, isNew: true };
+  }
+
+  async #connect(): Promise<Client> {
     const { urls, writerId, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options;
     const name = `signalbox calls ${writerId}`;
     const client = new Client({
@@ -62,8 +72,7 @@ export class WriterConnection {
       void client.end().catch(() => undefined);
       throw error;
     }
-    this.#client = client;
-    return { client, isNew: true };
+    return client;
   }
 
   /** Closes the connection without waiting: its state is unknown. */
