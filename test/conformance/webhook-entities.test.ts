@@ -87,6 +87,32 @@ describe("different entities", () => {
   });
 });
 
+describe("identifiers of 64 bits", () => {
+  const send = (path: string, body: string) => sendGeneric(server.url, path, body);
+
+  it("two events whose numeric ids differ in the last digit are two events", async () => {
+    for (const [id, status] of [
+      ["9007199254740992", "processed"],
+      ["9007199254740993", "processed"],
+      ["9007199254740993", "duplicate"],
+    ]) {
+      expect((await send("wide-ids", `{"type":"t","id":${id}}`)).body).toEqual({ status });
+    }
+    expect(await eventIds(server, "wide-ids")).toEqual(["9007199254740993", "9007199254740992"]);
+  });
+
+  it("two entities whose numbers differ in the last digit have separate instances", async () => {
+    for (const entity of ["9007199254740994", "9007199254740995"]) {
+      expect((await send("generic", `{"type":"t","id":"of-${entity}","entity_id":${entity}}`)).status).toBe(
+        200,
+      );
+      expect(await eventIds(server, entity)).toEqual([`of-${entity}`]);
+    }
+    const answer = await send("9007199254740996", '{"type":"t","entity_id":9007199254740997}');
+    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4004]);
+  });
+});
+
 describe("an entity in the URL", () => {
   it.each([
     ["plainent", { entity_id: "other" }],

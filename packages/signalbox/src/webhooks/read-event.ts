@@ -36,7 +36,11 @@ export function verifySignature(
 }
 
 /** Parses JSON, or a form for the sources that send forms. */
-export function parsePayload(kind: SourceKind, contentType: string | undefined, body: Buffer): unknown {
+export function parsePayload(
+  kind: SourceKind,
+  contentType: string | undefined,
+  body: Buffer,
+): Pick<VerifiedDelivery, "payload" | "json"> {
   if (contentType === "application/json") return parseJson(body);
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (type === FORM && kind.takesForms === true) return parseForm(kind, body);
@@ -94,8 +98,8 @@ export function readStoredEvent(
   receivedAt: number,
 ): WebhookEvent {
   const body = Buffer.from(stored.body);
-  const payload = parsePayload(source.kind, stored.contentType ?? undefined, body);
-  return readEvent(source, { headers: { ...stored.headers }, payload }, body, receivedAt);
+  const parsed = parsePayload(source.kind, stored.contentType ?? undefined, body);
+  return readEvent(source, { headers: { ...stored.headers }, ...parsed }, body, receivedAt);
 }
 
 const CREDENTIAL =
@@ -124,16 +128,17 @@ function isCredential(name: string): boolean {
   return hidden;
 }
 
-function parseJson(body: Buffer): unknown {
+function parseJson(body: Buffer): { payload: unknown; json: string } {
   if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
+  const json = body.toString();
   let payload: unknown;
   try {
-    payload = JSON.parse(body.toString());
+    payload = JSON.parse(json);
   } catch {
     throw invalid("The body is not valid JSON");
   }
   if (!isEventLike(payload)) throw invalid("The body must be a JSON object, or a list of objects");
-  return payload;
+  return { payload, json };
 }
 
 /** One event (an object), or a batch (a non-empty list of objects), which some senders post. */
@@ -145,7 +150,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function parseForm(kind: SourceKind, body: Buffer): unknown {
+function parseForm(kind: SourceKind, body: Buffer): Pick<VerifiedDelivery, "payload" | "json"> {
   if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
   const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of new URLSearchParams(body.toString())) {
@@ -156,14 +161,16 @@ function parseForm(kind: SourceKind, body: Buffer): unknown {
   }
   if (Object.keys(fields).length === 0) throw invalid("The form is empty");
   const inner = kind.formPayloadField === undefined ? undefined : fields[kind.formPayloadField];
-  return typeof inner === "string" ? requireWritable(parseJson(Buffer.from(inner))) : { ...fields };
+  if (typeof inner !== "string") return { payload: { ...fields }, json: null };
+  const parsed = parseJson(Buffer.from(inner));
+  requireWritable(parsed.payload);
+  return parsed;
 }
 
 /** The payload of a form is stored as JSON that we serialise. `JSON.parse` accepts deeper nesting than `JSON.stringify`. */
-function requireWritable(payload: unknown): unknown {
+function requireWritable(payload: unknown): void {
   try {
     JSON.stringify(payload);
-    return payload;
   } catch {
     throw invalid("The payload is nested too deeply");
   }

@@ -6,6 +6,7 @@
  * `filters[][value][]` and a JSON list in `filters` are accepted, too.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { parseKeepingDigits } from "../../core/large-integers.ts";
 import type { CallFilter, CallOperator, CallSelection } from "../../engines/call-log/index.ts";
 import { FILTER_KEYS, type ValueKind } from "./call-fields.ts";
 import { CONSTANT_KEYS, SIMPLE_FILTERS } from "./simple-filters.ts";
@@ -65,7 +66,7 @@ function readJsonFilters(text: string | null): FilterText[] {
   if (text === null) return [];
   let list: unknown;
   try {
-    list = JSON.parse(text);
+    list = parseKeepingDigits(text);
   } catch {
     throw invalid("filters: expected a JSON list");
   }

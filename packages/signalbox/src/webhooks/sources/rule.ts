@@ -6,12 +6,15 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import { isRounded, parseKeepingDigits } from "../../core/large-integers.ts";
 
 /** A delivery whose signature is valid and whose body was parsed. */
 export interface VerifiedDelivery {
   readonly headers: IncomingHttpHeaders;
   /** Parsed JSON, or the fields of a form. */
   readonly payload: unknown;
+  /** The text of `payload`; null if it is the fields of a form, which are text. */
+  readonly json: string | null;
 }
 
 /** The value at `a.b.c`, or undefined. */
@@ -32,6 +35,34 @@ export function textAt(payload: unknown, path: string): string | null {
 export function asText(value: unknown): string | null {
   if (typeof value === "string") return value === "" ? null : value;
   return typeof value === "number" && Number.isFinite(value) ? String(value) : null;
+}
+
+/**
+ * As `textAt`, for values that identify something: the digits of a large integer are those of the sender's text. The text is parsed again only for a
+ * delivery with such an integer.
+ */
+export function idAt({ payload, json }: VerifiedDelivery, path: string): string | null {
+  const value = fieldAt(payload, path);
+  return json !== null && typeof value === "number" && isRounded(value)
+    ? asText(fieldAt(parseAgain(json), path))
+    : asText(value);
+}
+
+function parseAgain(json: string): unknown {
+  try {
+    return parseKeepingDigits(json);
+  } catch {
+    throw new SignalboxError("webhook_invalid_payload", { message: "The body is nested too deeply" });
+  }
+}
+
+/** The first path that holds an id. */
+export function firstIdAt(delivery: VerifiedDelivery, ...paths: readonly string[]): string | null {
+  for (const path of paths) {
+    const id = idAt(delivery, path);
+    if (id !== null) return id;
+  }
+  return null;
 }
 
 /** The first path that holds text. */
@@ -75,7 +106,7 @@ export function parseRule(text: string): Rule {
       return {
         text,
         isGuess: false,
-        find: ({ payload }) => textAt(payload, argument),
+        find: (delivery) => idAt(delivery, argument),
         isMisused: ({ payload }) => {
           const value = fieldAt(payload, argument);
           return value != null && value !== "" && asText(value) === null;
@@ -99,8 +130,8 @@ export function guesses(...texts: readonly string[]): Rule[] {
 }
 
 /** A rule that is a function of the payload; `text` describes it. */
-export function payloadRule(text: string, find: (payload: unknown) => string | null): Rule {
-  return { text, isGuess: false, find: ({ payload }) => find(payload) };
+export function payloadRule(text: string, find: Rule["find"]): Rule {
+  return { text, isGuess: false, find };
 }
 
 export function findFirst(candidates: readonly Rule[], delivery: VerifiedDelivery): string | null {
