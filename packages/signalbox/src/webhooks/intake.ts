@@ -252,7 +252,7 @@ export class Intake {
   #instanceOf({ source, urlEntity }: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
     const entity = findEntity(source, delivery, urlEntity);
     if (entity === null) throw new SignalboxError("webhook_missing_entity");
-    if (toInstanceName(entity, source.entityForm) === null) {
+    if (toInstanceName(entity.text, source.entityForm) === null) {
       throw new SignalboxError("webhook_missing_entity", { message: "The entity cannot be used as a name" });
     }
     const { claims, agents, inFlight } = this.#parts;

@@ -10,7 +10,7 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhookEvent } from "../agents/index.ts";
-import { isNameOf } from "./entity-claims.ts";
+import { type Entity, isNameOf, toEntity } from "./entity-claims.ts";
 import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
 import type { Source } from "./source.ts";
 import { findFirst, findText, type SourceKind, type VerifiedDelivery } from "./sources/index.ts";
@@ -50,15 +50,17 @@ export function parsePayload(
 }
 
 /**
- * The entity that the delivery is about; null when nothing names one. `named` is the entity in the address, or null. An address that names
- * another entity than the payload is refused: a captured delivery must not work for another entity than its signed body names.
+ * The entity that the delivery is about; null when nothing names one. `named` is the entity in the address, or null.
+ * An address that names another entity than the payload is refused: a captured delivery must not work for another entity than its signed body names.
  */
-export function findEntity(source: Source, delivery: VerifiedDelivery, named: string | null): string | null {
-  const found = findFirst(named === null ? source.entity : source.statedEntity, delivery);
-  if (found !== null && named !== null && !isNameOf(named, found)) {
-    throw new SignalboxError("webhook_entity_mismatch");
+export function findEntity(source: Source, delivery: VerifiedDelivery, named: string | null): Entity | null {
+  for (const rule of named === null ? source.entity : source.statedEntity) {
+    const found = rule.find(delivery);
+    if (found === null) continue;
+    if (named !== null && !isNameOf(named, found)) throw new SignalboxError("webhook_entity_mismatch");
+    return toEntity(found, rule.isExact);
   }
-  return found ?? named;
+  return named === null ? null : toEntity(named, false);
 }
 
 export function readEvent(

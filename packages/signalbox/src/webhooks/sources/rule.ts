@@ -88,6 +88,11 @@ export interface Rule {
   readonly text: string;
   /** For entities: true when the value is used only if nothing names the entity. An address may name another one. */
   readonly isGuess: boolean;
+  /**
+   * For entities: true when texts that differ in case, blanks or Unicode form are different entities. Providers treat ids as exact, but neither names of
+   * repositories nor host names.
+   */
+  readonly isExact: boolean;
   /** True when the field exists but is neither text nor a number. */
   isMisused?(delivery: VerifiedDelivery): boolean;
   find(delivery: VerifiedDelivery): string | null;
@@ -100,12 +105,13 @@ export function parseRule(text: string): Rule {
   switch (kind) {
     case "header": {
       const name = argument.toLowerCase();
-      return { text, isGuess: false, find: ({ headers }) => asText(headers[name]) };
+      return { text, isGuess: false, isExact: false, find: ({ headers }) => asText(headers[name]) };
     }
     case "body":
       return {
         text,
         isGuess: false,
+        isExact: true,
         find: (delivery) => idAt(delivery, argument),
         isMisused: ({ payload }) => {
           const value = fieldAt(payload, argument);
@@ -114,7 +120,7 @@ export function parseRule(text: string): Rule {
       };
     case "fixed":
       // A fixed value applies to events without an entity, so it does not contradict an address.
-      return { text, isGuess: true, find: () => argument };
+      return { text, isGuess: true, isExact: false, find: () => argument };
     default:
       throw new Error(`unknown rule ${text}`);
   }
@@ -129,9 +135,14 @@ export function guesses(...texts: readonly string[]): Rule[] {
   return texts.map((text) => ({ ...parseRule(text), isGuess: true }));
 }
 
+/** Rules for entities whose provider ignores case. */
+export function foldedRules(...texts: readonly string[]): Rule[] {
+  return texts.map((text) => ({ ...parseRule(text), isExact: false }));
+}
+
 /** A rule that is a function of the payload; `text` describes it. */
 export function payloadRule(text: string, find: Rule["find"]): Rule {
-  return { text, isGuess: false, find };
+  return { text, isGuess: false, isExact: true, find };
 }
 
 export function findFirst(candidates: readonly Rule[], delivery: VerifiedDelivery): string | null {
