@@ -167,6 +167,17 @@ describe("an entity in the URL", () => {
     expect(answer.status).toBe(400);
   });
 
+  it("an X-Entity-Id beside the URL is ignored, and names the entity where the URL does not", async () => {
+    const header = { "x-entity-id": "of-the-proxy" };
+    for (const path of ["of-the-url", "generic/of-the-url"]) {
+      expect((await sendGeneric(server.url, path, { type: "t", id: path }, header)).status).toBe(200);
+    }
+    expect(await eventIds(server, "of-the-url")).toHaveLength(2);
+    expect(await instances()).not.toContain("of-the-proxy");
+    expect((await sendGeneric(server.url, "generic", { type: "t" }, header)).status).toBe(200);
+    expect(await instances()).toContain("of-the-proxy");
+  });
+
   it("the URL wins over an entity that the source only derives from heuristics", async () => {
     expect((await sendStandard("standard/invoices", { type: "paid", data: { id: "in_1" } })).status).toBe(
       200,
