@@ -32,8 +32,8 @@ export function sendReply(
     response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
     return sendStream(response, { contentType, body }, target, authenticator);
   }
-  if (status === 204) {
-    response.writeHead(204, { ...PRIVATE, ...reply.headers });
+  if (status === 204 || status === 304) {
+    response.writeHead(status, { ...PRIVATE, ...reply.headers });
     response.end();
     return;
   }
