@@ -8,6 +8,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { ZodType } from "zod";
 import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
+import { isNestedDeeperThan } from "../core/json-depth.ts";
+import { requireStorableJson } from "../core/storable-text.ts";
 import type { Area } from "./area.ts";
 import { ManagedRequest } from "./managed-request.ts";
 import { ManagedWrite } from "./managed-write.ts";
@@ -16,6 +18,9 @@ import type { Reply, Route } from "./route.ts";
 import { knownParameters, requireAccount } from "./route-rules.ts";
 import { type RouteMatch, RouteTree } from "./route-tree.ts";
 import { sendReply } from "./send-reply.ts";
+
+/** Levels of arrays and objects in a body. Handlers serialise parts of it, which fails at some thousands. */
+const MAX_DEPTH = 512;
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
@@ -77,7 +82,7 @@ class Management {
     const managed = this.#admit({ ...match, route }, principal, request, response, context);
     const { body } = route;
     if (body === undefined) return this.#reply(response, managed, route.handler(managed));
-    return readJson(request, context, managed.maxBodyBytes).then((input) => {
+    return readJson(request, context, route, managed.maxBodyBytes).then((input) => {
       managed.body = parseInput(body, input);
       return this.#reply(response, managed, route.handler(managed));
     });
@@ -102,7 +107,7 @@ class Management {
       write = new ManagedWrite(parts, principal);
       managed = this.#admit(match, principal, request, response, context);
       if (route.body !== undefined) {
-        const input = await readJson(request, context, managed.maxBodyBytes);
+        const input = await readJson(request, context, route, managed.maxBodyBytes);
         write.receive(input);
         managed.body = parseInput(route.body, input);
       }
@@ -154,7 +159,10 @@ class Management {
       maxBodyBytes,
       trafficOrigin,
     });
-    if (parameters !== null && context.query !== "") managed.allowParameters(parameters);
+    if (context.query !== "") {
+      if (parameters !== null) managed.allowParameters(parameters);
+      if (checksText(route)) managed.requireStorableQuery();
+    }
     if (route.query !== undefined) {
       managed.query = parseInput(route.query, Object.fromEntries(managed.rawQuery));
     }
@@ -219,7 +227,17 @@ function authorise(
   }
 }
 
-async function readJson(request: HttpRequest, context: RequestContext, maxBytes: number): Promise<unknown> {
+/** False for routes with error codes of their own for the text of parameters: tags and the selection of calls. */
+function checksText({ documents, parameters }: Route): boolean {
+  return documents?.query === undefined && parameters !== "handler";
+}
+
+async function readJson(
+  request: HttpRequest,
+  context: RequestContext,
+  route: Route,
+  maxBytes: number,
+): Promise<unknown> {
   const contentType = request.headers["content-type"];
   // `curl -d` declares a form whatever it sends. A page of another origin cannot use this: its `Origin` is refused.
   if (contentType !== undefined && !JSON_OR_FORM.test(contentType)) {
@@ -227,11 +245,21 @@ async function readJson(request: HttpRequest, context: RequestContext, maxBytes:
   }
   const body = await context.readBody(maxBytes);
   if (body.length === 0) return {};
+  let json: string;
+  let value: unknown;
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    json = new TextDecoder("utf-8", { fatal: true }).decode(body);
+    value = JSON.parse(json);
   } catch {
     throw new SignalboxError("invalid_request", { message: "The body is not valid JSON" });
   }
+  if (isNestedDeeperThan(MAX_DEPTH, json)) {
+    throw new SignalboxError("invalid_request", {
+      message: `The body is nested too deeply (maximum ${MAX_DEPTH} levels)`,
+    });
+  }
+  if (route.acceptsNul !== true) requireStorableJson(value, json);
+  return value;
 }
 
 function parseInput(schema: ZodType, input: unknown): unknown {

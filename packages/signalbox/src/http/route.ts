@@ -91,6 +91,8 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
   readonly recordsChange?: boolean;
   /** A route that only reads although it is no GET. It is recorded, but not refused if the audit log cannot be written. */
   readonly changesNothing?: boolean;
+  /** The body may contain NUL characters: it is passed on to code or to a provider, and not stored in the control plane. */
+  readonly acceptsNul?: boolean;
   /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */

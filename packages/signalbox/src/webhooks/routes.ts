@@ -70,6 +70,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     defineRoute({
       method: "POST",
       path: `${path}/{source_name}/test`,
+      acceptsNul: true,
       access: "webhooks.edit",
       summary:
         "Sign a sample delivery with the source's secret and process it as if the provider had sent it.",

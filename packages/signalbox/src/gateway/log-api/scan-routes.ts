@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { csvWithHead } from "../../core/csv.ts";
 import type { CallLog, CallScan, ScannedCall } from "../../engines/call-log/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { callResult, showCall } from "./call-fields.ts";
@@ -93,9 +94,12 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
           raw: {
             contentType: isCsv ? "text/csv; charset=utf-8" : "application/x-ndjson",
             // One slice at a time: with bodies it can have megabytes, and a client may never read.
-            body: Readable.from(isCsv ? csvLines(callLog, scan) : ndjsonLines(callLog, scan), {
-              highWaterMark: 1,
-            }),
+            body: Readable.from(
+              isCsv ? csvWithHead(callCsvHead(), csvLines(callLog, scan)) : ndjsonLines(callLog, scan),
+              {
+                highWaterMark: 1,
+              },
+            ),
           },
           headers: {
             "cache-control": "no-store",
@@ -153,7 +157,6 @@ async function* ndjsonLines(callLog: Pick<CallLog, "scan">, scan: Omit<CallScan,
 }
 
 async function* csvLines(callLog: Pick<CallLog, "scan">, scan: Omit<CallScan, "cursor" | "limit">) {
-  yield callCsvHead();
   for await (const calls of slices(callLog, scan)) yield calls.map(callCsvLine).join("");
 }
 
