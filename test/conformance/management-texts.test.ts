@@ -98,6 +98,59 @@ describe.each(["sqlite", "postgres"])("on %s", (engine) => {
     ]);
   });
 
+  it("a parameter that may stand once is refused when it stands twice, and lists may repeat", async () => {
+    for (const path of [
+      "tokens?owner=a&owner=a",
+      "audit_logs?limit=1&limit=2",
+      "tags?resource_type=worker&resource_id=a&resource_id=b",
+      "tags/resources?name=a&name=b",
+      "tags/keys?case_insensitive=true&case_insensitive=false",
+      "ai-gateway/gateways?per_page=1&per_page=2",
+      "ai-gateway/gateways/default/logs?page=1&page=2",
+      "ai-gateway/gateways/default/logs?search=a&search=b",
+      "ai-gateway/logs?q=a&q=b",
+      "webhooks/deliveries?status=failed&status=accepted",
+    ]) {
+      const answer = await server.api("GET", `/accounts/default/${path}`);
+      expect([path, answer.status, answer.body.errors[0]?.message]).toEqual([
+        path,
+        400,
+        expect.stringContaining("may stand only once"),
+      ]);
+    }
+    for (const path of [
+      "tags/resources?tag=a&tag=b&type=worker&type=queue&id=1&id=2",
+      "tags/values/a?type=worker&type=queue",
+      "ai-gateway/gateways?tag=a&tag=b",
+      "ai-gateway/usage?group_by=day&group_by=model&gateway_id=a&gateway_id=b&tag=a&tag=b&only=owner=a&only=user=b",
+      "ai-gateway/logs?gateway_id=a&gateway_id=b",
+      "ai-gateway/gateways/default/logs?filters.key=model&filters.operator=eq&filters.value=a&filters.key=provider&filters.operator=eq&filters.value=b",
+      "ai-gateway/gateways/default/logs?model=a&model=b",
+      "agents/webhook-agent/instances?tag=a&tag=b",
+      "webhooks/sources?tag=a&tag=b",
+    ]) {
+      const answer = await server.api("GET", `/accounts/default/${path}`);
+      expect([path, answer.status]).toEqual([path, 200]);
+    }
+  });
+
+  it.each([
+    ["POST", "/login-links"],
+    ["POST", "/provider_keys/rotate_master"],
+    ["DELETE", "/accounts/default/ai-gateway/gateways/default/logs"],
+    ["DELETE", "/accounts/default/agents/webhook-agent/instances/nobody"],
+    ["POST", "/accounts/default/webhooks/late-deliveries/nobody/replay"],
+  ])(
+    "%s %s refuses fields, lists and broken JSON in its body, which it does not have",
+    async (method, path) => {
+      for (const body of ['{"zzz":1}', "[]", "{"]) {
+        expect([body, (await server.api(method, path, body)).status]).toEqual([body, 400]);
+      }
+      const { status } = await server.api(method, path);
+      expect((await server.api(method, path, "{}")).status).toBe(status);
+    },
+  );
+
   it("an export has its head and its lines, and only a head if it has no lines", async () => {
     await sendGeneric(server.url, "exported", { type: "t" });
     const path = "/accounts/default/audit_logs/export?format=csv";

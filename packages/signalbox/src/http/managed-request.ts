@@ -89,6 +89,19 @@ export class ManagedRequest implements RouteRequest {
     }
   }
 
+  /** Throws `invalid_request` if one of the parameters stands twice. */
+  refuseRepeated(single: ReadonlySet<string>): void {
+    const seen = new Set<string>();
+    for (const name of this.rawQuery.keys()) {
+      if (seen.has(name) && single.has(name)) {
+        throw new SignalboxError("invalid_request", {
+          message: `the parameter ${JSON.stringify(name)} may stand only once`,
+        });
+      }
+      seen.add(name);
+    }
+  }
+
   /** Throws `invalid_request` for a value that PostgreSQL cannot compare. Filters by tags have errors of their own. */
   requireStorableQuery(): void {
     for (const [name, value] of this.rawQuery) if (name !== "tag") requireStorable(name, value);

@@ -5,7 +5,7 @@
  */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
-import type { ZodType } from "zod";
+import { z, type ZodType } from "zod";
 import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import { isNestedDeeperThan } from "../core/json-depth.ts";
@@ -15,12 +15,13 @@ import { ManagedRequest } from "./managed-request.ts";
 import { ManagedWrite } from "./managed-write.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route } from "./route.ts";
-import { knownParameters, requireAccount } from "./route-rules.ts";
+import { knownParameters, requireAccount, singleParameters } from "./route-rules.ts";
 import { type RouteMatch, RouteTree } from "./route-tree.ts";
 import { sendReply } from "./send-reply.ts";
 
 /** Levels of arrays and objects in a body. Handlers serialise parts of it, which fails at some thousands. */
 const MAX_DEPTH = 512;
+const NO_FIELDS = z.strictObject({});
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
@@ -62,6 +63,8 @@ interface FoundRoute extends RouteMatch {
 class Management {
   readonly #tree: RouteTree;
   readonly #options: ManagementOptions;
+  /** The parameters of each route that may stand only once. */
+  readonly #single = new WeakMap<Route, ReadonlySet<string>>();
 
   constructor(tree: RouteTree, options: ManagementOptions) {
     this.#tree = tree;
@@ -106,10 +109,11 @@ class Management {
       nameAccount(match, principal, context);
       write = new ManagedWrite(parts, principal);
       managed = this.#admit(match, principal, request, response, context);
-      if (route.body !== undefined) {
+      const schema = route.body ?? (takesNoBody(route) && hasBody(request) ? NO_FIELDS : undefined);
+      if (schema !== undefined) {
         const input = await readJson(request, context, route, managed.maxBodyBytes);
         write.receive(input);
-        managed.body = parseInput(route.body, input);
+        managed.body = parseInput(schema, input);
       }
       reply = await write.run(managed, () => this.#readBefore(match, managed));
     } catch (error) {
@@ -161,12 +165,22 @@ class Management {
     });
     if (context.query !== "") {
       if (parameters !== null) managed.allowParameters(parameters);
+      managed.refuseRepeated(this.#singleOf(route));
       if (checksText(route)) managed.requireStorableQuery();
     }
     if (route.query !== undefined) {
       managed.query = parseInput(route.query, Object.fromEntries(managed.rawQuery));
     }
     return managed;
+  }
+
+  #singleOf(route: Route): ReadonlySet<string> {
+    let single = this.#single.get(route);
+    if (single === undefined) {
+      single = singleParameters(route);
+      this.#single.set(route, single);
+    }
+    return single;
   }
 
   #authenticate(request: HttpRequest): Principal {
@@ -225,6 +239,15 @@ function authorise(
   if (accountId !== undefined && options.accounts.find(accountId) === undefined) {
     throw new SignalboxError("not_found", { message: "Account not found" });
   }
+}
+
+/** What such a route is sent would be ignored: filters in the body of a deletion, for example, would delete everything. */
+function takesNoBody({ body, documents }: Route): boolean {
+  return body === undefined && documents?.body === undefined;
+}
+
+function hasBody({ headers }: HttpRequest): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 /** False for routes with error codes of their own for the text of parameters: tags and the selection of calls. */

@@ -81,6 +81,11 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
    */
   readonly parameters?: readonly string[] | "handler";
   /**
+   * Query parameters that may stand several times, besides those that are lists in a schema. Any other parameter is refused if it stands twice: it is
+   * not certain which one a proxy and the caller mean.
+   */
+  readonly repeatable?: readonly string[];
+  /**
    * Allows a path without `{gateway_id}` for tokens that are bound to a gateway: the handler reads and changes only objects of the gateway of
    * `principal`. Default: such tokens are refused with 403. On a path with `{gateway_id}` they reach their own gateway only.
    */

@@ -14,6 +14,8 @@ import { CONSTANT_KEYS, SIMPLE_FILTERS } from "./simple-filters.ts";
 const OPERATORS: ReadonlySet<string> = new Set(["eq", "neq", "contains", "lt", "gt"]);
 const FILTER_PARAMETER =
   /^filters(?:\[\d*\])?(?:\.(key|operator|value)|\[(key|operator|value)\])(?:\[\d*\])?$/;
+/** The parts of filters, as the SDK sends them: repeated for each filter. */
+export const FILTER_PARTS = ["filters.key", "filters.operator", "filters.value"];
 const MAX_FILTERS = 20;
 const MAX_VALUES = 100;
 const MAX_SEARCH = 256;
@@ -32,6 +34,9 @@ export function parseSelection(query: URLSearchParams, routeParameters: readonly
   const simple = [...new Set(query.keys())]
     .filter((name) => !known.has(name) && !FILTER_PARAMETER.test(name))
     .map((name) => simpleFilter(name, query.getAll(name)));
+  for (const name of ["filters", "search"]) {
+    if (query.getAll(name).length > 1) throw invalid(`${name}: may stand only once`);
+  }
   const listed = [...readFilterParameters(query), ...readJsonFilters(query.get("filters"))];
   if (listed.length > MAX_FILTERS) throw invalid(`filters: at most ${MAX_FILTERS}`);
   const search = query.get("search") ?? "";

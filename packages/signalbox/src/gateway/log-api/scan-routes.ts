@@ -7,6 +7,7 @@ import type { CallLog, CallScan, ScannedCall } from "../../engines/call-log/inde
 import { defineRoute, type Route } from "../../http/route.ts";
 import { callResult, showCall } from "./call-fields.ts";
 import { callCsvHead, callCsvLine, callNdjson } from "./export-lines.ts";
+import { FILTER_PARTS } from "./parse-selection.ts";
 import { scanParameters, toScan } from "./scan-selection.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
 
@@ -52,6 +53,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
         "List stored calls of all gateways in the order in which they ended, newest first, with previews; `q` searches in prompts and answers, `filters` as in the list of one gateway.",
       query: listQuery,
       parameters: "handler",
+      repeatable: ["gateway_id", ...FILTER_PARTS],
       narrowsToGateway: true,
       result: z.array(scannedResult),
       handler: async ({ params, query, rawQuery, principal, signal }) => {
@@ -80,6 +82,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
         "Download stored calls of all gateways, oldest first, as NDJSON (with `bodies=true` including the bodies) or CSV; the same filters as the list.",
       query: exportQuery,
       parameters: "handler",
+      repeatable: ["gateway_id", ...FILTER_PARTS],
       narrowsToGateway: true,
       handler: ({ params, query, rawQuery, principal }) => {
         const accountId = params["account_id"] ?? "";
