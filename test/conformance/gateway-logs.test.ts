@@ -149,6 +149,21 @@ describe("a stored call", () => {
     await expect(client.aiGateway.logs.response(id, params)).rejects.toThrow(NotFoundError);
   });
 
+  it("large integers in metadata keep their digits, and filters find them", async () => {
+    const gateway = await createGateway("large-integers");
+    const [, second] = [
+      await call(gateway, { headers: { "gw-aig-metadata": '{"user":9007199254740992}' } }),
+      await call(gateway, { headers: { "gw-aig-metadata": '{"user":9007199254740993}' } }),
+    ];
+    const filters = '[{"key":"metadata.value","operator":"eq","value":[9007199254740993]}]';
+    const { body } = await server.api(
+      "GET",
+      `/accounts/default/ai-gateway/gateways/${gateway}/logs?filters=${encodeURIComponent(filters)}`,
+    );
+    expect(body.result.map(({ id }: { id: string }) => id)).toEqual([second]);
+    expect(JSON.parse(body.result[0].metadata)).toEqual({ user: "9007199254740993" });
+  });
+
   it("feedback, a score and metadata are stored", async () => {
     const gateway = await createGateway("feedback");
     const id = await call(gateway);

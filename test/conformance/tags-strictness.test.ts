@@ -52,7 +52,56 @@ function withIfMatch(
   });
 }
 
+describe("a deletion", () => {
+  const target = { resource_type: "worker", resource_id: "d1" };
+  const query = "resource_type=worker&resource_id=d1";
+
+  it.each([
+    ["names another id than the query", query, { ...target, resource_id: "d2" }],
+    ["names another type than the query", query, { ...target, resource_type: "queue" }],
+    ["lacks the id, which the query has", "resource_id=d1", { resource_type: "worker" }],
+    ["lacks the type, which the query has", query, { resource_id: "d1" }],
+    ["is empty beside a query", query, {}],
+    ["contradicts itself", query, { ...target, type: "queue" }],
+    ["contradicts itself in the id", "", { ...target, id: "d2" }],
+    ["lacks the parent that the query has", `${query}&worker_id=w`, target],
+  ])("whose body %s is 400/1015 and deletes nothing", async (_, parameters, body) => {
+    for (const id of ["d1", "d2"]) {
+      await server.api("PUT", PATH, { resource_type: "worker", resource_id: id, tags: { a: "1" } });
+      await server.api("PUT", PATH, { resource_type: "queue", resource_id: id, tags: { a: "1" } });
+    }
+    expect(await refusal(server.api("DELETE", `${PATH}?${parameters}`, body))).toEqual([400, 1015]);
+    expect(await list("resources?id=d1&id=d2")).toHaveLength(4);
+  });
+
+  it("may name the same resource in the body and in the query, or in one of them", async () => {
+    for (const [parameters, body] of [
+      [query, target],
+      [query, { type: "worker", id: "d1" }],
+      [query, undefined],
+      ["", target],
+    ] as const) {
+      await server.api("PUT", PATH, { ...target, tags: { a: "1" } });
+      expect((await server.api("DELETE", `${PATH}?${parameters}`, body)).status).toBe(204);
+      expect(await list("resources?id=d1&type=worker")).toEqual([]);
+    }
+  });
+});
+
 describe("lists of keys and values", () => {
+  it("a list of values takes several types", async () => {
+    expect(await list("values/env?type=worker&type=queue&counts=true")).toEqual([
+      { value: "dev", count: 3 },
+      { value: "prod", count: 1 },
+    ]);
+    expect(await list("values/kind?type=worker&type=queue")).toEqual(["x"]);
+    expect(await list("values/env?type=queue&type=queue")).toEqual(["dev"]);
+    expect(await list("values/kind?type=worker&type=queue&tag=env=prod")).toEqual([]);
+    expect(await refusal(server.api("GET", `${PATH}/values/env?type=worker&type=nothing`))).toEqual([
+      400, 1006,
+    ]);
+  });
+
   it("lists of keys and values accept the filters of the resource list", async () => {
     expect(await list("keys?tag=env=prod")).toEqual(["Mixed", "env", "team"]);
     expect(await list("keys?tag=env&tag=!team")).toEqual(["env", "kind", "mixed", "region"]);

@@ -38,6 +38,52 @@ async function readWith(missing: 404 | "200") {
   return { status, body };
 }
 
+describe("If-None-Match", () => {
+  const send = (method: string, id: string, condition: string) =>
+    fetch(`${server.url}${TAGS}${method === "GET" ? `?resource_type=worker&resource_id=${id}` : ""}`, {
+      method,
+      headers: { authorization: `Bearer ${ROOT_TOKEN}`, "if-none-match": condition },
+      ...(method === "GET"
+        ? {}
+        : { body: JSON.stringify({ resource_type: "worker", resource_id: id, tags: { by: condition } }) }),
+    });
+
+  it("* on PUT creates a resource and never replaces one, also if several try at once", async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => send("PUT", "only-new", "*")));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([200, ...Array.from({ length: 11 }, () => 412)]);
+    expect((await answers.find(({ status }) => status === 412)?.json()) as unknown).toEqual(
+      failure(1016, "etag does not match"),
+    );
+    await server.api("DELETE", TAGS, { resource_type: "worker", resource_id: "only-new" });
+    expect((await send("PUT", "only-new", "*")).status).toBe(200);
+    expect((await send("PATCH", "only-new", "*")).status).toBe(412);
+  });
+
+  it("with etags on a write refuses to change those tags", async () => {
+    const { etag } = (await put("not-these", { a: "1" })).body.result;
+    expect((await send("PUT", "not-these", `"x", "${etag}"`)).status).toBe(412);
+    expect((await get("not-these")).body.result.tags).toEqual({ a: "1" });
+    expect((await send("PUT", "not-these", '"x"')).status).toBe(200);
+  });
+
+  it("with the etag on GET is answered with 304 and no body", async () => {
+    const { etag } = (await put("known-tags", { a: "1" })).body.result;
+    for (const condition of [`"${etag}"`, etag, `W/"${etag}"`, `"x", "${etag}"`, "*"]) {
+      const response = await send("GET", "known-tags", condition);
+      expect([response.status, response.headers.get("etag"), await response.text()]).toEqual([
+        304,
+        `"${etag}"`,
+        "",
+      ]);
+    }
+    await put("known-tags", { a: "2" });
+    expect((await send("GET", "known-tags", `"${etag}"`)).status).toBe(200);
+    expect((await send("GET", "known-tags", '"unfinished')).status).toBe(400);
+    expect((await send("GET", "never-tagged", "*")).status).toBe(500);
+  });
+});
+
 describe("setting and reading", () => {
   it("a set returns the resource, and a read returns the same, under both prefixes", async () => {
     const set = await put("a", { env: "prod", team: "" });

@@ -15,10 +15,14 @@ beforeAll(async () => {
       GITHUB_WEBHOOK_SECRET: SECRET,
       STANDARD_WEBHOOK_SECRET: SECRET,
       RULED_WEBHOOK_SECRET: SECRET,
+      FOLDING_WEBHOOK_SECRET: SECRET,
     },
     file: {
       webhooks: {
-        sources: { ruled: { scheme: "generic", entity: ["body:data.id", "fixed:everybody"] } },
+        sources: {
+          folding: { scheme: "generic", entity: "body:room", entitySpelling: "folded" },
+          ruled: { scheme: "generic", entity: ["body:data.id", "fixed:everybody"] },
+        },
       },
     },
   });
@@ -80,10 +84,65 @@ describe("different entities", () => {
     ]);
   });
 
-  it("entity names are case-insensitive", async () => {
+  it("ids of a signed body that look alike have separate instances", async () => {
+    const texts = ["Zed", "zed", " zed", "z\u00e9d", "ze\u0301d", "\u212aarl", "karl"];
+    const before = await instances();
+    for (const _ of [1, 2]) {
+      for (const entity_id of texts) {
+        const answer = await sendGeneric(server.url, "generic", { type: "t", id: entity_id, entity_id });
+        expect(answer.status).toBe(200);
+      }
+    }
+    const added = (await instances()).filter((name) => !before.includes(name));
+    const ids = await Promise.all(added.map((name) => eventIds(server, name)));
+    expect(ids.flat().sort()).toEqual(texts.toSorted());
+    expect(added).toHaveLength(texts.length);
+  });
+
+  it("an id in a signed body and the same id in the URL are one entity", async () => {
+    await sendGeneric(server.url, "generic", { type: "t", id: "1", entity_id: "Device-A" });
+    await sendGeneric(server.url, "Device-A", { type: "t", id: "2" });
+    await sendGeneric(server.url, "device-a", { type: "t", id: "3", entity_id: "Device-A" });
+    expect(await eventIds(server, "device-a")).toEqual(["3", "2", "1"]);
+  });
+
+  it("repositories in any spelling are one entity, and a source can be configured so", async () => {
+    for (const repository of ["Case/Repo", "case/repo"]) await sendGithub(server.url, { repository });
+    expect(await eventIds(server, "case-repo")).toHaveLength(2);
+    for (const id of ["Room", "ROOM"]) await sendGeneric(server.url, "folding", { type: "t", id, room: id });
+    expect(await eventIds(server, "room")).toEqual(["ROOM", "Room"]);
+  });
+
+  it("entity names in the URL are case-insensitive", async () => {
     await sendGeneric(server.url, "Case-Folded", { type: "t", id: "upper" });
     await sendGeneric(server.url, "case-folded", { type: "t", id: "lower" });
     expect(await eventIds(server, "case-folded")).toEqual(["lower", "upper"]);
+  });
+});
+
+describe("identifiers of 64 bits", () => {
+  const send = (path: string, body: string) => sendGeneric(server.url, path, body);
+
+  it("two events whose numeric ids differ in the last digit are two events", async () => {
+    for (const [id, status] of [
+      ["9007199254740992", "processed"],
+      ["9007199254740993", "processed"],
+      ["9007199254740993", "duplicate"],
+    ]) {
+      expect((await send("wide-ids", `{"type":"t","id":${id}}`)).body).toEqual({ status });
+    }
+    expect(await eventIds(server, "wide-ids")).toEqual(["9007199254740993", "9007199254740992"]);
+  });
+
+  it("two entities whose numbers differ in the last digit have separate instances", async () => {
+    for (const entity of ["9007199254740994", "9007199254740995"]) {
+      expect((await send("generic", `{"type":"t","id":"of-${entity}","entity_id":${entity}}`)).status).toBe(
+        200,
+      );
+      expect(await eventIds(server, entity)).toEqual([`of-${entity}`]);
+    }
+    const answer = await send("9007199254740996", '{"type":"t","entity_id":9007199254740997}');
+    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4004]);
   });
 });
 
@@ -106,6 +165,17 @@ describe("an entity in the URL", () => {
     }
     const answer = await sendGeneric(server.url, "own%20name", { type: "t", entity_id: "own/name" });
     expect(answer.status).toBe(400);
+  });
+
+  it("an X-Entity-Id beside the URL is ignored, and names the entity where the URL does not", async () => {
+    const header = { "x-entity-id": "of-the-proxy" };
+    for (const path of ["of-the-url", "generic/of-the-url"]) {
+      expect((await sendGeneric(server.url, path, { type: "t", id: path }, header)).status).toBe(200);
+    }
+    expect(await eventIds(server, "of-the-url")).toHaveLength(2);
+    expect(await instances()).not.toContain("of-the-proxy");
+    expect((await sendGeneric(server.url, "generic", { type: "t" }, header)).status).toBe(200);
+    expect(await instances()).toContain("of-the-proxy");
   });
 
   it("the URL wins over an entity that the source only derives from heuristics", async () => {

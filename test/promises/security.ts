@@ -291,6 +291,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Entities never share an instance": [
     "packages/signalbox/src/webhooks/entity-claims.test.ts › no two entities share an instance, whatever their names and the order in which they arrive",
     "test/conformance/webhook-entities.test.ts › a repository and an organisation with similar names have separate instances",
+    "test/conformance/webhook-entities.test.ts › ids of a signed body that look alike have separate instances",
   ],
   "A delivery is for the entity that its sender names": [
     "test/conformance/webhook-entities.test.ts › the entity in the URL must match the signed body of /webhooks/%s",

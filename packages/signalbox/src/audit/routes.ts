@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { csvLine, type CsvValue } from "../core/csv.ts";
+import { csvLine, type CsvValue, csvWithHead } from "../core/csv.ts";
 import { type Access, defineRoute, type Reply, type Route } from "../http/route.ts";
 import { withHash } from "./audit-entry.ts";
 import type { AuditFilter, AuditReader, AuditRow } from "./audit-reader.ts";
@@ -138,7 +138,10 @@ function parseCursor(cursor: string | undefined): number | null {
 }
 
 function exportRows(rows: AsyncIterable<AuditRow>, format: "ndjson" | "csv"): Reply {
-  const lines = format === "csv" ? csvLines(rows) : ndjsonLines(rows);
+  const lines =
+    format === "csv"
+      ? csvWithHead(csvLine(CSV_COLUMNS.map(([name]) => name)), csvLines(rows))
+      : ndjsonLines(rows);
   return {
     raw: {
       contentType: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson",
@@ -156,7 +159,6 @@ async function* ndjsonLines(rows: AsyncIterable<AuditRow>): AsyncGenerator<strin
 }
 
 async function* csvLines(rows: AsyncIterable<AuditRow>): AsyncGenerator<string> {
-  yield csvLine(CSV_COLUMNS.map(([name]) => name));
   for await (const row of rows) {
     const entry = { ...(JSON.parse(row.entry) as AuditEntry), hash: row.hash };
     yield csvLine(CSV_COLUMNS.map(([, read]) => read(entry)));

@@ -52,6 +52,8 @@ const source = z.strictObject({
   object: z.string().min(1).optional(),
   /** Rule for the entity. Default: the rule of the scheme. */
   entity: rules.optional(),
+  /** Whether entities that differ in case, blanks or Unicode form are different (`exact`) or the same (`folded`). Default: `exact` for fields of the body, unless the scheme's provider ignores case; `folded` for headers. */
+  entitySpelling: z.enum(["exact", "folded"]).optional(),
   /** Conversion of an entity to an instance name: `plain` is readable, `reversible` can be converted back. Default `plain`. */
   entityForm: z.enum(["plain", "reversible"]).default("plain"),
   /** Rule for the event type. Default: the rule of the scheme. */

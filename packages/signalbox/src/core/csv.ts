@@ -11,6 +11,16 @@ export function csvLine(values: readonly CsvValue[]): string {
   return `${values.map(csvField).join(",")}\r\n`;
 }
 
+/** The head is sent with the first lines: if these cannot be read, nothing has been sent yet, and the client can be told. */
+export async function* csvWithHead(head: string, lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let before = head;
+  for await (const line of lines) {
+    yield before + line;
+    before = "";
+  }
+  if (before !== "") yield before;
+}
+
 function csvField(value: CsvValue): string {
   if (value === null || value === undefined) return "";
   if (typeof value !== "string") return String(value);

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
+import { requireStorable } from "../core/storable-text.ts";
 import type { Principal } from "../accounts/index.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteRequest } from "./route.ts";
@@ -86,6 +87,24 @@ export class ManagedRequest implements RouteRequest {
         message: `unknown parameter ${JSON.stringify(name)}; ${allowed}`,
       });
     }
+  }
+
+  /** Throws `invalid_request` if one of the parameters stands twice. */
+  refuseRepeated(single: ReadonlySet<string>): void {
+    const seen = new Set<string>();
+    for (const name of this.rawQuery.keys()) {
+      if (seen.has(name) && single.has(name)) {
+        throw new SignalboxError("invalid_request", {
+          message: `the parameter ${JSON.stringify(name)} may stand only once`,
+        });
+      }
+      seen.add(name);
+    }
+  }
+
+  /** Throws `invalid_request` for a value that PostgreSQL cannot compare. Filters by tags have errors of their own. */
+  requireStorableQuery(): void {
+    for (const [name, value] of this.rawQuery) if (name !== "tag") requireStorable(name, value);
   }
 
   get signal(): AbortSignal {

@@ -5,17 +5,23 @@
  */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
-import type { ZodType } from "zod";
+import { z, type ZodType } from "zod";
 import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
+import { isNestedDeeperThan } from "../core/json-depth.ts";
+import { requireStorableJson } from "../core/storable-text.ts";
 import type { Area } from "./area.ts";
 import { ManagedRequest } from "./managed-request.ts";
 import { ManagedWrite } from "./managed-write.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route } from "./route.ts";
-import { knownParameters, requireAccount } from "./route-rules.ts";
+import { knownParameters, requireAccount, singleParameters } from "./route-rules.ts";
 import { type RouteMatch, RouteTree } from "./route-tree.ts";
 import { sendReply } from "./send-reply.ts";
+
+/** Levels of arrays and objects in a body. Handlers serialise parts of it, which fails at some thousands. */
+const MAX_DEPTH = 512;
+const NO_FIELDS = z.strictObject({});
 
 export interface ManagementOptions {
   readonly routes: readonly Route[];
@@ -57,6 +63,8 @@ interface FoundRoute extends RouteMatch {
 class Management {
   readonly #tree: RouteTree;
   readonly #options: ManagementOptions;
+  /** The parameters of each route that may stand only once. */
+  readonly #single = new WeakMap<Route, ReadonlySet<string>>();
 
   constructor(tree: RouteTree, options: ManagementOptions) {
     this.#tree = tree;
@@ -77,7 +85,7 @@ class Management {
     const managed = this.#admit({ ...match, route }, principal, request, response, context);
     const { body } = route;
     if (body === undefined) return this.#reply(response, managed, route.handler(managed));
-    return readJson(request, context, managed.maxBodyBytes).then((input) => {
+    return readJson(request, context, route, managed.maxBodyBytes).then((input) => {
       managed.body = parseInput(body, input);
       return this.#reply(response, managed, route.handler(managed));
     });
@@ -101,10 +109,11 @@ class Management {
       nameAccount(match, principal, context);
       write = new ManagedWrite(parts, principal);
       managed = this.#admit(match, principal, request, response, context);
-      if (route.body !== undefined) {
-        const input = await readJson(request, context, managed.maxBodyBytes);
+      const schema = route.body ?? (takesNoBody(route) && hasBody(request) ? NO_FIELDS : undefined);
+      if (schema !== undefined) {
+        const input = await readJson(request, context, route, managed.maxBodyBytes);
         write.receive(input);
-        managed.body = parseInput(route.body, input);
+        managed.body = parseInput(schema, input);
       }
       reply = await write.run(managed, () => this.#readBefore(match, managed));
     } catch (error) {
@@ -154,11 +163,24 @@ class Management {
       maxBodyBytes,
       trafficOrigin,
     });
-    if (parameters !== null && context.query !== "") managed.allowParameters(parameters);
+    if (context.query !== "") {
+      if (parameters !== null) managed.allowParameters(parameters);
+      managed.refuseRepeated(this.#singleOf(route));
+      if (checksText(route)) managed.requireStorableQuery();
+    }
     if (route.query !== undefined) {
       managed.query = parseInput(route.query, Object.fromEntries(managed.rawQuery));
     }
     return managed;
+  }
+
+  #singleOf(route: Route): ReadonlySet<string> {
+    let single = this.#single.get(route);
+    if (single === undefined) {
+      single = singleParameters(route);
+      this.#single.set(route, single);
+    }
+    return single;
   }
 
   #authenticate(request: HttpRequest): Principal {
@@ -219,7 +241,26 @@ function authorise(
   }
 }
 
-async function readJson(request: HttpRequest, context: RequestContext, maxBytes: number): Promise<unknown> {
+/** What such a route is sent would be ignored: filters in the body of a deletion, for example, would delete everything. */
+function takesNoBody({ body, documents }: Route): boolean {
+  return body === undefined && documents?.body === undefined;
+}
+
+function hasBody({ headers }: HttpRequest): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** False for routes with error codes of their own for the text of parameters: tags and the selection of calls. */
+function checksText({ documents, parameters }: Route): boolean {
+  return documents?.query === undefined && parameters !== "handler";
+}
+
+async function readJson(
+  request: HttpRequest,
+  context: RequestContext,
+  route: Route,
+  maxBytes: number,
+): Promise<unknown> {
   const contentType = request.headers["content-type"];
   // `curl -d` declares a form whatever it sends. A page of another origin cannot use this: its `Origin` is refused.
   if (contentType !== undefined && !JSON_OR_FORM.test(contentType)) {
@@ -227,11 +268,21 @@ async function readJson(request: HttpRequest, context: RequestContext, maxBytes:
   }
   const body = await context.readBody(maxBytes);
   if (body.length === 0) return {};
+  let json: string;
+  let value: unknown;
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    json = new TextDecoder("utf-8", { fatal: true }).decode(body);
+    value = JSON.parse(json);
   } catch {
     throw new SignalboxError("invalid_request", { message: "The body is not valid JSON" });
   }
+  if (isNestedDeeperThan(MAX_DEPTH, json)) {
+    throw new SignalboxError("invalid_request", {
+      message: `The body is nested too deeply (maximum ${MAX_DEPTH} levels)`,
+    });
+  }
+  if (route.acceptsNul !== true) requireStorableJson(value, json);
+  return value;
 }
 
 function parseInput(schema: ZodType, input: unknown): unknown {

@@ -1,5 +1,5 @@
 /** Checks and derived properties of routes. */
-import type { ZodType } from "zod";
+import { toJSONSchema, z, type ZodType } from "zod";
 import type { Route } from "./route.ts";
 
 const GATEWAY_PARAMETER = "{gateway_id}";
@@ -19,10 +19,26 @@ export function knownParameters({ query, documents, parameters, accountOf }: Rou
   return [...new Set(accountOf === undefined ? names : [...names, "account_id"])];
 }
 
+/** Returns the parameters that may stand only once. With `parameters: "handler"`, those of the schema. */
+export function singleParameters(route: Route): ReadonlySet<string> {
+  const { query, documents, repeatable = [] } = route;
+  const lists = [...listsOf(query), ...listsOf(documents?.query), ...repeatable];
+  const names = knownParameters(route) ?? namesOf(query);
+  return new Set(names.filter((name) => !lists.includes(name)));
+}
+
 /** Returns the access of tokens that are bound to a gateway, for the OpenAPI description. */
 export function gatewayBinding({ path, narrowsToGateway }: Route): string {
   if (path.includes(GATEWAY_PARAMETER)) return GATEWAY_PARAMETER;
   return narrowsToGateway === true ? "narrowed" : "refused";
+}
+
+function listsOf(schema: ZodType | undefined): string[] {
+  const { shape = {} } = (schema ?? {}) as { shape?: Record<string, ZodType> };
+  return Object.keys(shape).filter((name) => {
+    const { type, anyOf } = toJSONSchema(shape[name] ?? z.never(), { io: "input", unrepresentable: "any" });
+    return type === "array" || (anyOf?.some((one) => one.type === "array") ?? false);
+  });
 }
 
 function namesOf(schema: ZodType | undefined): string[] {

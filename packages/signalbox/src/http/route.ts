@@ -81,6 +81,11 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
    */
   readonly parameters?: readonly string[] | "handler";
   /**
+   * Query parameters that may stand several times, besides those that are lists in a schema. Any other parameter is refused if it stands twice: it is
+   * not certain which one a proxy and the caller mean.
+   */
+  readonly repeatable?: readonly string[];
+  /**
    * Allows a path without `{gateway_id}` for tokens that are bound to a gateway: the handler reads and changes only objects of the gateway of
    * `principal`. Default: such tokens are refused with 403. On a path with `{gateway_id}` they reach their own gateway only.
    */
@@ -91,6 +96,8 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
   readonly recordsChange?: boolean;
   /** A route that only reads although it is no GET. It is recorded, but not refused if the audit log cannot be written. */
   readonly changesNothing?: boolean;
+  /** The body may contain NUL characters: it is passed on to code or to a provider, and not stored in the control plane. */
+  readonly acceptsNul?: boolean;
   /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */

@@ -29,11 +29,12 @@ export function sendReply(
   const status = reply.status ?? 200;
   if (reply.raw !== undefined && typeof reply.raw.body === "object" && !Buffer.isBuffer(reply.raw.body)) {
     const { contentType, body } = reply.raw;
-    response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
-    return sendStream(response, { contentType, body }, target, authenticator);
+    const sendHead = () =>
+      response.writeHead(status, { ...PRIVATE, ...reply.headers, "content-type": contentType });
+    return sendStream(response, { contentType, body, sendHead }, target, authenticator);
   }
-  if (status === 204) {
-    response.writeHead(204, { ...PRIVATE, ...reply.headers });
+  if (status === 204 || status === 304) {
+    response.writeHead(status, { ...PRIVATE, ...reply.headers });
     response.end();
     return;
   }
@@ -51,14 +52,21 @@ export function sendReply(
   else response.end(body);
 }
 
+interface StreamReply {
+  readonly contentType: string;
+  readonly body: Readable;
+  readonly sendHead: () => void;
+}
+
 async function sendStream(
   response: HttpResponse,
-  { contentType, body }: { readonly contentType: string; readonly body: Readable },
+  { contentType, body, sendHead }: StreamReply,
   { isHead, principal }: ReplyTarget,
   authenticator: Authenticator,
 ): Promise<void> {
   if (isHead) {
     body.destroy();
+    sendHead();
     response.end();
     return;
   }
@@ -67,6 +75,14 @@ async function sendStream(
     hasCredential = false;
     body.destroy();
   });
+  try {
+    // A body whose first read fails is answered with an error. An event stream may be silent for long.
+    if (contentType !== EVENT_STREAM) await firstPart(body, response);
+    sendHead();
+  } catch (error) {
+    stopWatching();
+    throw error;
+  }
   try {
     // `end: false`: otherwise the pipeline would destroy the response together with the body.
     await pipeline(body, response, { end: false });
@@ -79,6 +95,24 @@ async function sendStream(
     if (!isPrematureClose(error)) throw error;
   } finally {
     stopWatching();
+  }
+}
+
+/** Settles when the body can be read, has ended, or has failed. A client that disconnects ends it. */
+async function firstPart(body: Readable, response: HttpResponse): Promise<void> {
+  const abandon = () => body.destroy();
+  response.once("close", abandon);
+  let settle: () => void = () => undefined;
+  let fail: (error: Error) => void = () => undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      settle = resolve;
+      fail = reject;
+      body.once("readable", settle).once("end", settle).once("close", settle).once("error", fail);
+    });
+  } finally {
+    response.off("close", abandon);
+    body.off("readable", settle).off("end", settle).off("close", settle).off("error", fail);
   }
 }
 

@@ -25,11 +25,13 @@ export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes)
   };
 }
 
-/** The resources whose keys or values are listed. Null means all resources. */
+/** The resources whose keys or values are listed. Null means all resources, or all of the one type. */
 export function parseVocabularyQuery(query: URLSearchParams, types: readonly string[]): ResourceQuery | null {
   const filters = parseTagFilters(query.getAll("tag"));
   const isCaseInsensitive = parseFlag(query, "case_insensitive");
-  return filters.length === 0 ? null : { filters, isCaseInsensitive, types, ids: [], name: null };
+  return filters.length === 0 && types.length < 2
+    ? null
+    : { filters, isCaseInsensitive, types, ids: [], name: null };
 }
 
 export function parseFlag(query: URLSearchParams, name: string): boolean {

@@ -80,7 +80,7 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
         access: "tags.read",
         summary:
           "List the values of a tag key, sorted, 100 per page. `tag` and `type` restrict the resources, `prefix` the values.",
-        documents: { query: vocabularyParameters.extend({ type: z.string().optional() }) },
+        documents: { query: vocabularyParameters.extend({ type: z.array(z.string()).optional() }) },
         result: z.array(z.union([z.string(), z.object({ value: z.string(), count: z.int() })])),
         handler: (request: RouteRequest) => listValues(parts, request),
       }),
@@ -128,9 +128,10 @@ async function listValues(parts: ListRoutesParts, request: RouteRequest): Promis
   const key = request.params["tag_key"] ?? "";
   if (key === "") throw new SignalboxError("tags_key_required");
   checkTagKey(key);
-  const type = request.rawQuery.get("type");
-  if (type !== null) parts.types.require(type, false);
-  const resources = parseVocabularyQuery(request.rawQuery, type === null ? [] : [type]);
+  const types = [...new Set(request.rawQuery.getAll("type"))];
+  for (const one of types) parts.types.require(one, false);
+  const type = types.length === 1 ? (types[0] ?? null) : null;
+  const resources = parseVocabularyQuery(request.rawQuery, types);
   const prefix = parsePrefix(request.rawQuery);
   const vocabulary = parts.vocabularies.of(resources, () => request.signal);
   return listEntries(

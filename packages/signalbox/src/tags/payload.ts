@@ -134,7 +134,7 @@ export function parseTagsPayload(
   return { resource, tags: new Map(entries as [string, string | null][]), name };
 }
 
-/** Parses the identity of a resource from a body, from query parameters, or from both. */
+/** Parses the identity of a resource from a body or from query parameters. */
 export function parseResource(
   field: (name: string) => unknown,
   types: ResourceTypes,

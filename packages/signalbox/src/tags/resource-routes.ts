@@ -7,7 +7,7 @@ import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
 import type { Principal } from "../accounts/principal.ts";
 import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
-import { EMPTY_ETAG, parseIfMatch } from "./store/tag-write.ts";
+import { EMPTY_ETAG, isMet, parseIfMatch, parseIfNoneMatch } from "./store/tag-write.ts";
 import {
   type JsonObject,
   identityField,
@@ -66,7 +66,7 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       method: "GET",
       path,
       access: "tags.read",
-      summary: "Read the tags of one resource.",
+      summary: "Read the tags of one resource. `If-None-Match` with its etag is answered with 304.",
       documents: { query: named },
       result: resourceResult,
       handler: (request) => read(parts, request),
@@ -75,7 +75,8 @@ function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
       method: "PUT",
       path,
       access: "tags.edit",
-      summary: "Replace all tags of one resource. `If-Match` makes the write conditional.",
+      summary:
+        "Replace all tags of one resource. `If-Match` makes the write conditional; `If-None-Match: *` only creates.",
       documents: { body: set },
       recordsChange: true,
       result: resourceResult,
@@ -127,16 +128,23 @@ function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promis
     "tags_resource_required",
   );
   const known = parts.reader.peek(accountOf(request), resource);
-  return known === undefined ? readStored(parts, accountOf(request), resource) : textReply(known);
+  return known === undefined ? readStored(parts, request, resource) : readReply(known, request);
+}
+
+/** 304 if the client has these tags already. */
+function readReply(text: ResourceText, request: RouteRequest): Reply {
+  const header = request.headers["if-none-match"];
+  const isKnown = header !== undefined && isMet(parseIfNoneMatch(header), text.etag.slice(1, -1), false);
+  return isKnown ? { status: 304, headers: { etag: text.etag } } : textReply(text);
 }
 
 async function readStored(
   parts: ResourceRoutesParts,
-  accountId: string,
+  request: RouteRequest,
   resource: ResourceKey,
 ): Promise<Reply> {
-  const found = await parts.reader.findText(accountId, resource);
-  if (found !== null) return textReply(found);
+  const found = await parts.reader.findText(accountOf(request), resource);
+  if (found !== null) return readReply(found, request);
   if (parts.missing === 200) return { resultJson: untaggedJson(resource) };
   throw new SignalboxError("tags_resource_not_found", {
     message: `resource not found: type=${resource.type} id=${resource.id}`,
@@ -169,26 +177,41 @@ async function remove(parts: ResourceRoutesParts, request: RouteRequest): Promis
   const error = "tags_invalid_delete_payload";
   allowIdentity(request);
   const body = await request.readBody();
-  const payload: JsonObject = body.length === 0 ? {} : parseObject(body, error);
-  const query = request.rawQuery;
+  const payload = body.length === 0 ? null : parseObject(body, error);
   const resource = parseResource(
-    (name) => identityField(payload, name) ?? query.get(name) ?? undefined,
+    (name) => (payload === null ? (request.parameter(name) ?? undefined) : identityField(payload, name)),
     parts.types,
     zoneOf(request),
     error,
   );
-  requireKnownFields(payload, error);
+  if (payload !== null) {
+    requireKnownFields(payload, error);
+    requireAgreement(payload, request);
+  }
   const outcome = await parts.writer.write(accountOf(request), deletion(resource, request));
   return toReply(outcome, parts.maxTagsPerResource);
+}
+
+/** A body identifies the resource alone. A query that names another one beside it makes it unclear which one is meant. */
+function requireAgreement(payload: JsonObject, request: RouteRequest): void {
+  for (const name of IDENTITY) {
+    const given = request.parameter(name);
+    if (given !== null && given !== identityField(payload, name)) {
+      throw new SignalboxError("tags_invalid_delete_payload", {
+        message: `Invalid delete payload: ${name} differs from the query`,
+      });
+    }
+  }
 }
 
 function deletion(resource: ResourceKey, request: RouteRequest): TagWrite {
   return { action: "delete", resource, tags: new Map(), ...authorship(request) };
 }
 
-function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "actor"> {
+function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "except" | "actor"> {
   return {
     condition: parseIfMatch(request.headers["if-match"]),
+    except: parseIfNoneMatch(request.headers["if-none-match"]),
     actor: principalName(request.principal),
   };
 }

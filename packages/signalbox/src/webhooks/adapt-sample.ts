@@ -41,8 +41,8 @@ function withType(source: Source, sample: Sample, type: string): Sample {
 
 function find(source: Source, rules: readonly Rule[], { headers, contentType, body }: Sample): string | null {
   try {
-    const payload = parsePayload(source.kind, contentType, Buffer.from(body));
-    return findFirst(rules, { headers: { ...headers }, payload });
+    const parsed = parsePayload(source.kind, contentType, Buffer.from(body));
+    return findFirst(rules, { headers: { ...headers }, ...parsed });
   } catch {
     // A payload of the caller that is no event: the intake will say so.
     return null;

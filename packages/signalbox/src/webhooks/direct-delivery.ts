@@ -61,7 +61,7 @@ function readDelivery(
   const source = genericSource(env["WEBHOOK_SECRET"]);
   const problem = verifySignature(source, { headers, body, urls: () => [] }, now);
   if (problem !== null) throw new SignalboxError("webhook_invalid_signature");
-  const delivery = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
+  const delivery = { headers, ...parsePayload(source.kind, headers["content-type"], body) };
   findEntity(source, delivery, name);
   return readEvent(source, delivery, body, now);
 }

@@ -1,12 +1,18 @@
 /** The instance name of an entity, on both database engines. */
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims, normalise, toInstanceName } from "./entity-claims.ts";
+import { type ClaimScope, EntityClaims, fold, toEntity, toInstanceName } from "./entity-claims.ts";
 
 /** Runs of the property. Each makes a few writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };
+
+const folded = (text: string) => toEntity(text, false);
+const exact = (text: string) => toEntity(text, true);
+/** The name of a text whose other names belong to look-alikes. */
+const own = (text: string) => `~~${createHash("sha256").update(text).digest("hex")}`;
 
 describe.each(ENGINES)("on %s", (engine, open) => {
   let opened: OpenedDatabase;
@@ -16,7 +22,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   const newClaims = () => new EntityClaims(opened.database, () => undefined);
   const resolveAll = async (entities: readonly string[], scope = newScope(), claims = newClaims()) => {
     const names: string[] = [];
-    for (const entity of entities) names.push(await claims.resolve(scope, entity, "plain"));
+    for (const entity of entities) names.push(await claims.resolve(scope, folded(entity), "plain"));
     return names;
   };
 
@@ -71,7 +77,72 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(await resolveAll(entities, scope)).toEqual(names);
     const shuffled = [...entities.entries()].toReversed();
     const claims = newClaims();
-    for (const [i, entity] of shuffled) expect(await claims.resolve(scope, entity, "plain")).toBe(names[i]);
+    for (const [i, entity] of shuffled)
+      expect(await claims.resolve(scope, folded(entity), "plain")).toBe(names[i]);
+  });
+
+  it.each([
+    [
+      ["Zed", "zed", "ZED", " zed"],
+      ["zed", "~zed", own("ZED"), own(" zed")],
+    ],
+    [
+      ["cus_9s6X", "cus_9s6x"],
+      ["cus_9s6x", "cus_5f9s6x"],
+    ],
+    // A composed and a decomposed letter; the Kelvin sign.
+    [
+      ["\u00e9", "e\u0301"],
+      ["\u00e9", "_c3_a9"],
+    ],
+    [
+      ["k", "\u212a"],
+      ["k", "~k"],
+    ],
+  ])("the exact texts %j are %j, and still are after a restart", async (texts, names) => {
+    const scope = newScope();
+    for (const claims of [newClaims(), newClaims()]) {
+      for (const [i, text] of texts.entries()) {
+        expect(await claims.resolve(scope, exact(text), "plain")).toBe(names[i]);
+      }
+    }
+  });
+
+  it("a text without regard to case reaches the instance of the first of its exact spellings, whichever arrives first", async () => {
+    for (const isFirst of [true, false]) {
+      const scope = newScope();
+      for (const text of ["unit-A", "unit.b"]) {
+        const name = text.toLowerCase();
+        const arrivals = [folded(text), exact(text)];
+        for (const entity of isFirst ? arrivals : arrivals.toReversed()) {
+          expect(await newClaims().resolve(scope, entity, "plain")).toBe(name);
+        }
+        const claims = newClaims();
+        const names = [exact(text.toUpperCase()), folded(text.toUpperCase()), exact(text)].map(async (one) =>
+          claims.resolve(scope, one, "plain"),
+        );
+        expect(await Promise.all(names)).toEqual([`~${name}`, name, name]);
+      }
+    }
+  });
+
+  it("a name that an earlier version gave away goes to the first exact text, and to no other", async () => {
+    const scope = newScope();
+    // An earlier version stored the folded text, and no row at all for a name without a hyphen.
+    await opened.database.run(
+      sql`INSERT INTO webhook_claim (account_id, agent, name, entity)
+          VALUES (${scope.account}, ${scope.agent}, 'dev-a', 'dev-a'), (${scope.account}, ${scope.agent}, 'x-y', 'x/y')`,
+    );
+    const names = await Promise.all(
+      ["DEV-A", "Dev-A", "X/Y", "X-Y", "cusA"].map(async (text) =>
+        newClaims().resolve(scope, exact(text), "plain"),
+      ),
+    );
+    expect(names.slice(0, 2).sort()).toEqual(["dev-a", "~dev-a"]);
+    expect(names.slice(2)).toEqual(["x-y", "~x-y", "cusa"]);
+    const claims = newClaims();
+    expect(await claims.resolve(scope, exact("DEV-A"), "plain")).toBe(names[0]);
+    expect(await claims.resolve(scope, folded("Dev-A"), "plain")).toBe("dev-a");
   });
 
   it("no two entities share an instance, whatever their names and the order in which they arrive", async () => {
@@ -85,7 +156,10 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       text,
       fc.constantFrom("d_2fx", "d-x", "d/x", "d_5f2fx", "d_2dx", "~d-x", "~~", "a\ud800", "a\udbff"),
     );
-    const arrival = fc.record({ entity, form: fc.constantFrom("plain" as const, "reversible" as const) });
+    const arrival = fc.record({
+      entity: fc.tuple(entity, fc.boolean()).map(([one, isExact]) => toEntity(one, isExact)),
+      form: fc.constantFrom("plain" as const, "reversible" as const),
+    });
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(arrival, { minLength: 1, maxLength: 4 }), { maxLength: 6 }),
@@ -93,31 +167,35 @@ describe.each(ENGINES)("on %s", (engine, open) => {
           const scope = newScope();
           const claims = newClaims();
           const nameOf = new Map<string, string>();
-          const ownerOf = new Map<string, string>();
+          const arrived = new Map<string, (typeof groups)[number][number]>();
+          const foldedOf = new Map<string, string>();
+          const spellingOf = new Map<string, string>();
+          const isFirst = (seen: Map<string, string>, name: string, owner: string) => {
+            expect(seen.get(name) ?? owner).toBe(owner);
+            seen.set(name, owner);
+          };
           for (const group of groups) {
             // The entities of a group arrive at the same time.
-            const usable = group.filter((one) => toInstanceName(one.entity, one.form) !== null);
+            const usable = group.filter((one) => toInstanceName(one.entity.text, one.form) !== null);
             const names = await Promise.all(
-              usable.map(async (one) => claims.resolve(scope, one.entity, one.form)),
+              usable.map(async (one) => ({
+                ...one,
+                name: await claims.resolve(scope, one.entity, one.form),
+              })),
             );
-            for (const [i, name] of names.entries()) {
-              const one = usable[i];
-              const folded = normalise(one?.entity ?? "");
-              expect(ownerOf.get(name) ?? folded).toBe(folded);
-              ownerOf.set(name, folded);
-              const key = `${one?.form} ${folded}`;
-              expect(nameOf.get(key) ?? name).toBe(name);
-              nameOf.set(key, name);
+            for (const { name, ...one } of names) {
+              isFirst(foldedOf, name, fold(one.entity.text));
+              if (one.entity.isExact) isFirst(spellingOf, name, one.entity.text);
+              const key = JSON.stringify(one);
+              isFirst(nameOf, key, name);
+              arrived.set(key, one);
             }
           }
           const restarted = newClaims();
           await Promise.all(
-            [...nameOf].map(async ([key, name]) => {
-              const [form = "", ...rest] = key.split(" ");
-              expect(await restarted.resolve(scope, rest.join(" "), form as "plain" | "reversible")).toBe(
-                name,
-              );
-            }),
+            [...arrived].map(async ([key, one]) =>
+              expect(await restarted.resolve(scope, one.entity, one.form)).toBe(nameOf.get(key)),
+            ),
           );
         },
       ),
@@ -128,7 +206,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   it("one of several entities that arrive at the same time owns the name, also in different processes", async () => {
     const scope = newScope();
     const names = await Promise.all(
-      ["r/s", "r-s", "r s", "r/s"].map(async (entity) => newClaims().resolve(scope, entity, "plain")),
+      ["r/s", "r-s", "r s", "r/s"].map(async (entity) => newClaims().resolve(scope, folded(entity), "plain")),
     );
     expect(new Set(names).size).toBe(3);
     expect(names[3]).toBe(names[0]);
@@ -138,9 +216,9 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   it("names belong to an account and an agent", async () => {
     const claims = newClaims();
     const scope = newScope();
-    expect(await claims.resolve(scope, "a/b", "plain")).toBe("a-b");
-    expect(await claims.resolve({ ...scope, account: "other" }, "a-b", "plain")).toBe("a-b");
-    expect(await claims.resolve(newScope(), "a b", "plain")).toBe("a-b");
+    expect(await claims.resolve(scope, folded("a/b"), "plain")).toBe("a-b");
+    expect(await claims.resolve({ ...scope, account: "other" }, folded("a-b"), "plain")).toBe("a-b");
+    expect(await claims.resolve(newScope(), folded("a b"), "plain")).toBe("a-b");
   });
 
   it("an entity whose reversible name is too long still gets a name that no other has", async () => {
@@ -162,14 +240,14 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     const claims = newClaims();
     const scope = newScope();
     const both = ["x/y-z", "x-y/z"].map(async (entity) => {
-      const name = await claims.resolve(scope, entity, "plain", tell);
+      const name = await claims.resolve(scope, folded(entity), "plain", tell);
       expect(told).toContain(name);
       return name;
     });
     expect(await Promise.all(both)).toEqual(["x-y-z", "x-y_2fz"]);
-    expect(claims.resolve(scope, "x/y-z", "plain", tell)).toBe("x-y-z");
+    expect(claims.resolve(scope, folded("x/y-z"), "plain", tell)).toBe("x-y-z");
     expect(told).toEqual(["x-y-z", "x-y_2fz"]);
-    expect(claims.resolve(scope, "cus_9s6", "plain")).toBe("cus_9s6");
+    expect(claims.resolve(scope, folded("cus_9s6"), "plain")).toBe("cus_9s6");
   });
 
   it("claims of one turn of the event loop are one statement", async () => {
@@ -199,7 +277,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     );
     const scope = newScope();
     await Promise.all(
-      Array.from({ length: 100 }, async (_, i) => claims.resolve(scope, `many/${i}`, "plain")),
+      Array.from({ length: 100 }, async (_, i) => claims.resolve(scope, folded(`many/${i}`), "plain")),
     );
     expect(statements).toBe(1);
   });
@@ -222,13 +300,13 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       (cause) => causes.push(cause),
     );
     const scope = newScope();
-    await expect(claims.resolve(scope, "f/g", "plain")).rejects.toMatchObject({
+    await expect(claims.resolve(scope, folded("f/g"), "plain")).rejects.toMatchObject({
       id: "overloaded",
       headers: { "retry-after": "2" },
     });
     expect(causes).toEqual([new Error("disk is full")]);
     isFull = false;
-    expect(await claims.resolve(scope, "f/g", "plain")).toBe("f-g");
+    expect(await claims.resolve(scope, folded("f/g"), "plain")).toBe("f-g");
   });
 
   it("claims are rows with their account and agent", async () => {
@@ -238,6 +316,9 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       await opened.database.all(
         sql`SELECT account_id, name, entity FROM webhook_claim WHERE agent = ${scope.agent} ORDER BY name`,
       ),
-    ).toEqual([{ account_id: "acct-b", name: "p-q", entity: "p/q" }]);
+    ).toEqual([
+      { account_id: "acct-b", name: "p-q", entity: "p/q" },
+      { account_id: "acct-b", name: "~p-q", entity: "p-q" },
+    ]);
   });
 });

@@ -2,35 +2,49 @@
  * The instance name of an entity. Providers' names for entities map to several instance names; a claim decides which one an entity has, so
  * that two entities of an account never share an instance.
  *
- * - `plain`: lower case; every character except letters, digits, `_`, `.` and `-` becomes `-`. `Acme/Widgets` is `acme-widgets`. Not
- *   one-to-one: `a/b`, `a b` and `a-b` are all `a-b`.
- * - `reversible`: lower case; every UTF-8 byte except `a-z`, `0-9`, `.` and `-` is written as `_` and two hexadecimal digits. `a/b-c` is
- *   `a_2fb-c`. No two entities have the same reversible name, but the reversible name of one entity (`d/x`: `d_2fx`) can be the plain name
- *   of another (`d_2fx`).
- * - reserved: `~` and the reversible name. No plain or reversible name contains `~`, so no other entity can have it.
+ * The text of an entity is exact, if its provider treats it so, or folded: then all texts that differ in case, blanks around them or Unicode form are the
+ * same entity. Names are made of the folded text:
  *
- * An entity tries plain (unless its source wants reversible names), reversible, reserved, and gets the first name that it owns or that has no
- * owner. The first entity to claim a name owns it permanently. The reserved name needs no owner.
+ * - `plain`: every character except letters, digits, `_`, `.` and `-` becomes `-`. `Acme/Widgets` is `acme-widgets`. Not one-to-one: `a/b`, `a b` and
+ *   `a-b` are all `a-b`, and the exact texts `Zed` and `zed` are both `zed`.
+ * - `reversible`: every UTF-8 byte except `a-z`, `0-9`, `.` and `-` is written as `_` and two hexadecimal digits. `a/b-c` is `a_2fb-c`. Differs for
+ *   different folded texts, but the reversible name of one entity (`d/x`: `d_2fx`) can be the plain name of another (`d_2fx`).
+ * - reserved: `~` and the reversible name. No plain or reversible name contains `~`.
+ * - own: `~~` and a SHA-256 of the text. No other text has it.
+ *
+ * An entity tries plain (unless its source wants reversible names), reversible and reserved, and gets the first name that it owns or that has no owner;
+ * else its own name, which needs no owner. The first entity to claim a name owns it permanently.
  *
  * Invariants:
- * 1. Two entities (after `normalise`) never have the same name, in whatever order they arrive: a name that two entities can have has one
- *    owner, and any other name determines its entity.
- * 2. An entity always gets the same name, also after a restart: owners are rows that are written before the delivery continues and never
- *    change. (A source whose form changes names its entities anew.)
- * 3. Only verified deliveries make claims, so a sender without a secret cannot create a row.
- * 4. When a claim cannot be written, the delivery is refused as `overloaded`, and its sender tries again.
- * 5. Names that only one entity can have cost nothing, known owners cost a look-up in memory, and new claims of one turn of the event loop
- *    share one transaction of one statement.
+ * 1. Two exact texts never have the same name, nor do two texts that differ when folded, in whatever order they arrive: each name has one owner,
+ *    or determines its text.
+ * 2. A folded entity has the first name that one of its spellings owns: `/webhooks/Zed` and an exact `Zed` of a body reach the same instance.
+ * 3. An entity always gets the same name, also after a restart: owners are rows that are written before the delivery continues. A row gets the exact
+ *    spelling of its owner once, when the first arrives, and does not change otherwise. (A source whose form changes names its entities anew.)
+ * 4. Rows of earlier versions have no spelling, and names that only one folded text can have had no row. Such a name goes to the first exact text
+ *    that arrives, so that no instance is orphaned.
+ * 5. Only verified deliveries make claims, so a sender without a secret cannot create a row.
+ * 6. When a claim cannot be written, the delivery is refused as `overloaded`, and its sender tries again.
+ * 7. A folded entity whose name only its own text can have costs nothing. Known owners cost a look-up in memory, and new claims of one turn of the event loop share one transaction of one statement.
  *
  * A name is certain before its row is durable. `onName` reports it then, so that the instance can be prepared during the commit; nothing may
  * be stored under the name before the claim has resolved.
- * See docs/decisions/0083.
+ * See docs/decisions/0083 and docs/decisions/0260.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { overloaded } from "../core/overload.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
+import { sql } from "../core/sql.ts";
 import type { Database, Queryable } from "../database/database.ts";
+
+/** An entity as a delivery names it. */
+export interface Entity {
+  /** As the provider sent it, or folded if it is not exact. */
+  readonly text: string;
+  /** True when other spellings are other entities. */
+  readonly isExact: boolean;
+}
 
 /** The form of name that a source prefers. */
 export type EntityForm = "plain" | "reversible";
@@ -57,7 +71,7 @@ export function toInstanceName(entity: string, form: EntityForm): string | null 
 }
 
 function makeInstanceName(entity: string, form: EntityForm): string | null {
-  const lower = normalise(entity);
+  const lower = fold(entity);
   // PostgreSQL cannot store a zero character.
   if (lower.includes("\0")) return null;
   const name = form === "plain" ? toPlain(lower) : toReversible(lower);
@@ -65,37 +79,45 @@ function makeInstanceName(entity: string, form: EntityForm): string | null {
   return countAtMost(name, MAX_CHARACTERS) ? name : null;
 }
 
-/** The name that no other entity can have; a hash if it would be too long. */
-export function toReservedName(entity: string): string {
-  const lower = normalise(entity);
-  const name = RESERVED + toReversible(lower);
-  return name.length <= MAX_CHARACTERS ? name : `${RESERVED}${RESERVED}${hash("sha256", lower)}`;
+/** Null if it would be too long. */
+function toReservedName(entity: string): string | null {
+  const name = RESERVED + toReversible(fold(entity));
+  return name.length <= MAX_CHARACTERS ? name : null;
+}
+
+function toOwnName(text: string): string {
+  return `${RESERVED}${RESERVED}${hash("sha256", text)}`;
+}
+
+export function toEntity(text: string, isExact: boolean): Entity {
+  return { text: isExact ? text.toWellFormed() : fold(text), isExact };
 }
 
 /**
- * One spelling for entities that read the same: providers' names are case-insensitive, and composed and decomposed accents look alike. Lone
- * surrogates become the replacement character, as in UTF-8.
+ * One spelling for texts that read the same: composed and decomposed accents look alike. Lone surrogates become the replacement character, as in
+ * UTF-8.
  */
-export function normalise(entity: string): string {
+export function fold(entity: string): string {
   return entity.trim().toWellFormed().normalize("NFC").toLowerCase();
 }
 
-/** True when the text is the entity or one of its names. */
+/** True when the text is the entity or one of its names, in any spelling. */
 export function isNameOf(text: string, entity: string): boolean {
-  const given = normalise(text);
+  const given = fold(text);
   return (
-    given === normalise(entity) ||
+    given === fold(entity) ||
     given === toInstanceName(entity, "plain") ||
     given === toInstanceName(entity, "reversible") ||
-    given === toReservedName(entity)
+    given === toReservedName(entity) ||
+    given === toOwnName(entity.toWellFormed())
   );
 }
 
 /**
- * True when two entities can have this plain or reversible name: a `-` may stand for another character, and `_2f` may be an escape. Any other
- * name equals its entity.
+ * True when two entities with different folded texts can have this plain or reversible name: a `-` may stand for another character, and `_2f` may be an
+ * escape. Any other name equals the folded text.
  */
-export function canBeShared(name: string): boolean {
+function canBeShared(name: string): boolean {
   return name.includes("-") || isReversible(name);
 }
 
@@ -105,7 +127,7 @@ const ESCAPES_ONLY = /^(?:[a-z0-9.-]|_[0-9a-f]{2})*$/;
 function isReversible(name: string): boolean {
   if (!name.includes("_") || !ESCAPES_ONLY.test(name)) return false;
   const entity = decodeReversible(name);
-  return toReversible(entity) === name && normalise(entity) === entity;
+  return toReversible(entity) === name && fold(entity) === entity;
 }
 
 export function decodeReversible(name: string): string {
@@ -144,12 +166,12 @@ const MAX_KNOWN = 50_000;
 const SCOPE = { scope: "webhook_claim", isConcurrent: true };
 
 const INSERT_CLAIMS = new RowsStatement(
-  "INSERT INTO webhook_claim (account_id, agent, name, entity) VALUES ",
-  4,
+  "INSERT INTO webhook_claim (account_id, agent, name, entity, spelling) VALUES ",
+  5,
   " ON CONFLICT (account_id, agent, name) DO NOTHING",
 );
 const SELECT_OWNERS = new RowsStatement(
-  "SELECT account_id, agent, name, entity FROM webhook_claim WHERE (account_id, agent, name) IN (VALUES ",
+  "SELECT account_id, agent, name, entity, spelling FROM webhook_claim WHERE (account_id, agent, name) IN (VALUES ",
   3,
   ")",
 );
@@ -163,8 +185,8 @@ export interface ClaimScope {
 
 interface Claim {
   readonly scope: ClaimScope;
-  readonly entity: string;
-  /** Names that the entity tries, in order. The last is the reserved name. */
+  readonly entity: Entity;
+  /** Names that the entity tries, in order. The last is its own name. */
   readonly names: readonly string[];
   /** Index of the first name to try; the names before it have other owners. */
   at: number;
@@ -173,9 +195,17 @@ interface Claim {
   reject(error: unknown): void;
 }
 
+/** Of a name. */
+interface Owner {
+  /** The folded text. */
+  readonly folded: string;
+  /** The exact text; null if no exact one has arrived. */
+  readonly spelling: string | null;
+}
+
 export class EntityClaims {
   readonly #database: Database;
-  readonly #owners = new LRUCache<string, string>({ max: MAX_KNOWN });
+  readonly #owners = new LRUCache<string, Owner>({ max: MAX_KNOWN });
   readonly #onFailure: (error: unknown) => void;
   #waiting: Claim[] = [];
 
@@ -189,35 +219,30 @@ export class EntityClaims {
   /** The instance name of an entity. Synchronous, and without a call of `onName`, when the owner is known. */
   resolve(
     scope: ClaimScope,
-    entity: string,
+    entity: Entity,
     form: EntityForm,
     onName: (name: string) => void = () => undefined,
   ): string | Promise<string> {
-    const first = toInstanceName(entity, form);
-    if (first !== null && !canBeShared(first)) return first;
-    const wanted = normalise(entity);
-    if (first !== null && this.#owners.get(keyOf(scope, first)) === wanted) return first;
-    const names = namesOf(wanted, form);
-    for (const [at, name] of names.entries()) {
-      const isReserved = at === names.length - 1;
-      const owner = isReserved ? wanted : this.#owners.get(keyOf(scope, name));
-      if (owner === wanted) return name;
-      if (owner === undefined) return this.#claim(scope, wanted, names, at, onName);
-    }
-    throw new Error("an entity always has a name");
+    const first = toInstanceName(entity.text, form);
+    if (first !== null && !entity.isExact && !canBeShared(first)) return first;
+    if (first !== null && isOwnedBy(this.#owners.get(keyOf(scope, first)), entity)) return first;
+    const names = namesOf(entity.text, form);
+    const at = names.findIndex((name, i) => {
+      const owner = this.#owners.get(keyOf(scope, name));
+      return (
+        i === names.length - 1 || owner === undefined || mayTake(owner, entity) || isOwnedBy(owner, entity)
+      );
+    });
+    const name = names[at] ?? "";
+    const isKnown = at === names.length - 1 || isOwnedBy(this.#owners.get(keyOf(scope, name)), entity);
+    return isKnown ? name : this.#claim({ scope, entity, names, at, onName });
   }
 
-  #claim(
-    scope: ClaimScope,
-    entity: string,
-    names: readonly string[],
-    at: number,
-    onName: (name: string) => void,
-  ): Promise<string> {
+  #claim(claim: Omit<Claim, "resolve" | "reject">): Promise<string> {
     return new Promise((resolve, reject) => {
       // Claims of one turn of the event loop share one transaction.
       if (this.#waiting.length === 0) setImmediate(() => this.#write());
-      this.#waiting.push({ scope, entity, names, at, onName, resolve, reject });
+      this.#waiting.push({ ...claim, resolve, reject });
     });
   }
 
@@ -252,17 +277,28 @@ export class EntityClaims {
   }
 }
 
+function isOwnedBy(owner: Owner | undefined, { text, isExact }: Entity): boolean {
+  return owner !== undefined && (isExact ? owner.spelling === text : owner.folded === text);
+}
+
+/** True for a name that one spelling of the text owns, and no exact one yet. */
+function mayTake({ folded, spelling }: Owner, { text, isExact }: Entity): boolean {
+  return isExact && spelling === null && folded === fold(text);
+}
+
 /** The name that each claim gets, and the owners of all names tried. */
 async function settle(
   tx: Queryable,
   claims: readonly Claim[],
-): Promise<{ names: string[]; owners: Map<string, string> }> {
-  const owners = new Map<string, string>();
+): Promise<{ names: string[]; owners: Map<string, Owner> }> {
+  const owners = new Map<string, Owner>();
   const tries = claims.map((claim) => ({ ...claim, name: claim.names[claim.at] ?? "" }));
   let undecided = tries;
   while (undecided.length > 0) {
     for (const [key, owner] of await claimNames(tx, undecided)) owners.set(key, owner);
-    undecided = undecided.filter(({ scope, name, entity }) => owners.get(keyOf(scope, name)) !== entity);
+    undecided = undecided.filter(
+      ({ scope, name, entity }) => !isOwnedBy(owners.get(keyOf(scope, name)), entity),
+    );
     for (const one of undecided) {
       one.at += 1;
       one.name = one.names[one.at] ?? "";
@@ -277,7 +313,7 @@ interface Try extends Claim {
 }
 
 /** Claims the current name of each where it has no owner; returns the owners. */
-async function claimNames(tx: Queryable, tries: readonly Try[]): Promise<Map<string, string>> {
+async function claimNames(tx: Queryable, tries: readonly Try[]): Promise<Map<string, Owner>> {
   // The first of several claims to one name is written. Copies of a delivery make the same claim.
   const firsts = new Map<string, Try>();
   for (const one of tries) {
@@ -287,23 +323,56 @@ async function claimNames(tx: Queryable, tries: readonly Try[]): Promise<Map<str
   // All nodes claim names in the same order, so that no two wait for each other.
   const rows = [...firsts]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { scope, name, entity }]) => [scope.account, scope.agent, name, entity]);
+    .map(([, { scope, name, entity }]) => [scope.account, scope.agent, name, ...toColumns(entity)]);
   const written = await INSERT_CLAIMS.run(tx, rows.flat());
-  if (written === rows.length) return new Map([...firsts].map(([key, { entity }]) => [key, entity]));
-  const owners = new Map<string, string>();
-  for (const query of SELECT_OWNERS.queries(rows.flatMap((row) => row.slice(0, 3)))) {
+  const keys = rows.flatMap((row) => row.slice(0, 3));
+  const owners =
+    written === rows.length
+      ? new Map([...firsts].map(([key, { entity }]) => [key, toOwner(entity)]))
+      : await readOwners(tx, keys);
+  const takers = tries.filter(({ scope, name, entity }) => {
+    const owner = owners.get(keyOf(scope, name));
+    return owner !== undefined && mayTake(owner, entity);
+  });
+  if (takers.length === 0) return owners;
+  for (const { scope, name, entity } of takers) {
+    // Only the first of several takers changes the row, at whatever node it arrived.
+    await tx.run(
+      sql`UPDATE webhook_claim SET spelling = ${entity.text}
+          WHERE account_id = ${scope.account} AND agent = ${scope.agent} AND name = ${name} AND spelling IS NULL`,
+    );
+  }
+  return readOwners(tx, keys);
+}
+
+async function readOwners(tx: Queryable, keys: readonly (string | null)[]): Promise<Map<string, Owner>> {
+  const owners = new Map<string, Owner>();
+  for (const query of SELECT_OWNERS.queries(keys)) {
     for (const row of await tx.all<OwnerRow>(query)) {
-      owners.set(keyOf({ account: row.account_id, agent: row.agent }, row.name), row.entity);
+      const key = keyOf({ account: row.account_id, agent: row.agent }, row.name);
+      owners.set(key, { folded: row.entity, spelling: row.spelling });
     }
   }
   return owners;
+}
+
+function toOwner({ text, isExact }: Entity): Owner {
+  return { folded: isExact ? fold(text) : text, spelling: isExact ? text : null };
+}
+
+/** `entity` and `spelling`. */
+function toColumns(entity: Entity): [string, string | null] {
+  const { folded, spelling } = toOwner(entity);
+  return [folded, spelling];
 }
 
 interface OwnerRow {
   readonly account_id: string;
   readonly agent: string;
   readonly name: string;
+  /** The folded text. */
   readonly entity: string;
+  readonly spelling: string | null;
 }
 
 function reportName({ onName }: Claim, name: string): void {
@@ -314,11 +383,13 @@ function reportName({ onName }: Claim, name: string): void {
   }
 }
 
-function namesOf(entity: string, form: EntityForm): string[] {
-  const plain = form === "plain" ? toInstanceName(entity, "plain") : null;
-  const reversible = toInstanceName(entity, "reversible");
-  const shared = reversible === plain ? [plain] : [plain, reversible];
-  return [...shared.filter((name) => name !== null), toReservedName(entity)];
+function namesOf(text: string, form: EntityForm): string[] {
+  const shared = [
+    form === "plain" ? toInstanceName(text, "plain") : null,
+    toInstanceName(text, "reversible"),
+    toReservedName(text),
+  ];
+  return [...new Set(shared.filter((name) => name !== null)), toOwnName(text)];
 }
 
 function keyOf({ account, agent }: ClaimScope, name: string): string {

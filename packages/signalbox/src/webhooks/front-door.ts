@@ -4,7 +4,7 @@
  *   /webhooks/<source>            the source's rules find the entity
  *   /webhooks/<source>/<entity>   the address names the entity and must agree with the payload
  *   /webhooks/<entity>            a name that is no source: the generic scheme, and the address names the entity
- * Other paths below /webhooks do not exist, whatever the method. Names of sources are case-insensitive, as entities are: a delivery to
+ * Other paths below /webhooks do not exist, whatever the method. Names of sources are case-insensitive, as entities in addresses are: a delivery to
  * `/webhooks/GitHub` must not be verified by the generic scheme.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -13,7 +13,7 @@ import type { HttpRequest, HttpResponse, MemoryBudget } from "../engines/http-se
 import type { Area } from "../http/area.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Answer } from "./delivery-record.ts";
-import { normalise } from "./entity-claims.ts";
+import { fold } from "./entity-claims.ts";
 import type { ArrivedDelivery, Intake } from "./intake.ts";
 import type { Source } from "./source.ts";
 
@@ -83,7 +83,7 @@ function isIntakePath([, first = "", , ...rest]: readonly string[]): boolean {
 /** Null when the path has two segments and the first names no source. */
 function findRoute({ sources, generic }: FrontDoorParts, segments: readonly string[]): Route | null {
   const [, first = "", second = ""] = segments;
-  const source = sources.get(first) ?? sources.get(normalise(first));
+  const source = sources.get(first) ?? sources.get(fold(first));
   if (source !== undefined) return { source, urlEntity: second === "" ? null : second };
   return second === "" ? { source: generic, urlEntity: first } : null;
 }

@@ -207,9 +207,12 @@ export class Intake {
   #process(progress: Progress): AnsweredAtOnce | Promise<Processed> {
     const { arrived, now } = progress;
     const { source, headers, body } = arrived;
-    const payload = parsePayload(source.kind, headers["content-type"], body);
-    if (!isFresh(source, payload, now)) return { answer: REFUSAL, result: resultOf("stale", REFUSAL.status) };
-    const delivery: VerifiedDelivery = { headers, payload };
+    const delivery: VerifiedDelivery = {
+      headers,
+      ...parsePayload(source.kind, headers["content-type"], body),
+    };
+    if (!isFresh(source, delivery.payload, now))
+      return { answer: REFUSAL, result: resultOf("stale", REFUSAL.status) };
     const event = readEvent(source, delivery, body, now);
     if (progress.place !== null) this.#parts.spans?.bind(event, progress.place);
     progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
@@ -249,7 +252,7 @@ export class Intake {
   #instanceOf({ source, urlEntity }: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
     const entity = findEntity(source, delivery, urlEntity);
     if (entity === null) throw new SignalboxError("webhook_missing_entity");
-    if (toInstanceName(entity, source.entityForm) === null) {
+    if (toInstanceName(entity.text, source.entityForm) === null) {
       throw new SignalboxError("webhook_missing_entity", { message: "The entity cannot be used as a name" });
     }
     const { claims, agents, inFlight } = this.#parts;

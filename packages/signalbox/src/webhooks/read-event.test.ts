@@ -14,7 +14,7 @@ function read(name: string, payload: object | string, headers: IncomingHttpHeade
   const source = sources.get(name);
   if (source === undefined) throw new Error(`no source ${name}`);
   const body = Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload));
-  const delivery = { headers, payload: parsePayload(source.kind, headers["content-type"], body) };
+  const delivery = { headers, ...parsePayload(source.kind, headers["content-type"], body) };
   const { rawBody, payload: parsed, ...event } = readEvent(source, delivery, body, NOW);
   expect(rawBody).toBe(body);
   return {
@@ -317,6 +317,51 @@ describe("the others", () => {
     expect(nameless.id).toMatch(/^sha256:[0-9a-f]{64}$/);
     expect(read("generic", { a: 1 }).id).toBe(nameless.id);
     expect(read("generic", { a: 2 }).id).not.toBe(nameless.id);
+  });
+});
+
+describe("an integer that a JavaScript number cannot hold", () => {
+  const LARGE = "9007199254740993";
+
+  it("keeps its digits as the id, the type or the entity, wherever its source looks", () => {
+    expect(read("generic", `{"type":${LARGE},"id":-${LARGE}1,"entity":{"id":${LARGE}}}`)).toMatchObject({
+      type: LARGE,
+      id: `-${LARGE}1`,
+      entity: LARGE,
+    });
+    expect(read("discord", `{"type":${LARGE},"id":1${LARGE},"guild_id":2${LARGE}}`)).toMatchObject({
+      type: LARGE,
+      id: `1${LARGE}`,
+      entity: `2${LARGE}`,
+    });
+    const customer = `{"id":1,"type":"t","data":{"object":{"object":"customer","id":${LARGE}}}}`;
+    expect(read("stripe", customer).entity).toBe(LARGE);
+    expect(read("twilio", `{"CallSid":${LARGE},"CallStatus":"busy"}`).id).toBe(`${LARGE}.busy`);
+    const form = `payload=${encodeURIComponent(`{"installation":{"id":${LARGE}}}`)}`;
+    expect(read("github", form, { ...FORM, "x-github-event": "push" }).entity).toBe(LARGE);
+    const digits = "7".repeat(400);
+    expect(read("generic", `{"type":"t","entity_id":${digits}}`).entity).toBe(digits);
+  });
+
+  it("is found beside members of the same name", () => {
+    const payload = `{"id":"1","entity":{"id":${LARGE}5,"entity":{"id":${LARGE}6}},"list":[{"id":${LARGE}7}]}`;
+    expect(read("generic", payload).entity).toBe(`${LARGE}5`);
+  });
+
+  it("other numbers are read as before", () => {
+    expect(read("generic", '{"id":1e3,"entity_id":1.50}')).toMatchObject({ id: "1000", entity: "1.5" });
+    expect(() => read("generic", '{"id":1e400}')).toThrow(
+      expect.objectContaining({ id: "webhook_invalid_payload" }),
+    );
+  });
+
+  it("inside a payload that is nested too deeply to be read twice is refused", () => {
+    const depth = 200_000;
+    const nested = `{"a":${"[".repeat(depth)}${"]".repeat(depth)},"id":`;
+    expect(read("generic", `${nested}7}`).id).toBe("7");
+    expect(() => read("generic", `${nested}${LARGE}}`)).toThrow(
+      expect.objectContaining({ id: "webhook_invalid_payload" }),
+    );
   });
 });
 

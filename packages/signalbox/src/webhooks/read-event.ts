@@ -10,7 +10,7 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhookEvent } from "../agents/index.ts";
-import { isNameOf } from "./entity-claims.ts";
+import { type Entity, isNameOf, toEntity } from "./entity-claims.ts";
 import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
 import type { Source } from "./source.ts";
 import { findFirst, findText, type SourceKind, type VerifiedDelivery } from "./sources/index.ts";
@@ -36,7 +36,11 @@ export function verifySignature(
 }
 
 /** Parses JSON, or a form for the sources that send forms. */
-export function parsePayload(kind: SourceKind, contentType: string | undefined, body: Buffer): unknown {
+export function parsePayload(
+  kind: SourceKind,
+  contentType: string | undefined,
+  body: Buffer,
+): Pick<VerifiedDelivery, "payload" | "json"> {
   if (contentType === "application/json") return parseJson(body);
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   if (type === FORM && kind.takesForms === true) return parseForm(kind, body);
@@ -46,15 +50,17 @@ export function parsePayload(kind: SourceKind, contentType: string | undefined, 
 }
 
 /**
- * The entity that the delivery is about; null when nothing names one. `named` is the entity in the address, or null. An address that names
- * another entity than the payload is refused: a captured delivery must not work for another entity than its signed body names.
+ * The entity that the delivery is about; null when nothing names one. `named` is the entity in the address, or null.
+ * An address that names another entity than the payload is refused: a captured delivery must not work for another entity than its signed body names.
  */
-export function findEntity(source: Source, delivery: VerifiedDelivery, named: string | null): string | null {
-  const found = findFirst(named === null ? source.entity : source.statedEntity, delivery);
-  if (found !== null && named !== null && !isNameOf(named, found)) {
-    throw new SignalboxError("webhook_entity_mismatch");
+export function findEntity(source: Source, delivery: VerifiedDelivery, named: string | null): Entity | null {
+  for (const rule of named === null ? source.entity : source.statedEntity) {
+    const found = rule.find(delivery);
+    if (found === null) continue;
+    if (named !== null && !isNameOf(named, found)) throw new SignalboxError("webhook_entity_mismatch");
+    return toEntity(found, rule.isExact);
   }
-  return found ?? named;
+  return named === null ? null : toEntity(named, false);
 }
 
 export function readEvent(
@@ -94,8 +100,8 @@ export function readStoredEvent(
   receivedAt: number,
 ): WebhookEvent {
   const body = Buffer.from(stored.body);
-  const payload = parsePayload(source.kind, stored.contentType ?? undefined, body);
-  return readEvent(source, { headers: { ...stored.headers }, payload }, body, receivedAt);
+  const parsed = parsePayload(source.kind, stored.contentType ?? undefined, body);
+  return readEvent(source, { headers: { ...stored.headers }, ...parsed }, body, receivedAt);
 }
 
 const CREDENTIAL =
@@ -124,16 +130,17 @@ function isCredential(name: string): boolean {
   return hidden;
 }
 
-function parseJson(body: Buffer): unknown {
+function parseJson(body: Buffer): { payload: unknown; json: string } {
   if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
+  const json = body.toString();
   let payload: unknown;
   try {
-    payload = JSON.parse(body.toString());
+    payload = JSON.parse(json);
   } catch {
     throw invalid("The body is not valid JSON");
   }
   if (!isEventLike(payload)) throw invalid("The body must be a JSON object, or a list of objects");
-  return payload;
+  return { payload, json };
 }
 
 /** One event (an object), or a batch (a non-empty list of objects), which some senders post. */
@@ -145,7 +152,7 @@ function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function parseForm(kind: SourceKind, body: Buffer): unknown {
+function parseForm(kind: SourceKind, body: Buffer): Pick<VerifiedDelivery, "payload" | "json"> {
   if (!isUtf8(body)) throw invalid("The body is not valid UTF-8");
   const fields: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of new URLSearchParams(body.toString())) {
@@ -156,14 +163,16 @@ function parseForm(kind: SourceKind, body: Buffer): unknown {
   }
   if (Object.keys(fields).length === 0) throw invalid("The form is empty");
   const inner = kind.formPayloadField === undefined ? undefined : fields[kind.formPayloadField];
-  return typeof inner === "string" ? requireWritable(parseJson(Buffer.from(inner))) : { ...fields };
+  if (typeof inner !== "string") return { payload: { ...fields }, json: null };
+  const parsed = parseJson(Buffer.from(inner));
+  requireWritable(parsed.payload);
+  return parsed;
 }
 
 /** The payload of a form is stored as JSON that we serialise. `JSON.parse` accepts deeper nesting than `JSON.stringify`. */
-function requireWritable(payload: unknown): unknown {
+function requireWritable(payload: unknown): void {
   try {
     JSON.stringify(payload);
-    return payload;
   } catch {
     throw invalid("The payload is nested too deeply");
   }

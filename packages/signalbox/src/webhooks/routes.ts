@@ -48,6 +48,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
       summary:
         "List webhook sources and whether each has a secret; `tag` filters as in the tagging interface.",
       parameters: ["tag"],
+      repeatable: ["tag"],
       result: z.array(sourceResult),
       handler: async ({ params, rawQuery }) => {
         const accountId = params["account_id"] ?? "";
@@ -70,6 +71,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     defineRoute({
       method: "POST",
       path: `${path}/{source_name}/test`,
+      acceptsNul: true,
       access: "webhooks.edit",
       summary:
         "Sign a sample delivery with the source's secret and process it as if the provider had sent it.",

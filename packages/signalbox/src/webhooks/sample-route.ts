@@ -64,6 +64,6 @@ export function sampleRoute({ clock, findOwn }: SampleRouteParts): Route {
 }
 
 function typeOf(source: Source, { headers, contentType, body }: Sample): string | null {
-  const payload = parsePayload(source.kind, contentType, Buffer.from(body));
-  return findFirst(source.eventType, { headers: { ...headers }, payload });
+  const parsed = parsePayload(source.kind, contentType, Buffer.from(body));
+  return findFirst(source.eventType, { headers: { ...headers }, ...parsed });
 }

@@ -57,7 +57,7 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
       `webhooks.sources.${name}.toleranceSeconds: expected nothing, since this scheme signs no time, found ${config.toleranceSeconds}`,
     );
   }
-  const entity = config.entity?.map(parseRule) ?? kind.entity;
+  const entity = entityRules(config, kind);
   const windowSeconds = config.toleranceSeconds ?? ownWindow ?? 0;
   return {
     name,
@@ -75,6 +75,17 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
     eventType: config.eventType?.map(parseRule) ?? kind.eventType,
     deliveryId: config.deliveryId?.map(parseRule) ?? kind.deliveryId,
   };
+}
+
+/** A configured rule for a field that the kind knows treats its spelling as the kind does. */
+function entityRules({ entity, entitySpelling }: WebhookSourceConfig, kind: SourceKind): readonly Rule[] {
+  const found =
+    entity?.map((text) => {
+      const rule = parseRule(text);
+      return { ...rule, isExact: kind.entity.find((known) => known.text === text)?.isExact ?? rule.isExact };
+    }) ?? kind.entity;
+  if (entitySpelling === undefined) return found;
+  return found.map((rule) => ({ ...rule, isExact: entitySpelling === "exact" }));
 }
 
 function resolveScheme(

@@ -163,10 +163,13 @@ export function passOn({ identity }: Access, target: string, isPublic: boolean) 
   };
 }
 
-/** The request target without the token, for agents' code and logs. */
+/** The request target without the token, for agents' code and logs. A name may be percent-encoded: `%74oken`. */
 export function withoutToken(target: string): string {
-  if (!target.includes("token=")) return target;
-  const [path = "", query = ""] = target.split("?", 2);
-  const rest = query.split("&").filter((pair) => !pair.startsWith("token=") && pair !== "token");
+  const question = target.indexOf("?");
+  if (question === -1) return target;
+  const pairs = target.slice(question + 1).split("&");
+  const rest = pairs.filter((pair) => !new URLSearchParams(pair).has("token"));
+  if (rest.length === pairs.length) return target;
+  const path = target.slice(0, question);
   return rest.length === 0 ? path : `${path}?${rest.join("&")}`;
 }

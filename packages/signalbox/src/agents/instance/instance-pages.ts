@@ -258,7 +258,7 @@ export function parseCursor(cursor: string, length: number): readonly (string | 
       Array.isArray(values) &&
       values.length === length &&
       Number.isSafeInteger(values[0]) &&
-      values.slice(1).every((value) => typeof value === "string");
+      values.slice(1).every((value) => typeof value === "string" && !value.includes("\0"));
     if (isValid) return values as (string | number)[];
   } catch {
     // Refused below.

@@ -96,6 +96,7 @@ function list(parts: InstanceRouteParts): Route {
       ...problemQuery,
     }),
     parameters: ["tag"],
+    repeatable: ["tag"],
     result: z.array(show.instanceResult),
     handler: async (request) => {
       const agent = access.agent(request);

@@ -65,6 +65,7 @@ function runQuery({ access, sqlConsole }: ObservationRouteParts): Route {
   return defineRoute({
     method: "POST",
     path: `${INSTANCE}/sql`,
+    acceptsNul: true,
     changesNothing: true,
     access: "agents.edit",
     summary: "Run one reading statement on a copy of the instance's database; at most 1,000 rows and 4 MiB.",

@@ -6,6 +6,7 @@
  * `filters[][value][]` and a JSON list in `filters` are accepted, too.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { parseKeepingDigits } from "../../core/large-integers.ts";
 import type { CallFilter, CallOperator, CallSelection } from "../../engines/call-log/index.ts";
 import { FILTER_KEYS, type ValueKind } from "./call-fields.ts";
 import { CONSTANT_KEYS, SIMPLE_FILTERS } from "./simple-filters.ts";
@@ -13,6 +14,8 @@ import { CONSTANT_KEYS, SIMPLE_FILTERS } from "./simple-filters.ts";
 const OPERATORS: ReadonlySet<string> = new Set(["eq", "neq", "contains", "lt", "gt"]);
 const FILTER_PARAMETER =
   /^filters(?:\[\d*\])?(?:\.(key|operator|value)|\[(key|operator|value)\])(?:\[\d*\])?$/;
+/** The parts of filters, as the SDK sends them: repeated for each filter. */
+export const FILTER_PARTS = ["filters.key", "filters.operator", "filters.value"];
 const MAX_FILTERS = 20;
 const MAX_VALUES = 100;
 const MAX_SEARCH = 256;
@@ -31,6 +34,9 @@ export function parseSelection(query: URLSearchParams, routeParameters: readonly
   const simple = [...new Set(query.keys())]
     .filter((name) => !known.has(name) && !FILTER_PARAMETER.test(name))
     .map((name) => simpleFilter(name, query.getAll(name)));
+  for (const name of ["filters", "search"]) {
+    if (query.getAll(name).length > 1) throw invalid(`${name}: may stand only once`);
+  }
   const listed = [...readFilterParameters(query), ...readJsonFilters(query.get("filters"))];
   if (listed.length > MAX_FILTERS) throw invalid(`filters: at most ${MAX_FILTERS}`);
   const search = query.get("search") ?? "";
@@ -65,7 +71,7 @@ function readJsonFilters(text: string | null): FilterText[] {
   if (text === null) return [];
   let list: unknown;
   try {
-    list = JSON.parse(text);
+    list = parseKeepingDigits(text);
   } catch {
     throw invalid("filters: expected a JSON list");
   }

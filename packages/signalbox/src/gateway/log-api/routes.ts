@@ -14,7 +14,7 @@ import type {
 } from "../../engines/call-log/index.ts";
 import { callDetail, HEAD_BYTES, showCallDetail } from "./call-detail.ts";
 import { callResult, ORDER_KEYS, showCall } from "./call-fields.ts";
-import { parseSelection } from "./parse-selection.ts";
+import { FILTER_PARTS, parseSelection } from "./parse-selection.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
 
 const PATH = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}/logs";
@@ -91,6 +91,7 @@ function listRoute(parts: CallLogRouteParts): Route {
       "List stored calls, newest first; `filters`, `search` (in metadata), `order_by`, `order_by_direction`, `page`, `per_page`.",
     query: listQuery,
     parameters: "handler",
+    repeatable: FILTER_PARTS,
     result: z.array(callResult),
     handler: async ({ params, query, rawQuery }) => {
       const gateway = findGateway(parts, params);
@@ -129,6 +130,7 @@ function deleteRoute(parts: CallLogRouteParts): Route {
       "Delete the stored calls that match; without filters, all. `limit` deletes the first ones in the order.",
     query: deleteQuery,
     parameters: "handler",
+    repeatable: FILTER_PARTS,
     result: z.object({ deleted: z.number() }),
     handler: async ({ params, query, rawQuery }) => {
       const deleted = await parts.callLog.delete(findGateway(parts, params), {

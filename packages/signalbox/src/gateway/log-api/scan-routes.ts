@@ -2,10 +2,12 @@
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { csvWithHead } from "../../core/csv.ts";
 import type { CallLog, CallScan, ScannedCall } from "../../engines/call-log/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import { callResult, showCall } from "./call-fields.ts";
 import { callCsvHead, callCsvLine, callNdjson } from "./export-lines.ts";
+import { FILTER_PARTS } from "./parse-selection.ts";
 import { scanParameters, toScan } from "./scan-selection.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
 
@@ -53,6 +55,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
         "List stored calls of all gateways in the order in which they ended, newest first, with previews; `q` searches in prompts and answers, `filters` as in the list of one gateway.",
       query: listQuery,
       parameters: "handler",
+      repeatable: ["gateway_id", ...FILTER_PARTS],
       narrowsToGateway: true,
       result: z.array(scannedResult),
       handler: async ({ params, query, rawQuery, principal, signal }) => {
@@ -81,6 +84,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
         "Download stored calls of all gateways, oldest first, as NDJSON (with `bodies=true` including the bodies) or CSV; the same filters as the list.",
       query: exportQuery,
       parameters: "handler",
+      repeatable: ["gateway_id", ...FILTER_PARTS],
       narrowsToGateway: true,
       handler: ({ params, query, rawQuery, principal }) => {
         const accountId = params["account_id"] ?? "";
@@ -95,9 +99,12 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
           raw: {
             contentType: isCsv ? "text/csv; charset=utf-8" : "application/x-ndjson",
             // One slice at a time: with bodies it can have megabytes, and a client may never read.
-            body: Readable.from(isCsv ? csvLines(callLog, scan) : ndjsonLines(callLog, scan), {
-              highWaterMark: 1,
-            }),
+            body: Readable.from(
+              isCsv ? csvWithHead(callCsvHead(), csvLines(callLog, scan)) : ndjsonLines(callLog, scan),
+              {
+                highWaterMark: 1,
+              },
+            ),
           },
           headers: {
             "cache-control": "no-store",
@@ -157,7 +164,6 @@ async function* ndjsonLines(callLog: Pick<CallLog, "scan">, scan: Omit<CallScan,
 }
 
 async function* csvLines(callLog: Pick<CallLog, "scan">, scan: Omit<CallScan, "cursor" | "limit">) {
-  yield callCsvHead();
   for await (const calls of slices(callLog, scan)) yield calls.map(callCsvLine).join("");
 }
 

@@ -2,6 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { boundGateway, type Principal } from "../../accounts/index.ts";
+import { requireStorable } from "../../core/storable-text.ts";
 import type { CallScan } from "../../engines/call-log/index.ts";
 import { parseSelection } from "./parse-selection.ts";
 
@@ -31,6 +32,7 @@ export function toScan(
   const given = rawQuery.getAll("gateway_id");
   // A token that is bound to a gateway reads the calls of that gateway only.
   if (own !== null && given.some((id) => id !== own)) throw new SignalboxError("forbidden");
+  for (const id of given) requireStorable("gateway_id", id);
   const named = own === null ? given : [own];
   return {
     accountId,

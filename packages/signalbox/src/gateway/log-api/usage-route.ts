@@ -79,6 +79,7 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
     access: "tokens.edit",
     summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
     query: usageQuery.omit({ tag: true, only: true, limit: true, format: true }),
+    repeatable: ["group_by", "gateway_id"],
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {
@@ -116,6 +117,7 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
     summary:
       "Calls, errors, tokens, cost, durations and time to first token by minute, hour, day, provider, model, gateway, gateway tag, token, owner, user or metadata; as JSON or CSV.",
     query: usageQuery,
+    repeatable: ["group_by", "gateway_id", "tag", "only"],
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {

@@ -4,6 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { RESERVED_METADATA_PREFIX } from "../../accounts/index.ts";
+import { parseKeepingDigits } from "../../core/large-integers.ts";
 import {
   type Backoff,
   MAX_ATTEMPTS,
@@ -221,8 +222,9 @@ function toFallbackCauses(value: string, name: string): FallbackCause[] {
   });
 }
 
+/** A large integer becomes the text of its digits: limits and figures belong to its value. */
 function toMetadata(value: string, name: string): string {
-  const object = toObject(value, name);
+  const object = toObject(value, name, parseKeepingDigits);
   const entries = Object.entries(object);
   if (entries.length > MAX_METADATA_KEYS)
     throw invalid(name, `an object with at most ${MAX_METADATA_KEYS} keys`);
@@ -252,11 +254,15 @@ function isPrice(price: unknown): price is number {
   return typeof price === "number" && Number.isFinite(price) && price >= 0;
 }
 
-function toObject(value: string, name: string): Record<string, unknown> {
+function toObject(
+  value: string,
+  name: string,
+  parse: (json: string) => unknown = JSON.parse,
+): Record<string, unknown> {
   let parsed: unknown;
   try {
     // Node decodes header values as Latin-1; clients send UTF-8.
-    parsed = JSON.parse(Buffer.from(value, "latin1").toString("utf8"));
+    parsed = parse(Buffer.from(value, "latin1").toString("utf8"));
   } catch {
     throw invalid(name, "a JSON object");
   }

@@ -129,6 +129,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
     defineRoute({
       method: "POST",
       path: `${ONE}/try`,
+      acceptsNul: true,
       access: "gateway.read",
       summary:
         "Show which way a request would take through a dynamic route. No model is called, and rate elements do not count.",

@@ -43,6 +43,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       summary: "List gateways; `search` is part of the id, `tag` filters as in the tagging interface.",
       query: pageQuery.extend({ search: z.string().max(64).optional() }),
       parameters: ["tag"],
+      repeatable: ["tag"],
       narrowsToGateway: true,
       result: z.array(gatewayResult),
       handler: async ({ params, query, rawQuery, principal }) => {

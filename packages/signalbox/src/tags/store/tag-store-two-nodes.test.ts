@@ -8,7 +8,7 @@ import { migrate } from "../../database/migrate.ts";
 import { PostgresDatabase } from "../../database/postgres/postgres-database.ts";
 import { TagModel, writesArbitrary } from "./contract/tag-store-model.ts";
 import { A, buildStore, idsOf, query, type Store, write } from "./contract/test-store.ts";
-import { parseIfMatch } from "./tag-write.ts";
+import { parseIfMatch, parseIfNoneMatch } from "./tag-write.ts";
 
 const ALL_ENTRIES = { prefix: "", after: null, limit: 100 };
 
@@ -59,6 +59,17 @@ it("a node reads what another node has written, whatever it read before", async 
     expect(await textOf(reader, A)).toContain(`"version":"${i}"`);
     expect(reader.reader.peek(A, KEY)).toBeUndefined();
   }
+});
+
+it("of writers at two nodes that only create, one creates", async () => {
+  const except = parseIfNoneMatch("*");
+  const outcomes = await Promise.all(
+    Array.from({ length: 12 }, (_, i) =>
+      (i % 2 === 0 ? one : two).writer.write("etags", write("created", { a: `w${i}` }, { except })),
+    ),
+  );
+  expect(outcomes.filter(({ kind }) => kind === "stored")).toHaveLength(1);
+  expect(outcomes.filter(({ kind }) => kind === "refused")).toHaveLength(11);
 });
 
 it("one of many writes with the same etag succeeds, at either node", async () => {

@@ -19,7 +19,10 @@ export interface TagWrite {
   readonly tags: ReadonlyMap<string, string | null>;
   /** Human-readable name. Undefined keeps the current name; the default is the id. */
   readonly name?: string | undefined;
+  /** `If-Match`: the write is refused unless the resource satisfies it. */
   readonly condition: EtagCondition | null;
+  /** `If-None-Match`: the write is refused if the resource satisfies it. */
+  readonly except?: EtagCondition | null;
   /** Stored in the history: `root`, `token:<id>` or `system`. */
   readonly actor: string;
   /** One of several writes of a request, which the audit log records together. */
@@ -51,7 +54,8 @@ export function effectOf(
   lastUpdatedAt: number,
   rules: WriteRules,
 ): WriteEffect {
-  if (!satisfiesCondition(write.condition, current?.etag ?? null)) {
+  const etag = current?.etag ?? null;
+  if (!isMet(write.condition, etag, true) || isMet(write.except ?? null, etag, false)) {
     return { kind: "refused", reason: "tags_etag_mismatch" };
   }
   if (write.action === "delete" || write.action === "resource_deleted") {
@@ -109,7 +113,7 @@ export function etagOf(canonicalTags: string): string {
 
 export const EMPTY_ETAG: string = etagOf(EMPTY_TAGS);
 
-/** An `If-Match` header: the resource must have one of these etags, or a record (`*`). */
+/** Of an `If-Match` or `If-None-Match` header: the resource has one of these etags, or a record (`*`). */
 export type EtagCondition = "exists" | ReadonlySet<string>;
 
 /** An etag with quotes, as in HTTP, or without: the public SDK sends the etag of a response body unchanged. */
@@ -118,27 +122,42 @@ const ETAG = /^(?:(W\/)?"([^"]*)"|([^\s",*]+))$/;
 const ELEMENTS = /(?:[^",]|"[^"]*"?)+/g;
 
 /**
- * RFC 9110, section 13.1.1: `*` or a list of etags; empty elements are ignored. The comparison is strong: a weak etag (`W/"…"`) never matches.
- * An empty header is an error, because its sender intended a condition.
+ * RFC 9110, sections 13.1.1 and 13.1.2: `*` or a list of etags; empty elements are ignored. An empty header is an error, because its sender intended a
+ * condition. The comparison of `If-Match` is strong: a weak etag (`W/"…"`) never matches. That of `If-None-Match` is weak.
  */
 export function parseIfMatch(header: string | undefined): EtagCondition | null {
+  return parseCondition(header, "If-Match");
+}
+
+export function parseIfNoneMatch(header: string | undefined): EtagCondition | null {
+  return parseCondition(header, "If-None-Match");
+}
+
+function parseCondition(
+  header: string | undefined,
+  name: "If-Match" | "If-None-Match",
+): EtagCondition | null {
   if (header === undefined) return null;
   if (header.trim() === "*") return "exists";
   const elements = (header.match(ELEMENTS) ?? []).map((part) => part.trim()).filter((part) => part !== "");
-  if (elements.length === 0) throw invalid("If-Match is empty; omit the header to write unconditionally");
+  if (elements.length === 0) throw invalid(`${name} is empty; omit the header to send no condition`);
   const etags = new Set<string>();
   for (const element of elements) {
     const match = ETAG.exec(element);
-    if (match === null) throw invalid("If-Match must be * or a list of etags");
+    if (match === null) throw invalid(`${name} must be * or a list of etags`);
     const [, weak, quoted, bare] = match;
-    if (weak === undefined) etags.add(quoted ?? bare ?? "");
+    if (weak === undefined || name === "If-None-Match") etags.add(quoted ?? bare ?? "");
   }
   return etags;
 }
 
-/** `etag` is null for a resource without a record: it matches the etag of empty tags, but not `*`. */
-export function satisfiesCondition(condition: EtagCondition | null, etag: string | null): boolean {
-  if (condition === null) return true;
+/** `etag` is null for a resource without a record: it has the etag of empty tags, but does not satisfy `*`. */
+export function isMet(
+  condition: EtagCondition | null,
+  etag: string | null,
+  withoutCondition: boolean,
+): boolean {
+  if (condition === null) return withoutCondition;
   return condition === "exists" ? etag !== null : condition.has(etag ?? EMPTY_ETAG);
 }
 

@@ -55,6 +55,25 @@ it("github and generic accept what @octokit/webhooks-methods signs", async () =>
   expect(verdict(genericScheme, { headers, body: BODY }, SECRET)).toBeNull();
 });
 
+it.each([
+  ["generic", genericScheme, ["x-signature", "x-hub-signature-256"]],
+  ["shopify", shopifyScheme, ["x-shopify-hmac-sha256", "shopify-hmac-sha256"]],
+])("%s accepts one valid signature in either of its two headers, and none without", (_, scheme, names) => {
+  const sign = (secret: string) =>
+    Object.values(scheme.sign({ secret, body: BODY, now: NOW, deliveryId: "d", url: ADDRESS }).headers)[0] ??
+    "";
+  const right = sign(SECRET);
+  const wrong = sign("another secret");
+  for (const [first, second, expected] of [
+    [right, wrong, null],
+    [wrong, right, null],
+    [wrong, wrong, "signature_mismatch"],
+  ] as const) {
+    const headers = { [names[0] ?? ""]: first, [names[1] ?? ""]: second };
+    expect(verdict(scheme, { headers, body: BODY }, SECRET)).toBe(expected);
+  }
+});
+
 it("pagerduty accepts one valid signature of several", () => {
   const { headers } = pagerdutyScheme.sign({
     secret: SECRET,

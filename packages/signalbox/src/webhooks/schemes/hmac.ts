@@ -63,7 +63,7 @@ export function isWithinWindow(timeMs: number, now: number, windowMs: number): b
 
 export interface BodyHmac {
   readonly name: string;
-  /** Lower case; the first header that is present is used. */
+  /** Lower case; one valid signature in any of them suffices. The service signs with the first. */
   readonly headers: readonly [string, ...string[]];
   readonly algorithm: Digest;
   readonly encoding: "hex" | "base64";
@@ -81,10 +81,10 @@ export function createBodyHmacScheme(options: BodyHmac): Scheme {
     windowSeconds: null,
     toKey: textKey,
     verify(delivery, keys) {
-      const present = headers.find((candidate) => header(delivery.headers, candidate) !== undefined);
-      const given = present === undefined ? undefined : header(delivery.headers, present);
-      if (given === undefined) return "signature_missing";
-      const signatures = isList ? given.split(",").map((part) => part.trim()) : [given];
+      // A forwarder may add its own signature to that of the sender.
+      const given = headers.flatMap((name) => header(delivery.headers, name) ?? []);
+      if (given.length === 0) return "signature_missing";
+      const signatures = isList ? given.flatMap((text) => text.split(",").map((part) => part.trim())) : given;
       return isSignedBy(keys, signatures, (key) => prefix + hmac(algorithm, key, "", delivery.body, encoding))
         ? null
         : "signature_mismatch";

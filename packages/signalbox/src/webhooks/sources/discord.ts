@@ -3,7 +3,7 @@
  * expects its answer in the response, which needs an agent with its own `onRequest`.
  */
 import { discordScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, payloadRule, rules, textAt, words } from "./rule.ts";
+import { fieldAt, firstTextAt, idAt, payloadRule, rules, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 const INTERACTIONS: Readonly<Record<string, string>> = {
@@ -27,7 +27,7 @@ export const discord: SourceKind = {
     ...rules("body:event.type"),
     payloadRule(
       "body:type, by name",
-      (payload) => INTERACTIONS[textAt(payload, "type") ?? ""] ?? textAt(payload, "type"),
+      (delivery) => INTERACTIONS[idAt(delivery, "type") ?? ""] ?? idAt(delivery, "type"),
     ),
   ],
   deliveryId: rules("body:id", "body:event.id"),

@@ -1,12 +1,13 @@
 /** Any sender that signs the body with a shared secret; also used for `/webhooks/<entity>`. */
 import { genericScheme } from "../schemes/index.ts";
-import { firstTextAt, rules, type VerifiedDelivery } from "./rule.ts";
+import { firstTextAt, guesses, rules, type VerifiedDelivery } from "./rule.ts";
 import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
 export const generic: SourceKind = {
   name: "generic",
   scheme: genericScheme,
-  entity: rules("body:entity_id", "body:entity.id", "header:x-entity-id"),
+  // The header is not signed, and a proxy may set one of this name: it does not contradict an address.
+  entity: [...rules("body:entity_id", "body:entity.id"), ...guesses("header:x-entity-id")],
   eventType: rules("header:x-event-type", "body:type"),
   action: rules("body:action"),
   deliveryId: rules("header:x-event-id", "header:idempotency-key", "header:webhook-id", "body:id"),

@@ -1,6 +1,6 @@
 /** GitHub: repository, organisation and app webhooks, as JSON or as a form with a `payload` field. */
 import { githubScheme } from "../schemes/index.ts";
-import { fieldAt, firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
+import { fieldAt, firstLine, firstTextAt, foldedRules, rules, textAt, words } from "./rule.ts";
 import { jsonSample, type EventText, type SourceKind } from "./source-kind.ts";
 
 /** Fields that hold the subject of an event, most specific first, with their labels. */
@@ -29,7 +29,7 @@ export const github: SourceKind = {
   scheme: githubScheme,
   takesForms: true,
   formPayloadField: "payload",
-  entity: rules("body:repository.full_name", "body:organization.login", "body:installation.id"),
+  entity: foldedRules("body:repository.full_name", "body:organization.login", "body:installation.id"),
   eventType: rules("header:x-github-event"),
   action: rules("body:action"),
   deliveryId: rules("header:x-github-delivery"),

@@ -1,12 +1,12 @@
 /** GitLab: one instance for each project; group and system events go to the group. */
 import { gitlabScheme } from "../schemes/index.ts";
-import { firstLine, firstTextAt, rules, textAt, words } from "./rule.ts";
+import { firstLine, firstTextAt, foldedRules, rules, textAt, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const gitlab: SourceKind = {
   name: "gitlab",
   scheme: gitlabScheme,
-  entity: rules(
+  entity: foldedRules(
     "body:project.path_with_namespace",
     "body:project_path_with_namespace",
     "body:path_with_namespace",

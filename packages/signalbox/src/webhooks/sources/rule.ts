@@ -6,12 +6,15 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import { isRounded, parseKeepingDigits } from "../../core/large-integers.ts";
 
 /** A delivery whose signature is valid and whose body was parsed. */
 export interface VerifiedDelivery {
   readonly headers: IncomingHttpHeaders;
   /** Parsed JSON, or the fields of a form. */
   readonly payload: unknown;
+  /** The text of `payload`; null if it is the fields of a form, which are text. */
+  readonly json: string | null;
 }
 
 /** The value at `a.b.c`, or undefined. */
@@ -32,6 +35,34 @@ export function textAt(payload: unknown, path: string): string | null {
 export function asText(value: unknown): string | null {
   if (typeof value === "string") return value === "" ? null : value;
   return typeof value === "number" && Number.isFinite(value) ? String(value) : null;
+}
+
+/**
+ * As `textAt`, for values that identify something: the digits of a large integer are those of the sender's text. The text is parsed again only for a
+ * delivery with such an integer.
+ */
+export function idAt({ payload, json }: VerifiedDelivery, path: string): string | null {
+  const value = fieldAt(payload, path);
+  return json !== null && typeof value === "number" && isRounded(value)
+    ? asText(fieldAt(parseAgain(json), path))
+    : asText(value);
+}
+
+function parseAgain(json: string): unknown {
+  try {
+    return parseKeepingDigits(json);
+  } catch {
+    throw new SignalboxError("webhook_invalid_payload", { message: "The body is nested too deeply" });
+  }
+}
+
+/** The first path that holds an id. */
+export function firstIdAt(delivery: VerifiedDelivery, ...paths: readonly string[]): string | null {
+  for (const path of paths) {
+    const id = idAt(delivery, path);
+    if (id !== null) return id;
+  }
+  return null;
 }
 
 /** The first path that holds text. */
@@ -57,6 +88,11 @@ export interface Rule {
   readonly text: string;
   /** For entities: true when the value is used only if nothing names the entity. An address may name another one. */
   readonly isGuess: boolean;
+  /**
+   * For entities: true when texts that differ in case, blanks or Unicode form are different entities. Providers treat ids as exact, but neither names of
+   * repositories nor host names.
+   */
+  readonly isExact: boolean;
   /** True when the field exists but is neither text nor a number. */
   isMisused?(delivery: VerifiedDelivery): boolean;
   find(delivery: VerifiedDelivery): string | null;
@@ -69,13 +105,14 @@ export function parseRule(text: string): Rule {
   switch (kind) {
     case "header": {
       const name = argument.toLowerCase();
-      return { text, isGuess: false, find: ({ headers }) => asText(headers[name]) };
+      return { text, isGuess: false, isExact: false, find: ({ headers }) => asText(headers[name]) };
     }
     case "body":
       return {
         text,
         isGuess: false,
-        find: ({ payload }) => textAt(payload, argument),
+        isExact: true,
+        find: (delivery) => idAt(delivery, argument),
         isMisused: ({ payload }) => {
           const value = fieldAt(payload, argument);
           return value != null && value !== "" && asText(value) === null;
@@ -83,7 +120,7 @@ export function parseRule(text: string): Rule {
       };
     case "fixed":
       // A fixed value applies to events without an entity, so it does not contradict an address.
-      return { text, isGuess: true, find: () => argument };
+      return { text, isGuess: true, isExact: false, find: () => argument };
     default:
       throw new Error(`unknown rule ${text}`);
   }
@@ -98,9 +135,14 @@ export function guesses(...texts: readonly string[]): Rule[] {
   return texts.map((text) => ({ ...parseRule(text), isGuess: true }));
 }
 
+/** Rules for entities whose provider ignores case. */
+export function foldedRules(...texts: readonly string[]): Rule[] {
+  return texts.map((text) => ({ ...parseRule(text), isExact: false }));
+}
+
 /** A rule that is a function of the payload; `text` describes it. */
-export function payloadRule(text: string, find: (payload: unknown) => string | null): Rule {
-  return { text, isGuess: false, find: ({ payload }) => find(payload) };
+export function payloadRule(text: string, find: Rule["find"]): Rule {
+  return { text, isGuess: false, isExact: true, find };
 }
 
 export function findFirst(candidates: readonly Rule[], delivery: VerifiedDelivery): string | null {

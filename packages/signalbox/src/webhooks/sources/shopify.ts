@@ -1,12 +1,12 @@
 /** Shopify: one instance for each shop. Topic, shop and delivery id are headers; the body is the resource. */
 import { shopifyScheme } from "../schemes/index.ts";
-import { firstTextAt, rules, textAt, words } from "./rule.ts";
+import { firstTextAt, foldedRules, rules, textAt, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const shopify: SourceKind = {
   name: "shopify",
   scheme: shopifyScheme,
-  entity: rules(
+  entity: foldedRules(
     "header:x-shopify-shop-domain",
     "header:shopify-shop-domain",
     "body:shop_domain",

@@ -1,6 +1,6 @@
 /** Stripe: one instance for each customer; events of Connect accounts without a customer go to the account. */
 import { stripeScheme } from "../schemes/index.ts";
-import { fieldAt, firstTextAt, parseRule, payloadRule, textAt, words } from "./rule.ts";
+import { fieldAt, firstTextAt, idAt, parseRule, payloadRule, textAt, words } from "./rule.ts";
 import { jsonSample, type SourceKind } from "./source-kind.ts";
 
 export const stripe: SourceKind = {
@@ -10,8 +10,8 @@ export const stripe: SourceKind = {
     parseRule("body:data.object.customer"),
     // An expanded customer is an object.
     parseRule("body:data.object.customer.id"),
-    payloadRule("body:data.object.id when the object is a customer", (payload) =>
-      textAt(payload, "data.object.object") === "customer" ? textAt(payload, "data.object.id") : null,
+    payloadRule("body:data.object.id when the object is a customer", (delivery) =>
+      textAt(delivery.payload, "data.object.object") === "customer" ? idAt(delivery, "data.object.id") : null,
     ),
     parseRule("body:account"),
   ],

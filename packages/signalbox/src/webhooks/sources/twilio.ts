@@ -1,6 +1,6 @@
 /** Twilio: messages and calls, as forms or (with `bodySHA256` in the address) JSON. One instance for each Twilio account. */
 import { twilioScheme } from "../schemes/index.ts";
-import { firstTextAt, parseRule, payloadRule, rules, textAt, words } from "./rule.ts";
+import { firstIdAt, firstTextAt, parseRule, payloadRule, rules, textAt, words } from "./rule.ts";
 import type { SourceKind } from "./source-kind.ts";
 
 const STATUS = [
@@ -39,7 +39,7 @@ export const twilio: SourceKind = {
     return subject === undefined || firstTextAt(payload, ...subject[1]) !== null ? null : subject[1][0];
   },
   eventType: [
-    payloadRule("body: kind and status of the message or call", (payload) => {
+    payloadRule("body: kind and status of the message or call", ({ payload }) => {
       const status = firstTextAt(payload, ...STATUS);
       return status === null ? null : `${kindOf(payload)}.${status}`;
     }),
@@ -48,9 +48,9 @@ export const twilio: SourceKind = {
   deliveryId: [
     parseRule("header:i-twilio-idempotency-token"),
     // A message reports each status once; with its id alone every status after the first would be a duplicate.
-    payloadRule("body: id and status of the message or call", (payload) => {
-      const sid = firstTextAt(payload, ...SUBJECT);
-      const status = firstTextAt(payload, ...STATUS);
+    payloadRule("body: id and status of the message or call", (delivery) => {
+      const sid = firstIdAt(delivery, ...SUBJECT);
+      const status = firstIdAt(delivery, ...STATUS);
       return sid === null || status === null ? null : `${sid}.${status}`;
     }),
     ...rules("body:Sid", "body:id"),
