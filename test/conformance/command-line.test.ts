@@ -206,10 +206,13 @@ describe("dev", () => {
         ),
       )
       .toBe(200);
+    await expect.poll(() => reports).toMatch(/^ready in \d+\.\d s$/m);
     const exit = once(dev, "exit");
     dev.kill("SIGINT");
     expect((await exit)[0]).toBe(0);
     expect(reports).toContain("signalbox.config.json changed, restarting");
+    // Not at every start.
+    expect(reports.match(/WEBHOOK_SECRET is not set/g)).toHaveLength(1);
     expect(reports).not.toMatch(/own\/\S+ (?:and \d+ more )?changed/);
     rmSync(config);
   });

@@ -354,11 +354,11 @@ describe("the first commands", () => {
     expect(elsewhere.body).toContain("https://box.example.com/v1/");
   });
 
-  it("the first commands need a login, and only root sees the path of the root token", async () => {
+  it("the first commands need a login, and only root sees the path of the data folder", async () => {
     expect((await raw("GET", "/dashboard/first-commands")).status).toBe(401);
-    const cookie = await logIn(await server.token(["tags.read"]));
-    const answer = await raw("GET", "/dashboard/first-commands", { cookie });
-    expect(answer.body).toContain("$SIGNALBOX_TOKEN");
-    expect(answer.body).not.toContain("ROOT_TOKEN");
+    const read = async (token?: string) =>
+      (await raw("GET", "/dashboard/first-commands", { cookie: await logIn(token) })).body;
+    expect(await read()).toContain(server.dataDir);
+    expect(await read(await server.token(["tags.read"]))).not.toContain(server.dataDir);
   });
 });

@@ -161,7 +161,7 @@ describe("bound to other addresses", () => {
     );
     let text = "";
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    await expect.poll(() => text).toContain("Try it:");
+    await expect.poll(() => text).toContain("Try it");
     const url = /on (http:\S+)/.exec(text)?.[1] ?? "";
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(text).toContain("Warning: gateway default/default has authentication off");
@@ -226,7 +226,6 @@ describe("with a separate administration address", () => {
       await fetch(`${adminUrl}/dashboard/first-commands`, { headers: { cookie } })
     ).text();
     expect(commands).toContain(`${url}/v1/default/default/echo`);
-    expect(commands).toContain(`${adminUrl}/accounts/default/tags`);
     const { host } = new URL(adminUrl);
     const request = httpRequest(`${adminUrl}/accounts/default/ai-gateway/gateways/default/url/echo`, {
       headers: { ...bearer(ROOT_TOKEN), host },

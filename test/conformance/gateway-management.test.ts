@@ -178,10 +178,9 @@ describe("the management API", () => {
       file: { listener: { publicUrl: "https://ai.example.com/" } },
     });
     expect(await read(configured)).toBe("https://ai.example.com/v1/default/default/openai");
-    for (const { command } of configured.service.firstCommands) {
-      expect(command).toContain("https://ai.example.com/");
-      expect(command).not.toContain(configured.url);
-    }
+    const commands = configured.service.firstCommands.map(({ command }) => command).join("\n");
+    expect(commands).toContain("https://ai.example.com/");
+    expect(commands).not.toContain(configured.url);
     await configured.stop();
   });
 

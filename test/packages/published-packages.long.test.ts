@@ -6,11 +6,12 @@ import { type ChildProcessByStdio, execFileSync, spawn, spawnSync } from "node:c
 import { once } from "node:events";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { buildPackagesWith } from "../support/built-packages.ts";
 import { findOldNode } from "./old-node.ts";
+import { terminal } from "./terminal.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** The build takes it instead of the version of the sources. */
@@ -31,26 +32,6 @@ let releaseOutput: string;
 /** Servers, and the processes that started them. */
 const running = new Set<Server>();
 
-/** npm and npx as users call them: with the Node of this test, and without the programs and variables of this run. */
-function environment(): NodeJS.ProcessEnv {
-  const own =
-    /^(npm_(?!config_(cache|registry|.*proxy))|VITEST|NODE_ENV|NODE_OPTIONS|TEST$|SIGNALBOX_|PORT$|HOST$)/;
-  const kept = Object.entries(process.env).filter(([name]) => !own.test(name));
-  return {
-    ...Object.fromEntries(kept),
-    PATH: `${dirname(process.execPath)}:${outsideOfRepository()}`,
-    npm_config_yes: "false",
-    npm_config_loglevel: "error",
-  };
-}
-
-function outsideOfRepository(): string {
-  const folders = (process.env["PATH"] ?? "").split(":");
-  return folders
-    .filter((folder) => !folder.startsWith(ROOT) && !folder.endsWith("node_modules/.bin"))
-    .join(":");
-}
-
 /** The command of the installed package, as a program in the PATH. */
 const bin = () => join(project, "node_modules/.bin/signalbox");
 
@@ -58,7 +39,7 @@ function run(tool: string, args: readonly string[], folder = project) {
   const { status, stdout, stderr } = spawnSync(tool, args, {
     cwd: folder,
     encoding: "utf8",
-    env: environment(),
+    env: terminal(process.execPath),
     // It blocks this process, so the runner's limit would not end it.
     timeout: 600_000,
   });
@@ -103,7 +84,7 @@ async function end(server: Server, pid: number): Promise<number | null> {
 }
 
 async function serve(tool: string, args: readonly string[], folder = project): Promise<Server> {
-  const child = spawn(tool, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env: environment() });
+  const child = spawn(tool, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env: terminal(process.execPath) });
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (errors += chunk));
   const exit = once(child, "exit").then(() => {

@@ -6,7 +6,7 @@
  */
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { projectManifest } from "./project-manifest.ts";
+import { nodeOfScripts, projectManifest } from "./project-manifest.ts";
 
 export interface CreatedProject {
   /** Absolute. */
@@ -32,11 +32,11 @@ const DEFAULT_NAME = "signalbox-app";
 export function createProject(
   given: string,
   workingFolder: string,
-  nodeVersion: string = process.versions.node,
+  nodeVersion: string = nodeOfScripts(),
 ): CreatedProject {
   const folder = resolve(workingFolder, given);
   const name = packageName(basename(folder));
-  const manifest = projectManifest(name, nodeVersion);
+  const manifest = projectManifest(name, folder, nodeVersion);
   const files = new Map([["package.json", `${JSON.stringify(manifest.content, null, 2)}\n`]]);
   for (const file of readdirSync(TEMPLATE)) {
     const text = readFileSync(new URL(file, TEMPLATE), "utf8");

@@ -27,7 +27,10 @@ export function describeProject(
     ...lines,
     "",
     ...(hasOwnNode
-      ? ["This Node is older than 24, which Signalbox needs, so the project installs its own.", ""]
+      ? [
+          "This Node is older than 24, which Signalbox needs, so the project installs its own. npm warns of the older one (EBADENGINE); that is harmless.",
+          "",
+        ]
       : []),
     "Next:",
     ...steps.map((step) => `  ${step}`),

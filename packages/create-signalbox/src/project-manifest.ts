@@ -1,5 +1,11 @@
-/** package.json of a new project. */
+/**
+ * package.json of a new project.
+ *
+ * In a clone of the repository (the sources are TypeScript there) the project depends on the clone: npm links it, and fetches nothing of
+ * Signalbox. Elsewhere it depends on the published version.
+ */
 import { readFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
 
 /** Versions that the project's check and tests were tried with. `test/packages` compares them with those of this repository. */
 export const TYPESCRIPT = "^7.0.2";
@@ -8,6 +14,7 @@ const REQUIRED_NODE = 24;
 
 export function projectManifest(
   name: string,
+  folder: string,
   nodeVersion: string,
 ): { readonly content: object; readonly hasOwnNode: boolean } {
   const hasOwnNode = Number(nodeVersion.split(".")[0]) < REQUIRED_NODE;
@@ -26,7 +33,7 @@ export function projectManifest(
     dependencies: {
       // Scripts of npm then use this Node instead of the installed one.
       ...(hasOwnNode ? { node: `^${REQUIRED_NODE}.0.0` } : {}),
-      signalbox: `^${ownVersion()}`,
+      signalbox: import.meta.url.endsWith(".ts") ? `file:${pathOfClone(folder)}` : `^${ownVersion()}`,
     },
     devDependencies: { "@types/node": NODE_TYPES, typescript: TYPESCRIPT },
     engines: { node: hasOwnNode ? ">=20" : `>=${REQUIRED_NODE}` },
@@ -34,6 +41,19 @@ export function projectManifest(
     allowScripts: { esbuild: true, ...(hasOwnNode ? { node: true } : {}) },
   };
   return { content, hasOwnNode };
+}
+
+/** As npm writes such a path: relative to the project, with slashes. */
+function pathOfClone(folder: string): string {
+  return relative(folder, join(import.meta.dirname, "../../signalbox")).replaceAll(sep, "/");
+}
+
+/**
+ * The Node that runs the scripts of the project: that of npm. `npx signalbox init` itself may run on a newer one, which is installed beside
+ * Signalbox.
+ */
+export function nodeOfScripts(userAgent = process.env["npm_config_user_agent"] ?? ""): string {
+  return /\bnode\/v(\S+)/.exec(userAgent)?.[1] ?? process.versions.node;
 }
 
 /** All packages of a release have one version. */

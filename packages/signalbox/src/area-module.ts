@@ -20,15 +20,18 @@ export interface AreaModule {
   stop?(): Promise<void>;
   /** `stop` waits for writes of the instance store, which are paused while the disk is full. */
   readonly waitsForInstances?: boolean;
-  /** The step of the dashboard's overview that shows the first commands. Default `agents`. */
-  readonly card?: OverviewCard;
-  /** Returns shell commands that are printed at the start. `tokenExpression` is a shell expression for the root token. */
-  firstCommands?(url: string, tokenExpression: string): readonly FirstCommand[];
+  /** Returns shell commands that are printed at the start. `url` is the address of the traffic. */
+  firstCommands?(url: string, signalbox: CommandLine): readonly FirstCommand[];
 }
+
+/** Returns a line for a shell from the words after `signalbox`. */
+export type CommandLine = (words: string) => string;
 
 export type OverviewCard = "gateway" | "webhooks" | "agents" | "tags";
 
 export interface FirstCommand {
+  /** The step of the dashboard's overview that the command belongs to. */
+  readonly card: OverviewCard;
   readonly title: string;
   readonly command: string;
 }

@@ -33,7 +33,8 @@ import { registerClusterMetrics } from "./service/cluster-metrics.ts";
 import { LocalServer } from "./service/own-server.ts";
 import { exposureWarnings, isLocalRequest, requireOperator } from "./service/exposure.ts";
 import { type Identity, openIdentity } from "./service/identity.ts";
-import { firstCommandsOf, originsFor, ownOrigins } from "./service/origins.ts";
+import { commandLine, firstCommandsOf } from "./service/first-commands.ts";
+import { trafficOrigin, trafficOriginFor } from "./service/traffic-origin.ts";
 import { openMasterKeys } from "./service/master-keys.ts";
 import { openTls, runningServer, type Tls } from "./service/tls.ts";
 import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
@@ -140,7 +141,7 @@ class Start {
     const server = new LocalServer(identity.rootToken);
     const areas = this.#createAreas(storage, identity, resourceEvents, audit, plain, server, tracing);
     this.#areas = areas;
-    const dashboard = this.#createDashboard(identity, storage, audit);
+    const dashboard = this.#createDashboard(identity, audit);
     // Its classes must be known before the agents' area wakes objects.
     const worker = await this.#createWorker(areas, identity, server);
     const all = [audit, ...areas.all, ...(worker === null ? [] : [worker.module]), dashboard];
@@ -159,13 +160,14 @@ class Start {
     );
     this.#front = front;
     storage.cluster?.start();
-    server.listensOn(ownOrigins(front, this.#config).traffic);
+    server.listensOn(trafficOrigin(front, this.#config));
     const { url, adminUrl } = front;
     const announce = () => storage.dataFolder.announce(runningServer(front, this.#tls));
     this.#tls.start(announce);
     announce();
-    const { webhookSecretFile } = this.#config;
-    if (webhookSecretFile !== undefined) {
+    const { webhookSecretFile, environment } = this.#config;
+    // `dev` restarts the service at every change.
+    if (webhookSecretFile !== undefined && environment["SIGNALBOX_RESTARTED"] === undefined) {
       logger.info(
         { file: webhookSecretFile },
         "WEBHOOK_SECRET is not set: generic webhooks are verified with the secret in this file",
@@ -182,8 +184,8 @@ class Start {
       rootToken: identity.rootToken,
       firstCommands: firstCommandsOf(
         areas.all,
-        ownOrigins(front, this.#config),
-        this.#rootTokenExpression(storage),
+        trafficOrigin(front, this.#config),
+        commandLine(this.#config, true),
       ),
       createLoginLink: async () => adminUrl + loginPath((await identity.sessions.createLoginCode()).code),
       reloadCertificate: () => this.#tls.reload(),
@@ -260,8 +262,7 @@ class Start {
     return worker;
   }
 
-  #createDashboard(identity: Identity, storage: Storage, audit: AuditArea): AreaModule {
-    const rootTokenExpression = this.#rootTokenExpression(storage);
+  #createDashboard(identity: Identity, audit: AuditArea): AreaModule {
     return createDashboardArea({
       ...identity,
       audit: audit.trail,
@@ -270,13 +271,12 @@ class Start {
       clientAddress: (request) => this.#clientAddress.ofRequest(request),
       trafficUrl: () =>
         this.#front === undefined || this.#front.url === this.#front.adminUrl ? null : this.#front.url,
-      firstCommands: (request, tokenExpression) =>
+      firstCommands: (request, isRoot) =>
         firstCommandsOf(
           this.#areas?.all ?? [],
-          originsFor(request, this.#front, this.#config),
-          tokenExpression,
+          trafficOriginFor(request, this.#front, this.#config),
+          commandLine(this.#config, isRoot),
         ),
-      rootTokenExpression,
     });
   }
 
@@ -325,7 +325,7 @@ class Start {
       accounts,
       audit: audit.trail,
       onWrongCredential: (request) => wrongTokens.record(this.#clientAddress.ofRequest(request)),
-      trafficOrigin: (request) => originsFor(request, this.#front, config).traffic,
+      trafficOrigin: (request) => trafficOriginFor(request, this.#front, config),
       maxBodyBytes: listener.maxBodyBytes,
     });
     server.open([...gateway.mounts, management]);
@@ -356,13 +356,6 @@ class Start {
       metrics: createHttpMetrics(this.#registry),
       logger: this.#options.logger,
     });
-  }
-
-  /** Returns a shell expression for the root token, so that the token is not printed at each start. */
-  #rootTokenExpression({ dataFolder }: Storage): string {
-    return this.#config.rootToken === undefined
-      ? `$(cat '${dataFolder.file("root-token")}')`
-      : "$SIGNALBOX_ROOT_TOKEN";
   }
 
   async #stop(

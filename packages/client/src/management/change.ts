@@ -19,7 +19,7 @@ export async function changeSettings<Result>(
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     const { result, etag } = await transport.request<Result>("GET", path, options);
-    const headers = etag === undefined ? {} : { "if-match": etag };
+    const headers: Record<string, string> = etag === undefined ? {} : { "if-match": etag };
     try {
       return await transport.result<Result>(method, path, { ...options, body: toBody(result), headers });
     } catch (error) {

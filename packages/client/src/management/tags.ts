@@ -143,7 +143,8 @@ export class TagsApi {
     body: ResourceName,
     { etag, ...options }: ConditionalOptions,
   ): Promise<TaggedResource> {
-    const headers = etag === undefined ? {} : { "if-match": /[*"]/.test(etag) ? etag : `"${etag}"` };
+    const headers: Record<string, string> =
+      etag === undefined ? {} : { "if-match": /[*"]/.test(etag) ? etag : `"${etag}"` };
     return this.#transport.result<TaggedResource>(method, this.#path, { body, headers, ...options });
   }
 }

@@ -352,12 +352,6 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       cluster?.start();
       tagSubscriptions.start();
     },
-    firstCommands: (url, tokenExpression) => [
-      {
-        title: "List the latest events of the entity my-device",
-        command: `curl -s -X POST -H "Authorization: Bearer ${tokenExpression}" ${url}/agents/webhook-agent/my-device/rpc/getEvents -d '[]'`,
-      },
-    ],
     retire: (signal) => cluster?.retire(signal) ?? Promise.resolve(),
     async drain() {
       await cluster?.retireRest();

@@ -121,14 +121,16 @@ class Dev {
       return;
     }
     this.#say(`\n${this.#describe(changed)} changed, restarting`);
+    const since = performance.now();
     await this.#server.settled(this.#signal);
     // What has changed until here is in the next version.
     this.#changed.clear();
     await this.#server.end();
-    if (!this.#signal.aborted) this.#server = this.#start();
+    if (!this.#signal.aborted) this.#server = this.#start(since);
   }
 
-  #start(): ServerProcess {
+  /** `since`: when a change was noticed, for the report of the restart. */
+  #start(since?: number): ServerProcess {
     const isFirst = this.#port === null;
     const server = new ServerProcess({
       args: isFirst ? this.#args : withPort(this.#args, this.#port ?? ""),
@@ -141,7 +143,10 @@ class Dev {
         this.#imported.add(path);
         if (relative(this.#context.workingFolder, path).startsWith(`..${sep}`)) this.#watch.add(path);
       },
-      onServing: (url) => (this.#port ??= new URL(url).port || null),
+      onServing: (url) => {
+        this.#port ??= new URL(url).port || null;
+        if (since !== undefined) this.#say(`ready in ${((performance.now() - since) / 1000).toFixed(1)} s`);
+      },
       onEnd: (code, wasServing) => void this.#ended(code, wasServing),
     });
     return server;

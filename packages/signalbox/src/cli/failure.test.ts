@@ -1,3 +1,4 @@
+import { SignalboxClient } from "@signalbox/client";
 import { SignalboxError } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import { toDocument, toFailure, toLine } from "./failure.ts";
@@ -15,6 +16,17 @@ it("a database that fails during the start is told in one line, without a stack"
     errors: [{ code: 7013, reason: "storage" }],
     exit_code: 1,
   });
+});
+
+it("a port that fetch refuses is told as such", async () => {
+  const client = new SignalboxClient({ url: "http://127.0.0.1:9", token: "t", maxAttempts: 1 });
+  const failure = await client.accounts
+    .list()
+    .all()
+    .then(() => null, toFailure);
+  expect(failure?.message).toBe(
+    "cannot reach http://127.0.0.1:9: port 9 is reserved for another protocol, and HTTP clients refuse it; let the server listen on another port",
+  );
 });
 
 it("an error that nobody expected shows where it comes from", async () => {

@@ -82,7 +82,7 @@ function isStorageError(error: unknown): error is SignalboxError {
   return nameOf(error) === "SignalboxError" && (error as SignalboxError).id === "storage_unavailable";
 }
 
-/** TLS errors of OpenSSL are words for developers of OpenSSL. */
+/** The words of OpenSSL and fetch are for their developers. */
 function explainNetwork(error: SignalboxApiError): string {
   const code = causeCode(error);
   const url = /^cannot reach (\S+): /.exec(error.message)?.[1] ?? "the server";
@@ -97,6 +97,9 @@ function explainNetwork(error: SignalboxApiError): string {
     return `cannot reach ${url}: its certificate is not trusted (${code}); set NODE_EXTRA_CA_CERTS to the file of its authority`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
     return `${error.message}; use an address that the certificate is for, for example --url https://NAME:PORT`;
+  // A list of the fetch standard, so that a web page cannot talk to mail servers and the like.
+  if (error.message.endsWith(": bad port"))
+    return `cannot reach ${url}: port ${new URL(url).port} is reserved for another protocol, and HTTP clients refuse it; let the server listen on another port`;
   if (code === "ECONNREFUSED") return `cannot reach ${url}: no server listens there (ECONNREFUSED)`;
   return error.message;
 }

@@ -13,6 +13,7 @@ export const serve: Command = {
   async run(context) {
     // Loaded here, because every other command starts without the service.
     const {
+      commandLine,
       createLogger,
       currentTurn,
       isBusy,
@@ -45,14 +46,10 @@ export const serve: Command = {
         process.exit(1);
       },
     });
-    const isRestarted = context.environment["SIGNALBOX_RESTARTED"] !== undefined;
-    context.out.write(
-      context.isJson
-        ? `${JSON.stringify(startLine(service))}\n`
-        : isRestarted
-          ? `Signalbox ${VERSION} on ${service.url}\n`
-          : await welcome(service, config.dataDir),
-    );
+    if (context.isJson) context.out.write(`${JSON.stringify(startLine(service))}\n`);
+    // `dev` reports its restarts itself.
+    else if (context.environment["SIGNALBOX_RESTARTED"] === undefined)
+      context.out.write(await welcome(service, config.dataDir, commandLine(config, true)("login-link")));
     reloadOnHangup(service, config.tls !== null || context.err.isTTY !== true);
     // For `dev`, which starts this command.
     process.send?.({ serving: service.url });
@@ -89,7 +86,7 @@ type StopReason = NodeJS.Signals | "unsound";
 /** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;
 
-async function welcome(service: Service, dataDir: string): Promise<string> {
+async function welcome(service: Service, dataDir: string, linkCommand: string): Promise<string> {
   const lines = [`Signalbox ${VERSION} on ${service.url}`];
   if (service.adminUrl !== service.url) lines.push(`Dashboard and management on ${service.adminUrl}`);
   lines.push(`Data in ${dataDir}`, "");
@@ -102,10 +99,10 @@ async function welcome(service: Service, dataDir: string): Promise<string> {
       "",
     );
   }
-  lines.push("Dashboard (login link, valid once for ten minutes; `signalbox login-link` prints another):");
+  lines.push(`Dashboard (login link, valid once for ten minutes; \`${linkCommand}\` prints another):`);
   lines.push(`  ${await service.createLoginLink()}`, "");
   if (service.firstCommands.length > 0) {
-    lines.push("Try it:");
+    lines.push("Try it, in this folder:");
     for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");
   }
   return `${lines.join("\n")}\n`;

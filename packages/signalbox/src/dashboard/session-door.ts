@@ -18,7 +18,7 @@ import {
   type FailureThrottle,
   type Principal,
 } from "../accounts/index.ts";
-import type { FirstCommand, OverviewCard } from "../area-module.ts";
+import type { FirstCommand } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { recordSession } from "./recorded-session.ts";
@@ -34,13 +34,8 @@ export interface SessionDoorParts {
   /** Returns the address of the traffic; null if it is the dashboard's address. */
   readonly trafficUrl: () => string | null;
   readonly version: string;
-  /** `tokenExpression` is shell text that expands to the token. */
-  readonly firstCommands: (
-    request: HttpRequest,
-    tokenExpression: string,
-  ) => readonly (FirstCommand & { readonly card: OverviewCard })[];
-  /** A shell expression for the root token. A user who has the root token can read the file or the variable in it. */
-  readonly rootTokenExpression: string;
+  /** Only root sees the path of the data folder. */
+  readonly firstCommands: (request: HttpRequest, isRoot: boolean) => readonly FirstCommand[];
 }
 
 const LOGIN = "POST /dashboard/session";
@@ -114,8 +109,7 @@ export class SessionDoor {
   firstCommands(request: HttpRequest, response: HttpResponse): void {
     const principal = this.#parts.authenticator.fromRequest(request);
     if (principal === null) throw new SignalboxError("unauthenticated");
-    const expression = principal.kind === "root" ? this.#parts.rootTokenExpression : "$SIGNALBOX_TOKEN";
-    sendResult(response, this.#parts.firstCommands(request, expression));
+    sendResult(response, this.#parts.firstCommands(request, principal.kind === "root"));
   }
 
   async #login(request: HttpRequest, response: HttpResponse, context: RequestContext): Promise<void> {

@@ -150,9 +150,9 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await providerKeys.stop();
       await gatewayLimits.stop();
     },
-    card: "gateway",
     firstCommands: (url) => [
       {
+        card: "gateway",
         title: "Call the built-in echo provider through the gateway",
         command: `curl -s ${url}/v1/${DEFAULT_ACCOUNT}/${DEFAULT_GATEWAY}/echo/chat/completions -H 'content-type: application/json' -d '{"model":"echo","messages":[{"role":"user","content":"Hello"}]}'`,
       },

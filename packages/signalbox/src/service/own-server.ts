@@ -39,7 +39,8 @@ export class LocalServer implements OwnServer {
     const area = this.#areas.get(segment);
     if (area === undefined) throw new Error(`this server has no path /${segment}`);
     const token = authorization ?? `Bearer ${this.#rootToken.secret.reveal()}`;
-    const credential = segment === "v1" ? { "gw-aig-authorization": token } : { authorization: token };
+    const credential: Record<string, string> =
+      segment === "v1" ? { "gw-aig-authorization": token } : { authorization: token };
     this.#calls += 1;
     return callArea(area, `local-${this.#calls}`, {
       method,

@@ -93,8 +93,13 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       stopping.abort();
       await pruning.finished();
     },
-    card: "tags",
-    firstCommands,
+    firstCommands: (_url, signalbox) => [
+      {
+        card: "tags",
+        title: "Tag the default gateway",
+        command: signalbox("tags set ai_gateway default env=dev"),
+      },
+    ],
   };
 }
 
@@ -125,19 +130,6 @@ function createPruning(
       await running;
     },
   };
-}
-
-function firstCommands(url: string, tokenExpression: string): { title: string; command: string }[] {
-  const path = `${url}/accounts/default/tags`;
-  const header = `-H "Authorization: Bearer ${tokenExpression}"`;
-  return [
-    {
-      title: "Tag the default gateway and read its tags",
-      command:
-        `curl -s -X PUT ${header} '${path}' -d '{"resource_type":"ai_gateway","resource_id":"default","tags":{"env":"dev"}}'` +
-        ` && curl -s ${header} '${path}?resource_type=ai_gateway&resource_id=default'`,
-    },
-  ];
 }
 
 /** Deletes the tags of a deleted resource in every zone and with every parent. */

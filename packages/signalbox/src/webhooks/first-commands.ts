@@ -1,21 +1,23 @@
-import type { FirstCommand } from "../area-module.ts";
-import { genericScheme } from "./schemes/index.ts";
+import type { CommandLine, FirstCommand } from "../area-module.ts";
+import { objectClassOf } from "../contracts/object-agent.ts";
 import type { Source } from "./source.ts";
 
-/** A command that sends a signed delivery with a shell, curl and openssl. None without a secret. */
-export function firstCommands(
-  url: string,
-  generic: Source,
-  secretFile: string | undefined,
-): readonly FirstCommand[] {
-  // The signatures of other schemes do not fit on one line of shell.
-  if (generic.keys.length === 0 || generic.scheme !== genericScheme) return [];
-  const secret = secretFile === undefined ? `\${${generic.secretVariable}%%,*}` : `$(cat '${secretFile}')`;
-  const signature = `sha256=$(printf %s "$body" | openssl dgst -sha256 -hmac "${secret}" -r | cut -d' ' -f1)`;
-  return [
-    {
-      title: "Send a signed webhook for the entity my-device to its agent",
-      command: `body='{"type":"hello","id":"'$(date +%s)'"}'; curl -s ${url}/webhooks/my-device -H 'content-type: application/json' -H "x-signature: ${signature}" -d "$body"`,
-    },
-  ];
+const ENTITY = "my-device";
+
+/** Commands that send an event and show what received it. None without a secret, because every delivery is refused then. */
+export function firstCommands(source: Source, signalbox: CommandLine): readonly FirstCommand[] {
+  if (source.keys.length === 0) return [];
+  const send: FirstCommand = {
+    card: "webhooks",
+    title: `Send a signed webhook for the entity ${ENTITY} to its agent`,
+    command: signalbox(`webhooks send ${source.name} ${ENTITY}`),
+  };
+  // Objects of a worker are not in the catalog of instances.
+  if (objectClassOf(source.agent) !== null) return [send];
+  const show: FirstCommand = {
+    card: "agents",
+    title: "Show the agent's instance that received it",
+    command: signalbox(`agents show ${source.agent} ${ENTITY}`),
+  };
+  return [send, show];
 }

@@ -107,8 +107,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
       await late.stop();
       await log.close();
     },
-    card: "webhooks",
-    firstCommands: (url) => firstCommands(url, generic, parts.config.webhookSecretFile),
+    firstCommands: (_url, signalbox) => firstCommands(generic, signalbox),
   };
 }
 

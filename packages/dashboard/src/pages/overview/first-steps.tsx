@@ -37,7 +37,7 @@ export function FirstSteps({ access, done }: FirstStepsProps) {
     <section className="panel" aria-labelledby="steps-title">
       <h2 id="steps-title">First steps</h2>
       <p className="muted">
-        Run these commands on the machine of the service, in this order. The page shows what they did.
+        Run these commands in the folder of the service, in this order. The page shows what they did.
       </p>
       <ResourceView of={commands}>
         {(all) => (

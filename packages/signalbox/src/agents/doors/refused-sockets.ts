@@ -66,7 +66,7 @@ export function createDoorServer(maxPayload: number, closeTimeoutMs: number): We
     if (method !== "GET") throw new SignalboxError("method_not_allowed", { headers: { allow: "GET" } });
     const isKnown = VERSIONS.includes(headers["sec-websocket-version"] ?? "");
     // RFC 6455, section 4.4: the response to another version lists the supported ones.
-    const versions = isKnown ? {} : { "sec-websocket-version": VERSIONS.join(", ") };
+    const versions: Record<string, string> = isKnown ? {} : { "sec-websocket-version": VERSIONS.join(", ") };
     throw new SignalboxError("malformed_http", { message, headers: versions });
   });
   return server;

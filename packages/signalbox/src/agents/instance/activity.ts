@@ -110,7 +110,7 @@ export class Activity {
     failureId?: string,
   ): void {
     if (error !== null) {
-      const stored = failureId === undefined ? {} : { failure_id: failureId };
+      const stored: Record<string, string> = failureId === undefined ? {} : { failure_id: failureId };
       this.record("turn:error", at, { ...turnDetail(kind, label, ms), error, ...stored });
       return;
     }

@@ -131,7 +131,7 @@ function pick(shares: readonly Share[], draw: number): Share {
 }
 
 function toRefusal({ limitType, id }: RateElement, waitMs: number): SignalboxError {
-  const headers = Number.isFinite(waitMs)
+  const headers: Record<string, string> = Number.isFinite(waitMs)
     ? { "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))) }
     : {};
   return limitType === "cost"
