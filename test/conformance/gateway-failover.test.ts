@@ -1,6 +1,7 @@
 /**
  * The sixteen faults of the public failover catalogue (S01 to S16), each through the universal endpoint with one fallback: the client gets the
- * whole answer, or for S13 the provider's refusal, and the provider sees no needless attempt. The same settings for all of them.
+ * whole answer, or for S13 the provider's refusal, and the provider sees no needless attempt. The same settings for all of them, but for the length
+ * of the limits.
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { ANSWER, type FaultyProvider, startFaultyProvider } from "../peers/faulty-provider.ts";
@@ -33,10 +34,17 @@ const SETTINGS = {
   "gw-aig-max-attempts": "3",
   "gw-aig-retry-delay": "20",
   "gw-aig-backoff": "exponential",
+  "gw-aig-request-timeout": "600000",
+  "gw-aig-first-token-timeout": "600000",
+  "gw-aig-stall-timeout": "600000",
+  "gw-aig-hold-response": "true",
+};
+/** For providers that are silent. With such limits a pause of the machine would be a silence of the others, too. */
+const IMPATIENT = {
+  ...SETTINGS,
   "gw-aig-request-timeout": "3000",
   "gw-aig-first-token-timeout": "3000",
   "gw-aig-stall-timeout": "3000",
-  "gw-aig-hold-response": "true",
 };
 
 const call = (
@@ -87,12 +95,12 @@ it("S05: a connection that is reset before the response is answered all the same
 });
 
 it("S06: a provider that never answers is not tried again; the fallback answers", async () => {
-  expect(await call("silent")).toMatchObject({ ...WHOLE, model: "ok" });
+  expect(await call("silent", "ok", IMPATIENT)).toMatchObject({ ...WHOLE, model: "ok" });
   expect(attempts("silent")).toHaveLength(1);
 });
 
 it("S07: a slow first token goes to the fallback before any byte reached the client", async () => {
-  expect(await call("slow-first-token")).toMatchObject({ ...WHOLE, model: "ok" });
+  expect(await call("slow-first-token", "ok", IMPATIENT)).toMatchObject({ ...WHOLE, model: "ok" });
   expect(attempts("slow-first-token")).toHaveLength(1);
 });
 
@@ -102,7 +110,7 @@ it("S08: a stream that is cut in the middle is replaced by a whole answer", asyn
 });
 
 it("S09: a stream that stalls in the middle is replaced by a whole answer, and the gateway works afterwards", async () => {
-  expect(await call("stall")).toMatchObject({ ...WHOLE, model: "ok" });
+  expect(await call("stall", "ok", IMPATIENT)).toMatchObject({ ...WHOLE, model: "ok" });
   expect(attempts("stall")).toHaveLength(1);
   expect(await call("ok")).toMatchObject(WHOLE);
 });

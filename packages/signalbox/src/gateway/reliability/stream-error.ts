@@ -3,6 +3,7 @@
  * whole one. The connection is closed without the end of the body afterwards, so clients that ignore the event notice too. It is closed a
  * little later: many clients discard what they have not read yet when a connection breaks, and would never see the event.
  */
+import { awakeSignal } from "../../core/awake-time.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { RequestType } from "../plan/plan-step.ts";
@@ -28,10 +29,9 @@ export function sendCut(response: HttpResponse, cut: CutAnswer): void {
   else response.write(event, () => closeLater(response));
 }
 
-/** A client that has read the event usually closes the connection itself. */
+/** A client that has read the event usually closes the connection itself. One that was paused together with this process still has its time. */
 function closeLater(response: HttpResponse): void {
-  const timer = setTimeout(() => response.destroy(), READING_MS);
-  response.once("close", () => clearTimeout(timer));
+  awakeSignal(READING_MS).addEventListener("abort", () => response.destroy());
 }
 
 function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
