@@ -69,7 +69,13 @@ describe("identity", () => {
     expect(await (await get("personal/a", { authorization: `Bearer ${ROOT_TOKEN}` })).json()).toEqual(
       nothing,
     );
-    expect(await (await get(`personal/a?token=${ROOT_TOKEN}`, {})).json()).toEqual(nothing);
+    for (const query of [
+      `token=${ROOT_TOKEN}`,
+      `%74oken=${ROOT_TOKEN}`,
+      `x=1&tok%65n=${ROOT_TOKEN}&token=`,
+    ]) {
+      expect(await (await get(`personal/a?${query}`, {})).json()).toEqual(nothing);
+    }
     const both = await get(`personal/a?token=${ROOT_TOKEN}`, { authorization: "Bearer user-ann" });
     expect(await both.json()).toMatchObject({ props: { id: "ann" }, token: null });
   });

@@ -138,6 +138,16 @@ describe("a limit on cost holds", () => {
     expect(billed).toBeLessThanOrEqual(1);
   });
 
+  it.each(["openai/models/dear", "openai/models", "openai/chat/completions/models"])(
+    "for what is posted to %s: some providers run a model there",
+    async (path) => {
+      const statuses = await exhausts(() => call(body(), {}, path));
+      // How much such a request writes is not known, so it runs while there is room: the third call begins at 20 of 25 dollars.
+      expect(billed).toBeLessThanOrEqual(3);
+      expect(statuses.slice(3)).toEqual([429, 429, 429]);
+    },
+  );
+
   it("with a model in the path, whatever the body says", async () => {
     provider.answer = (_, response) => {
       billed += 1;

@@ -162,6 +162,37 @@ describe("with authentication off", () => {
     expectNothingLeaked(revoked, foreign);
   });
 
+  it("a wrong token in the gateway's own header contradicts no token in the place of a provider's key", async () => {
+    for (const text of [generateToken(), revoked, foreign]) {
+      const headers = { "gw-aig-authorization": `Bearer ${text}`, authorization: `Bearer ${token}` };
+      expect((await call(headers)).status).toBe(200);
+      expect((await readLogs(server))[0]?.["authentication"]).toBe(true);
+    }
+    // Of two valid tokens with different rules neither can be chosen.
+    const both = { "gw-aig-authorization": `Bearer ${second}`, authorization: `Bearer ${token}` };
+    expect((await call(both)).status).toBe(401);
+    expectNothingLeaked(token, second, revoked, foreign);
+  });
+
+  it("a valid token keeps its own rules, and whoever creates one with rules is told that callers may leave it out", async () => {
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "narrow",
+      permissions: ["gateway.run"],
+      models: ["openai/another-model"],
+    });
+    expect(body.messages).toEqual([expect.stringContaining("gateway default: authentication is off")]);
+    const headers = { "gw-aig-authorization": `Bearer ${body.result.token}` };
+    expect((await call(headers)).status).toBe(403);
+    expect((await call({})).status).toBe(200);
+    const path = "/accounts/default/ai-gateway/gateways/default/tokens";
+    const limited = await server.api("POST", path, { models: ["openai/another-model"] });
+    expect(limited.body.messages).toHaveLength(1);
+    expect((await server.api("POST", path, {})).body.messages).toEqual([]);
+    await setGateway(server, { authentication: true });
+    expect((await server.api("POST", path, { models: ["openai/x"] })).body.messages).toEqual([]);
+    await setGateway(server, { authentication: false });
+  });
+
   it("a valid token in the gateway's own header identifies the call", async () => {
     expect((await call({ "gw-aig-authorization": `Bearer ${token}` })).status).toBe(200);
     expect((await readLogs(server))[0]?.["authentication"]).toBe(true);

@@ -294,7 +294,9 @@ class Start {
     const { lease } = storage;
     const routes = [
       ...accountRoutes(accounts),
-      ...tokenRoutes(tokens),
+      ...tokenRoutes(tokens, (accountId) =>
+        gateway.withoutAuthentication().flatMap((one) => (one.accountId === accountId ? one.gatewayId : [])),
+      ),
       ...[audit, ...all, dashboard].flatMap((area) => area.routes),
     ];
     const health = new StorageHealth(this.#registry, {

@@ -14,7 +14,7 @@ export { BrowserSessions } from "./browser-sessions.ts";
 export { LoginCodes } from "./login-codes.ts";
 export { Sessions } from "./sessions.ts";
 export { maySee } from "./token-bounds.ts";
-export { newTokenFields, showToken, toNewToken, tokenRoutes } from "./token-routes.ts";
+export { newTokenFields, showToken, toNewToken, tokenRoutes, warnOfOpenGateways } from "./token-routes.ts";
 export type { Token } from "./token.ts";
 export {
   budgetId,

@@ -91,6 +91,13 @@ export function stampOf(policy: TokenPolicy): Readonly<Record<string, MetadataVa
   return stamp;
 }
 
+/** True for a policy that can refuse a call. */
+export function isLimiting(policy: TokenPolicy | null): boolean {
+  if (policy === null) return false;
+  const { budgets, rateLimits, models, providers, routes } = policy;
+  return [budgets, rateLimits, models, providers, routes].some((rules) => rules.length > 0);
+}
+
 /** Identifies a budget among those of its token; it does not change when the limit changes. */
 export function budgetId({ window }: Pick<TokenBudget, "window">): string {
   return window === null ? "total" : String(window);

@@ -6,7 +6,7 @@ import { defineRoute, type Reply, type Route } from "../http/route.ts";
 import { boundGateway, type Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
 import { mayRevoke, mayRotate, maySee } from "./token-bounds.ts";
-import { NO_POLICY } from "./token-policy.ts";
+import { isLimiting, NO_POLICY } from "./token-policy.ts";
 import { applyPolicyBody, policyFields, policyResult, showPolicy } from "./token-policy-schema.ts";
 import { type NewToken, type TokenChange, tokenMissing, type Tokens } from "./tokens.ts";
 
@@ -63,13 +63,32 @@ const tokenChange = z.strictObject({
 
 const TOKENS_PATH = "/accounts/{account_id}/tokens";
 const TOKEN_PATH = `${TOKENS_PATH}/{token_id}`;
+/** More gateways are counted in a message instead of named. */
+const MAX_NAMED = 3;
 const NO_STORE = { "cache-control": "no-store" };
 
-export function tokenRoutes(tokens: Tokens): Route[] {
-  return [...tokenListRoutes(tokens), ...oneTokenRoutes(tokens), ...tokenChangeRoutes(tokens)];
+/** Gateways of an account that require no token. */
+export type OpenGateways = (accountId: string) => readonly string[];
+
+/** A limited token of a gateway without authentication limits only those who send it. */
+export function warnOfOpenGateways(
+  { policy, permissions, gatewayId }: Pick<Token, "policy" | "permissions" | "gatewayId">,
+  openGateways: readonly string[],
+): string[] {
+  if (!isLimiting(policy) || !permissions.has("gateway.run")) return [];
+  const open = openGateways.filter((id) => gatewayId === null || id === gatewayId);
+  if (open.length === 0) return [];
+  const names = open.length > MAX_NAMED ? `${open.length} gateways` : `gateway ${open.join(", ")}`;
+  return [
+    `${names}: authentication is off, so callers may leave the token and its limits out; turn authentication on to enforce them`,
+  ];
 }
 
-function tokenListRoutes(tokens: Tokens): Route[] {
+export function tokenRoutes(tokens: Tokens, openGateways: OpenGateways): Route[] {
+  return [...tokenListRoutes(tokens, openGateways), ...oneTokenRoutes(tokens), ...tokenChangeRoutes(tokens)];
+}
+
+function tokenListRoutes(tokens: Tokens, openGateways: OpenGateways): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -86,7 +105,11 @@ function tokenListRoutes(tokens: Tokens): Route[] {
           gatewayId: body.gateway_id ?? null,
           ...toNewToken(body),
         });
-        return { result: { ...showToken(token), token: text.reveal() }, headers: NO_STORE };
+        return {
+          result: { ...showToken(token), token: text.reveal() },
+          messages: warnOfOpenGateways(token, openGateways(params.account_id)),
+          headers: NO_STORE,
+        };
       },
     }),
     defineRoute({

@@ -43,6 +43,8 @@ const DELAYS_S = [5, 30, 120, 600, 1800, 3600, 7200, 21_600];
 const CLAIM_MS = 30_000;
 const KEPT_NOTICES = 100;
 const BATCH = 20;
+/** For all failures without a response. The log has the cause. */
+const UNREACHABLE = "the receiver did not answer, or is not at a public address";
 
 export class NoticeOutbox {
   readonly #parts: NoticeOutboxParts;
@@ -100,11 +102,13 @@ export class NoticeOutbox {
       await outgoing.send({ id: notice.id, url: target.url, body: notice.body, secret: target.secret });
       await this.#finish(notice, null, clock.now(), null);
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      const isRetryable = error instanceof OutgoingWebhookError ? error.retryable : true;
+      const status = error instanceof OutgoingWebhookError ? error.status : null;
+      // Whether a name is unknown, private or silent would tell an account which names the network of the server has.
+      const problem = status === null || !(error instanceof Error) ? UNREACHABLE : error.message;
+      const isRetryable = status === null || !(error instanceof OutgoingWebhookError) || error.retryable;
       const delayS = isRetryable ? DELAYS_S[notice.attempts] : undefined;
       if (delayS === undefined) {
-        logger.warn({ alert: notice.rule_id, problem }, "a notice of an alert could not be delivered");
+        logger.warn({ alert: notice.rule_id, err: error }, "a notice of an alert could not be delivered");
       }
       await this.#finish(notice, delayS === undefined ? null : clock.now() + delayS * 1000, null, problem);
     }

@@ -1,5 +1,6 @@
 /** Reads pages of the catalog for operators: in several orders, and those instances that have problems. */
 import { SignalboxError } from "@signalbox/protocol";
+import { containsInPostgres, containsInSqlite } from "../../core/any-case.ts";
 import { joinSql, rawSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
 import { type CatalogEntry, type CatalogRow, fromRow } from "./instance-catalog.ts";
@@ -133,7 +134,7 @@ export class InstancePages {
   /** By the numbers in the names; if there are too many to be sorted here, in the order of the database. */
   async #byName(query: PageQuery): Promise<EntryPage> {
     const { account, agent, cursor, limit } = query;
-    const where = joinSql(conditions(query), " AND ");
+    const where = joinSql(conditions(this.#database.engine, query), " AND ");
     const names = await this.#database.all<{ name: string }>(
       sql`SELECT name FROM agent_instance WHERE ${where} LIMIT ${MAX_SORTED + 1}`,
     );
@@ -160,7 +161,7 @@ export class InstancePages {
   async #byColumn(query: PageQuery, order: Exclude<InstanceOrder, "name">): Promise<EntryPage> {
     const { cursor, limit } = query;
     const column = COLUMNS[order];
-    const where = conditions(query);
+    const where = conditions(this.#database.engine, query);
     if (cursor !== undefined) {
       const [value, name] = parseCursor(cursor, 2);
       where.push(
@@ -205,14 +206,14 @@ function withProblem(account: string, agent: string | undefined, { problem, sinc
   return sql`(${joinSql(parts, " UNION ")})`;
 }
 
-function conditions({ account, agent, search, rule, stuck }: PageQuery): SqlQuery[] {
+function conditions(
+  engine: Database["engine"],
+  { account, agent, search, rule, stuck }: PageQuery,
+): SqlQuery[] {
   const where = [sql`account_id = ${account}`, sql`agent = ${agent}`];
   if (search !== undefined) {
-    const pattern = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
-    // SQLite's `lower` knows the letters of ASCII only: others are found as they are written.
-    where.push(
-      sql`(lower(name) LIKE ${pattern.toLowerCase()} ESCAPE '\\' OR name LIKE ${pattern} ESCAPE '\\')`,
-    );
+    const contains = engine === "sqlite" ? containsInSqlite : containsInPostgres;
+    where.push(contains(rawSql("name"), search));
   }
   if (rule !== undefined) where.push(problemOf(rule, stuck));
   return where;

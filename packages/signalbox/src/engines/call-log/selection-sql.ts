@@ -8,8 +8,6 @@ import { CALL_COLUMNS, type Column, listColumns } from "./columns.ts";
 import type { CallField, CallFilter, CallOperator, CallOrder, CallSelection } from "./selection.ts";
 
 export interface SelectionDialect {
-  /** The operator that searches a text without regard to the case of ASCII letters. */
-  readonly like: SqlQuery;
   /** 0 or 1. */
   readonly isAuthenticated: SqlQuery;
   /** Name of the metadata's entries in a `FROM` clause. */
@@ -21,6 +19,8 @@ export interface SelectionDialect {
   /** A column as text. */
   asText(column: SqlQuery): SqlQuery;
   bind(value: SqlValue, isNumber: boolean): SqlQuery;
+  /** The column contains the text, without regard to case. */
+  contains(column: SqlQuery, text: string): SqlQuery;
 }
 
 type ColumnField = Exclude<CallField, "metadataKey" | "metadataValue">;
@@ -84,7 +84,7 @@ export class SelectionSql {
     const conditions = this.#filters(selection.filters);
     if (selection.search !== "") {
       const { entryText } = this.#dialect;
-      const found = [ENTRY_KEY, entryText].map((column) => this.#contains(column, selection.search));
+      const found = [ENTRY_KEY, entryText].map((column) => this.#dialect.contains(column, selection.search));
       conditions.push(this.#someEntry(anyOf(found)));
     }
     return conditions;
@@ -166,7 +166,7 @@ export class SelectionSql {
         );
       case "contains": {
         const text = isNumber ? this.#dialect.asText(column) : column;
-        return anyOf(known.map((value) => this.#contains(text, String(value))));
+        return anyOf(known.map((value) => this.#dialect.contains(text, String(value))));
       }
       case "lt":
       case "gt":
@@ -177,17 +177,8 @@ export class SelectionSql {
       }
     }
   }
-
-  #contains(column: SqlQuery, text: string): SqlQuery {
-    const pattern = this.#dialect.bind(likePattern(text), false);
-    return sql`${column} ${this.#dialect.like} ${pattern} ESCAPE '\\'`;
-  }
 }
 
 function anyOf(conditions: readonly SqlQuery[]): SqlQuery {
   return conditions.length === 0 ? rawSql("1 = 0") : sql`(${joinSql(conditions, " OR ")})`;
-}
-
-function likePattern(text: string): string {
-  return `%${text.replaceAll(/[\\%_]/g, (char) => `\\${char}`)}%`;
 }

@@ -1,9 +1,10 @@
 /** Filters in the dialect of SQLite. */
+import { containsInSqlite } from "../../core/any-case.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import { SelectionSql } from "./selection-sql.ts";
 
 export const SQLITE_SELECTION = new SelectionSql({
-  like: rawSql("LIKE"),
+  contains: containsInSqlite,
   isAuthenticated: rawSql("(token_id IS NOT NULL)"),
   entries: rawSql("json_each(coalesce(metadata, '{}')) AS entry"),
   entryText: rawSql(

@@ -13,7 +13,7 @@
  * 3. With authentication off, a live token of the account identifies the call, so that its limits and metadata apply. A wrong text in the gateway's own
  *    header is ignored, as the contract says. A wrong token in the place of a provider's key is refused: it can be meant for no one else, and without
  *    it the call would run without the limits that its sender expects.
- * 4. Two different tokens in one request are refused: neither this service nor a proxy in front of it could say which one is meant.
+ * 4. Two different tokens that count are refused: neither this service nor a proxy in front of it could say which one is meant.
  * 5. The root token is accepted in the gateway's own header only; it is not a key to configure in an SDK.
  * See docs/decisions/0117.
  */
@@ -64,15 +64,17 @@ export function identifyCaller(
   const ownText = typeof own === "string" ? bearerText(own) : null;
   const place = findKeyPlace(request, query);
   if (!gateway.settings.authentication && ownText === null && place === null) return anonymous(query);
-  if (place !== null && (place.isAmbiguous || (ownText !== null && isOther(ownText, place.text, gateway)))) {
-    throw new SignalboxError("gateway_unauthorized", {
-      message: "The request has two different Signalbox tokens",
-    });
-  }
   const rest = place === null ? query : place.query;
   const find = (text: string | null) => (text === null ? null : authenticator.fromText(text, socket));
   const isValid = (principal: Principal | null) => principal !== null && mayRun(principal, gateway);
   const principal = find(ownText);
+  // With authentication off, a wrong text in the gateway's own header counts for nothing, so it contradicts nothing.
+  const countsOwn = gateway.settings.authentication ? ownText !== null : isValid(principal);
+  if (place !== null && (place.isAmbiguous || (countsOwn && ownText !== place.text))) {
+    throw new SignalboxError("gateway_unauthorized", {
+      message: "The request has two different Signalbox tokens",
+    });
+  }
   if (principal !== null && isValid(principal)) {
     return toCaller(principal, gateway, place?.text ?? null, rest);
   }
@@ -103,11 +105,6 @@ function mayRun(principal: Principal, gateway: Gateway): boolean {
   if (principal.kind === "root") return true;
   const { gatewayId } = principal.token;
   return gatewayId === null || gatewayId === gateway.id;
-}
-
-/** With authentication off a text that is no token counts for nothing, so it contradicts nothing. */
-function isOther(ownText: string, text: string, gateway: Gateway): boolean {
-  return ownText !== text && (gateway.settings.authentication || isTokenShaped(ownText));
 }
 
 interface KeyPlace {

@@ -92,6 +92,7 @@ export interface StepRequest {
   readonly isAuthenticated: boolean;
 }
 
+/** Of requests with POST. */
 const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType }[] = [
   { path: /(^|\/)chat\/completions$/i, type: "chat" },
   { path: /(^|\/)completions$/i, type: "completions" },
@@ -103,7 +104,6 @@ const TYPE_BY_PATH: readonly { readonly path: RegExp; readonly type: RequestType
   { path: /(^|\/)images\//i, type: "images" },
   { path: /(^|\/)audio\//i, type: "audio" },
   { path: /(^|\/)moderations$/i, type: "moderations" },
-  { path: /(^|\/)models(\/[^/:]+)?$/i, type: "models" },
 ];
 
 /** Types whose JSON bodies the gateway understands well enough to refuse a malformed one. */
@@ -171,8 +171,10 @@ function plainPath(path: string): string {
   return decoded.replaceAll(/\/{2,}/g, "/").replaceAll(/^\/|\/$/g, "");
 }
 
+/** Only a read lists models: some providers run a model that is posted to `models/{name}`. */
 function requestTypeOf(method: string, path: string): RequestType {
-  if (method !== "POST") return path.endsWith("models") ? "models" : "";
+  if (method === "GET" || method === "HEAD") return path.endsWith("models") ? "models" : "";
+  if (method !== "POST") return "";
   return TYPE_BY_PATH.find((known) => known.path.test(path))?.type ?? "";
 }
 

@@ -1,6 +1,13 @@
 /** Management routes of gateways, compatible with the `aiGateway` resource of the public `cloudflare` SDK. */
 import { z } from "zod";
-import { boundGateway, newTokenFields, showToken, toNewToken, type Tokens } from "../../accounts/index.ts";
+import {
+  boundGateway,
+  newTokenFields,
+  showToken,
+  toNewToken,
+  type Tokens,
+  warnOfOpenGateways,
+} from "../../accounts/index.ts";
 import { entityTag, requireMatch } from "../../core/entity-tag.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
@@ -127,6 +134,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
         });
         return {
           result: { ...showToken(token), token: text.reveal() },
+          messages: warnOfOpenGateways(token, gateway.settings.authentication ? [] : [gateway.id]),
           headers: { "cache-control": "no-store" },
         };
       },

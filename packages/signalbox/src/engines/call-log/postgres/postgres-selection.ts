@@ -1,10 +1,11 @@
 /** Filters in the dialect of PostgreSQL. */
+import { containsInPostgres } from "../../../core/any-case.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
 import { SelectionSql } from "../selection-sql.ts";
 import { storableText } from "./storable.ts";
 
 export const POSTGRES_SELECTION = new SelectionSql({
-  like: rawSql("ILIKE"),
+  contains: (column, text) => containsInPostgres(column, storableText(text)),
   isAuthenticated: rawSql("(token_id IS NOT NULL)::int"),
   // Only an object has entries. The two casts are in branches of their own: PostgreSQL may evaluate an AND in any order.
   entries: rawSql(
