@@ -67,6 +67,9 @@ describe("by setting and header", () => {
     expect(answer.headers).toMatchObject({
       "content-type": expect.stringContaining("application/json") as string,
       "gw-aig-error-origin": "gateway",
+      // The body is fixed, so the remedy is here.
+      "www-authenticate":
+        'Bearer realm="default", error_description="send a token of this gateway in gw-aig-authorization; `signalbox gateway token default` creates one"',
     });
     expect(answer.headers["gw-aig-log-id"]).toBeUndefined();
     expect(provider.requests).toHaveLength(0);

@@ -259,7 +259,9 @@ describe("tokens and keys", () => {
       ];
       for (const headers of wrong) {
         const refused = await call("/v1/chat/completions", body, headers);
-        expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([401, "2009"]);
+        const { error } = JSON.parse(refused.body) as { error: { code: string; message: string } };
+        expect([refused.status, error.code]).toEqual([401, "2009"]);
+        expect(error.message).toContain("`signalbox gateway token default` creates one");
         const listing = await send(server, "GET", "/v1/models", { headers });
         expect(listing.status).toBe(401);
       }

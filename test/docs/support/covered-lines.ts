@@ -2,7 +2,7 @@
 export const COVERED_LINES: readonly { readonly line: RegExp; readonly test: string }[] = [
   {
     line: /^npm ci( --omit=dev)? && npm (start|test)\b.*$/gm,
-    test: "test/packages/published-packages.long.test.ts",
+    test: "test/packages/first-commands.long.test.ts",
   },
   {
     line: /^npm start -w @signalbox\/example-(support-inbox|device-fleet|tenants)\b.*$/gm,

@@ -1,7 +1,7 @@
-import { SignalboxClient } from "@signalbox/client";
 import { SignalboxError } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import { toDocument, toFailure, toLine } from "./failure.ts";
+import { runCli } from "./main.ts";
 
 it("a database that fails during the start is told in one line, without a stack", async () => {
   const failure = await toFailure(
@@ -18,16 +18,22 @@ it("a database that fails during the start is told in one line, without a stack"
   });
 });
 
-it("a port that fetch refuses is told as such", async () => {
-  const client = new SignalboxClient({ url: "http://127.0.0.1:9", token: "t", maxAttempts: 1 });
-  const failure = await client.accounts
-    .list()
-    .all()
-    .then(() => null, toFailure);
-  expect(failure?.message).toBe(
-    "cannot reach http://127.0.0.1:9: port 9 is reserved for another protocol, and HTTP clients refuse it; let the server listen on another port",
-  );
-});
+it.each(["account list --token t", "webhooks send generic --secret s"])(
+  "`signalbox %s` tells that HTTP clients refuse the port of the address",
+  async (words) => {
+    let err = "";
+    const code = await runCli([...words.split(" "), "--url", "http://127.0.0.1:9"], {
+      out: { write: () => undefined },
+      err: { write: (text) => (err += text) },
+      environment: {},
+      workingFolder: import.meta.dirname,
+    });
+    expect([code, err]).toEqual([
+      1,
+      "signalbox: cannot reach http://127.0.0.1:9: port 9 is reserved for another protocol, and HTTP clients refuse it; let the server listen on another port\n",
+    ]);
+  },
+);
 
 it("an error that nobody expected shows where it comes from", async () => {
   expect((await toFailure(new Error("odd"))).message).toContain("failure.test.ts");

@@ -96,8 +96,23 @@ async function sendSigned(context: CommandContext, source: Source, secret: strin
     body: payload,
     headers: readHeaders(context),
   });
-  const response = await send(request.url, { method: "POST", headers: request.headers, body: request.body });
+  const { headers, body } = request;
+  const response = await send(request.url, { method: "POST", headers, body }).catch((error: unknown) =>
+    throwUnreachable(base, error),
+  );
   return { status: response.status, body: await response.text(), delivery_id: deliveryId };
+}
+
+/** The error of the client, which other commands use, so that it is explained as theirs. */
+async function throwUnreachable(url: string, error: unknown): Promise<never> {
+  const { SignalboxApiError } = await import("@signalbox/client");
+  const reason = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+  throw new SignalboxApiError({
+    status: 0,
+    code: 0,
+    message: `cannot reach ${url}: ${reason}`,
+    cause: error,
+  });
 }
 
 async function sendThroughServer(

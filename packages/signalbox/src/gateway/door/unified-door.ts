@@ -115,7 +115,9 @@ export class UnifiedDoor {
       typeof named === "string" ? named : DEFAULT_GATEWAY,
     );
     if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-    const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+    // SDKs show the message to their users; the gateway's own format has a fixed one.
+    const mayExplain = context.errorDialect === "openai" || context.errorDialect === "anthropic";
+    const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query, mayExplain);
     return { ...call, gateway, caller };
   }
 

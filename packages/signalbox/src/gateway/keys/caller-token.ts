@@ -41,6 +41,7 @@ export interface Caller {
 }
 
 const PREFIX = "sbx_";
+const DEFAULT_ACCOUNT = "default";
 const BEARER_LENGTH = 7;
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"] as const;
 /** A browser cannot send headers with a WebSocket: `<name>.<token>` takes their place. */
@@ -52,12 +53,16 @@ const SUBPROTOCOL_NAMES: ReadonlySet<string> = new Set([
   ...KEY_HEADERS,
 ]);
 
-/** Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. */
+/**
+ * Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. `mayExplain`: its
+ * text may name the remedy.
+ */
 export function identifyCaller(
   authenticator: Authenticator,
   gateway: Gateway,
   request: HttpRequest,
   query: string,
+  mayExplain = false,
 ): Caller {
   const { headers, socket } = request;
   const own = headers["gw-aig-authorization"] ?? headers["cf-aig-authorization"];
@@ -78,13 +83,23 @@ export function identifyCaller(
   if (principal !== null && isValid(principal)) {
     return toCaller(principal, gateway, place?.text ?? null, rest);
   }
-  if (gateway.settings.authentication && ownText !== null) throw new SignalboxError("gateway_unauthorized");
+  if (gateway.settings.authentication && ownText !== null) throw unauthorized(gateway, mayExplain);
   const fromPlace = find(place?.text ?? null);
   if (place !== null && fromPlace !== null && fromPlace.kind === "token" && isValid(fromPlace)) {
     return toCaller(fromPlace, gateway, place.text, rest);
   }
-  if (gateway.settings.authentication || place !== null) throw new SignalboxError("gateway_unauthorized");
+  if (gateway.settings.authentication || place !== null) throw unauthorized(gateway, mayExplain);
   return anonymous(query);
+}
+
+/** The body in the gateway's own format is fixed, so the remedy is in a header, too. */
+function unauthorized({ accountId, id }: Gateway, mayExplain: boolean): SignalboxError {
+  const account = accountId === DEFAULT_ACCOUNT ? "" : ` --account ${accountId}`;
+  const remedy = `send a token of this gateway in gw-aig-authorization; \`signalbox gateway token ${id}${account}\` creates one`;
+  return new SignalboxError("gateway_unauthorized", {
+    headers: { "www-authenticate": `Bearer realm="${id}", error_description="${remedy}"` },
+    ...(mayExplain ? { message: `Unauthorized: ${remedy}` } : {}),
+  });
 }
 
 function anonymous(query: string): Caller {
