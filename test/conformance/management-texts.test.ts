@@ -58,7 +58,7 @@ describe.each(["sqlite", "postgres"])("on %s", (engine) => {
     "agents/problems?agent",
     "webhooks/deliveries?type",
     "webhooks/late-deliveries?cursor",
-  ])("%s=a%%00b is 400", async (path) => {
+  ])("%s with a NUL is 400", async (path) => {
     const answer = await server.api("GET", `/accounts/default/${path}=a%00b`);
     expect([answer.status, answer.body.errors[0].message]).toEqual([400, expect.stringContaining("NUL")]);
   });

@@ -136,7 +136,7 @@ describe("a payload that is nested too deeply to serialize", () => {
   it("the route that tests a source answers 400", async () => {
     const deep = `{"payload":{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}}`;
     const answer = await server.api("POST", "/accounts/default/webhooks/sources/generic/test", deep);
-    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 4002]);
+    expect([answer.status, answer.body.errors[0].code]).toEqual([400, 7002]);
     expect(JSON.stringify(server.logs)).not.toContain("RangeError");
   });
 

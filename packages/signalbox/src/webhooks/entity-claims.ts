@@ -25,7 +25,8 @@
  *    that arrives, so that no instance is orphaned.
  * 5. Only verified deliveries make claims, so a sender without a secret cannot create a row.
  * 6. When a claim cannot be written, the delivery is refused as `overloaded`, and its sender tries again.
- * 7. A folded entity whose name only its own text can have costs nothing. Known owners cost a look-up in memory, and new claims of one turn of the event loop share one transaction of one statement.
+ * 7. A folded entity whose name only its own text can have costs nothing. Known owners cost a look-up in memory, and new claims of one turn of the
+ *    event loop share one transaction of one statement.
  *
  * A name is certain before its row is durable. `onName` reports it then, so that the instance can be prepared during the commit; nothing may
  * be stored under the name before the claim has resolved.
@@ -330,10 +331,12 @@ async function claimNames(tx: Queryable, tries: readonly Try[]): Promise<Map<str
     written === rows.length
       ? new Map([...firsts].map(([key, { entity }]) => [key, toOwner(entity)]))
       : await readOwners(tx, keys);
-  const takers = tries.filter(({ scope, name, entity }) => {
-    const owner = owners.get(keyOf(scope, name));
-    return owner !== undefined && mayTake(owner, entity);
-  });
+  const takers = tries
+    .filter(({ scope, name, entity }) => {
+      const owner = owners.get(keyOf(scope, name));
+      return owner !== undefined && mayTake(owner, entity);
+    })
+    .sort((a, b) => (keyOf(a.scope, a.name) < keyOf(b.scope, b.name) ? -1 : 1));
   if (takers.length === 0) return owners;
   for (const { scope, name, entity } of takers) {
     // Only the first of several takers changes the row, at whatever node it arrived.
