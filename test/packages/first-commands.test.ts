@@ -31,7 +31,12 @@ function run(line: string, cwd: string, env: NodeJS.ProcessEnv): string {
 
 /** What the line prints until the last command; the program runs until the test ends. */
 async function start(line: string, cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const child = spawn("bash", ["-c", line], { cwd, env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn("bash", ["-c", line], {
+    cwd,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   onTestFinished(() => end(child));
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
@@ -61,7 +66,10 @@ function expected(agent: string): unknown[] {
       "Send a signed webhook for the entity my-device to its agent",
       expect.stringMatching(/^200 \{"status":"processed"\}/),
     ],
-    ["Show the agent's instance that received it", expect.stringMatching(RegExp(`^${agent}/my-device\\n[^]*"eventCount": 1`))],
+    [
+      "Show the agent's instance that received it",
+      expect.stringMatching(RegExp(`^${agent}/my-device\\n[^]*"eventCount": 1`)),
+    ],
     ["Tag the default gateway", expect.stringMatching(/env +dev|env=dev/)],
   ];
 }

@@ -84,7 +84,11 @@ async function end(server: Server, pid: number): Promise<number | null> {
 }
 
 async function serve(tool: string, args: readonly string[], folder = project): Promise<Server> {
-  const child = spawn(tool, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env: terminal(process.execPath) });
+  const child = spawn(tool, args, {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: terminal(process.execPath),
+  });
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => (errors += chunk));
   const exit = once(child, "exit").then(() => {
