@@ -1,6 +1,6 @@
 /** The table of `--before`: two checkouts, measured alternately, with the spread of the rounds as a measure of noise. */
-import { advantage, describeOthers, formatNumber, valuesOf } from "./report.ts";
-import { median } from "./statistics.ts";
+import { advantage, describeOthers, valuesOf } from "./report.ts";
+import { formatNumber, median } from "./statistics.ts";
 import type { Measurement, Metric, Scenario } from "./workload.ts";
 
 export const BEFORE = "before";

@@ -1,7 +1,7 @@
 /** Medians, ratios, CPU time by thread and the outcome of the goals, as text. */
 import { OTHERS, THREAD_PREFIX } from "./cpu-times.ts";
 import { usedLoadGenerator } from "./native-programs.ts";
-import { median } from "./statistics.ts";
+import { formatNumber, median } from "./statistics.ts";
 import type { Measurement, Median, Metric, Workload } from "./workload.ts";
 
 /** Above this share of the server's core for other processes, the machine was too busy: goals are not judged. */
@@ -10,8 +10,7 @@ const MAX_OTHERS = 0.1;
 const MIN_THREAD_SHARE = 0.005;
 
 export function renderReport(workload: Workload, measurements: readonly Measurement[]): string {
-  const medianOf: Median = (contender, scenario, metric) =>
-    median(valuesOf(measurements, contender, scenario, metric));
+  const medianOf = medianFrom(measurements);
   const generator = usedLoadGenerator();
   const lines = [
     `${workload.name}: ${workload.summary}`,
@@ -47,6 +46,10 @@ export function renderReport(workload: Workload, measurements: readonly Measurem
   return `${lines.join("\n")}\n`;
 }
 
+export function medianFrom(measurements: readonly Measurement[]): Median {
+  return (contender, scenario, metric) => median(valuesOf(measurements, contender, scenario, metric));
+}
+
 export function valuesOf(
   measurements: readonly Measurement[],
   contender: string,
@@ -64,11 +67,6 @@ export function advantage(metric: Metric, own: number, other: number): number {
   return metric.better === "higher" ? own / other : other / own;
 }
 
-export function formatNumber(value: number): string {
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
-  return value.toPrecision(3);
-}
-
 /** How busy other processes kept the server's core. */
 export function describeOthers(measurements: readonly Measurement[]): readonly string[] {
   const shares = sharesOfOthers(measurements);
@@ -79,7 +77,7 @@ export function describeOthers(measurements: readonly Measurement[]): readonly s
   return [isBusy(measurements) ? `${text}: THE MACHINE WAS BUSY, the figures are not reliable` : text];
 }
 
-function isBusy(measurements: readonly Measurement[]): boolean {
+export function isBusy(measurements: readonly Measurement[]): boolean {
   return (median(sharesOfOthers(measurements)) ?? 0) > MAX_OTHERS;
 }
 

@@ -9,3 +9,9 @@ export function median(values: readonly number[]): number | null {
   const upper = sorted[middle] ?? 0;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? 0) + upper) / 2;
 }
+
+/** Three significant digits, as tables show them. */
+export function formatNumber(value: number): string {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
+  return value.toPrecision(3);
+}

@@ -1,5 +1,6 @@
 /** What a workload exports: contenders, which all keep running, and scenarios, which are measured on each contender in turn. */
 import type { CpuTimes } from "./cpu-times.ts";
+import { formatNumber } from "./statistics.ts";
 
 export interface Metric {
   readonly name: string;
@@ -45,9 +46,19 @@ export interface Workload {
   readonly rounds: number;
   /** What must hold, such as "at least 85 % of bare node:http"; printed as met or MISSED, or unclear if the machine was busy. */
   readonly goals?: readonly Goal[];
+  /** The rows of the workload in the summary of docs/benchmarks.md. */
+  readonly headlines?: readonly Headline[];
 }
 
 export type Median = (contender: string, scenario: string, metric: string) => number | null;
+
+/** A figure that other pages may repeat, such as "6.8 ×". */
+export interface Headline {
+  /** What the figure is, as the end of a sentence that begins with it. */
+  readonly text: string;
+  /** Null if it was not measured. */
+  figure(median: Median): string | null;
+}
 
 export interface Goal {
   readonly text: string;
@@ -59,6 +70,40 @@ export interface Measurement {
   readonly scenario: string;
   readonly round: number;
   readonly values: Readonly<Record<string, number>>;
+}
+
+/** A headline: how many times the rival's rate ours is. */
+export function timesRival(
+  text: string,
+  rival: string,
+  scenario: string,
+  metric: string,
+  ours = "signalbox",
+): Headline {
+  return {
+    text,
+    figure(median) {
+      const [own, other] = [median(ours, scenario, metric), median(rival, scenario, metric)];
+      return own === null || other === null ? null : `${(own / other).toFixed(1)} ×`;
+    },
+  };
+}
+
+/** A headline: a median of ours, with its unit. */
+export function ownFigure(
+  text: string,
+  scenario: string,
+  metric: string,
+  unit: string,
+  ours = "signalbox",
+): Headline {
+  return {
+    text,
+    figure(median) {
+      const value = median(ours, scenario, metric);
+      return value === null ? null : `${formatNumber(value)} ${unit}`;
+    },
+  };
 }
 
 /** Metrics of a load. CPU time is the first: a busy machine disturbs it least. */

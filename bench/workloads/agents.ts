@@ -25,6 +25,7 @@ import {
   type Median,
   type RunningContender,
   type Sample,
+  timesRival,
   type Workload,
 } from "../support/workload.ts";
 
@@ -313,6 +314,23 @@ export const workload: Workload = {
         { name: "per idle socket", unit: "KB", better: "lower" },
       ],
     },
+  ],
+  headlines: [
+    timesRival(
+      "the durable writes of the same agent on bare workerd, one instance",
+      RIVAL,
+      WRITE_ONE,
+      "calls",
+    ),
+    timesRival("the same with 1,000 instances", RIVAL, WRITE_MANY, "calls"),
+    timesRival(
+      "bare workerd's durable writes with its own program, one instance",
+      RIVAL,
+      WRITE_ONE,
+      "calls",
+      WORKER_MODE,
+    ),
+    timesRival("the same with 1,000 instances and its own program", RIVAL, WRITE_MANY, "calls", WORKER_MODE),
   ],
   goals: [
     atLeast(4, WRITE_ONE, "calls", "durable writes per second on one instance at 64 callers"),

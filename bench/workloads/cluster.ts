@@ -11,7 +11,7 @@ import { Client } from "pg";
 import { openTestPostgres } from "../../test/support/test-postgres.ts";
 import { readCpuTimes, totalUs } from "../support/cpu-times.ts";
 import { roundsOf, sized } from "../support/quick.ts";
-import type { Contender, RunningContender, Workload } from "../support/workload.ts";
+import { type Contender, ownFigure, type RunningContender, type Workload } from "../support/workload.ts";
 
 const PROGRAM = join(import.meta.dirname, "../support/instance-events.ts");
 const CORE = "0";
@@ -154,6 +154,15 @@ export const workload: Workload = {
     { name: HELD, metrics: METRICS },
     { name: WAKE, metrics: TIME },
     { name: RESTORE, metrics: TIME },
+  ],
+  headlines: [
+    ownFigure(
+      "of instances on PostgreSQL, Node.js and PostgreSQL on one core",
+      WARM,
+      "events",
+      "events/s",
+      OURS,
+    ),
   ],
   goals: [
     {

@@ -17,8 +17,10 @@ import {
   type Contender,
   loadMetrics,
   type Median,
+  ownFigure,
   type RunningContender,
   type Sample,
+  timesRival,
   type Workload,
 } from "../support/workload.ts";
 
@@ -210,6 +212,15 @@ export const workload: Workload = {
         { name: "p99", unit: "ms", better: "lower", isDetail: true },
       ],
     },
+  ],
+  headlines: [
+    timesRival(
+      "the webhooks per second of the same agent on bare workerd, one entity",
+      workerd.name,
+      ONE,
+      "events",
+    ),
+    ownFigure("from a webhook to the WebSocket of a client, at the median", LIVE, "p50", "ms"),
   ],
   goals: [
     atLeast(ONE, 5),
