@@ -1,5 +1,4 @@
 /** One agent per device, which notices by itself that its device is silent, and one agent for the fleet, which pages watch. */
-import { readFileSync } from "node:fs";
 import { Agent, type AgentNamespace, callable, type WebhookEvent } from "signalbox";
 
 export interface DeviceStatus {
@@ -21,7 +20,6 @@ interface Environment {
 
 /** A device reports every 20 s; three missing reports are an outage. */
 export const SILENT_AFTER_S = 60;
-const PAGE = readFileSync(new URL("page.html", import.meta.url));
 
 export class Device extends Agent<Environment, DeviceStatus> {
   override initialState: DeviceStatus = { name: "", isOnline: false, lastSeen: "", temperature: null };
@@ -77,9 +75,5 @@ export class Fleet extends Agent<Environment, FleetState> {
     const devices = { ...this.state.devices, [status.name]: status };
     const online = Object.values(devices).filter(({ isOnline }) => isOnline).length;
     this.setState({ devices, online });
-  }
-
-  override onRequest() {
-    return new Response(PAGE, { headers: { "content-type": "text/html; charset=utf-8" } });
   }
 }

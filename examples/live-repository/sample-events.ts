@@ -38,9 +38,9 @@ export function sampleEvent(): GitHubEvent {
 }
 
 /** Posts one delivery and resolves to the status of the response. */
-export async function deliver(url: string, secret: string, event: GitHubEvent): Promise<number> {
+export async function deliver(address: string, secret: string, event: GitHubEvent): Promise<number> {
   const body = JSON.stringify(event.payload);
-  const response = await fetch(`${url}/webhooks/github`, {
+  const response = await fetch(address, {
     method: "POST",
     headers: {
       "content-type": "application/json",

@@ -1,5 +1,4 @@
 /** One inbox per mailbox. Tickets arrive by webhook; a model drafts the answers; every open page sees both at once. */
-import { readFileSync } from "node:fs";
 import { Agent, callable, type WebhookEvent } from "signalbox";
 
 export interface Ticket {
@@ -26,7 +25,6 @@ type Environment = Record<string, string | undefined>;
 
 /** Tickets in the state; the table has all of them. */
 const SHOWN = 20;
-const PAGE = readFileSync(new URL("page.html", import.meta.url));
 
 export class Inbox extends Agent<Environment, InboxState> {
   override initialState: InboxState = { tickets: [] };
@@ -63,10 +61,6 @@ export class Inbox extends Agent<Environment, InboxState> {
     const sent: Ticket = { ...ticket, status: "sent" };
     this.#show(sent);
     return sent;
-  }
-
-  override onRequest() {
-    return new Response(PAGE, { headers: { "content-type": "text/html; charset=utf-8" } });
   }
 
   /** The gateway of this service: limits, cache, retries and the log of the call are its work. `echo` needs no key. */

@@ -115,6 +115,28 @@ it("an error rate fires once, signed as Standard Webhooks demand, and resolves w
   ]);
 });
 
+it("a test notice is answered when it was sent, also while another notice is on its way", async () => {
+  const { id } = await create({});
+  const held = Promise.withResolvers<void>();
+  const order: string[] = [];
+  receiver.answer = async (_, response) => {
+    const isFirst = receiver.requests.length === 1;
+    if (isFirst) await held.promise;
+    else order.push("sent");
+    sendJson(response, 200, {});
+  };
+  const first = server.api("POST", `${PATH}/${id}/test`);
+  await notices(1);
+  const second = server.api("POST", `${PATH}/${id}/test`).then(() => order.push("answered"));
+  await waitUntil(
+    async () => (await server.api("GET", `${PATH}/${id}/notices`)).body as { result: unknown[] },
+    ({ result }) => result.length === 2,
+  );
+  held.resolve();
+  await Promise.all([first, second]);
+  expect(order).toEqual(["sent", "answered"]);
+});
+
 it("is quiet for the quiet period, and speaks again when the rule still fires after it", async () => {
   await create({ quiet_period: 600, notify_resolved: false });
   await call();

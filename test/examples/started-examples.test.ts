@@ -1,4 +1,4 @@
-/** Examples that are started with one command, each once. What their agents do over time is tested with the harness that users have. */
+/** What the examples do without a page, and over time; example-pages.test.ts opens their pages. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Device, Fleet } from "../../examples/device-fleet/agents.ts";
-import { AgentConnection } from "../../packages/client/src/index.ts";
 import { startAgents } from "../../packages/signalbox/src/testing/index.ts";
 import { atNoon } from "../support/noon.ts";
 import { runExample, type RunningExample } from "./run-example.ts";
@@ -35,23 +34,6 @@ function startIn(environment: Record<string, string>, name: string, ...args: str
   return example;
 }
 
-/** The page of an example, and a connection as the page has it: without a token. */
-async function open<Agent>(example: RunningExample, agent: string, name: string) {
-  const address = (await example.printed(/Open (http:\S+)/))[1] ?? "";
-  const page = await fetch(address);
-  expect(await page.text()).toContain("new WebSocket(");
-  return new AgentConnection<Agent>({ url: new URL(address).origin, agent, name }).open().ready();
-}
-
-it("support inbox: a sample ticket is answered by the gateway", async () => {
-  interface Inbox {
-    state: { tickets: { status: string; draft: string | null }[] };
-  }
-  const page = await open<Inbox>(start("support-inbox"), "inbox", "acme");
-  await expect.poll(() => page.state?.tickets[0]?.draft).toContain("Answer this ticket in two sentences");
-  page.close();
-});
-
 it("support inbox: its own tests pass", async () => {
   const child = spawn("npm", ["test", "--silent", "-w", "@signalbox/example-support-inbox"], {
     cwd: join(EXAMPLES, ".."),
@@ -62,12 +44,6 @@ it("support inbox: its own tests pass", async () => {
     0,
     expect.stringMatching(/pass 4/),
   ]);
-});
-
-it("device fleet: the simulated devices are online", async () => {
-  const page = await open<Fleet>(start("device-fleet"), "fleet", "all");
-  await expect.poll(() => page.state?.online).toBe(3);
-  page.close();
 });
 
 it("device fleet: a device is silent a minute after its last report, also across a crash", async () => {

@@ -13,13 +13,19 @@ function Page() {
   };
   return (
     <main>
-      <h1>Repositories, live</h1>
-      <form action={follow}>
-        <label>
-          Follow <input name="repository" placeholder="owner/name" pattern="[^\s\/]+\/[^\s\/]+" required />
-        </label>
-        <button>Add</button>
-      </form>
+      <header>
+        <h1>Repositories, live</h1>
+        <form action={follow}>
+          <input
+            name="repository"
+            aria-label="Follow"
+            placeholder="Follow owner/name"
+            pattern="[^\s\/]+\/[^\s\/]+"
+            required
+          />
+          <button>Add</button>
+        </form>
+      </header>
       <div className="panels">
         {repositories.map((repository) => (
           <RepositoryPanel key={repository} repository={repository} />

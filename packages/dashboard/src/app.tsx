@@ -1,14 +1,25 @@
 /** The root component: shows the login page without a session, and the account's pages with one. */
 import { useCallback, useEffect, useState } from "react";
 import { ErrorNotice } from "./components/error-notice.tsx";
+import { Loading } from "./components/loading.tsx";
 import { SESSION_LOST } from "./http/api.ts";
 import { useResource } from "./http/use-resource.ts";
 import { navigate, usePageLocation } from "./routing/location.ts";
 import { LoginPage } from "./session/login-page.tsx";
 import { onOtherTabLogout, readSession, type Session } from "./session/session.ts";
+import { ConnectionBanner } from "./shell/connection-banner.tsx";
 import { Shell } from "./shell/shell.tsx";
 
 export function App() {
+  return (
+    <>
+      <Pages />
+      <ConnectionBanner />
+    </>
+  );
+}
+
+function Pages() {
   const initial = useResource("session", readSession);
   const [changed, setChanged] = useState<Session | null | undefined>(undefined);
   const session = changed === undefined ? initial.value : changed;
@@ -33,9 +44,13 @@ export function App() {
   }, [session, accountId, fallback]);
 
   if (session === undefined) {
-    return initial.error === null ? null : (
+    return (
       <main className="standalone">
-        <ErrorNotice error={initial.error} onRetry={initial.reload} />
+        {initial.error === null ? (
+          <Loading />
+        ) : (
+          <ErrorNotice error={initial.error} onRetry={initial.reload} />
+        )}
       </main>
     );
   }

@@ -5,14 +5,18 @@ export const COVERED_LINES: readonly { readonly line: RegExp; readonly test: str
     test: "test/packages/first-commands.long.test.ts",
   },
   {
-    line: /^npm start -w @signalbox\/example-(support-inbox|device-fleet|tenants)\b.*$/gm,
+    line: /^npm start -w @signalbox\/example-(live-repository|support-inbox|device-fleet)\b.*$/gm,
+    test: "test/examples/example-pages.test.ts",
+  },
+  {
+    line: /^npm start -w @signalbox\/example-tenants\b.*$/gm,
     test: "test/examples/started-examples.test.ts",
   },
-  { line: /^npm start -w @signalbox\/example-cluster\b.*$/gm, test: "test/examples/cluster.long.test.ts" },
   {
-    line: /^npm start -w @signalbox\/example-live-repository\b.*$/gm,
-    test: "test/examples/live-repository.test.ts",
+    line: /^npm start -w @signalbox\/example-counter-agent\b.*$/gm,
+    test: "test/examples/counter-agent.test.ts",
   },
+  { line: /^npm start -w @signalbox\/example-cluster\b.*$/gm, test: "test/examples/cluster.long.test.ts" },
   {
     line: /^npm start -w @signalbox\/example-node-script\b.*$/gm,
     test: "test/examples/node-script.test.ts",

@@ -7,7 +7,7 @@ interface ErrorBoundaryProps {
   readonly path: string;
 }
 
-/** Keeps the navigation usable when a page throws, or when its chunk no longer exists after an upgrade. */
+/** Keeps the navigation usable when a page throws, or when the service does not have its file. */
 export class ErrorBoundary extends Component<ErrorBoundaryProps, { readonly error: Error | null }> {
   override state: { readonly error: Error | null } = { error: null };
 

@@ -1,9 +1,10 @@
 import { ApiError } from "../http/api.ts";
+import { PartMissingError } from "../http/load-part.ts";
 import { Button } from "./button.tsx";
 
-/** Shows an error and what to do about it. */
+/** Shows an error and what to do about it. `onRetry` is for what the dashboard reads again by itself, too. */
 export function ErrorNotice({ error, onRetry }: { readonly error: Error; readonly onRetry?: () => void }) {
-  const advice = adviceFor(error);
+  const advice = adviceFor(error, onRetry !== undefined);
   return (
     <div className="notice notice-bad" role="alert">
       <p>
@@ -30,10 +31,15 @@ function isUnreachable(error: Error): boolean {
   return error.status === 0 || (error.status >= 502 && error.status <= 504);
 }
 
-function adviceFor(error: Error): string | null {
+function adviceFor(error: Error, isRead: boolean): string | null {
+  if (error instanceof PartMissingError)
+    return "It may have been upgraded a moment ago. Try again; if the error persists, install and restart the service again.";
   if (!(error instanceof ApiError))
     return "This is a bug in the dashboard. Reload the page; if the error persists, report it.";
-  if (isUnreachable(error)) return "The dashboard tries again by itself and goes on when the server is back.";
+  if (isUnreachable(error))
+    return isRead
+      ? "The dashboard tries again by itself and goes on when the server is back."
+      : "The server may or may not have received the request. Try again when it is back.";
   if (error.status === 403)
     return "Your token does not have the required permission. Log in with a token that has it, or with the root token.";
   if (error.status === 404) return "It may have been deleted.";

@@ -4,15 +4,21 @@ import {
   type ApiRequest,
   type Method,
   type Query,
+  SignalboxApiError,
   SignalboxClient,
   Transport,
   type TransportOptions,
   withQuery as appendQuery,
 } from "@signalbox/client";
 
-import { connectionLost, connectionWorks, isServiceAway } from "./connection.ts";
+import { connectionLost, connectionWorks, isServiceAway, watchRequest } from "./connection.ts";
 
 export { SignalboxApiError as ApiError } from "@signalbox/client";
+
+/** The error of a request without an answer; requests through `transport` have it already. */
+export function unreachable(cause?: unknown): SignalboxApiError {
+  return new SignalboxApiError({ status: 0, code: 0, message: "The server cannot be reached.", cause });
+}
 
 /** Dispatched on `window` if the service no longer accepts the session; the app then shows the login page. */
 export const SESSION_LOST = "signalbox:session-lost";
@@ -26,7 +32,9 @@ const OPTIONS: TransportOptions = {
   maxAttempts: 1,
   timeoutMs: 0,
   async fetch(input, init) {
-    const response = await fetch(input, init).catch((error: unknown) => {
+    const sent = fetch(input, init);
+    // What a user starts may take its time; what a page reads should not.
+    const response = await (init?.method === "GET" ? watchRequest(sent) : sent).catch((error: unknown) => {
       if (init?.signal?.aborted !== true) connectionLost();
       throw error;
     });

@@ -9,7 +9,8 @@
  * 5. A poll does not abort a request that is still running: a response slower than the interval would never be shown.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { RECONNECTED } from "./connection.ts";
+import { ApiError } from "./api.ts";
+import { connectionLost, RECONNECTED } from "./connection.ts";
 
 export interface Resource<T> {
   readonly value: T | undefined;
@@ -63,13 +64,16 @@ export function useResource<T>(
     };
     newestLoad.current(abort.signal).then(
       (value) => settle(() => ({ value, valueOf: identity, error: null, isLoading: false })),
-      (error: unknown) =>
+      (error: unknown) => {
+        // Also a response that broke off in its body.
+        if (!abort.signal.aborted && error instanceof ApiError && error.status === 0) connectionLost();
         settle((before) => ({
           value: before.valueOf === identity ? before.value : undefined,
           valueOf: identity,
           error: error instanceof Error ? error : new Error(String(error)),
           isLoading: false,
-        })),
+        }));
+      },
     );
     return () => abort.abort();
   }, [key, turn]);

@@ -14,7 +14,7 @@ export interface PageLocation {
 export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
   const url = hrefOf(to);
   if (url === location.pathname + location.search) return;
-  if (replace) history.replaceState(null, "", url);
+  if (replace) history.replaceState(history.state, "", url);
   else {
     history.pushState(null, "", url);
     // A new page starts at the top. For "back", the browser restores the scroll position.

@@ -1,11 +1,12 @@
 import { useEffect, useRef, useState } from "react";
-import { useConnectionLost } from "../http/connection.ts";
+import { useConnection } from "../http/connection.ts";
 
 const SHOWN_MS = 4000;
 
-/** Says that the service cannot be reached, and for some seconds that it is back. */
+/** Says that the service does not answer or cannot be reached, and for some seconds that it can be reached again. */
 export function ConnectionBanner() {
-  const isLost = useConnectionLost();
+  const connection = useConnection();
+  const isLost = connection === "lost";
   const [isBack, setBack] = useState(false);
   const wasLost = useRef(false);
   useEffect(() => {
@@ -23,7 +24,8 @@ export function ConnectionBanner() {
   return (
     <div role="status" className="connection">
       {isLost && <span className="connection-lost">Connection lost. Reconnecting…</span>}
-      {isBack && <span className="connection-back">Connected again</span>}
+      {connection === "slow" && <span className="connection-lost">The server does not answer yet…</span>}
+      {isBack && connection === "working" && <span className="connection-back">Connected again</span>}
     </div>
   );
 }

@@ -68,8 +68,17 @@ export function isAllowed({ needs, isForRoot, isForOneGateway }: Destination, se
   return (isForRoot !== true || session.is_root) && (needs === null || session.permissions.includes(needs));
 }
 
+/** The title of the first page of an area, which is the first part of a path below the account. */
+export function areaTitle(area: string): string {
+  return findArea(area)?.title ?? "Signalbox";
+}
+
 /** Whether the session may open the page that is directly below the account. */
 export function isPageAllowed(page: string, session: Session): boolean {
-  const destination = DESTINATIONS.find((one) => (one.page[0] ?? "") === page);
+  const destination = findArea(page);
   return destination !== undefined && isAllowed(destination, session);
+}
+
+function findArea(area: string): Destination | undefined {
+  return DESTINATIONS.find(({ page }) => (page[0] ?? "") === area);
 }

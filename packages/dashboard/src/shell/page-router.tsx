@@ -1,82 +1,47 @@
 /** Selects the page for a path. Each page is a separate chunk, loaded when it is first opened. */
-import { lazy, type ReactNode } from "react";
+import type { ReactNode } from "react";
+import { lazyPart } from "../http/load-part.ts";
 import { NotFoundPage } from "../pages/not-found-page.tsx";
 
-const OverviewPage = lazy(async () => ({
-  default: (await import("../pages/overview/overview-page.tsx")).OverviewPage,
-}));
-const GatewaysPage = lazy(async () => ({
-  default: (await import("../pages/gateways/gateways-page.tsx")).GatewaysPage,
-}));
-const GatewayPage = lazy(async () => ({
-  default: (await import("../pages/gateways/gateway-page.tsx")).GatewayPage,
-}));
-const UsagePage = lazy(async () => ({
-  default: (await import("../pages/gateways/usage-page.tsx")).UsagePage,
-}));
-const TagsPage = lazy(async () => ({ default: (await import("../pages/tags/tags-page.tsx")).TagsPage }));
-const KeysPage = lazy(async () => ({ default: (await import("../pages/tags/keys-page.tsx")).KeysPage }));
-const ChangesPage = lazy(async () => ({
-  default: (await import("../pages/tags/changes-page.tsx")).ChangesPage,
-}));
-const ResourcePage = lazy(async () => ({
-  default: (await import("../pages/tags/resource-page.tsx")).ResourcePage,
-}));
-const AgentsPage = lazy(async () => ({
-  default: (await import("../pages/agents/agents-page.tsx")).AgentsPage,
-}));
-const InstancesPage = lazy(async () => ({
-  default: (await import("../pages/agents/instances-page.tsx")).InstancesPage,
-}));
-const InstancePage = lazy(async () => ({
-  default: (await import("../pages/agents/instance-page.tsx")).InstancePage,
-}));
-const ProblemsPage = lazy(async () => ({
-  default: (await import("../pages/problems/problems-page.tsx")).ProblemsPage,
-}));
-const SourcesPage = lazy(async () => ({
-  default: (await import("../pages/webhooks/sources-page.tsx")).SourcesPage,
-}));
-const SourcePage = lazy(async () => ({
-  default: (await import("../pages/webhooks/source-page.tsx")).SourcePage,
-}));
-const DeliveriesPage = lazy(async () => ({
-  default: (await import("../pages/webhooks/deliveries-page.tsx")).DeliveriesPage,
-}));
-const DeliveryPage = lazy(async () => ({
-  default: (await import("../pages/webhooks/delivery-page.tsx")).DeliveryPage,
-}));
-const TokensPage = lazy(async () => ({
-  default: (await import("../pages/tokens/tokens-page.tsx")).TokensPage,
-}));
-const TokenPage = lazy(async () => ({
-  default: (await import("../pages/tokens/token-page.tsx")).TokenPage,
-}));
-const AccountLimitsPage = lazy(async () => ({
-  default: (await import("../pages/limits/account-limits-page.tsx")).AccountLimitsPage,
-}));
-const ProviderKeysPage = lazy(async () => ({
-  default: (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
-}));
-const AlertsPage = lazy(async () => ({
-  default: (await import("../pages/alerts/alerts-page.tsx")).AlertsPage,
-}));
-const PricesPage = lazy(async () => ({
-  default: (await import("../pages/prices/prices-page.tsx")).PricesPage,
-}));
-const CustomProvidersPage = lazy(async () => ({
-  default: (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
-}));
-const AllLogsPage = lazy(async () => ({
-  default: (await import("../pages/gateways/logs/all-logs-page.tsx")).AllLogsPage,
-}));
-const AuditPage = lazy(async () => ({
-  default: (await import("../pages/audit/audit-page.tsx")).AuditPage,
-}));
+const OverviewPage = lazyPart(async () => (await import("../pages/overview/overview-page.tsx")).OverviewPage);
+const GatewaysPage = lazyPart(async () => (await import("../pages/gateways/gateways-page.tsx")).GatewaysPage);
+const GatewayPage = lazyPart(async () => (await import("../pages/gateways/gateway-page.tsx")).GatewayPage);
+const UsagePage = lazyPart(async () => (await import("../pages/gateways/usage-page.tsx")).UsagePage);
+const TagsPage = lazyPart(async () => (await import("../pages/tags/tags-page.tsx")).TagsPage);
+const KeysPage = lazyPart(async () => (await import("../pages/tags/keys-page.tsx")).KeysPage);
+const ChangesPage = lazyPart(async () => (await import("../pages/tags/changes-page.tsx")).ChangesPage);
+const ResourcePage = lazyPart(async () => (await import("../pages/tags/resource-page.tsx")).ResourcePage);
+const AgentsPage = lazyPart(async () => (await import("../pages/agents/agents-page.tsx")).AgentsPage);
+const InstancesPage = lazyPart(
+  async () => (await import("../pages/agents/instances-page.tsx")).InstancesPage,
+);
+const InstancePage = lazyPart(async () => (await import("../pages/agents/instance-page.tsx")).InstancePage);
+const ProblemsPage = lazyPart(async () => (await import("../pages/problems/problems-page.tsx")).ProblemsPage);
+const SourcesPage = lazyPart(async () => (await import("../pages/webhooks/sources-page.tsx")).SourcesPage);
+const SourcePage = lazyPart(async () => (await import("../pages/webhooks/source-page.tsx")).SourcePage);
+const DeliveriesPage = lazyPart(
+  async () => (await import("../pages/webhooks/deliveries-page.tsx")).DeliveriesPage,
+);
+const DeliveryPage = lazyPart(async () => (await import("../pages/webhooks/delivery-page.tsx")).DeliveryPage);
+const TokensPage = lazyPart(async () => (await import("../pages/tokens/tokens-page.tsx")).TokensPage);
+const TokenPage = lazyPart(async () => (await import("../pages/tokens/token-page.tsx")).TokenPage);
+const AccountLimitsPage = lazyPart(
+  async () => (await import("../pages/limits/account-limits-page.tsx")).AccountLimitsPage,
+);
+const ProviderKeysPage = lazyPart(
+  async () => (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
+);
+const AlertsPage = lazyPart(async () => (await import("../pages/alerts/alerts-page.tsx")).AlertsPage);
+const PricesPage = lazyPart(async () => (await import("../pages/prices/prices-page.tsx")).PricesPage);
+const CustomProvidersPage = lazyPart(
+  async () => (await import("../pages/custom-providers/custom-providers-page.tsx")).CustomProvidersPage,
+);
+const AllLogsPage = lazyPart(
+  async () => (await import("../pages/gateways/logs/all-logs-page.tsx")).AllLogsPage,
+);
+const AuditPage = lazyPart(async () => (await import("../pages/audit/audit-page.tsx")).AuditPage);
 
-const ClusterPage = lazy(async () => ({
-  default: (await import("../pages/cluster/cluster-page.tsx")).ClusterPage,
-}));
+const ClusterPage = lazyPart(async () => (await import("../pages/cluster/cluster-page.tsx")).ClusterPage);
 
 /** Pages without parts below them. */
 const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {

@@ -1,21 +1,17 @@
 /** The layout of every page: navigation, account and theme selection, logout, and the current page. */
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { ErrorBoundary } from "../components/error-boundary.tsx";
-import { Loading } from "../components/loading.tsx";
+import { PartLoading } from "../components/loading.tsx";
+import { PageHeader } from "../components/page-header.tsx";
 import { ScopeContext, type Session } from "../session/session.ts";
-import { ConnectionBanner } from "./connection-banner.tsx";
+import { areaTitle } from "./destinations.ts";
 import { Logo } from "./logo.tsx";
 import { Navigation } from "./navigation.tsx";
 import { PageRouter } from "./page-router.tsx";
+import { CommandPalette } from "./palette/command-palette.tsx";
+import { ShortcutsDialog } from "./palette/shortcuts-dialog.tsx";
 import { SessionMenu } from "./session-menu.tsx";
 import { useShortcuts } from "./use-shortcuts.ts";
-
-const CommandPalette = lazy(async () => ({
-  default: (await import("./palette/command-palette.tsx")).CommandPalette,
-}));
-const ShortcutsDialog = lazy(async () => ({
-  default: (await import("./palette/shortcuts-dialog.tsx")).ShortcutsDialog,
-}));
 
 interface ShellProps {
   readonly session: Session;
@@ -65,20 +61,27 @@ export function Shell({ session, accountId, page, onLogout }: ShellProps) {
         </aside>
         <main className="content" id="content" tabIndex={-1}>
           <ErrorBoundary key={`${accountId}/${page[0] ?? ""}`} path={path}>
-            <Suspense fallback={<Loading />}>
+            <Suspense fallback={<PageLoading area={page[0] ?? ""} />}>
               <PageRouter page={page} />
             </Suspense>
           </ErrorBoundary>
         </main>
       </div>
-      <ConnectionBanner />
-      <Suspense fallback={null}>
-        {overlay === "palette" && (
-          <CommandPalette onClose={closeOverlay} onLogout={onLogout} onKeys={openKeys} />
-        )}
-        {overlay === "keys" && <ShortcutsDialog onClose={closeOverlay} />}
-      </Suspense>
+      {overlay === "palette" && (
+        <CommandPalette onClose={closeOverlay} onLogout={onLogout} onKeys={openKeys} />
+      )}
+      {overlay === "keys" && <ShortcutsDialog onClose={closeOverlay} />}
     </ScopeContext>
+  );
+}
+
+/** A page whose file is not loaded yet. */
+function PageLoading({ area }: { readonly area: string }) {
+  return (
+    <>
+      <PageHeader title={areaTitle(area)} />
+      <PartLoading />
+    </>
   );
 }
 

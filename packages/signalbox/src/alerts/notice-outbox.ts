@@ -76,8 +76,10 @@ export class NoticeOutbox {
     );
   }
 
-  /** Sends what is due. One run at a time. */
+  /** Sends what is due, also what the caller has just written. One run at a time. */
   async sendDue(): Promise<void> {
+    // A run that has begun may have read before the caller wrote.
+    await this.#sending?.catch(() => undefined);
     this.#sending ??= this.#send().finally(() => (this.#sending = null));
     await this.#sending;
   }

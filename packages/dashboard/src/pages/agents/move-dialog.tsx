@@ -46,7 +46,7 @@ export function MoveDialog({ name, path, node, onMoved, onClose }: MoveDialogPro
           ? "No node has the instance at the moment."
           : `The running turn ends on ${node}. The instance continues on the other node; events and connections follow it.`}
       </p>
-      {targets.error !== null && <ErrorNotice error={targets.error} />}
+      {targets.error !== null && <ErrorNotice error={targets.error} onRetry={targets.reload} />}
       {targets.value !== undefined && others.length === 0 ? (
         <p role="status">No other node of the cluster is up.</p>
       ) : (

@@ -3,6 +3,7 @@
  * stream neither wakes the instance nor appears among its events and connections.
  */
 import { useEffect, useRef, useState } from "react";
+import { openEventStream } from "../../http/event-stream.ts";
 import type { Activity } from "./agent.ts";
 
 export type WatchStatus = "connecting" | "live" | "reconnecting";
@@ -20,8 +21,6 @@ const TYPES = [
   "buried",
 ] as const;
 const MISSED = "missed";
-/** After a response that is not a stream, the browser does not reconnect by itself. */
-const REOPEN_MS = 3000;
 
 /** `onEvent` gets each event; null if some were missed or the stream was interrupted, so that the reader must read again. */
 export function useActivity(path: string, onEvent: (event: Activity | null) => void): WatchStatus {
@@ -29,31 +28,23 @@ export function useActivity(path: string, onEvent: (event: Activity | null) => v
   const newest = useRef(onEvent);
   newest.current = onEvent;
   useEffect(() => {
-    let source: EventSource | null = null;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let wasOpen = false;
-    const open = () => {
-      source = new EventSource(path);
-      source.addEventListener("open", () => {
-        setStatus("live");
-        if (wasOpen) newest.current(null);
-        wasOpen = true;
-      });
-      source.addEventListener("error", () => {
-        setStatus("reconnecting");
-        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, REOPEN_MS);
-      });
-      for (const type of TYPES)
-        source.addEventListener(type, (event: MessageEvent<string>) =>
-          newest.current(JSON.parse(event.data) as Activity),
-        );
-      source.addEventListener(MISSED, () => newest.current(null));
-    };
-    open();
-    return () => {
-      clearTimeout(timer);
-      source?.close();
-    };
+    return openEventStream(
+      () => path,
+      (source) => {
+        source.addEventListener("open", () => {
+          setStatus("live");
+          if (wasOpen) newest.current(null);
+          wasOpen = true;
+        });
+        source.addEventListener("error", () => setStatus("reconnecting"));
+        for (const type of TYPES)
+          source.addEventListener(type, (event: MessageEvent<string>) =>
+            newest.current(JSON.parse(event.data) as Activity),
+          );
+        source.addEventListener(MISSED, () => newest.current(null));
+      },
+    );
   }, [path]);
   return status;
 }

@@ -1,9 +1,10 @@
-import { lazy, type ReactNode, Suspense, useMemo } from "react";
-import { Loading } from "../../components/loading.tsx";
+import { type ReactNode, Suspense, useMemo } from "react";
+import { PartLoading } from "../../components/loading.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { TabLinks } from "../../components/tab-links.tsx";
 import { read } from "../../http/api.ts";
+import { lazyPart } from "../../http/load-part.ts";
 import { type Resource, useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { NotFoundPage } from "../not-found-page.tsx";
@@ -11,20 +12,14 @@ import type { Gateway } from "./gateway.ts";
 import { AuthenticationBadge } from "./gateways-page.tsx";
 import { LogsTab } from "./logs/logs-tab.tsx";
 
-const AnalyticsTab = lazy(async () => ({
-  default: (await import("./analytics/analytics-tab.tsx")).AnalyticsTab,
-}));
-const CallPage = lazy(async () => ({ default: (await import("./logs/call-page.tsx")).CallPage }));
-const PlaygroundTab = lazy(async () => ({
-  default: (await import("../playground/playground-tab.tsx")).PlaygroundTab,
-}));
-const LimitsTab = lazy(async () => ({ default: (await import("../limits/limits-tab.tsx")).LimitsTab }));
-const KeysTab = lazy(async () => ({ default: (await import("../provider-keys/keys-tab.tsx")).KeysTab }));
-const RoutePage = lazy(async () => ({ default: (await import("../routes/route-page.tsx")).RoutePage }));
-const RoutesTab = lazy(async () => ({ default: (await import("../routes/routes-tab.tsx")).RoutesTab }));
-const SettingsTab = lazy(async () => ({
-  default: (await import("./settings/settings-tab.tsx")).SettingsTab,
-}));
+const AnalyticsTab = lazyPart(async () => (await import("./analytics/analytics-tab.tsx")).AnalyticsTab);
+const CallPage = lazyPart(async () => (await import("./logs/call-page.tsx")).CallPage);
+const PlaygroundTab = lazyPart(async () => (await import("../playground/playground-tab.tsx")).PlaygroundTab);
+const LimitsTab = lazyPart(async () => (await import("../limits/limits-tab.tsx")).LimitsTab);
+const KeysTab = lazyPart(async () => (await import("../provider-keys/keys-tab.tsx")).KeysTab);
+const RoutePage = lazyPart(async () => (await import("../routes/route-page.tsx")).RoutePage);
+const RoutesTab = lazyPart(async () => (await import("../routes/routes-tab.tsx")).RoutesTab);
+const SettingsTab = lazyPart(async () => (await import("./settings/settings-tab.tsx")).SettingsTab);
 
 /** The first one is the page of the gateway itself. */
 const TABS = [
@@ -65,7 +60,7 @@ export function GatewayPage({ id, rest }: { readonly id: string; readonly rest: 
           isCurrent: tab === name,
         }))}
       />
-      <Suspense fallback={<Loading />}>{view}</Suspense>
+      <Suspense fallback={<PartLoading />}>{view}</Suspense>
     </>
   );
 }

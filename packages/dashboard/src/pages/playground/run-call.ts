@@ -1,4 +1,6 @@
 /** Sends the request of the playground to the gateway and reports the answer as it arrives. */
+import { unreachable } from "../../http/api.ts";
+import { connectionLost } from "../../http/connection.ts";
 import { type AssembledResponse, assembleStream } from "../gateways/logs/assemble-stream.ts";
 import { errorMessage } from "../gateways/logs/message-parts.ts";
 
@@ -45,7 +47,7 @@ export async function runCall(
     },
     body: JSON.stringify(body),
     signal,
-  });
+  }).catch(throwUnreachable);
   const isStream = response.headers.get("content-type")?.includes("event-stream") === true;
   let text = "";
   let firstMs: number | null = null;
@@ -65,7 +67,7 @@ export async function runCall(
   let frame = 0;
   try {
     for (;;) {
-      const part = await reader?.read();
+      const part = await reader?.read().catch(throwUnreachable);
       if (part === undefined || part.done) break;
       firstMs ??= performance.now() - startedAt;
       text += decoder.decode(part.value, { stream: true });
@@ -78,4 +80,11 @@ export async function runCall(
     cancelAnimationFrame(frame);
   }
   return outcome(true);
+}
+
+/** `fetch` fails with a `TypeError` if the connection does, and with a `DOMException` if the caller aborts. */
+function throwUnreachable(error: unknown): never {
+  if (!(error instanceof TypeError)) throw error;
+  connectionLost();
+  throw unreachable(error);
 }

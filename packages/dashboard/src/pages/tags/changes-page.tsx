@@ -4,6 +4,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { ApiError, request, withQuery } from "../../http/api.ts";
+import { openEventStream } from "../../http/event-stream.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { ChangeTable } from "./change-table.tsx";
@@ -67,12 +68,16 @@ function useStream(path: string, after: string | null): readonly TagChange[] {
   useEffect(() => {
     if (after === null) return undefined;
     setReceived([]);
-    const source = new EventSource(withQuery(path, { after }));
-    source.addEventListener("change", (event: MessageEvent<string>) => {
-      // As many as are shown: with fewer, the list would have a gap between them and the page that was read first.
-      setReceived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-MAX_SHOWN));
-    });
-    return () => source.close();
+    let position = after;
+    return openEventStream(
+      () => withQuery(path, { after: position }),
+      (source) =>
+        source.addEventListener("change", (event: MessageEvent<string>) => {
+          position = event.lastEventId;
+          // As many as are shown: with fewer, the list would have a gap between them and the page that was read first.
+          setReceived((before) => [...before, JSON.parse(event.data) as TagChange].slice(-MAX_SHOWN));
+        }),
+    );
   }, [path, after]);
   return received;
 }
