@@ -222,14 +222,14 @@ describe("what is wrong", () => {
       problems: ["dead_letters", "error"],
       last_error: expect.stringMatching(/^RangeError: cannot do fail/),
     });
-    const list = async (query: string) =>
-      (await get(`${AGENTS}/gated/instances?search=letter&${query}`)).map(
+    const list = async (query: string, search = "letter") =>
+      (await get(`${AGENTS}/gated/instances?search=${search}&${query}`)).map(
         ({ name }: { name: string }) => name,
       );
     expect(await list("")).toEqual(["letter-1", "letter-2", "letter-3", "letter-10"]);
     expect(await list("problem=any")).toEqual(["letter-1", "letter-2", "letter-10"]);
     expect(await list("order=dead_letters")).toEqual(["letter-10", "letter-1", "letter-2", "letter-3"]);
-    expect(await list("problem=error&within=1&search=nothing")).toEqual([]);
+    expect(await list("problem=error&within=1", "nothing")).toEqual([]);
     const pages: string[] = [];
     for (let cursor: string | null = ""; cursor !== null;) {
       const more = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
