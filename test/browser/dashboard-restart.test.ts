@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { startServerProcess } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 import { type Dashboard, openDashboard } from "./support/dashboard.ts";
@@ -186,6 +186,7 @@ it("a server that does not answer: the page has its title at once, and a notice 
   const hung = await startServerProcess(["--data-dir", join(dataDir, "hung")], {
     env: { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN },
   });
+  onTestFinished(() => hung.kill());
   const { page: waiting, problems, close } = await openPage(browser);
   const notice = waiting.getByRole("status").getByText("The server does not answer yet");
   await waiting.goto(`${hung.url}/dashboard/`);
@@ -205,7 +206,6 @@ it("a server that does not answer: the page has its title at once, and a notice 
   await notice.waitFor({ state: "detached" });
   expect(problems).toEqual([]);
   await close();
-  await hung.kill();
 });
 
 it("a server that does not answer the first request of the dashboard: the notice is shown, too", async () => {
