@@ -19,23 +19,31 @@ describe("The shell blocks of the documentation run as they are written", () => 
   for (const page of pagesWithCode()) {
     const blocks = readCodeBlocks(page).filter(isPartOfTheRun);
     if (!blocks.some((block) => SHELL.has(block.language))) continue;
-    it(`${page} runs from its first block to its last`, async () => {
-      const run = await openDocPage(ENVIRONMENT);
-      onTestFinished(run.close);
-      for (const block of blocks) {
-        const { code, output, statuses } = await run.run(block);
-        const where = `${page}:${block.line}\n${block.code}\n${output}`;
-        expect(code, where).toBe(0);
-        if (block.status !== null) expect(statuses.at(-1), where).toBe(block.status);
-        else
-          expect(
-            statuses.filter((status) => status >= 400 || status === 0),
-            where,
-          ).toEqual([]);
-      }
-    });
+    it(`${page} runs from its first block to its last`, () => runInOrder(blocks));
   }
+
+  // A newcomer reads both, with one server.
+  it.each([
+    ["README.md", "docs/start.md"],
+    ["docs/start.md", "README.md"],
+  ])("%s runs, and then %s", (...pages) => runInOrder(pages.flatMap(readCodeBlocks).filter(isPartOfTheRun)));
 });
+
+async function runInOrder(blocks: readonly CodeBlock[]): Promise<void> {
+  const run = await openDocPage(ENVIRONMENT);
+  onTestFinished(run.close);
+  for (const block of blocks) {
+    const { code, output, statuses } = await run.run(block);
+    const where = `${block.page}:${block.line}\n${block.code}\n${output}`;
+    expect(code, where).toBe(0);
+    if (block.status !== null) expect(statuses.at(-1), where).toBe(block.status);
+    else
+      expect(
+        statuses.filter((status) => status >= 400 || status === 0),
+        where,
+      ).toEqual([]);
+  }
+}
 
 it("no block that is run changes the machine", () => {
   const changing = pagesWithCode()
