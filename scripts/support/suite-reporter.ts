@@ -1,9 +1,9 @@
 /**
- * The runner's own report, with three additions:
+ * The runner's own report, with additions:
  *
  * - Progress where no terminal shows it: a line every few seconds names the files that run.
  * - A failure is printed when it happens: a run may be cut off before its end.
- * - Failures are named right above the summary: often the end of a log is all that is kept of it.
+ * - The files that took longest, and failures, are named right above the summary: often the end of a log is all that is kept of it.
  */
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -14,10 +14,12 @@ const PROGRESS_INTERVAL_MS = 5000;
 const MAX_CHANGES = 12;
 /** Lines of a message that is printed at once. */
 const MAX_LINES = 30;
+const LONGEST_SHOWN = 100;
 
 export class SuiteReporter extends DefaultReporter {
   readonly #failed: TestCase[] = [];
-  readonly #running = new Set<TestModule>();
+  readonly #running = new Map<TestModule, number>();
+  readonly #durations: { readonly file: string; readonly seconds: number }[] = [];
   #files = 0;
   #filesDone = 0;
   #filesFailed = 0;
@@ -38,10 +40,12 @@ export class SuiteReporter extends DefaultReporter {
   }
 
   onTestModuleStart(module: TestModule): void {
-    this.#running.add(module);
+    this.#running.set(module, performance.now());
   }
 
   override onTestModuleEnd(module: TestModule): void {
+    const startedAt = this.#running.get(module) ?? performance.now();
+    this.#durations.push({ file: fileOf(module), seconds: (performance.now() - startedAt) / 1000 });
     this.#running.delete(module);
     this.#filesDone += 1;
     if (module.state() === "failed") this.#filesFailed += 1;
@@ -64,15 +68,24 @@ export class SuiteReporter extends DefaultReporter {
   }
 
   override reportTestSummary(...args: Parameters<DefaultReporter["reportTestSummary"]>): void {
+    this.#nameLongest();
     this.#nameFailed();
     super.reportTestSummary(...args);
   }
 
   #printProgress(): void {
     const elapsed = new Date(performance.now() - this.start).toISOString().slice(11, 19);
-    const running = [...this.#running].map(({ moduleId }) => relative(process.cwd(), moduleId));
+    const running = [...this.#running.keys()].map(fileOf);
     this.log(
       `${elapsed}  ${this.#filesDone} of ${this.#files} files, ${this.#testsDone} tests, ${this.#filesFailed} files failed; running: ${running.join(", ") || "none yet"}`,
+    );
+  }
+
+  #nameLongest(): void {
+    if (this.isTTY || this.#files < LONGEST_SHOWN) return;
+    const longest = this.#durations.sort((a, b) => b.seconds - a.seconds).slice(0, LONGEST_SHOWN);
+    this.log(
+      `\nLongest: ${longest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(", ")}`,
     );
   }
 
@@ -86,8 +99,12 @@ export class SuiteReporter extends DefaultReporter {
     }
   }
 }
+function fileOf({ moduleId }: TestModule): string {
+  return relative(process.cwd(), moduleId);
+}
+
 function nameOf(test: TestCase): string {
-  return `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}`;
+  return `${fileOf(test.module)} > ${test.fullName}`;
 }
 
 function indent(lines: readonly string[]): string {

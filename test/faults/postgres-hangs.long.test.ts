@@ -40,6 +40,8 @@ it("the start waits for PostgreSQL and logs one line about it", async () => {
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   await expect.poll(() => log).toContain("cannot connect to PostgreSQL");
   expect([output, log.trim().split("\n").length]).toEqual(["", 1]);
+  // A supervisor's "reload" ends no server that is about to start.
+  child.kill("SIGHUP");
   await postgres.start();
   await expect.poll(() => output).toContain('"url"');
   const exit = once(child, "exit");

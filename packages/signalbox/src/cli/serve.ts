@@ -28,6 +28,8 @@ export const serve: Command = {
     // Installed first: a signal during the start must also stop the service in order.
     const stop = Promise.withResolvers<StopReason>();
     stopOnSignals(stop.resolve);
+    const started = Promise.withResolvers<Service>();
+    reloadOnHangup(started.promise, config.tls !== null || context.err.isTTY !== true);
     const uncaughtErrors = new UncaughtErrors({
       logger,
       isTransient: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
@@ -46,11 +48,11 @@ export const serve: Command = {
         process.exit(1);
       },
     });
+    started.resolve(service);
     if (context.isJson) context.out.write(`${JSON.stringify(startLine(service))}\n`);
     // `dev` reports its restarts itself.
     else if (context.environment["SIGNALBOX_RESTARTED"] === undefined)
       context.out.write(await welcome(service, config.dataDir, commandLine(config, true)("login-link")));
-    reloadOnHangup(service, config.tls !== null || context.err.isTTY !== true);
     // For `dev`, which starts this command.
     process.send?.({ serving: service.url });
     const reason = await stop.promise;
@@ -109,11 +111,11 @@ async function welcome(service: Service, dataDir: string, linkCommand: string): 
 }
 
 /**
- * SIGHUP reads the certificate again. `isDaemon` is false for a server without a certificate on a terminal: there the signal says that the terminal
- * was closed, and ends the process. Supervisors send it as "reload".
+ * SIGHUP reads the certificate again, after a start that is in progress. `isDaemon` is false for a server without a certificate on a terminal: there the
+ * signal says that the terminal was closed, and ends the process. Supervisors send it as "reload".
  */
-function reloadOnHangup(service: Service, isDaemon: boolean): void {
-  if (isDaemon) process.on("SIGHUP", () => service.reloadCertificate());
+function reloadOnHangup(started: Promise<Service>, isDaemon: boolean): void {
+  if (isDaemon) process.on("SIGHUP", () => void started.then((service) => service.reloadCertificate()));
 }
 
 /** Calls `onStop` on the first SIGTERM or SIGINT; the second one ends the process at once. */
