@@ -99,6 +99,8 @@ it("the overview names what is wrong, with links to the pages that list it", asy
 
 it("the list of agents shows the problems of each, and asks once for all of them", async () => {
   const { page, open, close } = await openDashboard(browser, server);
+  // The overview asks again and again, too.
+  await page.goto("about:blank");
   const asked = new Set<string>();
   page.on("request", (request) => {
     if (request.url().includes("/agents/problems")) asked.add(request.url());
