@@ -14,7 +14,7 @@ const PROGRESS_INTERVAL_MS = 5000;
 const MAX_CHANGES = 12;
 /** Lines of a message that is printed at once. */
 const MAX_LINES = 30;
-const LONGEST_SHOWN = 100;
+const LONGEST_SHOWN = 20;
 
 export class SuiteReporter extends DefaultReporter {
   readonly #failed: TestCase[] = [];

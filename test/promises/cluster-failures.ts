@@ -1,14 +1,14 @@
 /** The part of `FAILURE_MODES` about PostgreSQL that is away, and about nodes of a cluster. */
 export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "PostgreSQL stays away longer than `cluster.maxStaleMs`": [
-    "test/faults/postgres-failover.test.ts › a server that runs alone refuses calls when PostgreSQL has hung for cluster.maxStaleMs, and serves again afterwards",
+    "test/faults/postgres-failover.long.test.ts › a server that runs alone refuses calls when PostgreSQL has hung for cluster.maxStaleMs, and serves again afterwards",
     "test/cluster/database-gone.long.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
   ],
   "A standby replaces PostgreSQL": [
     "packages/signalbox/src/database/postgres/failover.test.ts › a synchronous standby that replaces the primary has every acknowledged write, and nothing is reported as lost",
   ],
   "A standby that lacks acknowledged commits replaces PostgreSQL": [
-    "test/faults/postgres-failover.test.ts › lost commits are logged, counted and shown; the server goes on with what the new primary has",
+    "test/faults/postgres-failover.long.test.ts › lost commits are logged, counted and shown; the server goes on with what the new primary has",
     "packages/signalbox/src/database/postgres/failover.test.ts › a standby that lacks acknowledged writes is noticed, and the node reads everything anew instead of exiting",
     "packages/signalbox/src/database/postgres/failover.test.ts › a server that does not know the node any more has lost its commits, too",
   ],
@@ -17,7 +17,7 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/failover.test.ts › a commit whose standby stays away is answered as unknown, and what is in memory is read anew when it turns out committed",
   ],
   "PostgreSQL has unsafe settings": [
-    "test/faults/postgres-failover.test.ts › unsafe settings of PostgreSQL are reported at the start and to operators",
+    "test/faults/postgres-failover.long.test.ts › unsafe settings of PostgreSQL are reported at the start and to operators",
     "test/browser/dashboard-cluster.long.test.ts › the page of the cluster shows nodes that drain and die, take-overs, unsafe settings and a database that is gone",
   ],
   "A process that uses PostgreSQL alone is killed and started again at once": [
@@ -40,7 +40,7 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/silences.test.ts › a node seems dead when it is late and was silent for four heartbeats of the observer",
   ],
   "A node is stopped": [
-    "test/cluster/stopping.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
+    "test/cluster/stopping.long.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
   ],
   "The node of a worker's object is lost": [
     "test/worker/nodes-lost.long.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
@@ -95,22 +95,22 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/provider-keys.test.ts › a key that has worked at one node is not invalid because another node gets a 403 for a model",
   ],
   "A node's clock is wrong": [
-    "test/cluster/clocks.test.ts › a node whose clock is %s is a member, says that it is not ready, and serves",
+    "test/cluster/clocks.long.test.ts › a node whose clock is %s is a member, says that it is not ready, and serves",
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a clock that is more than five seconds off is a problem, whatever its direction",
     "packages/signalbox/src/database/postgres/heartbeats.test.ts › a slow round trip never looks like a wrong clock",
   ],
   "A node has another cluster secret, other shared secrets, or no common link version": [
-    "test/cluster/joining.test.ts › %s=%j is refused with one line",
+    "test/cluster/joining.long.test.ts › %s=%j is refused with one line",
     "packages/signalbox/src/database/postgres/node-session.test.ts › refuses a node that cannot talk to a running one, and accepts one that speaks both versions",
   ],
   "Several nodes start at once on a new or earlier database": [
-    "test/cluster/upgrading.test.ts › of several nodes that start at once, one migrates the database, and all serve",
+    "test/cluster/upgrading.long.test.ts › of several nodes that start at once, one migrates the database, and all serve",
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › several nodes at once apply each file once",
   ],
   "A newer version has migrated the database": [
-    "test/cluster/upgrading.test.ts › a compatible migration of a newer version does not disturb running nodes, and others still join",
-    "test/cluster/upgrading.test.ts › a node refuses a database that only newer versions can use, with one line",
-    "test/cluster/upgrading.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
+    "test/cluster/upgrading.long.test.ts › a compatible migration of a newer version does not disturb running nodes, and others still join",
+    "test/cluster/upgrading.long.test.ts › a node refuses a database that only newer versions can use, with one line",
+    "test/cluster/upgrading.long.test.ts › a running node leaves when only newer versions can use the database: not ready, 503, and no exit",
     "packages/signalbox/src/database/postgres/migrate-postgres.test.ts › applies a compatible migration beside nodes of an earlier version, and any other only without them",
   ],
   "The node of an instance with WebSockets at other nodes is killed or paused": [
@@ -119,8 +119,8 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/original-clients.long.test.ts › the clients stay connected and converge when the owner %s",
   ],
   "An instance with WebSockets is moved": [
-    "test/cluster/sockets-move.test.ts › clients at every node follow an instance that is moved again and again while they call it",
-    "test/cluster/sockets-move.test.ts › the original client %s stays connected while its instance is moved",
+    "test/cluster/sockets-move.long.test.ts › clients at every node follow an instance that is moved again and again while they call it",
+    "test/cluster/sockets-move.long.test.ts › the original client %s stays connected while its instance is moved",
     "packages/signalbox/src/agents/connections/connection-group.test.ts › receive what was broadcast before they came, in order, and the state once",
     "packages/signalbox/src/agents/remote/sockets/restless-instance.test.ts › moves from node to node without a rest while links break: each message runs once, in order, and no hook runs again",
   ],
@@ -177,8 +177,8 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › a former owner changes nothing in the catalog any more",
   ],
   "A process that was alone starts as a node, with instances in its data folder": [
-    "test/cluster/agents-import.test.ts › a node does not start on a folder with instances that were not imported, and has them after the import",
-    "test/cluster/agents-import.test.ts › an import that is repeated changes nothing, and a damaged file is named and left out",
-    "test/cluster/agents-import.test.ts › a folder is imported when no process uses it, once, with state, SQL and schedules",
+    "test/cluster/agents-import.long.test.ts › a node does not start on a folder with instances that were not imported, and has them after the import",
+    "test/cluster/agents-import.long.test.ts › an import that is repeated changes nothing, and a damaged file is named and left out",
+    "test/cluster/agents-import.long.test.ts › a folder is imported when no process uses it, once, with state, SQL and schedules",
   ],
 };

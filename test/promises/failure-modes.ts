@@ -27,8 +27,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/worker/workflows/workflow-object.test.ts › after a crash finished steps are not repeated, and the step that was running is",
   ],
   "A worker's program does not load": [
-    "test/worker/start.test.ts › load errors name the file and the reason",
-    "test/worker/start.test.ts › the wrangler file must be readable and name exported classes",
+    "test/worker/start.long.test.ts › load errors name the file and the reason",
+    "test/worker/start.long.test.ts › the wrangler file must be readable and name exported classes",
   ],
   "The process is killed while an object has an alarm": [
     "test/faults/objects-kill.test.ts › nothing that was answered is lost, nothing is half-written, and every alarm rings",
@@ -59,7 +59,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/running-it.test.ts › a running request finishes while new connections are refused",
     "test/conformance/running-it.test.ts › requests that are not finished are cut off after the grace period",
     "test/conformance/agents-hooks.test.ts › clients are closed with a code that asks them to reconnect, and running turns finish",
-    "test/faults/call-log.test.ts › no stored call is lost if the server is stopped directly after the last response",
+    "test/faults/call-log.long.test.ts › no stored call is lost if the server is stopped directly after the last response",
   ],
   "Agent code throws outside a turn": [
     "test/faults/uncaught-errors.test.ts › the server continues after uncaught errors of every kind in an agent and counts them",
@@ -189,7 +189,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/gateway-memory.test.ts › stalled bodies are cut off with 408 and their memory is released",
   ],
   "The process is killed before calls are logged": [
-    "test/faults/call-log.test.ts › a killed process keeps the written rows; later rows are complete or absent",
+    "test/faults/call-log.long.test.ts › a killed process keeps the written rows; later rows are complete or absent",
     "packages/signalbox/src/engines/call-log/sqlite-call-log.test.ts › writes rows after the flush interval without a read",
   ],
   "The thread that writes the call log dies": [
@@ -200,15 +200,15 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › keeps the rows that fit into the queue while PostgreSQL is away, counts the others, and writes each once",
   ],
   "PostgreSQL or a connection is killed while rows of the call log are written": [
-    "test/faults/call-log-postgres.test.ts › calls go on while PostgreSQL is killed again and again, and each is stored once",
+    "test/faults/call-log-postgres.long.test.ts › calls go on while PostgreSQL is killed again and again, and each is stored once",
     "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › neither loses nor duplicates rows when its connection is cut at any step of a transaction",
     "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › writes and counts nothing again whose commit was not reported, also calls that a quota kept out",
   ],
   "A node is killed before its calls are logged": [
-    "test/faults/call-log-postgres.test.ts › a killed process keeps the written rows, and its queue only is lost: no row is doubled or half counted",
+    "test/faults/call-log-postgres.long.test.ts › a killed process keeps the written rows, and its queue only is lost: no row is doubled or half counted",
   ],
   "A node does not answer while calls or deliveries are listed at another one": [
-    "test/cluster/call-log.test.ts › a node that is killed delays the lists of the others for a moment, and takes only its queue with it",
+    "test/cluster/call-log.long.test.ts › a node that is killed delays the lists of the others for a moment, and takes only its queue with it",
   ],
   "Stored calls reach `gateway.logs.maxTotalBytes`": [
     "test/hostile/call-log-size.test.ts › the oldest bodies are removed, rows and figures stay, also after a restart",
@@ -280,8 +280,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/tags-extensions.test.ts › a position that is too old is answered 410 with code 1018",
   ],
   "Another program holds a write lock": [
-    "test/faults/locked-database.test.ts › reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released",
-    "test/faults/locked-database.test.ts › a writer succeeds after a short lock",
+    "test/faults/locked-database.long.test.ts › reads are answered, writers wait and are then refused with an explanation, and writes work when the lock is released",
+    "test/faults/locked-database.long.test.ts › a writer succeeds after a short lock",
   ],
   "The last-use times of tokens cannot be stored": [
     "packages/signalbox/src/accounts/token-index.test.ts › restores uses that could not be stored, except those of tokens used again or removed",

@@ -1,7 +1,7 @@
 /** Each promise of SECURITY.md and the tests that hold us to it: `path › title`, where a title of `it.each` is its template. */
 export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "A worker is open only if the configuration says so": [
-    "test/worker/start.test.ts › access must be stated",
+    "test/worker/start.long.test.ts › access must be stated",
     "test/worker/webhooks.test.ts › agents of this package answer beside the worker's, and require a token",
     "test/worker/basic.test.ts › scheduled and email handlers run for the operator only",
   ],
@@ -43,7 +43,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/ended-credentials.test.ts › a logout ends the session's sockets and streams; other sessions keep theirs",
   ],
   "A revocation is true at every node when it is answered": [
-    "test/cluster/revocation.test.ts › is refused at every other node, every time",
+    "test/cluster/revocation.long.test.ts › is refused at every other node, every time",
     "test/cluster/settings.test.ts › %s is true at the other",
     "test/cluster/live-connections.test.ts › a token that is %s",
     "test/cluster/live-connections.test.ts › a session that is logged out",
@@ -51,8 +51,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/paused-node.long.test.ts › messages of a revoked token that arrived during the pause are not handled",
   ],
   "Nodes of a cluster prove that they have its secret": [
-    "test/cluster/joining.test.ts › %s=%j is refused with one line",
-    "test/cluster/joining.test.ts › the database has no secret of a node",
+    "test/cluster/joining.long.test.ts › %s=%j is refused with one line",
+    "test/cluster/joining.long.test.ts › the database has no secret of a node",
   ],
   "A token cannot grant more than it has": [
     "test/hostile/token-bounds.test.ts › a created token expires no later than its creator; no expiry is the latest",
@@ -317,7 +317,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-providers.test.ts › a stored key appears only in the upstream request",
   ],
   "A kill during the rotation of the master key loses no provider key": [
-    "test/faults/master-key-rotation.test.ts › every stored key can be used after `kill -9` during rotations, and old master keys disappear",
+    "test/faults/master-key-rotation.long.test.ts › every stored key can be used after `kill -9` during rotations, and old master keys disappear",
   ],
   "A stored provider key needs a token": [
     "test/hostile/stored-secrets.test.ts › is refused without a token while the gateway allows no anonymous keys",

@@ -8,7 +8,7 @@ export const WATCH_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/watching.test.ts › a killed node leaves no change without an entry; another node completes its claims",
   ],
   "The process is killed while it copies calls to a bucket": [
-    "test/faults/log-push-kill.test.ts › no call is lost by `kill -9` before the object, the manifest or the position is stored",
+    "test/faults/log-push-kill.long.test.ts › no call is lost by `kill -9` before the object, the manifest or the position is stored",
   ],
   "A bucket refuses the log push": [
     "test/conformance/gateway-log-push.test.ts › a refused manifest repeats the calls, and nothing is lost over a restart",

@@ -10,7 +10,7 @@ export const COVERED_LINES: readonly { readonly line: RegExp; readonly test: str
   },
   {
     line: /^npm start -w @signalbox\/example-tenants\b.*$/gm,
-    test: "test/examples/started-examples.test.ts",
+    test: "test/examples/started-examples.long.test.ts",
   },
   {
     line: /^npm start -w @signalbox\/example-counter-agent\b.*$/gm,

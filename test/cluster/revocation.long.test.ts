@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Answer } from "../support/send-request.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 
-/** More by hand: `REVOCATIONS=10000 npx vitest run test/cluster/revocation.test.ts`. */
+/** More by hand: `REVOCATIONS=10000 npx vitest run test/cluster/revocation.long.test.ts`. */
 const REVOCATIONS = Number(process.env["REVOCATIONS"] ?? 1000);
 const AT_ONCE = 8;
 const TOKENS = "/accounts/default/tokens";
