@@ -24,10 +24,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const start = (name: string, ...args: string[]) => startIn({}, name, ...args);
-
 function startIn(environment: Record<string, string>, name: string, ...args: string[]): RunningExample {
-  // A second try does not use the data of the first, which may still run.
   const data = join(folder, `${name}-${running.length}`);
   const example = runExample(name, ["--port", "0", "--data-dir", data, ...args], environment);
   running.push(example);
