@@ -12,17 +12,23 @@ export async function awakeTime(ms: number): Promise<void> {
 }
 
 /**
- * Like `AbortSignal.timeout`, for an answer of another process: a pause of this process counts as one step at most. With one timer, an answer that has
- * arrived during the pause would count as missing, because timers run before the sockets are read.
+ * Like `setTimeout`, for what others must do meanwhile. With one timer, what has arrived during a pause would count as missing, because timers run before
+ * the sockets are read. Does not keep the process running. Returns the function that cancels it.
  */
-export function awakeSignal(ms: number): AbortSignal {
-  const controller = new AbortController();
+export function afterAwakeTime(ms: number, onOver: () => void): () => void {
+  let timer: NodeJS.Timeout | undefined;
   const wait = (steps: number) => {
-    setTimeout(() => {
-      if (steps > 1) wait(steps - 1);
-      else controller.abort(new DOMException(`no answer within ${ms} ms`, "TimeoutError"));
-    }, ms / STEPS).unref();
+    timer = setTimeout(() => (steps > 1 ? wait(steps - 1) : onOver()), ms / STEPS).unref();
   };
   wait(STEPS);
+  return () => clearTimeout(timer);
+}
+
+/** Like `AbortSignal.timeout`, for an answer of another process. */
+export function awakeSignal(ms: number): AbortSignal {
+  const controller = new AbortController();
+  afterAwakeTime(ms, () =>
+    controller.abort(new DOMException(`no answer within ${ms} ms`, "TimeoutError")),
+  );
   return controller.signal;
 }

@@ -1,7 +1,7 @@
 /** A live connection of a test: the client of applications, and what it has received so far. */
 import { AgentConnection, type AgentConnectionOptions, type StateOf } from "@signalbox/client";
 import { WebSocket } from "ws";
-import { awakeSignal } from "../core/awake-time.ts";
+import { afterAwakeTime } from "../core/awake-time.ts";
 
 /** How long a test waits for a state or message that does not come. */
 const MAX_WAIT_MS = 5000;
@@ -94,12 +94,13 @@ export class TestConnection<Agent> extends AgentConnection<Agent> implements Asy
     const stop = listen(resolve);
     const received = () => JSON.stringify(what === "state" ? this.state : this.messages);
     // A pause of the machine is no time that the agent had.
-    awakeSignal(maxWaitMs).addEventListener("abort", () =>
+    const cancel = afterAwakeTime(maxWaitMs, () =>
       reject(new Error(`no ${what} satisfied the condition within ${maxWaitMs} ms; received: ${received()}`)),
     );
     try {
       return await promise;
     } finally {
+      cancel();
       stop();
     }
   }

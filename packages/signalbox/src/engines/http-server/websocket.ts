@@ -6,7 +6,7 @@
  */
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { awakeSignal } from "../../core/awake-time.ts";
+import { afterAwakeTime } from "../../core/awake-time.ts";
 
 /** Bytes that may be buffered for one slow reader. */
 export interface SocketLimits {
@@ -61,7 +61,8 @@ export class LocalSocket {
   /** Closes, and terminates a peer that does not answer the close frame in time. */
   closeWithin(code: number, reason: string, graceMs: number): void {
     this.close(code, reason);
-    awakeSignal(graceMs).addEventListener("abort", () => this.#webSocket.terminate());
+    const cancel = afterAwakeTime(graceMs, () => this.#webSocket.terminate());
+    this.#webSocket.once("close", cancel);
   }
 
   /** Terminates a connection that has not answered the last ping, otherwise pings it. */

@@ -4,7 +4,7 @@
  * See docs/decisions/0025.
  */
 import { fork } from "node:child_process";
-import { awakeSignal } from "../../core/awake-time.ts";
+import { afterAwakeTime } from "../../core/awake-time.ts";
 import { type QueryLimits, type QueryResult, SqlError } from "./instance-store.ts";
 
 export interface QueryRequest {
@@ -34,18 +34,16 @@ export async function queryInProcess(
     execArgv: [],
     env: {},
   });
+  let cancel = () => {};
   try {
     const answer = await new Promise<QueryAnswer>((resolve, reject) => {
-      let isStarted = false;
       const expire = () => resolve({ error: `the query took longer than ${timeoutMs} ms` });
-      awakeSignal(START_TIMEOUT_MS).addEventListener("abort", () => {
-        if (!isStarted) expire();
-      });
+      cancel = afterAwakeTime(START_TIMEOUT_MS, expire);
       child.on("message", (message) => {
         if (message !== STARTED) resolve(message as QueryAnswer);
         else {
-          isStarted = true;
-          awakeSignal(timeoutMs).addEventListener("abort", expire);
+          cancel();
+          cancel = afterAwakeTime(timeoutMs, expire);
         }
       });
       // Stays after the answer: a failed kill must not end the server.
@@ -61,6 +59,7 @@ export async function queryInProcess(
     if ("error" in answer) throw new SqlError(answer.error, text);
     return answer;
   } finally {
+    cancel();
     child.kill("SIGKILL");
   }
 }

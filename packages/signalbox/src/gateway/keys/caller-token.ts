@@ -25,6 +25,7 @@ import {
   type Principal,
   type Token,
 } from "../../accounts/index.ts";
+import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
@@ -41,7 +42,6 @@ export interface Caller {
 }
 
 const PREFIX = "sbx_";
-const DEFAULT_ACCOUNT = "default";
 const BEARER_LENGTH = 7;
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"] as const;
 /** A browser cannot send headers with a WebSocket: `<name>.<token>` takes their place. */

@@ -3,7 +3,7 @@
  * whole one. The connection is closed without the end of the body afterwards, so clients that ignore the event notice too. It is closed a
  * little later: many clients discard what they have not read yet when a connection breaks, and would never see the event.
  */
-import { awakeSignal } from "../../core/awake-time.ts";
+import { afterAwakeTime } from "../../core/awake-time.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { RequestType } from "../plan/plan-step.ts";
@@ -31,7 +31,7 @@ export function sendCut(response: HttpResponse, cut: CutAnswer): void {
 
 /** A client that has read the event usually closes the connection itself. One that was paused together with this process still has its time. */
 function closeLater(response: HttpResponse): void {
-  awakeSignal(READING_MS).addEventListener("abort", () => response.destroy());
+  response.once("close", afterAwakeTime(READING_MS, () => response.destroy()));
 }
 
 function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
