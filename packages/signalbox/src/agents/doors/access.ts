@@ -168,8 +168,14 @@ export function withoutToken(target: string): string {
   const question = target.indexOf("?");
   if (question === -1) return target;
   const pairs = target.slice(question + 1).split("&");
-  const rest = pairs.filter((pair) => !new URLSearchParams(pair).has("token"));
+  const rest = pairs.filter((pair) => !isToken(pair));
   if (rest.length === pairs.length) return target;
   const path = target.slice(0, question);
   return rest.length === 0 ? path : `${path}?${rest.join("&")}`;
+}
+
+function isToken(pair: string): boolean {
+  const [name = ""] = pair.split("=", 1);
+  // Decoded only if it must be: most requests have a query without a token.
+  return name === "token" || (name.includes("%") && new URLSearchParams(pair).has("token"));
 }
