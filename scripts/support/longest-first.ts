@@ -58,13 +58,15 @@ const LONGEST = [
   "test/faults/call-log.long.test.ts",
   "test/faults/objects-full-disk.long.test.ts",
   "test/faults/log-push-kill.long.test.ts",
+  "test/conformance/dev-reload.long.test.ts",
+  "test/hostile/cluster-access.long.test.ts",
+  "test/docs/other-blocks.long.test.ts",
+  "test/cluster/watching.long.test.ts",
   "packages/signalbox/src/database/postgres/node-session.test.ts",
   "test/conformance/running-it.test.ts",
   "test/browser/dashboard-agents.test.ts",
   "packages/signalbox/src/tags/store/tag-store-postgres.test.ts",
   "packages/signalbox/src/database/postgres/postgres-limits.test.ts",
-  "test/conformance/dev-reload.test.ts",
-  "test/hostile/cluster-access.test.ts",
   "test/browser/dashboard-work.test.ts",
   "test/examples/example-pages.test.ts",
   "test/hostile/cluster-port.test.ts",
@@ -72,7 +74,6 @@ const LONGEST = [
   "test/conformance/agents-management.test.ts",
   "test/worker/agents.test.ts",
   "test/cluster/any-node.test.ts",
-  "test/docs/other-blocks.test.ts",
   "test/browser/dashboard-session.test.ts",
   "test/conformance/command-line.test.ts",
   "test/worker/workflows.test.ts",
@@ -84,7 +85,6 @@ const LONGEST = [
   "packages/signalbox/src/engines/call-log/postgres/postgres-contract.test.ts",
   "test/conformance/agents-hooks.test.ts",
   "test/conformance/exposure.test.ts",
-  "test/cluster/watching.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {

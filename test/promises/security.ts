@@ -26,7 +26,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/audit-log.test.ts › needs its own permission, in the own account, and is closed to tokens of a gateway",
     "test/conformance/audit-log.test.ts › a changed or removed row is noticed",
     "test/conformance/audit-log.test.ts › of a request that only reads has no result: what it showed is data of its caller",
-    "test/cluster/watching.test.ts › writes at all nodes at the same time form one chain, which every node shows",
+    "test/cluster/watching.long.test.ts › writes at all nodes at the same time form one chain, which every node shows",
     "packages/signalbox/src/audit/hide-secrets.test.ts › a secret that has a name is hidden everywhere in the entry, also before it and in later texts",
   ],
   "Secrets are not logged": [

@@ -5,7 +5,7 @@ export const WATCH_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/audit/audit-log.test.ts › a start turns every claim that was left behind into one entry without an outcome",
   ],
   "A node is killed while settings change": [
-    "test/cluster/watching.test.ts › a killed node leaves no change without an entry; another node completes its claims",
+    "test/cluster/watching.long.test.ts › a killed node leaves no change without an entry; another node completes its claims",
   ],
   "The process is killed while it copies calls to a bucket": [
     "test/faults/log-push-kill.long.test.ts › no call is lost by `kill -9` before the object, the manifest or the position is stored",
