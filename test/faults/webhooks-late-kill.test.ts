@@ -37,7 +37,14 @@ it("kill -9 after a 202 loses no delivery and stores none twice", async () => {
     const sent = ["a", "b", "c"].flatMap((entity) => ["1", "2"].map((id) => ({ entity, id })));
     const send = ({ entity, id }: { entity: string; id: string }) =>
       sendGeneric(server.url, `obey/late-${entity}`, { id, type: "t", do: "send", url: receiver.url });
-    expect((await Promise.all(sent.map(send))).map(({ status }) => status)).toEqual(sent.map(() => 202));
+    const repeat = async (delivery: (typeof sent)[number]) => {
+      for (;;) {
+        // As every sender does: 503 says that the server was too slow to store the delivery, which has had no effect.
+        const { status } = await send(delivery);
+        if (status !== 503) return status;
+      }
+    };
+    expect(await Promise.all(sent.map(repeat))).toEqual(sent.map(() => 202));
     await server.end("SIGKILL");
     server = await start();
     // Only reads from here on.
