@@ -48,6 +48,7 @@ const MAX_SLEEP_MS = 20;
 /** A busy machine changes how often each thing happens. */
 export const MIN_COUNT = 10;
 const MAX_STEPS = 2000;
+const IDLE_IN_TRANSACTION = "25P03";
 
 export async function race(options: RaceOptions): Promise<RaceResult> {
   const histories = Array.from(
@@ -114,13 +115,23 @@ class Writer {
       if (key === undefined) continue;
       const session = this.#sessions.get(key.toString());
       if (session === undefined || random() < 0.1) {
-        await this.#claim(key);
+        await this.#attempt(key, () => this.#claim(key));
         continue;
       }
       // An old session: others claim meanwhile.
       if (random() < 0.4) await sleep(random() * MAX_SLEEP_MS);
-      if (random() < 0.2) await this.#snapshot(key, session);
+      if (random() < 0.2) await this.#attempt(key, () => this.#snapshot(key, session));
       else await this.#append(key, session);
+    }
+  }
+
+  /** PostgreSQL ends a transaction whose process is stopped for two seconds, and a machine may pause for longer. Its writer begins anew. */
+  async #attempt(key: Buffer, transaction: () => Promise<void>): Promise<void> {
+    try {
+      await transaction();
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== IDLE_IN_TRANSACTION) throw error;
+      this.#sessions.delete(key.toString());
     }
   }
 
