@@ -12,14 +12,26 @@ const start = (limits: object) =>
     file: {
       agents: { modules: [join(import.meta.dirname, "../fixtures/webhook-agents.ts")] },
       outgoing: { allowPrivateHosts: true },
-      webhooks: { ...limits, sources: { obey: { scheme: "generic", agent: "obedient-agent" } } },
+      webhooks: {
+        ...limits,
+        sources: {
+          obey: { scheme: "generic", agent: "obedient-agent" },
+          elsewhere: {
+            scheme: "generic",
+            agent: "webhook-agent",
+            account: "elsewhere",
+            secretVariable: "OBEY_WEBHOOK_SECRET",
+          },
+        },
+      },
     },
   });
 
 let server: TestServer;
 
 beforeAll(async () => {
-  server = await start({ maxInFlight: 60 });
+  // One account gets two thirds.
+  server = await start({ maxInFlight: 90 });
 });
 
 afterAll(() => server.stop());
@@ -35,6 +47,7 @@ describe("overload", () => {
     const refused = await sendGeneric(server.url, "overload", { id: "o-1" });
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
     expect((await sendGeneric(server.url, "never-let-in", { id: "o-1" })).status).toBe(503);
+    expect((await sendGeneric(server.url, "elsewhere/let-in", { id: "o-1" })).status).toBe(200);
     // Forged deliveries are refused without occupying a place.
     expect((await post(`${server.url}/webhooks/overload`, "{}", {})).status).toBe(401);
     receiver.release();

@@ -111,6 +111,12 @@ describe("hostile requests", () => {
     );
   });
 
+  it.each(pairs)("of %s for %s with more parts than any conversation has are refused", (from, to) => {
+    const many = Array.from({ length: 100_001 }, () => ({ role: "user", content: "" }));
+    const body = { ...PLAIN[from], messages: many, input: many, contents: many };
+    expect(() => translate(from, to, body)).toThrow(InvalidRequestError);
+  });
+
   it.each(pairs)("of %s for %s cannot reach a prototype", (from, to) => {
     const evil = JSON.parse(
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}',

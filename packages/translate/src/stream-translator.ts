@@ -31,6 +31,8 @@ export interface StreamTranslator {
   readonly error: NeutralError | null;
   /** Token counts seen so far. */
   readonly usage: NeutralUsage | null;
+  /** Characters that are in memory: an event that has not ended, and what a later event repeats. */
+  readonly heldLength: number;
 }
 
 const BROKEN_OFF = "the provider broke off the stream";
@@ -69,6 +71,10 @@ class Translator implements StreamTranslator {
 
   get usage(): NeutralUsage | null {
     return this.#usage;
+  }
+
+  get heldLength(): number {
+    return this.#parser.pendingLength + (this.#encoder.heldLength ?? 0);
   }
 
   begin(): string {

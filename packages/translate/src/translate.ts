@@ -1,5 +1,5 @@
 /** Whole requests, responses and errors from one dialect into another, by way of the neutral form. */
-import { checkDepth } from "./depth.ts";
+import { checkShape } from "./shape.ts";
 import type { Dialect } from "./dialect.ts";
 import { DIALECTS } from "./dialects.ts";
 import { FailedResponseError } from "./errors.ts";
@@ -26,7 +26,7 @@ export function translateRequest(
   options: RequestOptions,
 ): TranslatedRequest {
   const source = requireRecord(body, "body");
-  checkDepth(source);
+  checkShape(source);
   const losses = new Losses(to, options.dropUnsupported);
   const neutral = DIALECTS[from].decodeRequest(source, losses);
   neutral.toolChoice = resolveToolChoice(neutral, from, losses);

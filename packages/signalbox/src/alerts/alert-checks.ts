@@ -1,4 +1,4 @@
-/** Checks all rules and sends the notices that are due, one run at a time. */
+/** Checks all rules and sends the notices that are due, one run at a time. A run does not wait for receivers: rules are checked meanwhile. */
 import type { Logger } from "../telemetry/logger.ts";
 import type { NoticeOutbox } from "./notice-outbox.ts";
 
@@ -23,9 +23,13 @@ export class AlertChecks {
   async #runOnce(): Promise<void> {
     try {
       await this.#checks.run();
-      await this.#outbox.sendDue();
+      this.#outbox.sendDue().catch((error: unknown) => this.#report(error));
     } catch (error) {
-      this.#logger.error({ err: error }, "alerts could not be checked; trying again");
+      this.#report(error);
     }
+  }
+
+  #report(error: unknown): void {
+    this.#logger.error({ err: error }, "alerts could not be checked; trying again");
   }
 }

@@ -71,6 +71,7 @@ export function createAlertsArea(parts: AlertsParts): AreaModule {
       await running;
       // What this node has measured counts after its stop, too.
       if (rules.size > 0 && shared !== null) await checks.run();
+      await outbox.close();
     },
   };
 }

@@ -5,8 +5,11 @@
  * 1. Before an attempt, its process moves the time of the next one behind the longest attempt. Of several nodes, one makes the attempt.
  * 2. If the process is killed during an attempt, the notice is sent again at that time, by any node and with the same id: at least once, and a
  *    receiver can recognise a repetition.
+ * 3. Accounts take turns, and share the places for attempts: receivers that do not answer delay the notices of their own account only.
  */
 import type { Clock } from "../core/clock.ts";
+import { overloaded } from "../core/overload.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import { sql } from "../core/sql.ts";
 import { ulid } from "../core/ulid.ts";
 import type { Database, Queryable } from "../database/database.ts";
@@ -26,6 +29,7 @@ export interface NoticeOutboxParts {
 
 export interface NoticeRow {
   readonly id: string;
+  readonly account_id: string;
   readonly rule_id: string;
   readonly receiver: number;
   readonly kind: NoticeKind;
@@ -42,13 +46,23 @@ const DELAYS_S = [5, 30, 120, 600, 1800, 3600, 7200, 21_600];
 /** Longer than an attempt, which has 10 s. */
 const CLAIM_MS = 30_000;
 const KEPT_NOTICES = 100;
-const BATCH = 20;
+/** Attempts at the same time, of all accounts. */
+const MAX_ATTEMPTS = 20;
+/** Due notices that are looked at together: more than can be sent, because an account may have used up its places. */
+const BATCH = 100;
+/** Of one account. */
+const MAX_WAITING_TESTS = 50;
 /** For all failures without a response. The log has the cause. */
 const UNREACHABLE = "the receiver did not answer, or is not at a public address";
 
 export class NoticeOutbox {
   readonly #parts: NoticeOutboxParts;
-  #sending: Promise<void> | null = null;
+  readonly #places = new SharedPlaces(MAX_ATTEMPTS);
+  /** What is under way. */
+  readonly #work = new Set<Promise<void>>();
+  /** Notices are due that had no place. */
+  #isBehind = false;
+  #isClosed = false;
 
   constructor(parts: NoticeOutboxParts) {
     this.#parts = parts;
@@ -69,6 +83,18 @@ export class NoticeOutbox {
     );
   }
 
+  /** Throws when so many test notices of the account have not been sent that another one would only make the queue longer. */
+  async addTest(tx: Queryable, rule: AlertRule): Promise<void> {
+    const waiting = await tx.get<{ count: number }>(
+      sql`SELECT COUNT(*) AS count FROM alert_notice
+          WHERE account_id = ${rule.accountId} AND kind = 'test' AND next_at IS NOT NULL`,
+    );
+    if (Number(waiting?.count ?? 0) >= MAX_WAITING_TESTS) {
+      throw overloaded(`${MAX_WAITING_TESTS} test notices of this account are waiting for their receivers`);
+    }
+    await this.add(tx, rule, "test");
+  }
+
   /** Newest first. */
   list(ruleId: string): Promise<NoticeRow[]> {
     return this.#parts.database.all<NoticeRow>(
@@ -76,19 +102,52 @@ export class NoticeOutbox {
     );
   }
 
-  /** Sends what is due, also what the caller has just written. One run at a time. */
-  async sendDue(): Promise<void> {
-    // A run that has begun may have read before the caller wrote.
-    await this.#sending?.catch(() => undefined);
-    this.#sending ??= this.#send().finally(() => (this.#sending = null));
-    await this.#sending;
+  /** Sends what is due and has a place, and then, without the caller, what has none yet. Resolves when the first attempts have ended. */
+  sendDue(): Promise<void> {
+    return this.#isClosed ? Promise.resolve() : this.#track(this.#send());
+  }
+
+  /** Begins nothing further; resolves when what is under way has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#work);
   }
 
   async #send(): Promise<void> {
     const due = await this.#parts.database.all<NoticeRow>(
-      sql`SELECT * FROM alert_notice WHERE next_at <= ${this.#parts.clock.now()} ORDER BY next_at LIMIT ${BATCH}`,
+      sql`SELECT * FROM
+            (SELECT alert_notice.*, ROW_NUMBER() OVER (PARTITION BY account_id ORDER BY next_at, id) AS turn
+             FROM alert_notice WHERE next_at <= ${this.#parts.clock.now()}) AS waiting
+          ORDER BY turn, next_at LIMIT ${BATCH}`,
     );
-    await Promise.all(due.map((notice) => this.#sendOne(notice)));
+    const sending = due.map((notice) => this.#start(notice)).filter((attempt) => attempt !== null);
+    this.#isBehind = sending.length < due.length || due.length === BATCH;
+    await Promise.all(sending);
+  }
+
+  /** Null when there is no place for an attempt of the account. */
+  #start(notice: NoticeRow): Promise<void> | null {
+    const place = this.#places.shareOf(notice.account_id);
+    if (this.#isClosed || !place.take()) return null;
+    const attempt = this.#sendOne(notice).finally(() => {
+      place.release();
+      if (this.#isBehind) this.#catchUp();
+    });
+    return this.#track(attempt);
+  }
+
+  #catchUp(): void {
+    this.#isBehind = false;
+    this.sendDue().catch((error: unknown) =>
+      // The next check of the rules sends them.
+      this.#parts.logger.error({ err: error }, "notices of alerts could not be sent; trying again"),
+    );
+  }
+
+  #track(work: Promise<void>): Promise<void> {
+    const tracked = work.finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
+    return tracked;
   }
 
   async #sendOne(notice: NoticeRow): Promise<void> {

@@ -153,7 +153,7 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
       result: z.object({ queued: z.int() }),
       handler: async ({ params, principal }) => {
         const rule = findFor(principal, params, "edit");
-        await database.transaction((tx) => outbox.add(tx, rule, "test"), {
+        await database.transaction((tx) => outbox.addTest(tx, rule), {
           scope: "alerts",
           isConcurrent: true,
         });

@@ -34,8 +34,9 @@ export const gatewayKeys = {
    */
   replayBodyBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(8)),
   /**
-   * Memory limit for the buffered bodies of all calls: request bodies, and the parts of responses that are stored in the log. A call above
-   * the limit is refused with 503. Default 256 MiB: thousands of conversations, or 32 buffered bodies of maximum size.
+   * Memory limit for the buffered bodies of all calls: request bodies, answers that are translated, and the parts of responses that are stored in
+   * the log. One account, or all callers without a token, get two thirds of it. A call above the limit is refused with 503. Default 256 MiB:
+   * thousands of conversations, or 32 buffered bodies of maximum size.
    */
   maxBufferedBytes: z.int().min(65_536).default(megabytes(256)),
   /** A request body that is slower than 1 KiB/s for this time is refused with 408. Default 10 s. */
@@ -96,7 +97,7 @@ export const gatewayKeys = {
   /** Realtime sessions: WebSockets between a client and a provider. */
   realtime: z
     .strictObject({
-      /** Sessions at a time; a further one is refused with 503. Default 1000. */
+      /** Sessions at a time, of which one account gets two thirds; a further one is refused with 503. Default 1000. */
       maxSessions: z.int().min(0).default(1000),
       /** Maximum size of a message, in both directions; a larger one closes the session with 1009. Default 16 MiB, OpenAI's own limit. */
       maxMessageBytes: z.int().min(1024).max(megabytes(256)).default(megabytes(16)),

@@ -82,9 +82,9 @@ export const webhookKeys = z
      * cannot be stored. Default 8 s: common senders wait at least 10 s, except Slack and Discord with 3 s.
      */
     answerWithinMs: z.int().min(100).max(600_000).default(8000),
-    /** Maximum number of verified deliveries in progress; further ones are refused with 503. Default 2,000. */
+    /** Maximum number of verified deliveries in progress, of which one account gets two thirds; further ones are refused with 503. Default 2,000. */
     maxInFlight: z.int().min(1).default(2000),
-    /** Memory limit of bodies; further deliveries are refused with 503. Default 64 MiB. */
+    /** Memory limit of bodies, of which one source gets two thirds; further deliveries are refused with 503. Default 64 MiB. */
     maxBufferedBytes: z.int().min(1024).default(mebibytes(64)),
     /** The address that providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: `listener.publicUrl`, otherwise the Host of the request. */
     publicUrl: z.url({ protocol: /^https?$/ }).optional(),

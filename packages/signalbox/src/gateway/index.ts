@@ -15,6 +15,7 @@ import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
@@ -23,6 +24,7 @@ import { KeySources } from "./keys/key-source.ts";
 import { replayRoutes } from "./log-api/replay-routes.ts";
 import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
 import { scanRoutes } from "./log-api/scan-routes.ts";
+import { inTurns } from "./log-api/log-reads.ts";
 import { callLogRoutes } from "./log-api/routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
@@ -100,6 +102,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const tracing = new LazyGatewayTracing(parts.tracing, otel);
   const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
   const logPush = createLogPush(parts);
+  const reads = inTurns(callLog);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
@@ -112,12 +115,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         .map(toRef),
     routes: [
       ...gatewayRoutes({ gateways, providers, tokens: parts.tokens, tags: parts.tags, otel }),
-      ...callLogRoutes({ callLog, gatewayExists: exists }),
-      ...scanRoutes({ callLog }),
+      ...callLogRoutes({ callLog, reads, gatewayExists: exists }),
+      ...scanRoutes({ callLog: reads }),
       ...logPushRoutes(logPush),
       ...replayRoutes({ callLog, gatewayExists: exists, server: parts.server }),
-      usageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
-      tokenUsageRoute({ callLog, clock, tags: parts.tags, tokens: parts.tokens }),
+      usageRoute({ callLog: reads, clock, tags: parts.tags, tokens: parts.tokens }),
+      tokenUsageRoute({ callLog: reads, clock, tags: parts.tags, tokens: parts.tokens }),
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
@@ -254,7 +257,6 @@ function createDataPlane(
     gateways,
     metrics,
     prices,
-    budget,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
     cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
@@ -316,8 +318,9 @@ function createDataPlane(
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),
       maxBytes: keys.maxBodyBytes,
-      budget,
     },
+    memory: budget,
+    calls: new SharedPlaces(config.file.listener.maxConnections),
     runner,
   });
   return { door, runner, gatewayLimits, circuits };

@@ -7,6 +7,7 @@ import {
   type BodyLimits,
   type HeldMemory,
   type HttpRequest,
+  type MemoryShare,
   readBody,
 } from "../engines/http-server/index.ts";
 import type { ErrorDialect } from "./render-error.ts";
@@ -19,7 +20,7 @@ export class RequestContext {
   readonly id: string;
   readonly path: string;
   readonly query: string;
-  /** The memory of shared budgets that the request uses until its response has ended. */
+  /** The shared memory that the request uses until its response has ended. */
   readonly memory: HeldMemory;
   /** Format of errors, if the path decides it and not the area. */
   errorDialect: ErrorDialect | null = null;
@@ -53,9 +54,9 @@ export class RequestContext {
   }
 
   /** Reads the whole body. Rejects with the error for the client. */
-  readBody(maxBytes: number, budget?: BodyLimits["budget"]): Promise<Buffer> {
+  readBody(maxBytes: number, share?: MemoryShare): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const limits = budget === undefined ? { maxBytes } : { maxBytes, budget };
+      const limits = share === undefined ? { maxBytes } : { maxBytes, share };
       this.receiveBody(limits, {
         onBody: (body) => resolve(body.kind === "whole" ? body.bytes : NO_BYTES),
         onFailure: (failure) => reject(toBodyError(failure, maxBytes)),

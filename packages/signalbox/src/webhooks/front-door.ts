@@ -57,7 +57,8 @@ async function handle(
   const address = () => parts.addressOf(request);
   let body: Buffer;
   try {
-    body = await context.readBody(config.maxBodyBytes, bodies);
+    // A sender is known by its signature, which needs the body. Until then the memory is shared by sources.
+    body = await context.readBody(config.maxBodyBytes, bodies.shareOf(route.source.name));
   } catch (error) {
     intake.recordUnread(route.source, { headers, address }, error);
     throw error;
@@ -66,7 +67,7 @@ async function handle(
     ...route,
     headers,
     body,
-    heldBytes: context.memory.handOver(),
+    releaseBody: context.memory.handOver(),
     urls: () => signedUrls(request, config.publicUrl),
     address,
   };

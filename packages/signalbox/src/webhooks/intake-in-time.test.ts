@@ -4,7 +4,8 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
-import { Limit } from "../engines/http-server/index.ts";
+import { Limit } from "../core/limit.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import type { Database, Queryable } from "../database/database.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
@@ -58,7 +59,7 @@ class SlowDatabase implements Database {
 
 describe("a sender", () => {
   let database: SlowDatabase;
-  let inFlight: Limit;
+  let inFlight: SharedPlaces;
   let bodies: Limit;
   let started: WebhookEvent[];
   let finish: ((outcome: DeliveryOutcome) => void)[];
@@ -67,7 +68,7 @@ describe("a sender", () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     database = new SlowDatabase();
-    inFlight = new Limit(10);
+    inFlight = new SharedPlaces(10);
     bodies = new Limit(1000);
     started = [];
     finish = [];
@@ -83,7 +84,6 @@ describe("a sender", () => {
     intake = new Intake({
       agents,
       inFlight,
-      bodies,
       clock,
       claims: new EntityClaims(database, () => undefined),
       log: new DeliveryLog(database, logger, { keep: 10, onDropped: () => undefined }),
@@ -118,7 +118,7 @@ describe("a sender", () => {
       urlEntity,
       headers: { "x-signature": signature, "content-type": "application/json" },
       body,
-      heldBytes: body.length,
+      releaseBody: () => bodies.release(body.length),
       urls: () => [],
     });
     const received: { answer?: unknown } = {};

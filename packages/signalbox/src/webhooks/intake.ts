@@ -19,8 +19,8 @@ import type {
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
+import type { SharedPlaces } from "../core/shared-pool.ts";
 import { type StoredError, toStoredError } from "../core/stored-error.ts";
-import type { Limit } from "../engines/http-server/index.ts";
 import { ulid } from "../core/ulid.ts";
 import type { LabelledCounter } from "../telemetry/instruments.ts";
 import type { SpanPlace } from "../telemetry/tracing.ts";
@@ -64,8 +64,8 @@ export interface ArrivedDelivery extends SignedDelivery {
   readonly source: Source;
   /** The entity that the address names, or null. */
   readonly urlEntity: string | null;
-  /** Bytes that the delivery holds of the memory for bodies; the intake releases them when the delivery's work has ended. */
-  readonly heldBytes: number;
+  /** Releases the memory of the body; the intake calls it when the delivery's work has ended. */
+  readonly releaseBody: () => void;
   /** Address of the sender, for the list of rejected deliveries. */
   address?(): string | null;
   /** Receives the record of the delivery, which is then listed in any case. */
@@ -75,10 +75,8 @@ export interface ArrivedDelivery extends SignedDelivery {
 export interface IntakeParts {
   readonly agents: AgentsDoor;
   readonly claims: EntityClaims;
-  /** Verified deliveries in progress. Arriving bodies do not count, so that senders without a secret cannot use up the limit. */
-  readonly inFlight: Limit;
-  /** Memory for bodies. */
-  readonly bodies: Limit;
+  /** Verified deliveries in progress, shared by accounts. Arriving bodies do not count, so that senders without a secret cannot use up the limit. */
+  readonly inFlight: SharedPlaces;
   readonly log: DeliveryLog;
   readonly rejections: RejectionBudget;
   readonly clock: Clock;
@@ -151,7 +149,14 @@ export class Intake {
     if (!(error instanceof SignalboxError)) return;
     const reason = UNREAD_REASONS[error.id];
     if (reason === undefined) return;
-    const arrived = { source, urlEntity: null, body: NO_BODY, heldBytes: 0, urls: () => [], ...request };
+    const arrived = {
+      source,
+      urlEntity: null,
+      body: NO_BODY,
+      releaseBody: () => undefined,
+      urls: () => [],
+      ...request,
+    };
     this.#record(this.#begin(arrived), { status: "rejected", reason }, error.status);
   }
 
@@ -193,7 +198,7 @@ export class Intake {
   }
 
   #release({ arrived }: Progress): void {
-    this.#parts.bodies.release(arrived.heldBytes);
+    arrived.releaseBody();
   }
 
   /** Records the refusal; returns the error for the sender. */
@@ -235,19 +240,19 @@ export class Intake {
   }
 
   #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
-    if (!this.#parts.inFlight.take()) throw overloaded();
-    return this.#parts.agents.deliver(target, event, signed).then(this.#onOutcome, this.#onFailure);
+    const place = this.#parts.inFlight.shareOf(target.account);
+    if (!place.take()) throw overloaded();
+    return this.#parts.agents.deliver(target, event, signed).then(
+      (outcome) => {
+        place.release();
+        return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome };
+      },
+      (error: unknown) => {
+        place.release();
+        throw error;
+      },
+    );
   }
-
-  readonly #onOutcome = (outcome: DeliveryOutcome): Processed => {
-    this.#parts.inFlight.release();
-    return { answer: outcome.kind === "answered" ? outcome : ANSWERS[outcome.kind], outcome };
-  };
-
-  readonly #onFailure = (error: unknown): never => {
-    this.#parts.inFlight.release();
-    throw error;
-  };
 
   #instanceOf({ source, urlEntity }: ArrivedDelivery, delivery: VerifiedDelivery): string | Promise<string> {
     const entity = findEntity(source, delivery, urlEntity);
@@ -259,7 +264,7 @@ export class Intake {
     const { accountId: account, agent } = source;
     return claims.resolve({ account, agent }, entity, source.entityForm, (name) => {
       // A delivery that will be refused must not create an instance.
-      if (inFlight.hasRoomFor(1)) agents.prepare({ account, agent, name });
+      if (inFlight.shareOf(account).hasRoom) agents.prepare({ account, agent, name });
     });
   }
 

@@ -88,7 +88,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
           urlEntity: body.payload === undefined ? null : (body.entity ?? null),
           headers,
           body: Buffer.from(text),
-          heldBytes: 0,
+          releaseBody: () => undefined,
           urls: () => [url],
           onRecord: (made) => (record = made),
         });

@@ -8,10 +8,11 @@ import { objectClassOf } from "../contracts/object-agent.ts";
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { nearestName } from "../core/nearest-name.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import type { Database } from "../database/database.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
-import { type HttpRequest, MemoryBudget, Limit } from "../engines/http-server/index.ts";
+import { type HttpRequest, MemoryBudget } from "../engines/http-server/index.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
@@ -53,7 +54,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   const sources = createSources(config, parts.config.environment);
   const generic = sources.get("generic");
   if (generic === undefined) throw new Error("the generic source is built in");
-  const inFlight = new Limit(config.maxInFlight);
+  const inFlight = new SharedPlaces(config.maxInFlight);
   const bodies = new MemoryBudget({
     maxBytes: config.maxBufferedBytes,
     stallMs: config.bodyTimeoutMs,
@@ -85,7 +86,6 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     agents,
     claims: new EntityClaims(plainDatabase, (error) => notice.claimsFailed(error)),
     inFlight,
-    bodies,
     log,
     rejections,
     clock,
@@ -129,7 +129,12 @@ function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor)
   }
 }
 
-function createMetrics(registry: Registry, inFlight: Limit, bodies: Limit, lateCount: () => number) {
+function createMetrics(
+  registry: Registry,
+  inFlight: SharedPlaces,
+  bodies: MemoryBudget,
+  lateCount: () => number,
+) {
   const gauge = (name: string, help: string, read: () => number) =>
     registerGauge(registry, { name: `signalbox_webhook_${name}`, help }, read);
   gauge(

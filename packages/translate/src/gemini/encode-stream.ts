@@ -18,6 +18,7 @@ export class GeminiStreamEncoder implements StreamEncoder {
   /** Arguments are an object here, so a call is sent when it is whole. */
   readonly #calls = new Map<number, { readonly start: ToolStart; text: string }>();
   readonly #citations: Citation[] = [];
+  heldLength = 0;
   #tail: string | null = null;
   #reason: StopReason | null = null;
   #usage: NeutralUsage | null = null;
@@ -54,6 +55,7 @@ export class GeminiStreamEncoder implements StreamEncoder {
       case "tool_delta": {
         const call = this.#calls.get(event.key);
         if (call !== undefined) call.text += event.text;
+        this.heldLength += event.text.length;
         return "";
       }
       case "tool_end":

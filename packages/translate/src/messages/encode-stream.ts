@@ -28,6 +28,10 @@ export class MessagesStreamEncoder implements StreamEncoder, BlockSink {
     this.#context = context;
   }
 
+  get heldLength(): number {
+    return this.#blocks.waitedLength;
+  }
+
   /** Clients measure the time to `message_start`; it need not wait for the first token. */
   begin(): string {
     if (this.#hasBegun) return "";

@@ -67,4 +67,6 @@ export interface StreamEncoder {
   /** What the client may have before the upstream's first byte. */
   begin(): string;
   encode(event: StreamEvent): string;
+  /** Characters that are kept for later events; undefined when none are. */
+  readonly heldLength?: number;
 }

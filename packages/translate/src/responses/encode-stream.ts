@@ -14,6 +14,7 @@ export class ResponsesStreamEncoder implements StreamEncoder, BlockSink {
   readonly #context: ResponseContext;
   readonly #blocks = new BlockSequencer(this);
   readonly #output: Record<string, unknown>[] = [];
+  #textLength = 0;
   #out = "";
   #sequence = 0;
   #hasBegun = false;
@@ -26,6 +27,11 @@ export class ResponsesStreamEncoder implements StreamEncoder, BlockSink {
 
   constructor(context: ResponseContext) {
     this.#context = context;
+  }
+
+  /** The last event repeats all text. */
+  get heldLength(): number {
+    return this.#textLength + this.#blocks.waitedLength;
   }
 
   begin(): string {
@@ -63,6 +69,7 @@ export class ResponsesStreamEncoder implements StreamEncoder, BlockSink {
     const item = this.#item;
     if (item === null) return;
     item.add(text);
+    this.#textLength += text.length;
     this.#out +=
       `event: ${item.deltaType}\ndata: {"type":"${item.deltaType}","sequence_number":${this.#sequence},` +
       `${item.deltaFields}"delta":${JSON.stringify(text)}}\n\n`;

@@ -43,6 +43,8 @@ interface Block {
 export class BlockSequencer {
   readonly #sink: BlockSink;
   readonly #blocks: Block[] = [];
+  /** Characters that have had to wait. */
+  waitedLength = 0;
 
   constructor(sink: BlockSink) {
     this.#sink = sink;
@@ -145,8 +147,12 @@ export class BlockSequencer {
   }
 
   #step(block: Block, step: Step): void {
-    if (block.isOpen) this.#deliver(step);
-    else block.waiting.push(step);
+    if (block.isOpen) {
+      this.#deliver(step);
+      return;
+    }
+    block.waiting.push(step);
+    if (step.type === "delta") this.waitedLength += step.text.length;
   }
 
   #deliver(step: Step): void {

@@ -8,7 +8,7 @@
  */
 
 /** An event longer than this is no answer of a model. Characters. */
-const MAX_EVENT_LENGTH = 64 * 1024 * 1024;
+const MAX_EVENT_LENGTH = 16 * 1024 * 1024;
 
 export class EventTooLongError extends Error {
   override readonly name = "EventTooLongError";
@@ -27,6 +27,11 @@ export class EventParser {
 
   constructor(onEvent: (event: string, data: string) => void) {
     this.#onEvent = onEvent;
+  }
+
+  /** Characters of the event that has not ended. */
+  get pendingLength(): number {
+    return this.#length + (this.#data?.length ?? 0);
   }
 
   push(chunk: Uint8Array): void {
@@ -53,7 +58,7 @@ export class EventParser {
     if (from < text.length) {
       this.#pieces.push(from === 0 ? text : text.slice(from));
       this.#length += text.length - from;
-      if (this.#length + (this.#data?.length ?? 0) > MAX_EVENT_LENGTH) {
+      if (this.pendingLength > MAX_EVENT_LENGTH) {
         throw new EventTooLongError("an event of the stream is too long");
       }
     }

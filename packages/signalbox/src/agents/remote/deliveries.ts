@@ -16,7 +16,7 @@ import type {
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import { overloaded } from "../../core/overload.ts";
-import { Limit } from "../../engines/http-server/index.ts";
+import { Limit } from "../../core/limit.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
 import type { NodeInc, Placement } from "../placement/placement.ts";
 import { encodeFailure } from "./carried-error.ts";

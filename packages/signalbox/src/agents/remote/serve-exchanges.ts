@@ -9,7 +9,7 @@
 import { Readable } from "node:stream";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { overloaded } from "../../core/overload.ts";
-import { Limit } from "../../engines/http-server/index.ts";
+import { Limit } from "../../core/limit.ts";
 import {
   decodePacket,
   encodePacket,

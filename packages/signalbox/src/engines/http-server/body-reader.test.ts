@@ -125,15 +125,18 @@ it.each(["content-length: 10\r\n\r\nhello", "transfer-encoding: chunked\r\n\r\n5
 it("refuses a body that does not fit into the budget, and releases what it held", async () => {
   const budget = new MemoryBudget({ maxBytes: 1000, stallMs: 60_000 });
   const body = "x".repeat(2000);
-  expect(await outcomesOf({ maxBytes: 5000, budget }, `${HEAD}content-length: 2000\r\n\r\n${body}`)).toEqual([
-    "no_room",
-  ]);
+  expect(
+    await outcomesOf(
+      { maxBytes: 5000, share: budget.shareOf("a") },
+      `${HEAD}content-length: 2000\r\n\r\n${body}`,
+    ),
+  ).toEqual(["no_room"]);
   expect(budget.used).toBe(0);
 });
 
 it("holds the memory of a body until its response has ended", async () => {
   const budget = new MemoryBudget({ maxBytes: 10_000, stallMs: 60_000 });
-  const { readings, socket } = await reader({ maxBytes: 5000, budget });
+  const { readings, socket } = await reader({ maxBytes: 5000, share: budget.shareOf("a") });
   socket.write(`${HEAD}content-length: 5\r\n\r\nhello`);
   await expect.poll(() => readings[0]?.outcomes).toEqual(["whole: hello"]);
   expect(budget.used).toBeGreaterThanOrEqual(5);
@@ -143,7 +146,7 @@ it("holds the memory of a body until its response has ended", async () => {
 
 it("closes a body that never begins if the budget limits the total time", async () => {
   const budget = new MemoryBudget({ maxBytes: 10_000, stallMs: 60_000, totalMs: 20 });
-  expect(await outcomesOf({ maxBytes: 100, budget }, `${HEAD}content-length: 5\r\n\r\n`)).toEqual([
-    "too_slow",
-  ]);
+  expect(
+    await outcomesOf({ maxBytes: 100, share: budget.shareOf("a") }, `${HEAD}content-length: 5\r\n\r\n`),
+  ).toEqual(["too_slow"]);
 });

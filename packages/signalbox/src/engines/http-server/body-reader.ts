@@ -4,26 +4,28 @@
  * Invariants:
  * 1. A body over `maxBytes` is refused: before its first byte when its declared length exceeds it, otherwise as soon as it does.
  * 2. Up to `keepBytes` a body is kept whole; beyond that its beginning is kept and the rest is left in the stream.
- * 3. Bytes in memory count against the budget from their arrival until the request's response has ended.
+ * 3. Bytes in memory count against the caller's share from their arrival until the request's response has ended.
  * 4. After a failure no more data is read. The caller closes the connection: reading the rest of a refused upload would help an attacker.
  * 5. A transfer coding other than chunked is refused, because Node.js decodes no other.
  * See docs/decisions/0073.
  */
 import type { Readable } from "node:stream";
 import type { HttpRequest } from "./http-exchange.ts";
-import type { MemoryBudget, Upload } from "./memory-budget.ts";
+import type { MemoryShare, Upload } from "./memory-budget.ts";
 import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
 import type { HeldMemory } from "./tracked-response.ts";
 
 /** Memory of one piece in addition to its bytes: a Buffer object and list entries. A body may arrive in pieces of one byte. */
 export const PIECE_OVERHEAD_BYTES = 256;
+/** A body up to this size finds room when larger ones are refused. */
+const SMALL_BYTES = 64 * 1024;
 
 export interface BodyLimits {
   readonly maxBytes: number;
   /** Default: `maxBytes`, every body is kept whole. */
   readonly keepBytes?: number;
-  /** Default: memory is limited by `maxBytes` alone. */
-  readonly budget?: MemoryBudget;
+  /** The caller's part of the memory for bodies. Default: memory is limited by `maxBytes` alone. */
+  readonly share?: MemoryShare;
 }
 
 export type RequestBody =
@@ -101,7 +103,7 @@ class BodyReader implements BodyReceiver {
   }
 
   start(): void {
-    if (this.#limits.budget?.hasTotalTime === true) this.#watch();
+    if (this.#limits.share?.hasTotalTime === true) this.#watch();
     const request = this.#request;
     // A client that waits for `100 Continue` receives it when the stream begins to flow.
     this.#isCollecting =
@@ -162,24 +164,25 @@ class BodyReader implements BodyReceiver {
   /** Counts a piece that is kept. Returns false if the body failed because of it. */
   #count(bytes: number): boolean {
     this.#received += bytes;
-    const { budget } = this.#limits;
-    if (budget === undefined) return true;
+    const { share } = this.#limits;
+    if (share === undefined) return true;
     // Most bodies arrive in one piece, and are not watched.
     if (this.#length === null || this.#received < this.#length) this.#watch();
     this.#upload?.progress(bytes);
-    if (this.#memory.hold(budget, bytes + PIECE_OVERHEAD_BYTES)) return true;
+    const isSmall = Math.max(this.#received, this.#length ?? 0) <= SMALL_BYTES;
+    if (this.#memory.hold(share, bytes + PIECE_OVERHEAD_BYTES, isSmall)) return true;
     this.#fail("no_room");
     return false;
   }
 
   #watch(): void {
-    this.#upload ??= this.#limits.budget?.watch(() => this.#fail("too_slow")) ?? null;
+    this.#upload ??= this.#limits.share?.watch(() => this.#fail("too_slow")) ?? null;
   }
 
   #settle(state: "streaming" | "over"): void {
     this.#state = state;
     if (this.#upload === null) return;
-    this.#limits.budget?.settle(this.#upload);
+    this.#limits.share?.settle(this.#upload);
     this.#upload = null;
   }
 

@@ -1,14 +1,17 @@
 /**
- * The memory that bodies of many requests share: request bodies while they arrive and until their request ends, and optional copies.
+ * The memory that bodies of many requests share: request bodies while they arrive and until their request ends, answers that have to be in memory
+ * as a whole, and optional copies.
  *
  * Invariants:
- * 1. Never more than `max` bytes are in use. A request body that does not fit is refused; optional copies are not made.
+ * 1. Never more than `max` bytes are in use, and no holder takes everything (`core/shared-pool.ts`). A body that does not fit is refused;
+ *    optional copies are not made.
  * 2. Optional copies use at most half of the budget, so that slow readers of long responses cannot keep new requests out.
  * 3. A body that makes no progress is cut: always when it is slower than `MIN_BYTES_PER_SECOND` over `stallMs`, or not complete after
- *    `totalMs`; and as soon as room is needed, after `EVICT_AFTER_MS` without a byte, longest wait first. A pause of this process, in which it read
+ *    `totalMs`; and as soon as its holder needs room, after `EVICT_AFTER_MS` without a byte, longest wait first. A pause of this process, in which it read
  *    nothing, does not count.
  */
 import { type Placed, PlaceList } from "../../core/place-list.ts";
+import { Share, SharedPool } from "../../core/shared-pool.ts";
 
 /** A hundredth of what a poor mobile connection carries. */
 const MIN_BYTES_PER_SECOND = 1024;
@@ -18,35 +21,6 @@ const EVICT_AFTER_MS = 2000;
 const CHECK_MS = 1000;
 /** A check that is late by so much follows a pause of this process. */
 const MIN_PAUSE_MS = 500;
-
-/** A number of things of which at most `max` are in use. The owner of what was taken releases it. */
-export class Limit {
-  readonly max: number;
-  #used = 0;
-
-  constructor(max: number) {
-    this.max = max;
-  }
-
-  get used(): number {
-    return this.#used;
-  }
-
-  hasRoomFor(count: number): boolean {
-    return this.#used + count <= this.max;
-  }
-
-  /** Takes `count` until it is released. Returns false, without effect, if the limit would be exceeded. */
-  take(count = 1): boolean {
-    if (!this.hasRoomFor(count)) return false;
-    this.#used += count;
-    return true;
-  }
-
-  release(count = 1): void {
-    this.#used -= count;
-  }
-}
 
 export interface MemoryBudgetOptions {
   readonly maxBytes: number;
@@ -63,13 +37,15 @@ export class Upload implements Placed {
   lastByteAt: number;
   windowStart: number;
   windowBytes = 0;
+  readonly share: MemoryShare;
   /** Ends the upload: must call `settle` and release its memory. */
   readonly cut: () => void;
 
-  constructor(now: number, cut: () => void) {
+  constructor(now: number, share: MemoryShare, cut: () => void) {
     this.startedAt = now;
     this.lastByteAt = now;
     this.windowStart = now;
+    this.share = share;
     this.cut = cut;
   }
 
@@ -86,7 +62,48 @@ export class Upload implements Placed {
   }
 }
 
-export class MemoryBudget extends Limit {
+/** What one holder uses of the budget. */
+export class MemoryShare extends Share {
+  readonly #budget: MemoryBudget;
+
+  constructor(budget: MemoryBudget) {
+    super(budget);
+    this.#budget = budget;
+  }
+
+  /** True when a body counts as arriving from its headers on, and not from its second piece. */
+  get hasTotalTime(): boolean {
+    return this.#budget.hasTotalTime;
+  }
+
+  override take(bytes: number, isSmall = false): boolean {
+    return super.take(bytes, isSmall) || this.#makeRoom(bytes, isSmall);
+  }
+
+  /** For optional copies. */
+  takeSpare(bytes: number): boolean {
+    return this.#budget.used + bytes <= this.#budget.max / 2 && super.take(bytes, false);
+  }
+
+  /** Watches an arriving body until `settle`. */
+  watch(cut: () => void): Upload {
+    return this.#budget.watch(this, cut);
+  }
+
+  settle(upload: Upload): void {
+    this.#budget.settle(upload);
+  }
+
+  #makeRoom(bytes: number, isSmall: boolean): boolean {
+    for (const upload of this.#budget.stalledOf(this)) {
+      upload.cut();
+      if (super.take(bytes, isSmall)) return true;
+    }
+    return false;
+  }
+}
+
+export class MemoryBudget extends SharedPool<MemoryShare> {
   readonly #stallMs: number;
   readonly #totalMs: number;
   readonly #uploads = new PlaceList<Upload>();
@@ -96,29 +113,19 @@ export class MemoryBudget extends Limit {
   #checkedAt = 0;
 
   constructor({ maxBytes, stallMs, totalMs = Infinity }: MemoryBudgetOptions) {
-    super(maxBytes);
+    super(maxBytes, () => new MemoryShare(this));
     this.#stallMs = stallMs;
     this.#totalMs = totalMs;
     this.#checkMs = Math.min(CHECK_MS, stallMs, totalMs);
   }
 
-  /** True when a body counts as arriving from its headers on, and not from its second piece. */
   get hasTotalTime(): boolean {
     return this.#totalMs !== Infinity;
   }
 
-  override take(bytes: number): boolean {
-    return super.take(bytes) || (this.#makeRoom(bytes) && super.take(bytes));
-  }
-
-  /** For optional copies. */
-  takeSpare(bytes: number): boolean {
-    return this.used + bytes <= this.max / 2 && super.take(bytes);
-  }
-
-  /** Watches an arriving body until `settle`. */
-  watch(cut: () => void): Upload {
-    const upload = new Upload(performance.now(), cut);
+  /** For shares. */
+  watch(share: MemoryShare, cut: () => void): Upload {
+    const upload = new Upload(performance.now(), share, cut);
     this.#uploads.add(upload);
     this.#uploadCount += 1;
     if (this.#timer === undefined) {
@@ -128,6 +135,7 @@ export class MemoryBudget extends Limit {
     return upload;
   }
 
+  /** For shares. */
   settle(upload: Upload): void {
     this.#uploads.delete(upload);
     this.#uploadCount -= 1;
@@ -157,14 +165,12 @@ export class MemoryBudget extends Limit {
     }
   }
 
-  #makeRoom(bytes: number): boolean {
+  /** For shares: the bodies of a holder that may be cut when it needs room, longest wait first. */
+  stalledOf(share: MemoryShare): Upload[] {
     const before = performance.now() - EVICT_AFTER_MS;
-    const stalled = this.#uploads.all().filter(({ lastByteAt }) => lastByteAt < before);
-    stalled.sort((a, b) => a.lastByteAt - b.lastByteAt);
-    for (const upload of stalled) {
-      upload.cut();
-      if (this.hasRoomFor(bytes)) return true;
-    }
-    return false;
+    const stalled = this.#uploads
+      .all()
+      .filter((upload) => upload.share === share && upload.lastByteAt < before);
+    return stalled.sort((a, b) => a.lastByteAt - b.lastByteAt);
   }
 }

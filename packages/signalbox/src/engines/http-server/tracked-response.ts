@@ -12,7 +12,8 @@
  */
 import type { OutgoingHttpHeader } from "node:http";
 import type { HeaderList } from "./http-exchange.ts";
-import type { Limit } from "./memory-budget.ts";
+import type { Share } from "../../core/shared-pool.ts";
+import type { MemoryShare } from "./memory-budget.ts";
 import { ServerResponse } from "./node-http.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
 
@@ -36,37 +37,49 @@ export interface AddedHeaders {
   readonly list: readonly string[];
 }
 
-/** The part of a budget that one request holds. Released when its response has ended or its connection broke, so no code path can leak it. */
+/** What one request holds of what is shared. Released when its response has ended or its connection broke, so no code path can leak it. */
 export class HeldMemory {
-  #budget: Limit | null = null;
+  #share: MemoryShare | null = null;
+  #place: Share | null = null;
   #bytes = 0;
   #isOver = false;
 
-  /** False when the bytes do not fit, or when the request has ended and could not release them. */
-  hold(budget: Limit, bytes: number): boolean {
-    if (this.#isOver || !budget.take(bytes)) return false;
-    this.#budget = budget;
+  /** False when the bytes do not fit, or when the request has ended and could not release them. All bytes of a request are of one share. */
+  hold(share: MemoryShare, bytes: number, isSmall = false): boolean {
+    if (this.#share !== null && this.#share !== share)
+      throw new Error("a request has one share of the memory");
+    if (this.#isOver || !share.take(bytes, isSmall)) return false;
+    this.#share = share;
     this.#bytes += bytes;
     return true;
   }
 
-  /** Transfers what is held to the caller, who must release it to the budget; returns the number of bytes. */
-  handOver(): number {
-    const bytes = this.#bytes;
+  /** Takes one place. False when there is none, or when the request has ended. */
+  occupy(place: Share): boolean {
+    if (this.#isOver || !place.take()) return false;
+    this.#place = place;
+    return true;
+  }
+
+  /** Transfers the memory that is held to the caller, who must call the function that is returned. */
+  handOver(): () => void {
+    const [share, bytes] = [this.#share, this.#bytes];
     this.#bytes = 0;
-    return bytes;
+    return () => share?.release(bytes);
   }
 
   /** Releases everything; nothing can be held afterwards. */
   release(): void {
     this.#isOver = true;
+    this.#place?.release();
+    this.#place = null;
     if (this.#bytes === 0) return;
-    this.#budget?.release(this.#bytes);
+    this.#share?.release(this.#bytes);
     this.#bytes = 0;
   }
 }
 
-/** The accounting of one response. Its request uses memory of shared budgets until the response has ended. */
+/** The accounting of one response. Its request uses shared memory until the response has ended. */
 export class Tracking extends HeldMemory {
   readonly requestId: string;
   readonly startedAt = performance.now();

@@ -98,8 +98,8 @@ export interface UpstreamTimeouts {
   readonly idleTimeoutMs: number;
 }
 
-/** `timeout` covers both "no first byte" and "stopped in the middle". */
-export type UpstreamFailureKind = "unreachable" | "broken" | "timeout";
+/** `timeout` covers both "no first byte" and "stopped in the middle"; `refused`: this server has no room for the response. */
+export type UpstreamFailureKind = "unreachable" | "broken" | "timeout" | "refused";
 
 export class UpstreamFailure extends Error {
   override readonly name = "UpstreamFailure";

@@ -46,7 +46,7 @@ export class PassingResponse {
     this.#start = start;
     const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
     const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
-    this.#kept = new KeptBody(keptBytes, parts.budget);
+    this.#kept = new KeptBody(keptBytes, start.memory);
   }
 
   /** `tap` reads the usage of a translated response. */

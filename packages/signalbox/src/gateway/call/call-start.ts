@@ -3,7 +3,7 @@ import type { Token } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
-import type { HttpRequest, HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
+import type { HttpRequest, HttpResponse, MemoryShare } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
@@ -44,6 +44,8 @@ export interface CallStart {
   readonly moreSteps?: StepSource | undefined;
   /** Settles the call under its limits; null for a call without limits. */
   readonly account: CallAccount | null;
+  /** The caller's part of the memory for bodies. */
+  readonly memory: MemoryShare;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[] | undefined;
   /** Budgets of the route; undefined when the route has none. */
@@ -60,8 +62,6 @@ export interface CallParts {
   readonly gateways: Pick<Gateways, "find">;
   readonly metrics: GatewayMetrics;
   readonly prices: PriceTable;
-  /** Memory for bodies. */
-  readonly budget: MemoryBudget;
   /** How many bytes of each body the log stores. */
   readonly payloadBytes: number;
   readonly circuits: Circuits;

@@ -223,7 +223,7 @@ export class Call implements AttemptOwner, Placed {
     }
     const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
-    return holdFor(head, step, this.#parts.budget);
+    return holdFor(head, step, this.#start.memory);
   }
 
   /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */

@@ -35,6 +35,7 @@ function start(
     send: (handler: UpstreamHandler) => UpstreamExchange,
     handler: UpstreamHandler,
   ) => UpstreamExchange,
+  holdMemory: (bytes: number) => boolean = () => true,
 ) {
   const seen: unknown[] = [];
   const control = { pause: vi.fn(), resume: vi.fn(), abort: vi.fn() };
@@ -61,7 +62,7 @@ function start(
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
     createStream: () => createStreamTranslator(context),
   };
-  const exchange = convert?.(send, handler) ?? new TranslatedExchange(translation, send, handler);
+  const exchange = convert?.(send, handler) ?? new TranslatedExchange(translation, holdMemory, send, handler);
   if (upstream === undefined) throw new Error("nothing was sent");
   return { seen, control, exchange, upstream };
 }
@@ -151,6 +152,18 @@ describe("a whole response", () => {
     }
   });
 
+  it("counts in the caller's memory while it arrives, and is refused without room", () => {
+    const held: number[] = [];
+    const hasRoom = (bytes: number) => held.push(bytes) < 3;
+    const { seen, upstream, control } = start(false, undefined, hasRoom);
+    const body = Buffer.from(JSON.stringify(MESSAGE));
+    upstream.onHead(HEAD);
+    for (const from of [0, 20, 40]) upstream.onBody(body.subarray(from, from + 20), false);
+    expect(held).toEqual([40, 40, 40]);
+    expect(seen).toEqual([expect.objectContaining({ kind: "refused" })]);
+    expect(control.abort).toHaveBeenCalled();
+  });
+
   it("has no usage before it has begun", () => {
     expect((start(false).exchange as TranslatedExchange).tap.end()).toEqual({ usage: NO_USAGE, model: null });
   });
@@ -182,6 +195,16 @@ describe("a stream", () => {
         for (const one of seen) if (Array.isArray(one)) expect(one[0]).toMatch(/^$|\n\n$/);
       }),
     );
+  });
+
+  it("counts a long event, and is refused without room for it", () => {
+    const held: number[] = [];
+    const { seen, upstream } = start(true, undefined, (bytes) => held.push(bytes) < 2);
+    upstream.onHead(STREAM_HEAD);
+    upstream.onBody(Buffer.from("data: "), false);
+    for (let i = 0; i < 4; i++) upstream.onBody(Buffer.alloc(50_000, "x"), false);
+    expect(held).toEqual([200_012, 100_000]);
+    expect(seen.at(-1)).toMatchObject({ kind: "refused" });
   });
 
   it("that breaks off is a failure, and has an error event for the client", () => {

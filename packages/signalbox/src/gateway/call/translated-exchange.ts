@@ -11,9 +11,11 @@
  * 4. A client whose dialect has an event for the beginning gets it with the head, unless the call may still go to another target.
  * 5. While a stream is silent, the client gets a comment every 15 s, unless it has stopped reading.
  * 6. Usage is read from the provider's bytes.
+ * 7. A response that is not a stream, and what a stream has to keep, count in the caller's share of the memory. Without room the attempt is refused.
  */
 import { ERROR_TABLE } from "@signalbox/protocol";
 import type { NeutralError, StreamTranslator } from "@signalbox/translate";
+import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
   NO_USAGE,
@@ -37,7 +39,11 @@ export interface ResponseTranslation {
 }
 
 /** Longer responses that are not streams are refused: they have to be in memory as a whole. */
-const MAX_WHOLE_BYTES = 64 * 1024 * 1024;
+const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
+/** What is made of the bytes is in memory beside them. */
+const COPIES = 2;
+/** Streams that keep no more are not counted. */
+const USUAL_LENGTH = 64 * 1024;
 /** Of a longer error the beginning is translated. */
 const MAX_ERROR_BYTES = 256 * 1024;
 const NO_BYTES = Buffer.from("");
@@ -80,6 +86,7 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     end: () => this.#tap?.end() ?? { usage: NO_USAGE, model: null },
   };
   readonly #translation: ResponseTranslation;
+  readonly #holdMemory: (bytes: number) => boolean;
   readonly #handler: UpstreamHandler;
   readonly #exchange: UpstreamExchange;
   #mode: Mode = { kind: "head" };
@@ -89,16 +96,19 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
   #errorText: string | null = null;
   #chunks: Buffer[] = [];
   #size = 0;
+  #heldBytes = 0;
   #pings: NodeJS.Timeout | undefined;
   #isSilent = true;
   #isPaused = false;
 
   constructor(
     translation: ResponseTranslation,
+    holdMemory: (bytes: number) => boolean,
     send: (handler: UpstreamHandler) => UpstreamExchange,
     handler: UpstreamHandler,
   ) {
     this.#translation = translation;
+    this.#holdMemory = holdMemory;
     this.#handler = handler;
     this.#exchange = send(this);
   }
@@ -181,7 +191,7 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     } else if (isLast) {
       this.#end();
       this.#handler.onBody(Buffer.from(text), true);
-    } else {
+    } else if (translator.heldLength <= USUAL_LENGTH || this.#hasRoom(translator.heldLength)) {
       this.#write(text);
     }
   }
@@ -193,7 +203,7 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
       this.#fail(new UpstreamFailure("broken", "the response is too large to be translated"));
       return;
     }
-    if (!isLast) return;
+    if (!this.#hasRoom(this.#size) || !isLast) return;
     let body: Buffer;
     try {
       const value: unknown = JSON.parse(this.#take().toString("utf8"));
@@ -214,6 +224,19 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     const body = this.#translation.translateError(status, parseError(this.#take()));
     this.#end();
     this.#handler.onBody(Buffer.from(JSON.stringify(body)), true);
+  }
+
+  /** Fails the attempt if the memory has no room. What is held is released with the response of the call. */
+  #hasRoom(length: number): boolean {
+    const more = COPIES * length - this.#heldBytes;
+    if (more <= 0) return true;
+    if (!this.#holdMemory(more)) {
+      const message = "There is no memory for the response of the provider";
+      this.#fail(new UpstreamFailure("refused", message, overloaded(message)));
+      return false;
+    }
+    this.#heldBytes += more;
+    return true;
   }
 
   #take(): Buffer {

@@ -7,18 +7,22 @@ import type { Duplex } from "node:stream";
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { overloaded } from "../../core/overload.ts";
+import type { SharedPlaces } from "../../core/shared-pool.ts";
 import {
   type BodyLimits,
   hasBody,
   type HttpRequest,
   type HttpResponse,
+  type MemoryBudget,
+  type MemoryShare,
 } from "../../engines/http-server/index.ts";
 import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { toTraceparent } from "../../telemetry/trace-context.ts";
 import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
-import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { type Caller, holderOf, identifyCaller } from "../keys/caller-token.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { ModelList } from "../models/model-list.ts";
@@ -52,7 +56,10 @@ export interface GatewayDoorParts extends StepParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly metrics: GatewayMetrics;
-  readonly bodyLimits: Required<BodyLimits>;
+  readonly bodyLimits: Required<Omit<BodyLimits, "share">>;
+  readonly memory: MemoryBudget;
+  /** Calls under way. */
+  readonly calls: SharedPlaces;
   readonly runner: CallRunner;
   readonly clock: Clock;
   readonly modelNames: ModelNames;
@@ -111,6 +118,9 @@ export class GatewayDoor implements Area {
       const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
       if (gateway === undefined) throw new SignalboxError("gateway_not_found");
       const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
+      const holder = holderOf(caller, gateway);
+      if (!context.memory.occupy(this.#parts.calls.shareOf(holder))) throw overloaded();
+      const memory = this.#parts.memory.shareOf(holder);
       const policy = caller.token?.policy ?? null;
       const run = ({ options, steps, showsStep, moreSteps, routeHeaders, budgets }: CallPlan) => {
         if (policy !== null) requireAllowedSteps(policy, steps);
@@ -129,11 +139,12 @@ export class GatewayDoor implements Area {
           tokenId: caller.tokenId,
           token: caller.token,
           startedAt,
+          memory,
         });
       };
       return path.provider === null
-        ? this.#serveUniversal(gateway, caller, incoming, run)
-        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, run);
+        ? this.#serveUniversal(gateway, caller, incoming, memory, run)
+        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, memory, run);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -172,6 +183,7 @@ export class GatewayDoor implements Area {
     slug: string,
     path: string,
     incoming: Incoming,
+    memory: MemoryShare,
     run: (plan: CallPlan) => void | Promise<void>,
   ): void | Promise<void> {
     const { request, response, context } = incoming;
@@ -210,24 +222,27 @@ export class GatewayDoor implements Area {
     return new Promise((resolve, reject) => {
       const refuse = (error: unknown) => reject(this.#refused(incoming, error));
       let isRead = false;
-      context.receiveBody(bodyLimits, {
-        onBody(body) {
-          isRead = true;
-          try {
-            const running = start(body);
-            if (running instanceof Promise) running.then(resolve, refuse);
-            else resolve();
-          } catch (error) {
-            refuse(error);
-          }
+      context.receiveBody(
+        { ...bodyLimits, share: memory },
+        {
+          onBody(body) {
+            isRead = true;
+            try {
+              const running = start(body);
+              if (running instanceof Promise) running.then(resolve, refuse);
+              else resolve();
+            } catch (error) {
+              refuse(error);
+            }
+          },
+          onFailure(failure) {
+            const error = toBodyError(failure, bodyLimits.maxBytes);
+            // A streamed body that exceeds its limit ends the call that is under way.
+            if (isRead) runner.refuse(response, error);
+            else refuse(error);
+          },
         },
-        onFailure(failure) {
-          const error = toBodyError(failure, bodyLimits.maxBytes);
-          // A streamed body that exceeds its limit ends the call that is under way.
-          if (isRead) runner.refuse(response, error);
-          else refuse(error);
-        },
-      });
+      );
     });
   }
 
@@ -235,6 +250,7 @@ export class GatewayDoor implements Area {
     gateway: Gateway,
     caller: Caller,
     incoming: Incoming,
+    memory: MemoryShare,
     run: (plan: CallPlan) => void | Promise<void>,
   ): Promise<void> {
     const { request, context } = incoming;
@@ -243,28 +259,25 @@ export class GatewayDoor implements Area {
         throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
       }
       const options = stampOptions(caller.token?.policy ?? null, readCallOptions(request.rawHeaders));
-      const body = await readWholeBody(request, context, this.#parts.bodyLimits);
-      const traceparent = traceparentOf(request, context);
-      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
-        bytes: body,
+      const body = await readWholeBody(request, context, this.#parts.bodyLimits.keepBytes, memory);
+      const common = {
         gateway,
-        request,
         options,
+        traceparent: traceparentOf(request, context),
+        isAuthenticated: caller.isAuthenticated,
+        holdMemory: (bytes: number) => context.memory.hold(memory, bytes),
+      };
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
+        ...common,
+        bytes: body,
+        request,
         caller,
-        traceparent,
       });
       if (routed !== null) {
         await run({ options, showsStep: true, ...(routed instanceof Promise ? await routed : routed) });
         return;
       }
-      const call = parseUniversalSteps(
-        body,
-        gateway,
-        this.#parts,
-        options,
-        traceparent,
-        caller.isAuthenticated,
-      );
+      const call = parseUniversalSteps(body, common, this.#parts);
       await run({
         options: call.options,
         steps: orderSteps(call.steps, gateway, options, this.#parts.stepOrder),
@@ -314,18 +327,19 @@ function endOfSegment(path: string, from: number): number {
 async function readWholeBody(
   request: HttpRequest,
   context: RequestContext,
-  { keepBytes, budget }: Required<BodyLimits>,
+  keepBytes: number,
+  share: MemoryShare,
 ): Promise<Buffer> {
   if (!hasBody(request)) throw malformed("The body must be an array of steps");
   const body = await new Promise<RequestBody>((resolve, reject) => {
     context.receiveBody(
-      { maxBytes: keepBytes, budget },
+      { maxBytes: keepBytes, share },
       { onBody: resolve, onFailure: (failure) => reject(toBodyError(failure, keepBytes)) },
     );
   });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
   // The bytes of each step are serialised again, so they are in memory twice.
-  if (!context.memory.hold(budget, body.bytes.length)) throw toBodyError("no_room", keepBytes);
+  if (!context.memory.hold(share, body.bytes.length)) throw toBodyError("no_room", keepBytes);
   return body.bytes;
 }
 

@@ -6,16 +6,20 @@ import { SignalboxError } from "@signalbox/protocol";
 import { estimateInputTokens } from "@signalbox/translate";
 import { type Authenticator, bearerText } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { overloaded } from "../../core/overload.ts";
+import type { SharedPlaces } from "../../core/shared-pool.ts";
 import {
   type BodyLimits,
   hasBody,
   type HttpRequest,
   type HttpResponse,
+  type MemoryBudget,
+  type MemoryShare,
 } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { CallRunner } from "../call/call-runner.ts";
-import { type Caller, identifyCaller } from "../keys/caller-token.ts";
+import { type Caller, holderOf, identifyCaller } from "../keys/caller-token.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "../models/model-list.ts";
@@ -39,7 +43,10 @@ import type { DoorPath } from "./door-path.ts";
 export interface UnifiedDoorParts extends StepParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
-  readonly bodyLimits: Required<BodyLimits>;
+  readonly bodyLimits: Required<Omit<BodyLimits, "share">>;
+  readonly memory: MemoryBudget;
+  /** Calls under way. */
+  readonly calls: SharedPlaces;
   readonly runner: CallRunner;
   readonly clock: Clock;
   readonly modelNames: ModelNames;
@@ -61,6 +68,7 @@ export interface DoorCall {
 interface Admitted extends DoorCall {
   readonly gateway: Gateway;
   readonly caller: Caller;
+  readonly memory: MemoryShare;
 }
 
 /** The members that are needed before the body is parsed, if it ever is. */
@@ -118,7 +126,9 @@ export class UnifiedDoor {
     // SDKs show the message to their users; the gateway's own format has a fixed one.
     const mayExplain = context.errorDialect === "openai" || context.errorDialect === "anthropic";
     const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query, mayExplain);
-    return { ...call, gateway, caller };
+    const holder = holderOf(caller, gateway);
+    if (!context.memory.occupy(this.#parts.calls.shareOf(holder))) throw overloaded();
+    return { ...call, gateway, caller, memory: this.#parts.memory.shareOf(holder) };
   }
 
   #list({ path, request, response, context, gateway, caller }: Admitted): void {
@@ -154,7 +164,7 @@ export class UnifiedDoor {
   }
 
   #toDoorRequest(
-    { gateway, request, context, caller, traceparent }: Admitted,
+    { gateway, request, context, caller, traceparent, memory }: Admitted,
     endpoint: DoorRequest["endpoint"],
     body: RequestBody,
     isStream: boolean,
@@ -162,6 +172,7 @@ export class UnifiedDoor {
     const { clock, bodyLimits } = this.#parts;
     const forwarded = this.#readHeaders(request, caller);
     const [header, value = ""] = forwarded.credential;
+    const holdMemory = (bytes: number) => context.memory.hold(memory, bytes);
     let fields: Record<string, unknown> | undefined;
     return {
       gateway,
@@ -175,11 +186,12 @@ export class UnifiedDoor {
       traceparent,
       options: stampOptions(caller.token?.policy ?? null, forwarded.options),
       now: clock.now(),
+      holdMemory,
       fields: () => {
         if (fields !== undefined) return fields;
         if (body.kind !== "whole") throw tooLarge(bodyLimits.keepBytes);
         // The parsed body and what is made of it are in memory beside the bytes.
-        if (!context.memory.hold(bodyLimits.budget, body.bytes.length)) {
+        if (!holdMemory(body.bytes.length)) {
           throw toBodyError("no_room", bodyLimits.keepBytes);
         }
         return (fields = parseFields(body.bytes));
@@ -193,7 +205,7 @@ export class UnifiedDoor {
 
   /** Runs the call with the model that the name means, or with the models of a route. */
   async #run(call: Admitted, doorRequest: DoorRequest, model: string, plan: PlanModel): Promise<void> {
-    const { request, response, context, gateway, caller, startedAt } = call;
+    const { request, response, context, gateway, caller, startedAt, memory } = call;
     const policy = caller.token?.policy ?? null;
     const planAllowed: PlanModel = (own, target) => {
       const step = plan(own, target);
@@ -218,6 +230,7 @@ export class UnifiedDoor {
       tokenId: caller.tokenId,
       token: caller.token,
       startedAt,
+      memory,
     });
   }
 
@@ -265,23 +278,26 @@ export class UnifiedDoor {
     );
   }
 
-  #readBody({ request, response, context }: Admitted): Promise<RequestBody> {
+  #readBody({ request, response, context, memory }: Admitted): Promise<RequestBody> {
     const { bodyLimits, runner } = this.#parts;
     if (!hasBody(request)) throw malformed("The body is empty");
     return new Promise((resolve, reject) => {
       let isRead = false;
-      context.receiveBody(bodyLimits, {
-        onBody(body) {
-          isRead = true;
-          resolve(body);
+      context.receiveBody(
+        { ...bodyLimits, share: memory },
+        {
+          onBody(body) {
+            isRead = true;
+            resolve(body);
+          },
+          onFailure(failure) {
+            const error = toBodyError(failure, bodyLimits.maxBytes);
+            // A streamed body that exceeds its limit ends the call that is under way.
+            if (isRead) runner.refuse(response, error);
+            else reject(error);
+          },
         },
-        onFailure(failure) {
-          const error = toBodyError(failure, bodyLimits.maxBytes);
-          // A streamed body that exceeds its limit ends the call that is under way.
-          if (isRead) runner.refuse(response, error);
-          else reject(error);
-        },
-      });
+      );
     });
   }
 }

@@ -26,6 +26,7 @@ import {
   type Token,
 } from "../../accounts/index.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
+import { STRANGERS } from "../../core/shared-pool.ts";
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
@@ -52,6 +53,14 @@ const SUBPROTOCOL_NAMES: ReadonlySet<string> = new Set([
   "authorization",
   ...KEY_HEADERS,
 ]);
+
+/** Whose share of memory and places a call uses (`core/shared-pool.ts`). */
+export function holderOf(
+  { isAuthenticated }: Pick<Caller, "isAuthenticated">,
+  { accountId }: Gateway,
+): string {
+  return isAuthenticated ? accountId : STRANGERS;
+}
 
 /**
  * Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. `mayExplain`: its

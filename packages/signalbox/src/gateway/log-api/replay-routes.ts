@@ -2,6 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { isAllowed, type Principal } from "../../accounts/index.ts";
+import { readStart } from "../../core/response-start.ts";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import type { CallLog, CallRow, GatewayRef, StoredBody } from "../../engines/call-log/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -9,7 +10,9 @@ import { type CallAgain, callWithModel, sameCall, toCurl } from "./call-again.ts
 
 const ONE = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}/logs/{id}";
 /** The part of the answer that the response contains; the whole is in the row of the new call. */
-const MAX_ANSWER = 256 * 1024;
+const SHOWN_BYTES = 256 * 1024;
+/** An answer that is longer is broken off. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 export interface ReplayRouteParts {
   readonly callLog: Pick<CallLog, "get" | "body" | "neighbours">;
@@ -91,15 +94,15 @@ function replayRoute(parts: ReplayRouteParts): Route {
         });
       }
       const response = await send(parts.server, call, credentialOf(headers.authorization, principal), signal);
-      const text = await response.text();
+      const { bytes, isWhole } = await readStart(response, SHOWN_BYTES, MAX_ANSWER_BYTES);
       return {
         result: {
           status: response.status,
           success: response.ok,
           log_id: response.headers.get("gw-aig-log-id"),
           content_type: response.headers.get("content-type") ?? "",
-          answer: text.slice(0, MAX_ANSWER),
-          answer_complete: text.length <= MAX_ANSWER,
+          answer: bytes.toString("utf8"),
+          answer_complete: isWhole,
         },
       };
     },

@@ -15,6 +15,7 @@ import type {
 import { callDetail, HEAD_BYTES, showCallDetail } from "./call-detail.ts";
 import { callResult, ORDER_KEYS, showCall } from "./call-fields.ts";
 import { FILTER_PARTS, parseSelection } from "./parse-selection.ts";
+import type { LogReads } from "./log-reads.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
 
 const PATH = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}/logs";
@@ -27,6 +28,7 @@ const MAX_METADATA_KEYS = 32;
 
 export interface CallLogRouteParts {
   readonly callLog: CallLog;
+  readonly reads: LogReads;
   readonly gatewayExists: (accountId: string, gatewayId: string) => boolean;
 }
 
@@ -82,7 +84,7 @@ export function callLogRoutes(parts: CallLogRouteParts): Route[] {
 }
 
 function listRoute(parts: CallLogRouteParts): Route {
-  const { callLog } = parts;
+  const { reads } = parts;
   return defineRoute({
     method: "GET",
     path: PATH,
@@ -103,8 +105,8 @@ function listRoute(parts: CallLogRouteParts): Route {
       }
       const selection = parseSelection(rawQuery, Object.keys(listQuery.shape));
       const page = { ...selection, ...orderOf(query), offset, limit: query.per_page };
-      const { rows, total } = await callLog.list(gateway, page);
-      const ranges = query.meta_info === "true" ? showRanges(await callLog.ranges(gateway, selection)) : {};
+      const { rows, total } = await reads.list(gateway, page);
+      const ranges = query.meta_info === "true" ? showRanges(await reads.ranges(gateway, selection)) : {};
       return {
         result: rows.map(showCall),
         resultInfo: {
@@ -115,7 +117,7 @@ function listRoute(parts: CallLogRouteParts): Route {
           total_pages: Math.ceil(total / query.per_page),
           ...ranges,
         },
-        messages: unreadableMessages(callLog),
+        messages: unreadableMessages(reads),
       };
     },
   });

@@ -1,6 +1,7 @@
 /** Writes objects to an S3-compatible server: one signed PUT each, with the bucket in the path. */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
+import { readStart } from "../../core/response-start.ts";
 import { type AwsCredentials, signAws } from "../providers/aws-signature.ts";
 
 export interface S3BucketOptions {
@@ -22,6 +23,7 @@ export interface S3Object {
 const TIMEOUT_MS = 120_000;
 /** Of an error answer that is shown to operators. */
 const MAX_ERROR_TEXT = 300;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 export class S3Bucket {
   readonly #options: S3BucketOptions;
@@ -53,9 +55,11 @@ export class S3Bucket {
       redirect: "error",
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
-    const text = await response.text();
+    const { bytes } = await readStart(response, MAX_ANSWER_BYTES);
     if (!response.ok) {
-      throw new Error(`PUT ${bucket}/${key}: status ${response.status}: ${text.slice(0, MAX_ERROR_TEXT)}`);
+      throw new Error(
+        `PUT ${bucket}/${key}: status ${response.status}: ${bytes.toString("utf8").slice(0, MAX_ERROR_TEXT)}`,
+      );
     }
   }
 }

@@ -28,6 +28,8 @@ export interface DoorRequest {
   readonly options: CallOptions;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** Counts memory for the call until its response has ended; false when the caller's share has no room. */
+  readonly holdMemory: (bytes: number) => boolean;
 }
 
 export interface CallerCredential {

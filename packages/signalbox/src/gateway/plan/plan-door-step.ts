@@ -175,7 +175,8 @@ function planTranslated(
     door: {
       providerDialect: dialect,
       dropped,
-      convert: (send, handler) => new TranslatedExchange(translation, unframed(send, unframe), handler),
+      convert: (send, handler) =>
+        new TranslatedExchange(translation, request.holdMemory, unframed(send, unframe), handler),
     },
   };
 }
@@ -230,7 +231,7 @@ function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
     door: {
       providerDialect: "gemini",
       dropped,
-      convert: (send, handler) => new TranslatedExchange(translation, send, handler),
+      convert: (send, handler) => new TranslatedExchange(translation, request.holdMemory, send, handler),
     },
   };
 }

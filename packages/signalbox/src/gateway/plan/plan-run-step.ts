@@ -60,7 +60,12 @@ export function planRunStep(
       ...door,
       isEnveloped: true,
       convert: (send, handler) =>
-        new TranslatedExchange(ENVELOPE, convert === null ? send : (inner) => convert(send, inner), handler),
+        new TranslatedExchange(
+          ENVELOPE,
+          request.holdMemory,
+          convert === null ? send : (inner) => convert(send, inner),
+          handler,
+        ),
     },
   };
 }

@@ -25,7 +25,7 @@ const VERSION = "v1/";
 /** A step as it was sent. */
 export interface UniversalStep extends Pick<
   DoorRequest,
-  "gateway" | "body" | "options" | "traceparent" | "isAuthenticated"
+  "gateway" | "body" | "options" | "traceparent" | "isAuthenticated" | "holdMemory"
 > {
   readonly path: string;
   /** The body as a value. */

@@ -7,8 +7,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelNames } from "../models/model-names.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import { type CallOptions, stepConfigOptions } from "./call-options.ts";
+import type { DoorRequest } from "./door-request.ts";
 import {
   checkProviderPath,
   readForwardedHeaders,
@@ -47,13 +47,16 @@ const OF_THE_CALL = [
   "eventId",
 ] as const satisfies (keyof CallOptions)[];
 
+/** The request of the universal endpoint, apart from what its body says. */
+export type UniversalRequest = Pick<
+  DoorRequest,
+  "gateway" | "options" | "traceparent" | "isAuthenticated" | "holdMemory"
+>;
+
 export function parseUniversalSteps(
   bytes: Buffer,
-  gateway: Gateway,
+  request: UniversalRequest,
   parts: UniversalParts,
-  callOptions: CallOptions,
-  traceparent: string | null,
-  isAuthenticated: boolean,
 ): UniversalCall {
   let value: unknown;
   try {
@@ -67,7 +70,7 @@ export function parseUniversalSteps(
   }
   const calls = items.map((item, i) => {
     try {
-      return toStep(item, gateway, parts, callOptions, traceparent, isAuthenticated);
+      return toStep(item, request, parts);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       throw new SignalboxError(error.id, { message: `step ${i}: ${error.message}` });
@@ -77,18 +80,16 @@ export function parseUniversalSteps(
   const shared = Object.fromEntries(
     OF_THE_CALL.flatMap((name) => (first[name] === undefined ? [] : [[name, first[name]]])),
   ) as CallOptions;
-  return { steps: calls.map(({ step }) => step), options: { ...callOptions, ...shared } };
+  return { steps: calls.map(({ step }) => step), options: { ...request.options, ...shared } };
 }
 
 function toStep(
   item: unknown,
-  gateway: Gateway,
+  common: UniversalRequest,
   parts: UniversalParts,
-  callOptions: CallOptions,
-  traceparent: string | null,
-  isAuthenticated: boolean,
 ): { readonly step: Step; readonly own: CallOptions } {
   if (typeof item !== "object" || item === null) throw malformed("must be an object");
+  const { gateway, traceparent, isAuthenticated } = common;
   const given = item as Record<string, unknown>;
   const { provider: slug, endpoint, query } = given;
   if (typeof slug !== "string") throw malformed("provider must be a string");
@@ -105,12 +106,9 @@ function toStep(
     provider?.credentialHeaders ?? ["authorization"],
     parts.authenticator,
   );
-  const options = { ...callOptions, ...stepConfigOptions(given["config"]), ...forwarded.options };
+  const options = { ...common.options, ...stepConfigOptions(given["config"]), ...forwarded.options };
   const body: RequestBody = { kind: "whole", bytes: universalJson(query ?? {}) };
-  const request = toDoorRequest(
-    { gateway, path, query, search, forwarded, traceparent, body, options, isAuthenticated },
-    parts.clock,
-  );
+  const request = toDoorRequest({ ...common, path, query, search, forwarded, body, options }, parts.clock);
   const target = request === null ? null : targetOf(parts.modelNames, request, provider);
   const own = forwarded.options;
   if (request !== null && target !== null) return { step: planDoorStep(parts, request, target), own };

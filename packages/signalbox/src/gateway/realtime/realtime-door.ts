@@ -13,7 +13,7 @@ import type { CallSink } from "../../engines/call-log/index.ts";
 import { type HttpRequest, type MemoryBudget, toIncomingMessage } from "../../engines/http-server/index.ts";
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import type { Caller } from "../keys/caller-token.ts";
+import { type Caller, holderOf } from "../keys/caller-token.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { Delay } from "../limits/delay.ts";
 import type { Limits } from "../limits/limits.ts";
@@ -100,7 +100,8 @@ export class RealtimeDoor {
   async #open(admitted: Admitted, incoming: Incoming): Promise<void> {
     const { step, dialect, start, gateway, caller } = admitted;
     const { socket } = incoming;
-    if (!this.#sessions.reserve()) {
+    const place = this.#sessions.reserve(holderOf(caller, gateway));
+    if (place === null) {
       throw new SignalboxError(this.#sessions.isStopping ? "stopping" : "overloaded", {
         headers: { "retry-after": "1" },
       });
@@ -127,7 +128,7 @@ export class RealtimeDoor {
     } finally {
       socket.off("close", onClose);
       if (session === null) account.close();
-      this.#sessions.opened(session);
+      this.#sessions.opened(session, place);
     }
   }
 
@@ -208,7 +209,8 @@ export class RealtimeDoor {
   ): Session {
     const { metrics, authenticator, budget, payloadBytes } = this.#parts;
     const firstByteMs = performance.now() - start.startedAt;
-    const transcript = new SessionTranscript(start.logDetail === "bodies" ? payloadBytes : 0, budget);
+    const memory = budget.shareOf(holderOf(caller, gateway));
+    const transcript = new SessionTranscript(start.logDetail === "bodies" ? payloadBytes : 0, memory);
     const slug = step.provider.slug;
     const { traceparent } = start;
     const meter = new SessionMeter({

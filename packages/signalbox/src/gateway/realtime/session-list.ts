@@ -2,6 +2,7 @@
  * The open sessions. A timer closes those that are too old, idle or stalled, pings their clients, and keeps the memory of all sessions within a
  * limit: when they hold more, the one that holds the most is closed.
  */
+import { type Share, SharedPlaces } from "../../core/shared-pool.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Session } from "./session.ts";
@@ -26,15 +27,17 @@ const TRY_AGAIN_LATER = 1013;
 export class SessionList {
   readonly #limits: SessionLimits;
   readonly #metrics: GatewayMetrics;
-  readonly #sessions = new Set<Session>();
-  /** Handshakes under way count as sessions. */
-  #opening = 0;
+  /** With the place that each has. */
+  readonly #sessions = new Map<Session, Share>();
+  /** Handshakes under way have a place, too. */
+  readonly #places: SharedPlaces;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
   #isClosed = false;
 
   constructor(limits: SessionLimits, metrics: GatewayMetrics) {
     this.#limits = limits;
+    this.#places = new SharedPlaces(limits.maxSessions);
     this.#metrics = metrics;
   }
 
@@ -42,18 +45,19 @@ export class SessionList {
     return this.#isClosed;
   }
 
-  /** False when there is no room for another session. Otherwise `opened` must be called once. */
-  reserve(): boolean {
-    if (this.#isClosed || this.#sessions.size + this.#opening >= this.#limits.maxSessions) return false;
-    this.#opening += 1;
-    return true;
+  /** A place for another session of the holder; null when there is none. `opened` must be called once with it. */
+  reserve(holder: string): Share | null {
+    const place = this.#places.shareOf(holder);
+    return !this.#isClosed && place.take() ? place : null;
   }
 
   /** The handshake has ended; `session` is null when it failed. */
-  opened(session: Session | null): void {
-    this.#opening -= 1;
-    if (session === null) return;
-    this.#sessions.add(session);
+  opened(session: Session | null, place: Share): void {
+    if (session === null) {
+      place.release();
+      return;
+    }
+    this.#sessions.set(session, place);
     this.#metrics.sessions = this.#sessions.size;
     // Opened while the service stops, or ended during the handshake.
     if (session.isEnded) this.ended(session);
@@ -62,6 +66,7 @@ export class SessionList {
   }
 
   ended(session: Session): void {
+    this.#sessions.get(session)?.release();
     this.#sessions.delete(session);
     this.#metrics.sessions = this.#sessions.size;
     if (this.#sessions.size > 0) return;
@@ -71,11 +76,12 @@ export class SessionList {
 
   close(): void {
     this.#isClosed = true;
-    for (const session of this.#sessions) session.end("stopping", GOING_AWAY, "The server is stopping");
+    for (const session of this.#sessions.keys())
+      session.end("stopping", GOING_AWAY, "The server is stopping");
   }
 
   endOf(gateway: Pick<Gateway, "accountId" | "id">, code: number, reason: string): void {
-    for (const session of this.#sessions)
+    for (const session of this.#sessions.keys())
       if (session.belongsTo(gateway)) session.end("gateway", code, reason);
   }
 
@@ -84,7 +90,7 @@ export class SessionList {
     this.#checks += 1;
     let held = 0;
     let largest: Session | null = null;
-    for (const session of this.#sessions) {
+    for (const session of this.#sessions.keys()) {
       if (now - session.startedAt >= maxSessionMs) {
         session.end("time", POLICY, `The session reached its limit of ${maxSessionMs / 1000} s`);
       } else if (now - session.lastMessageAt >= idleTimeoutMs) {

@@ -7,7 +7,7 @@ import { readRetryAfter } from "./retry-wait.ts";
 /**
  * `status`: an error status; `in_band`: a success status with an error, or with nothing, in the body; `timeout`: no head, no first token or
  * no further byte in time; `unreachable`: no connection; `broken`: the connection ended in the middle; `refused`: the gateway itself did
- * not send the step, because a budget is spent or no key is left.
+ * not send the step, because a budget is spent or no key is left, or has no room for the response.
  */
 export type FailureKind = "status" | "in_band" | "timeout" | "unreachable" | "broken" | "refused";
 
@@ -27,7 +27,9 @@ export function statusFailure(head: ResponseHead, nowMs: number): AttemptFailure
 }
 
 export function transportFailure(failure: UpstreamFailure): AttemptFailure {
-  return { kind: failure.kind, status: null, reason: null, retryAfterMs: null, cause: failure };
+  // The client gets the reason of this server.
+  const cause = failure.kind === "refused" ? failure.cause : failure;
+  return { kind: failure.kind, status: null, reason: null, retryAfterMs: null, cause };
 }
 
 export function timeoutFailure(message: string): AttemptFailure {

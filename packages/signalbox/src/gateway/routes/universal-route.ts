@@ -2,7 +2,6 @@
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { Caller } from "../keys/caller-token.ts";
 import { requireAllowedStep } from "../keys/policy-use.ts";
-import type { CallOptions } from "../plan/call-options.ts";
 import {
   checkProviderPath,
   readForwardedHeaders,
@@ -16,9 +15,9 @@ import {
   type UniversalParts,
   universalHeaders,
   universalJson,
+  type UniversalRequest,
 } from "../plan/universal-steps.ts";
 import { sessionOf } from "../reliability/order-steps.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import { ROUTE_PREFIX, type RoutedCall, type RouteResolver } from "./resolve-route.ts";
 
 const BYTES_PER_TOKEN = 4;
@@ -28,21 +27,19 @@ const BYTES_PER_TOKEN = 4;
  */
 const CREDENTIAL_HEADERS = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
-export interface UniversalRequest {
+export interface UniversalRouteRequest extends UniversalRequest {
   readonly bytes: Buffer;
-  readonly gateway: Gateway;
   readonly request: HttpRequest;
-  readonly options: CallOptions;
   readonly caller: Caller;
-  readonly traceparent: string | null;
 }
 
 /** Null when the body does not call a route. */
 export function planUniversalRoute(
   resolver: RouteResolver,
   parts: UniversalParts,
-  { bytes, gateway, request, options, caller, traceparent }: UniversalRequest,
+  { bytes, request, caller, ...common }: UniversalRouteRequest,
 ): RoutedCall | Promise<RoutedCall> | null {
+  const { gateway, options } = common;
   // Most bodies do not contain the word, and are parsed elsewhere.
   if (!bytes.includes(ROUTE_PREFIX)) return null;
   const items = toItems(bytes);
@@ -82,11 +79,9 @@ export function planUniversalRoute(
       );
       const body = { kind: "whole" as const, bytes: universalJson({ ...query, model: target.model }) };
       const step = {
-        gateway,
+        ...common,
         path,
         forwarded: { ...forwarded, credential: [] },
-        traceparent,
-        isAuthenticated: caller.isAuthenticated,
         body,
         options: { ...options, ...forwarded.options, ...target.options },
       };

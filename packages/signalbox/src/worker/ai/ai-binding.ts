@@ -1,6 +1,7 @@
 /** `env.AI`: models through the gateway of this server. Each call is logged, priced and limited there, with the calling object in its metadata. */
 import type { OwnServer } from "../../contracts/own-server.ts";
-import { toAiError } from "./ai-error.ts";
+import { readStart } from "../../core/response-start.ts";
+import { AiError, toAiError } from "./ai-error.ts";
 import { AiGateway, lowerCase, withOriginalHeaders } from "./ai-gateway.ts";
 import { type GatewayOptions, toGatewayHeaders } from "./gateway-options.ts";
 import { toAnswer, toNativeStream } from "./model-answer.ts";
@@ -20,6 +21,7 @@ export interface AiRunOptions {
   readonly signal?: AbortSignal;
 }
 
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Names of models of the originals; answers to others are not translated. */
 const ORIGINAL = /^@(cf|hf)\//;
 
@@ -65,7 +67,9 @@ export class AiBinding {
       return isOriginal && request.task === "chat"
         ? toNativeStream(response.body as ReadableStream<Uint8Array<ArrayBuffer>>)
         : response.body;
-    const answer: unknown = await response.json();
+    const { bytes, isWhole } = await readStart(response, MAX_ANSWER_BYTES);
+    if (!isWhole) throw new AiError("the answer of the model is too large", 502, this.aiGatewayLogId);
+    const answer: unknown = JSON.parse(bytes.toString("utf8"));
     return isOriginal || request.task === "embeddings" ? toAnswer(request.task, answer) : answer;
   }
 

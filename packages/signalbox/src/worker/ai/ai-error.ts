@@ -2,6 +2,7 @@
  * The error of a failed model call. Its message begins with a code of the originals, because their clients derive from it whether to retry; it has
  * the status that the gateway or the provider answered.
  */
+import { readStart } from "../../core/response-start.ts";
 
 /** The originals' code for a status. */
 const CODES: Readonly<Record<number, number>> = {
@@ -13,6 +14,7 @@ const CODES: Readonly<Record<number, number>> = {
   429: 3040,
 };
 const MAX_MESSAGE = 2000;
+const MAX_ERROR_BYTES = 64 * 1024;
 
 export class AiError extends Error {
   override readonly name = "AiError";
@@ -28,7 +30,7 @@ export class AiError extends Error {
 }
 
 export async function toAiError(response: Response): Promise<AiError> {
-  const text = await response.text();
+  const text = (await readStart(response, MAX_ERROR_BYTES)).bytes.toString("utf8");
   const code = CODES[response.status] ?? (response.status < 500 ? 5004 : undefined);
   const message = `${code === undefined ? "" : `${code}: `}${response.status} ${messageIn(text)}`;
   return new AiError(message.slice(0, MAX_MESSAGE), response.status, response.headers.get("gw-aig-log-id"));
