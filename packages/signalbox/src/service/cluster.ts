@@ -53,7 +53,7 @@ export async function openPostgres(
     schema: newestMigration(),
     deadAfterMs: config.file.cluster.deadAfterMs,
     onLostCommits: (lost) => node.onLostCommits(lost),
-    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
+    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL yet: retrying"),
   };
   const cluster = createClusterNode(config, logger);
   const opened =

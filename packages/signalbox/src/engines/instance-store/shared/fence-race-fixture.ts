@@ -52,7 +52,7 @@ const MAX_STEPS = 2000;
 export async function race(options: RaceOptions): Promise<RaceResult> {
   const histories = Array.from(
     { length: options.writers },
-    () => new History([options.url], options.statements),
+    () => new History(options.url, options.statements),
   );
   const [first] = histories;
   if (first === undefined) throw new Error("there is no writer");

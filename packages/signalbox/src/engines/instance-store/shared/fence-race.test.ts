@@ -53,11 +53,11 @@ describe("writers that race", () => {
 
 describe("a server that has lost the last record", () => {
   let history: History;
-  beforeEach(() => void (history = new History([tables.postgres.url])));
+  beforeEach(() => void (history = new History(tables.postgres.url)));
 
   /** The first owner has written record 2, which the server loses. Returns whether its record 3 is accepted. */
   async function appendAfterLoss(statements: Statements, isTakenOver: boolean): Promise<boolean> {
-    history = new History([tables.postgres.url], statements);
+    history = new History(tables.postgres.url, statements);
     const key = Buffer.from("lost");
     await history.locate([key], [0], "1", 1);
     const [row] = await history.find([key]);
@@ -104,7 +104,7 @@ describe("a statement that takes long", () => {
 
   /** The instance is taken over twice and compacted meanwhile. Returns whether the record of the first owner is written after all. */
   async function appendSlowly(isSweptAtOnce: boolean): Promise<boolean> {
-    const [history, slow] = [new History([tables.postgres.url]), new History([tables.postgres.url], SLOW)];
+    const [history, slow] = [new History(tables.postgres.url), new History(tables.postgres.url, SLOW)];
     const key = Buffer.from("slow");
     await history.locate([key], [0], "1", 1);
     const [row] = await history.find([key]);
@@ -112,6 +112,7 @@ describe("a statement that takes long", () => {
     const data = Buffer.from("x");
     await tables.query("SELECT pg_advisory_lock($1)", [LOCK]);
     const connection = await slow.connections.open();
+    await connection.client.query("SET lock_timeout = 0");
     const late = slow.append(
       connection,
       [{ id, seq: 2, epoch: 1, node: "1", kind: KINDS.pages, data }],
@@ -143,7 +144,7 @@ describe("a statement that takes long", () => {
   });
 
   it("ends before records are deleted", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     const { client } = await history.connections.open();
     const { rows } = await client.query(
       "SELECT setting::int AS ms FROM pg_settings WHERE name = 'statement_timeout'",
@@ -156,8 +157,8 @@ describe("a statement that takes long", () => {
 
 describe("claims", () => {
   it("have one winner", async () => {
-    const first = new History([tables.postgres.url]);
-    const histories = [first, ...["2", "3"].map(() => new History([tables.postgres.url]))];
+    const first = new History(tables.postgres.url);
+    const histories = [first, ...["2", "3"].map(() => new History(tables.postgres.url))];
     const key = Buffer.from("contested");
     await first.locate([key], [0], "1", 1);
     for (let round = 1; round <= 20; round++) {

@@ -107,8 +107,8 @@ export class History {
   readonly #templates = new Set<string>();
   #identity: string | null = null;
 
-  constructor(urls: readonly string[], statements: Statements = STATEMENTS) {
-    this.connections = new StoreConnections(urls);
+  constructor(url: string, statements: Statements = STATEMENTS) {
+    this.connections = new StoreConnections(url);
     this.#statements = statements;
   }
 

@@ -80,7 +80,7 @@ describe("a node that creates an instance", () => {
   });
 
   it("gives it an id that no other instance gets, even if the server counts from the beginning again", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     const ids: number[] = [];
     for (const name of ["a", "b"]) {
       await tables.query("ALTER SEQUENCE agent_number RESTART");
@@ -100,7 +100,7 @@ describe("a node that stops in the middle", () => {
     await writeRow(database, 1);
     await database.close();
     const [row] = await tables.query<{ id: number }>("SELECT id::float8 AS id FROM agent_owner");
-    const paused = new History([tables.postgres.url]);
+    const paused = new History(tables.postgres.url);
     const { client } = await paused.connections.open();
     await client.query("BEGIN");
     expect((await client.query(STATEMENTS.beginSnapshot, [row?.id, 1, 2])).rowCount).toBe(1);
@@ -132,7 +132,7 @@ describe("one of several stores", () => {
     await tables.query("DROP DATABASE IF EXISTS other WITH (FORCE)");
     await tables.query("CREATE DATABASE other");
     const { url } = tables.postgres;
-    const { store } = await start({ stores: [[url], [url.replace(/\/postgres$/, "/other")]] });
+    const { store } = await start({ stores: [url, url.replace(/\/postgres$/, "/other")] });
     const names = Array.from({ length: 12 }, (_, i) => `spread-${i}`);
     for (const name of names) {
       const database = await store.open(name);
@@ -145,7 +145,7 @@ describe("one of several stores", () => {
     await tables.query("ALTER DATABASE other ALLOW_CONNECTIONS false");
     await tables.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'other'");
     // A node that starts now waits for it.
-    const starting = start({ stores: [[url], [url.replace(/\/postgres$/, "/other")]] });
+    const starting = start({ stores: [url, url.replace(/\/postgres$/, "/other")] });
     // As another node would: nothing is held.
     store.ownership.rejoined();
     const outcomes = await Promise.allSettled(names.map((name) => store.open(name)));
@@ -195,7 +195,7 @@ describe("a server that has lost records", () => {
 
 describe("the records of an instance", () => {
   it("are read in pieces, by number and by size", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     onTestFinished(() => history.close());
     const [row] = await history.locate([Buffer.from("x")], [0], "1", 1);
     const id = row?.id ?? 0;

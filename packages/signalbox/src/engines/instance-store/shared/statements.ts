@@ -106,13 +106,14 @@ export const STATEMENTS: Statements = {
       FROM agent_log WHERE agent = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4) l
     WHERE l.before < $5 ORDER BY l.seq`,
   /**
-   * Begins a transaction. A node that was declared dead holds no lock any more: its transactions end before (`store-connections.ts`). The rows are locked in one order, so that two nodes do not wait for each other. The last position is read by a
-   * statement of its own, after the epoch was increased. The last result has the instances whose claim was written.
+   * Begins a transaction. A node that was declared dead holds no lock any more: its transactions end before (`postgres-session`). The rows are locked in
+   * one order, so that two nodes do not wait for each other. The last position is read by a statement of its own, after the epoch was increased. The
+   * last result has the instances whose claim was written.
    */
   takeOver(node, format, claims, data) {
     const ids = claims.map(({ id }) => id).join(",");
     const values = claims.map(({ id, epoch }) => `(${id}::bigint, ${epoch}::bigint)`).join(",");
-    return `BEGIN; SET LOCAL lock_timeout = '3s';
+    return `BEGIN;
       SELECT id FROM agent_owner WHERE id IN (${ids}) ORDER BY id FOR UPDATE;
       UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${format}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;
