@@ -312,6 +312,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/paused-node.long.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
     "test/cluster/paused-node.long.test.ts › messages of a revoked token that arrived during the pause are not handled",
     "test/cluster/paused-node.long.test.ts › a pause that is too short for a declaration changes nothing",
+    "packages/signalbox/src/cluster/lease.test.ts › a node that was declared dead has no lease, although its clocks stood still with the machine",
   ],
   "PostgreSQL stays unavailable after such a failure": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",
@@ -333,6 +334,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "Another transaction in PostgreSQL holds a lock": [
     "packages/signalbox/src/database/postgres/node-session.test.ts › a write that waits for a lock for too long is refused, and the node stays ready",
     "packages/signalbox/src/database/postgres/node-session.test.ts › a transaction that may take long waits for its scope, and not for a table",
+  ],
+  "PostgreSQL cannot store the heartbeats of a node, and can be read": [
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a node whose heartbeats find no room does not count as alive, and learns that it was declared dead",
+    "packages/signalbox/src/cluster/lease.test.ts › a read shows that memory is up to date, and begins no lease",
+    "packages/signalbox/src/database/postgres/heartbeats.test.ts › a read in place of a heartbeat keeps memory up to date, and the node is not ready",
   ],
   "PostgreSQL has no free connection or disk space": [
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the server has no free connection, and recovers",

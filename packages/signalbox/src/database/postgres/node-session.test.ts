@@ -27,6 +27,8 @@ interface TestNode {
   readonly members: () => readonly Member[];
   readonly rejoined: NodeIdentity[];
   readonly lost: Error[];
+  /** What it was told since the list was emptied. */
+  readonly told: Set<"heartbeat" | "read" | "dead">;
 }
 
 interface TestNodeOptions extends PostgresDatabaseOptions {
@@ -39,6 +41,7 @@ async function openNode(name: string, options: TestNodeOptions = {}): Promise<Te
   let members: readonly Member[] = [];
   const rejoined: NodeIdentity[] = [];
   const lost: Error[] = [];
+  const told: TestNode["told"] = new Set();
   const { secret = "one", url = server.url, linkVersions = { min: 1, max: 1 }, ...rest } = options;
   const database = await PostgresDatabase.open(url, (error) => lost.push(error), {
     nodeName: name,
@@ -58,11 +61,14 @@ async function openNode(name: string, options: TestNodeOptions = {}): Promise<Te
             openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
             onMembers: (seen) => (members = seen),
             onRejoined: (identity) => rejoined.push(identity),
+            onSettingsVersion: () => told.add("heartbeat"),
+            onSettingsRead: () => told.add("read"),
+            onDead: () => told.add("dead"),
           },
         }),
   });
   onTestFinished(() => database.close());
-  return { database, inc: () => database.session.identity.inc, members: () => members, rejoined, lost };
+  return { database, inc: () => database.session.identity.inc, members: () => members, rejoined, lost, told };
 }
 
 const namesOf = (node: TestNode) => node.members().map(({ name }) => name);
@@ -322,6 +328,27 @@ it("a transaction that may take long waits for its scope, and not for a table", 
     message: expect.stringContaining("holds a lock"),
   });
   await admin.query("COMMIT");
+});
+
+it("a node whose heartbeats find no room does not count as alive, and learns that it was declared dead", async () => {
+  const a = await openNode("a");
+  const before = a.inc();
+  await expect.poll(() => a.told.has("heartbeat")).toBe(true);
+  await admin.query(`CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'out of memory' USING ERRCODE = '53200'; END $$;
+    CREATE TRIGGER no_room BEFORE UPDATE ON signalbox_node FOR EACH ROW WHEN (NEW.beats > OLD.beats AND OLD.inc = ${before})
+      EXECUTE FUNCTION no_room()`);
+  onTestFinished(async () => void (await admin.query("DROP FUNCTION no_room CASCADE")));
+  // One may be under way.
+  const { count } = a.database.session.heartbeats;
+  await expect.poll(() => a.told.has("read")).toBe(true);
+  a.told.clear();
+  await expect.poll(() => a.told.has("read")).toBe(true);
+  expect([...a.told]).toEqual(["read"]);
+  expect(a.database.session.heartbeats.count).toBeLessThanOrEqual(count + 1);
+  await admin.query("UPDATE signalbox_node SET state = 'dead' WHERE inc = $1", [before]);
+  await expect.poll(() => a.rejoined.length).toBe(1);
+  expect(a.told.has("dead")).toBe(true);
 });
 
 it("after a long stop of the server all nodes come back as they were", async () => {

@@ -38,6 +38,7 @@ import {
   type Member,
   type NodeDescription,
   type NodeState,
+  readOwn,
   readStored,
   reserveIncarnation,
   retire,
@@ -47,6 +48,7 @@ import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { Silences } from "./silences.ts";
 import { NodeConnections } from "./node-connections.ts";
+import { problemOf } from "./postgres-failure.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
 /** Held exclusively by versions that allowed one process only. */
@@ -87,6 +89,10 @@ export interface NodeSessionOptions {
   readonly onMembers: (members: readonly Member[]) => void;
   /** After each heartbeat; `sentAt` is a time of the monotonic clock. */
   readonly onSettingsVersion?: ((version: number, sentAt: number) => void) | undefined;
+  /** The same after a read in place of a heartbeat that the server cannot store: other nodes may declare this one dead at any time. */
+  readonly onSettingsRead?: ((version: number, sentAt: number) => void) | undefined;
+  /** This node was declared dead. It joins again, unless it is alone. */
+  readonly onDead?: (() => void) | undefined;
   /** This node was declared dead, and has joined again: other nodes may have changed anything meanwhile. */
   readonly onRejoined: (identity: NodeIdentity) => void;
   /** A node that runs alone was replaced by another process. Final. */
@@ -188,6 +194,7 @@ export class NodeSession {
 
   /** A write found that this node was declared dead. */
   reportDead(): void {
+    this.#options.onDead?.();
     if (this.#client !== null) this.#lose(this.#client);
   }
 
@@ -271,6 +278,7 @@ export class NodeSession {
     if (this.#client !== client) return;
     this.#answered();
     if (answer !== null) this.#heartbeats.record(answer, sent);
+    if (answer === null) this.#options.onDead?.();
     if (answer === null || !this.#heartbeats.isSchemaUnderstood) {
       this.#lose(client);
       return;
@@ -293,18 +301,23 @@ export class NodeSession {
       else if (!isTimeout(error)) this.#lose(client);
       return;
     }
-    // A server without disk space cannot store the heartbeat, but no node can change anything either.
+    // Without an answer, the timer decides.
+    this.#readInstead(client, problemOf(error as Error)).catch(() => undefined);
+  }
+
+  /** The server cannot store the heartbeat, but can be read. */
+  async #readInstead(client: Client, problem: string): Promise<void> {
     const sentAt = performance.now();
-    void client
-      .query<{ version: number }>("SELECT version::float8 AS version FROM signalbox_settings")
-      .then(({ rows }) => {
-        if (this.#client !== client) return;
-        this.#answered();
-        this.#heartbeats.recordRead(sentAt);
-        this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
-      })
-      // Without an answer, the timer decides.
-      .catch(() => undefined);
+    const { isAlive, settingsVersion } = await readOwn(client, this.#identity.inc);
+    if (this.#client !== client) return;
+    this.#answered();
+    if (isAlive) {
+      this.#heartbeats.recordRead(sentAt, problem);
+      this.#options.onSettingsRead?.(settingsVersion, sentAt);
+      return;
+    }
+    this.#options.onDead?.();
+    this.#lose(client);
   }
 
   #lose(client: Client): void {
@@ -366,7 +379,7 @@ export class NodeSession {
       return true;
     } catch (error) {
       if (!hasNoRoom(error)) throw error;
-      return true;
+      return (await readOwn(client, this.#identity.inc)).isAlive;
     }
   }
 

@@ -185,12 +185,16 @@ async function refuseStranger(client: Client, node: NodeDescription, findDead: F
   await declareDead(client, dead);
 }
 
-/** Returns those that are dead now; nodes that have had a heartbeat meanwhile are left alone. */
+/**
+ * Returns those that are dead now; nodes that have had a heartbeat meanwhile are left alone. A row that is locked has one at the moment, or is being declared
+ * dead by another node: no heartbeat waits for it.
+ */
 async function declareDead(client: Client, nodes: readonly SilentNode[]): Promise<ReadonlySet<string>> {
   if (nodes.length === 0) return new Set();
   const { rows } = await client.query<{ inc: string }>(
-    `UPDATE signalbox_node n SET state = 'dead' FROM unnest($1::bigint[], $2::bigint[]) AS v(inc, beats)
-     WHERE n.inc = v.inc AND n.beats = v.beats RETURNING n.inc::text AS inc`,
+    `WITH silent AS (SELECT n.inc FROM signalbox_node n JOIN unnest($1::bigint[], $2::bigint[]) AS v(inc, beats)
+         ON n.inc = v.inc AND n.beats = v.beats FOR UPDATE OF n SKIP LOCKED)
+     UPDATE signalbox_node SET state = 'dead' WHERE inc IN (SELECT inc FROM silent) RETURNING inc::text AS inc`,
     [nodes.map(({ inc }) => inc), nodes.map(({ beats }) => beats)],
   );
   return new Set(rows.map(({ inc }) => inc));
@@ -239,6 +243,22 @@ export async function beat(
   const dead = await declareDead(client, findDead?.(others) ?? []);
   const members = rows.filter((row) => !dead.has(row.inc)).map((row) => toMember(row, inc, state));
   return { members, count, now, neededSchema, settingsVersion };
+}
+
+/**
+ * For a node whose heartbeat cannot be stored. The answer holds for the moment of the question only: another node may declare this one dead right
+ * afterwards.
+ */
+export async function readOwn(
+  client: Client,
+  inc: string,
+): Promise<{ readonly isAlive: boolean; readonly settingsVersion: number }> {
+  const { rows } = await client.query<{ isAlive: boolean; settingsVersion: number }>(
+    `SELECT EXISTS (SELECT FROM signalbox_node WHERE inc = $1 AND state <> 'dead') AS "isAlive",
+       (SELECT version FROM signalbox_settings)::float8 AS "settingsVersion"`,
+    [inc],
+  );
+  return rows[0] ?? { isAlive: false, settingsVersion: 0 };
 }
 
 interface BeatOptions {

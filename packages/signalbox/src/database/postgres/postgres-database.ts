@@ -57,6 +57,9 @@ export interface ClusterOptions {
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onSettingsVersion?: (version: number, sentAt: number) => void;
+  readonly onSettingsRead?: (version: number, sentAt: number) => void;
+  /** This node was declared dead, and has not joined again yet. */
+  readonly onDead?: () => void;
   /** The server was restarted, or another one has taken its place. */
   readonly onOtherServer?: () => void;
   readonly onUnreachable?: () => void;
@@ -141,6 +144,8 @@ export class PostgresDatabase implements Database {
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
       onSettingsVersion: cluster?.onSettingsVersion,
+      onSettingsRead: cluster?.onSettingsRead,
+      onDead: cluster?.onDead,
       onRejoined: (identity) => {
         database?.useIncarnation(identity);
         cluster?.onRejoined(identity);
