@@ -115,6 +115,7 @@ export class PostgresDatabase implements Database {
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
   readonly #lossListeners: (() => void)[] = [];
+  readonly #serverListeners: (() => void)[] = [];
   #problem: string | null = null;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
@@ -158,8 +159,8 @@ export class PostgresDatabase implements Database {
       },
       beginLossCheck: () => database?.beginLossCheck() ?? (() => 0),
       onOtherServer: () => {
-        sockets.destroyAll();
         cluster?.onOtherServer?.();
+        database?.leaveServer();
       },
       onUnreachable: cluster?.onUnreachable,
       onUnresponsive: () => sockets.destroyAll(),
@@ -207,7 +208,17 @@ export class PostgresDatabase implements Database {
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
   private useIncarnation({ inc }: NodeIdentity): void {
     this.#marks = new WriteMarks(inc);
+    this.leaveServer();
+  }
+
+  private leaveServer(): void {
     this.#sockets.destroyAll();
+    for (const listener of this.#serverListeners) listener();
+  }
+
+  /** Calls the listener when the session has another server, or the same one after a restart: other connections may lead to a former primary. */
+  onOtherServer(listener: () => void): void {
+    this.#serverListeners.push(listener);
   }
 
   get isShared(): boolean {

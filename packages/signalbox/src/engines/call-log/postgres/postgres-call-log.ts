@@ -146,6 +146,11 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     await this.request("expire", this.#options.clock?.now() ?? null, this.#options.maxAgeDays);
   }
 
+  reconnect(): void {
+    // A thread that has ended has no connection.
+    this.request("reconnect").catch(() => undefined);
+  }
+
   /** Reads use connections of the control plane. */
   protected override closeReads(): Promise<void> {
     return Promise.resolve();

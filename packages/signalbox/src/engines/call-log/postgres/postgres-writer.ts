@@ -128,6 +128,11 @@ export class PostgresWriter {
     }
   }
 
+  /** The next operation opens another connection. One that runs is tried again there. */
+  reconnect(): void {
+    this.#connection.drop();
+  }
+
   async close(): Promise<void> {
     this.#maintenance.drop();
     await this.#connection.close();

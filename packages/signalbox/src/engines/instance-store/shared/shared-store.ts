@@ -155,7 +155,7 @@ export class SharedStore implements SharedInstanceStore {
 
   async #destroyHeld(instance: HeldInstance): Promise<boolean> {
     try {
-      return await instance.history.destroy(instance.id, instance.epoch);
+      return await instance.history.destroy(instance);
     } catch (error) {
       throw toClientError(error);
     } finally {
@@ -189,6 +189,10 @@ export class SharedStore implements SharedInstanceStore {
 
   get lagMs(): number {
     return Math.max(...[...this.#lanes.values()].map(({ lagMs }) => lagMs));
+  }
+
+  reconnect(): void {
+    for (const { history } of this.#stores) history.connections.reconnect();
   }
 
   readSizes(): Promise<readonly HistorySize[]> {

@@ -7,6 +7,8 @@
  * 3. A transaction whose client is silent ends before the node is declared dead (`postgres-session`): a node that stops in the middle of a snapshot or a
  *    claim delays no take-over.
  * 4. A connection that failed in any way but an error of the statement is not used again.
+ * 5. All connections lead to the server of the newest one. After a failover the former primary may live on for a while: a node that wrote its records there,
+ *    and its snapshots to the new one, would mix two histories.
  */
 import type { Client } from "pg";
 import { connectPrimary, endClient, isStatementError, Servers } from "../../postgres-session/index.ts";
@@ -40,6 +42,8 @@ export interface StoreClient {
 
 export class StoreConnections {
   readonly #servers: Servers;
+  /** When the server was started to which the newest connection leads. */
+  #server = "";
   readonly #idle: StoreClient[] = [];
   #count = 0;
   readonly #waiting: (() => void)[] = [];
@@ -54,6 +58,7 @@ export class StoreConnections {
   /** A connection of its own; the caller ends it. */
   async open(): Promise<StoreClient> {
     const client = await connectPrimary(this.#servers, SESSION);
+    await this.#follow(client);
     let hasWarning = false;
     const opened: StoreClient = {
       client,
@@ -70,6 +75,26 @@ export class StoreConnections {
     });
     this.#open.add(opened);
     return opened;
+  }
+
+  /** The connections that are open are replaced before their next use. */
+  reconnect(): void {
+    for (const connection of this.#open) connection.isBroken = true;
+  }
+
+  /** A restarted server is another one, too. */
+  async #follow(client: Client): Promise<void> {
+    try {
+      const { rows } = await client.query<{ server: string }>(
+        "SELECT pg_postmaster_start_time()::text AS server",
+      );
+      const server = rows[0]?.server ?? "";
+      if (server !== this.#server) this.reconnect();
+      this.#server = server;
+    } catch (error) {
+      void endClient(client);
+      throw error;
+    }
   }
 
   /** Runs `work` on a connection of the pool, and rolls back what it left open. */
