@@ -14,9 +14,10 @@ const ENGINES = [
   "archive",
   "sqlite-file",
   "ip-address",
+  "postgres-session",
 ];
-/** Small engines that the others stand on: an SQLite file with its statements, and what an address may be. */
-const FOUNDATIONS = ["sqlite-file", "ip-address"];
+/** Small engines that the others stand on: an SQLite file with its statements, sessions with PostgreSQL, and what an address may be. */
+const FOUNDATIONS = ["sqlite-file", "ip-address", "postgres-session"];
 const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */

@@ -49,7 +49,7 @@ function openStore(path: string): Promise<InstanceStore> {
   nodes += 1;
   return openSharedStore({
     ...common,
-    stores: [[url]],
+    stores: [url],
     nodes: { self: String(nodes), isLeaseFresh: true, readLiving: () => Promise.resolve(new Set()) },
     maxCacheBytes: 2 ** 32,
     onError: (error) => console.error(error),

@@ -125,7 +125,7 @@ const onPostgres: Contender = {
   async start() {
     const server = await openTestPostgres(["fsync=on"]);
     const database = await PostgresDatabase.open(server.url, rethrow);
-    const log = await PostgresCallLog.open({ ...LOG_OPTIONS, database, urls: [server.url] });
+    const log = await PostgresCallLog.open({ ...LOG_OPTIONS, database, url: server.url });
     return {
       measure: (scenario) => measureLog(log, scenario),
       async stop() {

@@ -1,4 +1,4 @@
-/** A synchronous standby replaces PostgreSQL under two nodes in use. */
+/** A synchronous standby replaces PostgreSQL under two nodes in use, and a third one is started afterwards. */
 import { Client } from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { type ClusterNodeProcess, startTestCluster } from "../support/cluster.ts";
@@ -15,7 +15,7 @@ async function makeSynchronous(primary: TestPostgres): Promise<void> {
   await client.end();
 }
 
-it("no call fails, no acknowledged write is lost, and nothing is reported as lost", async () => {
+it("no call fails, no acknowledged write is lost, nothing is reported as lost, and a node can be started", async () => {
   const primary = await openTestPostgres();
   onTestFinished(() => primary.drop());
   const standby = await primary.openStandby();
@@ -63,6 +63,9 @@ it("no call fails, no acknowledged write is lost, and nothing is reported as los
     await Promise.all(clients);
   }
   expect([failed, unexpected]).toEqual([[], []]);
+  // The server that is named first is down.
+  const late = await cluster.join({ name: "late", databaseUrl });
+  expect((await createToken(late)).status).toBe(200);
   const hand = new Client({ connectionString: standby.url });
   await hand.connect();
   const { rows } = await hand.query<{ id: string }>("SELECT id FROM token");

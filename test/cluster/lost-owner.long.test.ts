@@ -99,7 +99,7 @@ it("requests, calls, streams and tails that are under way end clearly, and reads
 
   for (const answer of [await post, await rpc]) {
     expect(answer.status).toBe(503);
-    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(answer.headers.get("retry-after")).toBeNull();
   }
   const message =
     "The node that runs the instance was lost before it answered; the request may have been carried out";

@@ -78,7 +78,7 @@ it("the server reads its settings again if a write that it reported as unknown t
   const hand = new Client({ connectionString: postgres.url });
   await hand.connect();
   await hand.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+      $$ BEGIN PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
     CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON token DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
     SELECT pg_advisory_lock(7)`);
   const tokensBefore = (await hand.query("SELECT id FROM token")).rowCount ?? 0;

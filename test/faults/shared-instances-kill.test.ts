@@ -58,7 +58,7 @@ it("every acknowledged number is there, once and in order", async () => {
   };
   const store = await openSharedStore({
     folder: join(folder, "after"),
-    stores: [[postgres.url]],
+    stores: [postgres.url],
     nodes: { self, isLeaseFresh: true, readLiving: () => Promise.resolve(new Set([self])) },
     baseSchema: BASE_SCHEMA,
     reservedName: RESERVED_NAME,

@@ -294,7 +294,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › recovers after all sessions were terminated, also during a transaction",
   ],
   "The connection breaks while a write commits": [
-    "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke",
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › determines the outcome of a commit whose connection broke, and runs the transaction again if it had none",
   ],
   "Two nodes change the same setting at once": [
     "test/cluster/paused-node.long.test.ts › two nodes that write the same rows at once end with the same settings, and lose no change",
@@ -303,10 +303,16 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/paused-node.long.test.ts › a revocation that is repeated, because its node was killed, is answered when the others have read it",
     "packages/signalbox/src/cluster/cluster-settings.test.ts › so is one that is refused",
   ],
+  "A node stops inside a transaction, or while it joins": [
+    "packages/signalbox/src/database/postgres/node-session.test.ts › writes of a scope go on although a node has stopped inside a transaction of the scope",
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a node joins, and another one joins again, although a third one has stopped inside its join",
+    "packages/signalbox/src/engines/postgres-session/connect-primary.test.ts › the server ends a transaction whose client is silent, and a statement that waits for its lock goes on",
+  ],
   "A node is paused": [
     "test/cluster/paused-node.long.test.ts › a paused node holds up a revocation until it is declared dead, and then refuses the token before it answers",
     "test/cluster/paused-node.long.test.ts › messages of a revoked token that arrived during the pause are not handled",
     "test/cluster/paused-node.long.test.ts › a pause that is too short for a declaration changes nothing",
+    "packages/signalbox/src/cluster/lease.test.ts › a node that was declared dead has no lease, although its clocks stood still with the machine",
   ],
   "PostgreSQL stays unavailable after such a failure": [
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports an unknown outcome if the server stays unavailable, and continues if the write was not committed",
@@ -319,6 +325,20 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "PostgreSQL is unavailable at start": [
     "test/faults/postgres-hangs.long.test.ts › the start waits for PostgreSQL and logs one line about it",
     "packages/signalbox/src/database/postgres/postgres-database.test.ts › reports in one line that the server cannot be reached, after the wait",
+  ],
+  "A node is started after a failover": [
+    "test/cluster/failover.test.ts › no call fails, no acknowledged write is lost, nothing is reported as lost, and a node can be started",
+    "packages/signalbox/src/engines/postgres-session/connect-primary.test.ts › finds the primary at the first attempt if the server before it %s",
+    "packages/signalbox/src/engines/call-log/postgres/postgres-call-log.test.ts › opens at the first attempt if a server that is named before the primary is away, and expires there",
+  ],
+  "Another transaction in PostgreSQL holds a lock": [
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a write that waits for a lock for too long is refused, and the node stays ready",
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a transaction that may take long waits for its scope, and not for a table",
+  ],
+  "PostgreSQL cannot store the heartbeats of a node, and can be read": [
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a node whose heartbeats find no room does not count as alive, and learns that it was declared dead",
+    "packages/signalbox/src/cluster/lease.test.ts › a read shows that memory is up to date, and begins no lease",
+    "packages/signalbox/src/database/postgres/heartbeats.test.ts › a read in place of a heartbeat keeps memory up to date, and the node is not ready",
   ],
   "PostgreSQL has no free connection or disk space": [
     "packages/signalbox/src/database/postgres/postgres-limits.test.ts › reports that the server has no free connection, and recovers",
@@ -356,6 +376,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/clock-steps.test.ts › amounts spent in between count for one window",
     "packages/signalbox/src/core/ulid.test.ts › generates distinct, increasing ids after the clock is set back by a day",
     "packages/signalbox/src/agents/instance/delivery-ledger.test.ts › recognises earlier deliveries after the clock was set back by a period, whether or not the instance was reloaded",
+  ],
+  "PostgreSQL's clock is set back": [
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a silent node is declared dead although PostgreSQL's clock was set back",
+    "packages/signalbox/src/database/postgres/node-session.test.ts › a process that was killed before PostgreSQL's clock was set back is replaced",
+    "packages/signalbox/src/database/postgres/silences.test.ts › a clock of PostgreSQL that was set back does not keep a silent node alive",
   ],
   "The clock is set back while tags change": [
     "test/conformance/tags-extensions.test.ts › times in the history never decrease, even if the clock is set back",

@@ -17,7 +17,7 @@ function fail(error: unknown): never {
 
 const store = await openSharedStore({
   folder,
-  stores: [[url]],
+  stores: [url],
   nodes: { self, isLeaseFresh: true, readLiving: () => Promise.resolve(new Set([self])) },
   baseSchema: BASE_SCHEMA,
   reservedName: RESERVED_NAME,

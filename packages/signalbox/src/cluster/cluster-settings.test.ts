@@ -56,7 +56,6 @@ async function openNode(): Promise<TestNode> {
   const errors: unknown[] = [];
   const settings = new ClusterSettings({
     cluster: cluster as unknown as ClusterNode,
-    lease,
     deadAfterMs: 2500,
     onError: (error) => errors.push(error),
   });
@@ -110,7 +109,8 @@ async function openPair(): Promise<[TestNode, TestNode]> {
 /** A heartbeat that returns the present version. */
 async function beat(node: TestNode): Promise<void> {
   const row = await database.get<{ version: number }>(sql`SELECT version FROM signalbox_settings`);
-  node.settings.onVersion(row?.version ?? 0, performance.now());
+  const sentAt = performance.now();
+  node.settings.onVersion(row?.version ?? 0, () => node.lease.renew(sentAt));
 }
 
 it("a write is in the memory of both nodes when it is answered, and reads only its row", async () => {
@@ -216,7 +216,8 @@ it("an answer to a heartbeat that a message has overtaken renews the lease, and 
   const [a, b] = await openPair();
   await a.set("x", "1");
   b.reads.length = 0;
-  b.settings.onVersion(0, performance.now());
+  const sentAt = performance.now();
+  b.settings.onVersion(0, () => b.lease.renew(sentAt));
   expect(b.lease.isFresh).toBe(true);
   await b.receive(1);
   expect(b.reads).toEqual([]);

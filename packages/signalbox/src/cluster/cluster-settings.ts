@@ -27,11 +27,9 @@ import {
   toStoredKeys,
 } from "../database/shared-settings.ts";
 import { ACKNOWLEDGED, type ClusterNode } from "./cluster-node.ts";
-import type { Lease } from "./lease.ts";
 
 export interface ClusterSettingsParts {
   readonly cluster: ClusterNode;
-  readonly lease: Lease;
   /** Setting `cluster.deadAfterMs`. */
   readonly deadAfterMs: number;
   readonly onError: (error: unknown) => void;
@@ -108,18 +106,15 @@ export class ClusterSettings implements SharedSettings {
     if (version > this.#published) await this.#publish(version);
   }
 
-  /** A heartbeat returned the version. */
-  onVersion(version: number, sentAt: number): void {
+  /** A heartbeat returned the version. Calls `onReached` when memory has it. */
+  onVersion(version: number, onReached: () => void): void {
     if (this.#database === null) return;
     // Memory may be newer: a message can overtake the answer to a heartbeat.
     if (this.#version !== null && version <= this.#version) {
-      this.#parts.lease.renew(sentAt);
+      onReached();
       return;
     }
-    this.#reach(version).then(
-      () => this.#parts.lease.renew(sentAt),
-      (error: unknown) => this.#parts.onError(error),
-    );
+    this.#reach(version).then(onReached, (error: unknown) => this.#parts.onError(error));
   }
 
   /**

@@ -92,6 +92,28 @@ it("a database that answers too slowly counts as unreachable", async () => {
   expect(await outcome(lease)).toBe("at once");
 });
 
+it("a read shows that memory is up to date, and begins no lease", async () => {
+  const lease = renewed();
+  vi.advanceTimersByTime(MAX_STALE_MS - 1);
+  lease.recordRead(performance.now());
+  vi.advanceTimersByTime(2000);
+  expect([lease.isFresh, await outcome(lease)]).toEqual([false, "at once"]);
+  vi.advanceTimersByTime(MAX_STALE_MS);
+  expect(await outcome(lease)).toBe("node_stale");
+});
+
+it("a node that was declared dead has no lease, although its clocks stood still with the machine", async () => {
+  const lease = renewed();
+  const before = performance.now();
+  lease.end();
+  expect(await outcome(lease)).toBe("waits");
+  // A heartbeat that was under way.
+  lease.renew(before);
+  expect(lease.isFresh).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(await outcome(lease, () => lease.renew(performance.now()))).toBe("goes on");
+});
+
 it("a node that has never read its settings serves nothing", async () => {
   const lease = new Lease(TIMES);
   expect(await outcome(lease, () => lease.reportUnreachable())).toBe("node_stale");

@@ -9,11 +9,14 @@
  *    joins again and reads everything.
  * 2. Once an attempt to reach the database has failed, or a request has waited for `MAX_WAIT_MS`, requests are answered from memory for
  *    `maxStaleMs`, and refused afterwards.
+ * 3. Only a heartbeat begins a lease. A read shows that memory is up to date, and not that the node lives: it postpones the end of `maxStaleMs`.
+ * 4. A node that learns that it was declared dead has no lease from then on, whatever its clocks say.
  *
  * Two clocks measure the age, and the older result counts: the monotonic clock of a virtual machine may stop with the machine, and the wall
- * clock may be set back.
+ * clock may be set back. If both stop, the machine cannot notice its pause: its next heartbeat, half a second later, ends the lease.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { afterAwakeTime } from "../core/awake-time.ts";
 
 /** Of the time after which a node is declared dead: the clocks of this machine and of PostgreSQL may run at slightly different rates. */
 const LEASE_PART = 0.8;
@@ -28,14 +31,26 @@ export interface LeaseOptions {
   readonly deadAfterMs: number;
 }
 
+/** A time of both clocks. */
+interface Moment {
+  readonly at: number;
+  readonly time: number;
+}
+
+const NEVER: Moment = { at: -Infinity, time: -Infinity };
+
 export class Lease {
   readonly #maxStaleMs: number;
   readonly #lengthMs: number;
-  #sentAt = -Infinity;
-  #sentTime = -Infinity;
+  /** When the last heartbeat was sent. */
+  #beaten = NEVER;
+  /** When memory had every committed write. */
+  #known = NEVER;
+  /** Heartbeats that were sent before count no more. */
+  #endedAt = -Infinity;
   /** Resolves with the next renewal or failure. */
   #renewal: PromiseWithResolvers<void> | null = null;
-  /** An attempt to reach the database has failed since the last renewal. */
+  /** An attempt to reach the database has failed since the last renewal, or it cannot store heartbeats. */
   #isUnreachable = false;
 
   constructor({ maxStaleMs, deadAfterMs }: LeaseOptions) {
@@ -43,14 +58,21 @@ export class Lease {
     this.#lengthMs = deadAfterMs * LEASE_PART;
   }
 
-  /** `sentAt`: by the monotonic clock. */
+  /** A heartbeat was acknowledged. `sentAt`: by the monotonic clock. */
   renew(sentAt: number): void {
-    if (sentAt <= this.#sentAt) return;
-    this.#sentAt = sentAt;
-    this.#sentTime = Date.now() - (performance.now() - sentAt);
-    if (this.ageMs > this.#lengthMs) return;
+    if (sentAt <= Math.max(this.#beaten.at, this.#endedAt)) return;
+    this.#beaten = momentOf(sentAt);
+    this.#known = this.#beaten;
+    if (!this.isFresh) return;
     this.#isUnreachable = false;
     this.#settle();
+  }
+
+  /** The database was read in place of a heartbeat, which it cannot store. */
+  recordRead(sentAt: number): void {
+    if (sentAt <= this.#known.at) return;
+    this.#known = momentOf(sentAt);
+    this.reportUnreachable();
   }
 
   reportUnreachable(): void {
@@ -58,17 +80,19 @@ export class Lease {
     this.#settle();
   }
 
+  /** This node was declared dead. */
+  end(): void {
+    this.#endedAt = performance.now();
+    this.#beaten = NEVER;
+  }
+
   #settle(): void {
     this.#renewal?.resolve();
     this.#renewal = null;
   }
 
-  get ageMs(): number {
-    return Math.max(performance.now() - this.#sentAt, Date.now() - this.#sentTime);
-  }
-
   get isFresh(): boolean {
-    return this.ageMs <= this.#lengthMs;
+    return ageOf(this.#beaten) <= this.#lengthMs;
   }
 
   /**
@@ -77,18 +101,27 @@ export class Lease {
    */
   check(): Promise<void> | null {
     if (this.isFresh) return null;
-    if (this.#isUnreachable && this.ageMs <= this.#maxStaleMs) return null;
+    if (this.#isUnreachable && ageOf(this.#known) <= this.#maxStaleMs) return null;
     return this.#wait();
   }
 
   async #wait(): Promise<void> {
-    const timer = setTimeout(() => this.reportUnreachable(), MAX_WAIT_MS);
+    // Of awake time: after a pause the answer to a heartbeat may be there already.
+    const cancel = afterAwakeTime(MAX_WAIT_MS, () => this.reportUnreachable());
     while (!this.isFresh && !this.#isUnreachable) {
       this.#renewal ??= Promise.withResolvers<void>();
       await this.#renewal.promise;
     }
-    clearTimeout(timer);
-    if (this.ageMs > this.#maxStaleMs)
+    cancel();
+    if (ageOf(this.#known) > this.#maxStaleMs)
       throw new SignalboxError("node_stale", { headers: { "retry-after": "5" } });
   }
+}
+
+function momentOf(at: number): Moment {
+  return { at, time: Date.now() - (performance.now() - at) };
+}
+
+function ageOf({ at, time }: Moment): number {
+  return Math.max(performance.now() - at, Date.now() - time);
 }

@@ -36,8 +36,9 @@ export interface Database extends Queryable {
   /** Whether other nodes write to this database too, so that a copy of its rows in memory may be out of date. Default: no. */
   readonly isShared?: boolean;
   /**
-   * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. Resolves to the result of
-   * `work` when the commit is durable.
+   * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. If the connection to the
+   * server is lost before the commit, `work` runs again: what it does besides `tx` must not depend on how often it runs. Resolves to the result of `work`
+   * when the commit is durable.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Why the database cannot write at the moment, as text for operators; null if it can. */

@@ -47,13 +47,12 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
       "calls are stored in PostgreSQL; this folder has calls of an earlier version or of SQLite, which are not shown",
     );
   }
-  const { Servers } = await import("../database/postgres/servers.ts");
-  const { urls } = new Servers(config.databaseUrl.reveal());
-  if (cluster === null) return openPostgresCallLog({ ...options, database, urls });
+  const url = config.databaseUrl.reveal();
+  if (cluster === null) return openPostgresCallLog({ ...options, database, url });
   const log = await openPostgresCallLog({
     ...options,
     database,
-    urls,
+    url,
     flushOthers: () => flushOthers(cluster),
   });
   cluster.serve(FLUSH, async () => {

@@ -53,7 +53,7 @@ export async function openPostgres(
     schema: newestMigration(),
     deadAfterMs: config.file.cluster.deadAfterMs,
     onLostCommits: (lost) => node.onLostCommits(lost),
-    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL: retrying for 30 seconds"),
+    onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL yet: retrying"),
   };
   const cluster = createClusterNode(config, logger);
   const opened =
@@ -78,7 +78,6 @@ async function openAsMember(
   const lease = new Lease(config.file.cluster);
   const settings = new ClusterSettings({
     cluster,
-    lease,
     deadAfterMs: config.file.cluster.deadAfterMs,
     onError: (error) => logger.error({ err: error }, "cannot read changed settings; retrying"),
   });
@@ -91,7 +90,9 @@ async function openAsMember(
       linkVersions: LINK_VERSIONS,
       openAddress: (identity) => cluster.openAddress(identity),
       onMembers: (members) => cluster.onMembers(members),
-      onSettingsVersion: (version, sentAt) => settings.onVersion(version, sentAt),
+      onSettingsVersion: (version, sentAt) => settings.onVersion(version, () => lease.renew(sentAt)),
+      onSettingsRead: (version, sentAt) => settings.onVersion(version, () => lease.recordRead(sentAt)),
+      onDead: () => lease.end(),
       onOtherServer: invalidate,
       onUnreachable: () => lease.reportUnreachable(),
       onRejoined: ({ inc }) => {

@@ -50,6 +50,11 @@ export class DatabaseNode {
     );
   }
 
+  /** PostgreSQL has another server, or was restarted: connections other than those of the control plane may lead to a former primary. */
+  onOtherServer(listener: () => void): void {
+    this.#database?.onOtherServer(listener);
+  }
+
   /** What this node has in memory may be too old to answer with. */
   get isStale(): boolean {
     return this.#database?.session.heartbeats.isStale(this.#maxStaleMs) === true;

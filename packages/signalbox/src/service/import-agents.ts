@@ -16,7 +16,6 @@ import { DataFolderError } from "../core/data-folder-error.ts";
 import { sql } from "../core/sql.ts";
 import type { Database } from "../database/database.ts";
 import { migrate } from "../database/migrate.ts";
-import { Servers } from "../database/postgres/servers.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import {
   InstanceElsewhereError,
@@ -90,7 +89,7 @@ async function run(options: ImportAgentsOptions, closers: Closer[]): Promise<Imp
   const cache = dataFolder.file("agents-import");
   const store = await openSharedStore({
     folder: cache,
-    stores: config.agentStores.map((url) => new Servers(url.reveal()).urls),
+    stores: config.agentStores.map((url) => url.reveal()),
     maxCacheBytes: 0,
     nodes: {
       get self() {

@@ -8,7 +8,6 @@ import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import type { DataFolder } from "../database/sqlite/data-folder.ts";
-import { Servers } from "../database/postgres/servers.ts";
 import { openSharedStore, type SharedInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SharedAgentsReport } from "./shared-agents-report.ts";
@@ -36,7 +35,7 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
   requireNoLocalInstances(dataFolder.file("agents"));
   const store = await openSharedStore({
     folder: dataFolder.file("agent-cache"),
-    stores: config.agentStores.map((url) => new Servers(url.reveal()).urls),
+    stores: config.agentStores.map((url) => url.reveal()),
     maxCacheBytes: config.file.agents.cacheBytes,
     nodes: {
       get self() {

@@ -74,11 +74,12 @@ export async function openStorage(
   const cluster = membership?.cluster ?? null;
   const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
   closers.push({ close: () => callLog.close() });
+  node?.onOtherServer(() => callLog.reconnect?.());
   const lease = membership?.lease ?? null;
   const { instanceStore, localInstances, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
       ? await openAlone(options, dataFolder)
-      : await openShared({ ...options, dataFolder, cluster, lease, incarnation });
+      : await openShared({ ...options, dataFolder, cluster, lease, incarnation, node });
   closers.push({ close: () => instanceStore.close(), canStall: true });
   closers.push({ close: () => agentsReport?.close() });
   return {
@@ -111,9 +112,12 @@ async function openAlone(options: StorageOptions, dataFolder: DataFolder): Promi
   };
 }
 
-async function openShared(options: SharedAgentsOptions): Promise<Agents> {
+async function openShared(
+  options: SharedAgentsOptions & { readonly node: DatabaseNode | null },
+): Promise<Agents> {
   const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
   const { store, report } = await openSharedAgents(options);
+  options.node?.onOtherServer(() => store.reconnect());
   return {
     instanceStore: store,
     localInstances: null,

@@ -116,7 +116,7 @@ export class TestNode {
     const lease = { isFresh: true };
     const store = await openSharedStore({
       folder: parts.folder,
-      stores: [[nodes.postgres.url]],
+      stores: [nodes.postgres.url],
       maxCacheBytes: 2 ** 30,
       nodes: {
         self: inc,

@@ -56,6 +56,8 @@ it("work that was fenced may have run: only what is repeatable is tried again", 
   expect(explainFailure(fenced, true)).toBeInstanceOf(NotSentError);
   const explained = explainFailure(fenced, false);
   expect(explained).toMatchObject({ id: "agent_outcome_unknown", status: 503 });
+  // `Retry-After` would ask a client to repeat it.
+  expect((explained as SignalboxError).headers).toEqual({});
   // An agent that passes this error on must not look as if it had been fenced itself.
   expect(explained).not.toBeInstanceOf(InstanceFencedError);
   expect(explained).not.toBeInstanceOf(InstanceElsewhereError);

@@ -45,6 +45,7 @@ export function clientGone(cause: unknown): SignalboxError {
   return new SignalboxError("malformed_http", { message: "The client disconnected", cause });
 }
 
+/** Without `Retry-After`, which tells common clients to repeat the request: it may have been carried out. */
 export function outcomeUnknown(cause: unknown): SignalboxError {
-  return new SignalboxError("agent_outcome_unknown", { cause, headers: { "retry-after": "1" } });
+  return new SignalboxError("agent_outcome_unknown", { cause });
 }

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Pool, PoolClient } from "pg";
 import { fullJitterDelay } from "../../core/retry.ts";
-import { isServerError } from "./postgres-failure.ts";
+import { isStatementError } from "../../engines/postgres-session/index.ts";
 import { rollBack } from "./postgres-pool.ts";
 import { watchReplication } from "./replication-watch.ts";
 import { readOutcome, type WriteMark, type WriteMarks } from "./write-marks.ts";
@@ -63,7 +63,7 @@ export class Commits {
     } catch (error) {
       if (error instanceof RolledBackError) throw error;
       replication.end();
-      if (isServerError(error)) {
+      if (isStatementError(error)) {
         await rollBack(client);
         throw error;
       }

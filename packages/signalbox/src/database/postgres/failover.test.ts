@@ -84,12 +84,15 @@ it("a synchronous standby that replaces the primary has every acknowledged write
   const node = await openNode(url);
   await node.database.run(rawSql("CREATE TABLE t (n BIGINT)"));
   for (let n = 1; n <= 20; n++) await insert(node, n);
+  let moves = 0;
+  node.database.onOtherServer(() => (moves += 1));
   await primary.stop("kill");
   // The standby is reachable and refuses writes; the node keeps looking for a primary.
   const waiting = insert(node, 21);
   await standby.promote();
   await waiting;
   expect(await numbers(node)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1));
+  expect(moves).toBe(1);
   expect([node.lost, node.ended, node.outOfDate()]).toEqual([[], [], 0]);
 });
 

@@ -34,6 +34,18 @@ it("a clock that is more than five seconds off is a problem, whatever its direct
   expect(heartbeats.problem).toBe(null);
 });
 
+it("a read in place of a heartbeat keeps memory up to date, and the node is not ready", () => {
+  const heartbeats = new Heartbeats(10);
+  heartbeats.record(beat, sent());
+  vi.advanceTimersByTime(60_000);
+  heartbeats.recordRead(performance.now(), "PostgreSQL's disk is full");
+  vi.advanceTimersByTime(1000);
+  expect([heartbeats.isStale(2000), heartbeats.ageMs]).toEqual([false, 61_000]);
+  expect(heartbeats.problem).toBe("PostgreSQL's disk is full");
+  vi.advanceTimersByTime(1001);
+  expect(heartbeats.problem).toBe("PostgreSQL cannot be reached");
+});
+
 it("a slow round trip never looks like a wrong clock", () => {
   fc.assert(
     fc.property(fc.nat(60_000), fc.double({ min: 0, max: 1, noNaN: true }), (tripMs, share) => {

@@ -16,6 +16,7 @@ export class Heartbeats {
   /** The newest migration that this version knows. */
   readonly #schema: number;
   #lastAt = -Infinity;
+  #lastRead = { at: -Infinity, problem: "" };
   #count = 0;
   #members: readonly Member[] = [];
   #clockOffsetMs = 0;
@@ -47,7 +48,7 @@ export class Heartbeats {
 
   /** True if what this node has in memory may be older than `maxMs`, or if its version cannot use the schema. */
   isStale(maxMs: number): boolean {
-    return performance.now() - this.#lastAt > maxMs || !this.isSchemaUnderstood;
+    return performance.now() - Math.max(this.#lastAt, this.#lastRead.at) > maxMs || !this.isSchemaUnderstood;
   }
 
   /** How far the clock of this machine is ahead of PostgreSQL's (negative: behind), without what the round trip may explain. */
@@ -78,9 +79,9 @@ export class Heartbeats {
     this.#count = 0;
   }
 
-  /** The server answers, but has no room for the heartbeat. */
-  recordRead(sentAt: number): void {
-    this.#lastAt = sentAt;
+  /** The server answers, but cannot store the heartbeat: what is in memory is up to date, and the node may be declared dead at any time. */
+  recordRead(sentAt: number, problem: string): void {
+    this.#lastRead = { at: sentAt, problem };
   }
 
   /** For operators, if the schema is not understood. */
@@ -91,7 +92,10 @@ export class Heartbeats {
   /** Why this node should get no traffic, as text for operators; null if it should. */
   get problem(): string | null {
     if (!this.isSchemaUnderstood) return this.schemaProblem;
-    if (this.ageMs > MAX_SILENCE_MS) return "PostgreSQL cannot be reached";
+    if (this.ageMs > MAX_SILENCE_MS) {
+      const { at, problem } = this.#lastRead;
+      return performance.now() - at > MAX_SILENCE_MS ? "PostgreSQL cannot be reached" : problem;
+    }
     const seconds = Math.round(this.#clockOffsetMs / 1000);
     if (Math.abs(this.#clockOffsetMs) > MAX_CLOCK_OFFSET_MS)
       return `the clock of this machine is ${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} PostgreSQL's`;

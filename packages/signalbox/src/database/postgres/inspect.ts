@@ -1,12 +1,12 @@
 /** Reads facts about a PostgreSQL server for `signalbox doctor`. Writes nothing, and takes no lock. */
 import { Client } from "pg";
+import { Servers, sessionConfig } from "../../engines/postgres-session/index.ts";
 import { newestMigration } from "../migrate.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
 import { POOL_SIZE } from "./postgres-pool.ts";
-import { Servers } from "./servers.ts";
 
 const CONNECT_TIMEOUT_MS = 3000;
-const QUERY_TIMEOUT_MS = 5000;
+const SESSION = { name: "signalbox doctor", statementMs: 3000 };
 /** Besides the pool: the session of the node, its heartbeats, and a replaced connection of each. */
 const EXTRA_CONNECTIONS = 4;
 
@@ -54,10 +54,9 @@ export async function inspectPostgres(
 
 async function inspectServer(url: string, address: string): Promise<PostgresFacts> {
   const client = new Client({
+    ...sessionConfig(SESSION),
     connectionString: url,
-    application_name: "signalbox doctor",
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
   });
   // The error of a lost connection is that of the query.
   client.on("error", () => undefined);

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { Client } from "pg";
 import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { rawSql } from "../../core/sql.ts";
+import { endClient, Servers } from "../../engines/postgres-session/index.ts";
+import { NodeConnections } from "./node-connections.ts";
 import type { NodeIdentity } from "./node-session.ts";
-import type { Member } from "./node-table.ts";
+import { JOIN_LOCK, type Member } from "./node-table.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "./postgres-database.ts";
 
 let server: TestPostgres;
@@ -25,6 +27,8 @@ interface TestNode {
   readonly members: () => readonly Member[];
   readonly rejoined: NodeIdentity[];
   readonly lost: Error[];
+  /** What it was told since the list was emptied. */
+  readonly told: Set<"heartbeat" | "read" | "dead">;
 }
 
 interface TestNodeOptions extends PostgresDatabaseOptions {
@@ -37,6 +41,7 @@ async function openNode(name: string, options: TestNodeOptions = {}): Promise<Te
   let members: readonly Member[] = [];
   const rejoined: NodeIdentity[] = [];
   const lost: Error[] = [];
+  const told: TestNode["told"] = new Set();
   const { secret = "one", url = server.url, linkVersions = { min: 1, max: 1 }, ...rest } = options;
   const database = await PostgresDatabase.open(url, (error) => lost.push(error), {
     nodeName: name,
@@ -56,11 +61,14 @@ async function openNode(name: string, options: TestNodeOptions = {}): Promise<Te
             openAddress: () => Promise.resolve({ host: "127.0.0.1", port: 1 }),
             onMembers: (seen) => (members = seen),
             onRejoined: (identity) => rejoined.push(identity),
+            onSettingsVersion: () => told.add("heartbeat"),
+            onSettingsRead: () => told.add("read"),
+            onDead: () => told.add("dead"),
           },
         }),
   });
   onTestFinished(() => database.close());
-  return { database, inc: () => database.session.identity.inc, members: () => members, rejoined, lost };
+  return { database, inc: () => database.session.identity.inc, members: () => members, rejoined, lost, told };
 }
 
 const namesOf = (node: TestNode) => node.members().map(({ name }) => name);
@@ -179,6 +187,22 @@ it("a node whose heartbeat is late is declared dead by the server's clock, and c
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
 });
 
+it("a silent node is declared dead although PostgreSQL's clock was set back", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 2500 });
+  await expect.poll(() => b.database.session.heartbeats.count).toBe(1);
+  // What its row looks like afterwards.
+  await admin.query("UPDATE signalbox_node SET hb = hb + interval '1 hour' WHERE inc = $1", [b.inc()]);
+  await expect.poll(() => namesOf(a)).toEqual(["a"]);
+});
+
+it("a process that was killed before PostgreSQL's clock was set back is replaced", async () => {
+  const killed = await openNode("killed", { secret: null, heartbeatMs: 3_600_000, deadAfterMs: 2500 });
+  await expect.poll(() => killed.database.session.heartbeats.count).toBe(1);
+  await admin.query("UPDATE signalbox_node SET hb = hb + interval '1 hour' WHERE inc = $1", [killed.inc()]);
+  await openNode("next", { secret: null });
+});
+
 it("a node may be silent for as long as it has asked for, whatever the others have", async () => {
   const a = await openNode("a");
   const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 60_000 });
@@ -223,11 +247,108 @@ it("a dead row is never revived", async () => {
 it("uses the next server of the connection string when the first cannot be reached", async () => {
   const { host } = new URL(server.url);
   const url = server.url.replace(host, `127.0.0.1:1,${host}`);
-  const waits: string[] = [];
-  const a = await openNode("a", { url, onWait: (error) => waits.push(error.message) });
+  const a = await openNode("a", { url });
   await expect.poll(() => namesOf(a)).toEqual(["a"]);
   await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS t3 (x INTEGER)"));
-  expect(waits).toHaveLength(1);
+});
+
+/** Runs statements as a node does, and then does nothing more: a process that was stopped, or whose machine is gone. */
+async function stopAfter(statements: string): Promise<void> {
+  const client = await new NodeConnections(new Servers(server.url)).open();
+  onTestFinished(() => endClient(client));
+  await client.query(statements);
+}
+
+it("a node joins, and another one joins again, although a third one has stopped inside its join", async () => {
+  const a = await openNode("a");
+  const before = a.inc();
+  await stopAfter(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK})`);
+  await openNode("b");
+  await stopAfter(`BEGIN; SELECT pg_advisory_xact_lock(${JOIN_LOCK})`);
+  await admin.query("UPDATE signalbox_node SET state = 'dead' WHERE inc = $1", [before]);
+  await expect.poll(() => a.rejoined.length).toBe(1);
+});
+
+it("writes of a scope go on although a node has stopped inside a transaction of the scope", async () => {
+  const stopped = await openNode("stopped");
+  // Less than the writes of the other node would have to wait for a transaction without a limit.
+  const b = await openNode("b", { maxStatementMs: 20_000 });
+  await b.database.run(rawSql("CREATE TABLE IF NOT EXISTS scoped (x INTEGER)"));
+  const inside = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  let runs = 0;
+  const write = stopped.database.transaction(async (tx) => {
+    runs += 1;
+    await tx.run(rawSql("INSERT INTO scoped VALUES (1)"));
+    inside.resolve();
+    await end.promise;
+    await tx.run(rawSql("INSERT INTO scoped VALUES (2)"));
+  });
+  await inside.promise;
+  await b.database.run(rawSql("INSERT INTO scoped VALUES (3)"));
+  // The process continues: what it wrote before is gone, and it runs the transaction again.
+  end.resolve();
+  await write;
+  const rows = await b.database.all<{ x: number }>(rawSql("SELECT x FROM scoped ORDER BY x"));
+  expect([rows.map(({ x }) => x), runs > 1]).toEqual([[1, 2, 3], true]);
+});
+
+it("a write that waits for a lock for too long is refused, and the node stays ready", async () => {
+  const a = await openNode("a");
+  await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS locked (x INTEGER)"));
+  await admin.query("BEGIN; LOCK TABLE locked IN ACCESS EXCLUSIVE MODE");
+  const refusal = { id: "storage_unavailable", message: expect.stringContaining("holds a lock") };
+  await expect(a.database.run(rawSql("INSERT INTO locked VALUES (1)"))).rejects.toMatchObject(refusal);
+  await expect(a.database.all(rawSql("SELECT x FROM locked"))).rejects.toMatchObject(refusal);
+  expect(a.database.problem).toBeNull();
+  await admin.query("COMMIT");
+  expect(await a.database.all(rawSql("SELECT x FROM locked"))).toEqual([]);
+});
+
+it("a transaction that may take long waits for its scope, and not for a table", async () => {
+  const a = await openNode("a");
+  const b = await openNode("b");
+  const options = { scope: "changes", mayTakeLong: true };
+  await a.database.run(rawSql("CREATE TABLE IF NOT EXISTS changed (x INTEGER)"));
+  const inside = Promise.withResolvers<void>();
+  const first = a.database.transaction(async (tx) => {
+    await tx.get(rawSql("SELECT 1"));
+    inside.resolve();
+    // Longer than a statement waits for a lock.
+    await tx.get(rawSql("SELECT pg_sleep(4)"));
+  }, options);
+  await inside.promise;
+  const add = ({ database }: TestNode, column: string) =>
+    database.transaction((tx) => tx.run(rawSql(`ALTER TABLE changed ADD COLUMN ${column} INTEGER`)), options);
+  await add(b, "y");
+  await first;
+  await admin.query("BEGIN; SELECT x FROM changed");
+  await expect(add(a, "z")).rejects.toMatchObject({
+    id: "storage_unavailable",
+    message: expect.stringContaining("holds a lock"),
+  });
+  await admin.query("COMMIT");
+});
+
+it("a node whose heartbeats find no room does not count as alive, and learns that it was declared dead", async () => {
+  const a = await openNode("a");
+  const before = a.inc();
+  await expect.poll(() => a.told.has("heartbeat")).toBe(true);
+  await admin.query(`CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'out of memory' USING ERRCODE = '53200'; END $$;
+    CREATE TRIGGER no_room BEFORE UPDATE ON signalbox_node FOR EACH ROW WHEN (NEW.beats > OLD.beats AND OLD.inc = ${before})
+      EXECUTE FUNCTION no_room()`);
+  onTestFinished(async () => void (await admin.query("DROP FUNCTION no_room CASCADE")));
+  // One may be under way.
+  const { count } = a.database.session.heartbeats;
+  await expect.poll(() => a.told.has("read")).toBe(true);
+  a.told.clear();
+  await expect.poll(() => a.told.has("read")).toBe(true);
+  expect([...a.told]).toEqual(["read"]);
+  expect(a.database.session.heartbeats.count).toBeLessThanOrEqual(count + 1);
+  await admin.query("UPDATE signalbox_node SET state = 'dead' WHERE inc = $1", [before]);
+  await expect.poll(() => a.rejoined.length).toBe(1);
+  expect(a.told.has("dead")).toBe(true);
 });
 
 it("after a long stop of the server all nodes come back as they were", async () => {

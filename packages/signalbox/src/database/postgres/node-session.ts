@@ -7,7 +7,7 @@
  *                               └────the server lost acknowledged commits────► `onLostCommits`, joins again with a new incarnation
  *
  * Invariants:
- * 1. A heartbeat is the only sign of life, and only PostgreSQL's clock measures its age. A row that was declared dead is never revived.
+ * 1. A heartbeat is the only sign of life. A row that was declared dead is never revived.
  * 2. A node without a cluster secret is alone: it does not join while another node is alive, and no other node joins while it is alive.
  * 3. `heartbeats.lastAt` is the time at which the last acknowledged heartbeat was *sent*, by the monotonic clock of this process: until
  *    `deadAfterMs` later no other node has declared this one dead.
@@ -20,8 +20,17 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
+import { afterAwakeTime } from "../../core/awake-time.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
+import {
+  describe,
+  hasNoRoom,
+  isLocked,
+  isTimeout,
+  isUnavailable,
+  type Servers,
+} from "../../engines/postgres-session/index.ts";
 import {
   beat,
   joinAs,
@@ -29,6 +38,7 @@ import {
   type Member,
   type NodeDescription,
   type NodeState,
+  readOwn,
   readStored,
   reserveIncarnation,
   retire,
@@ -38,8 +48,7 @@ import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { Silences } from "./silences.ts";
 import { NodeConnections } from "./node-connections.ts";
-import { hasNoRoom, isUnavailable } from "./postgres-failure.ts";
-import type { Servers } from "./servers.ts";
+import { problemOf } from "./postgres-failure.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
 /** Held exclusively by versions that allowed one process only. */
@@ -48,8 +57,12 @@ const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
 const MAX_MISSED_HEARTBEATS = 10;
+/** How long a stop waits for the server to remove the node's row. */
+const MAX_CLOSE_MS = 2000;
 /** How long a start waits for the server: the containers of an application start in any order. */
 const START_WAIT_MS = 30_000;
+/** A process that was killed is in the way for less than this, unless `cluster.deadAfterMs` is long. */
+const QUIET_WAIT_MS = 5000;
 /** Between two looks at the heartbeats of a running node. */
 const REFUSED_RETRY_MS = HEARTBEAT_MS / 2;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
@@ -76,6 +89,10 @@ export interface NodeSessionOptions {
   readonly onMembers: (members: readonly Member[]) => void;
   /** After each heartbeat; `sentAt` is a time of the monotonic clock. */
   readonly onSettingsVersion?: ((version: number, sentAt: number) => void) | undefined;
+  /** The same after a read in place of a heartbeat that the server cannot store: other nodes may declare this one dead at any time. */
+  readonly onSettingsRead?: ((version: number, sentAt: number) => void) | undefined;
+  /** This node was declared dead. It joins again, unless it is alone. */
+  readonly onDead?: (() => void) | undefined;
   /** This node was declared dead, and has joined again: other nodes may have changed anything meanwhile. */
   readonly onRejoined: (identity: NodeIdentity) => void;
   /** A node that runs alone was replaced by another process. Final. */
@@ -90,7 +107,7 @@ export interface NodeSessionOptions {
   readonly onUnresponsive: () => void;
   /** An attempt to use the server has failed. */
   readonly onUnreachable?: (() => void) | undefined;
-  /** Called once if the server cannot be reached at the start, before the wait. */
+  /** Called once if the start has to wait: at once if the server cannot be reached, and after some seconds if a process that was killed is in the way. */
   readonly onWait?: ((error: Error) => void) | undefined;
   readonly startWaitMs?: number | undefined;
   readonly heartbeatMs?: number | undefined;
@@ -105,10 +122,13 @@ export class NodeSession {
   #identity: NodeIdentity = { inc: "", cluster: "" };
   #state: NodeState = "up";
   readonly #heartbeats: Heartbeats;
-  #silences = new Silences(0);
+  /** Begins anew with each session, and when it is lost. */
+  #silences = new Silences(performance.now());
   #serverStart = "";
   #isLossReported = false;
   #isBeating = false;
+  /** Heartbeats since the last one that was answered. */
+  #missed = 0;
   #regaining: Promise<void> = Promise.resolve();
 
   private constructor(options: NodeSessionOptions) {
@@ -122,6 +142,11 @@ export class NodeSession {
     const session = new NodeSession(options);
     const startedAt = performance.now();
     let sign: string | null = null;
+    let isAnnounced = false;
+    const announce = (error: unknown) => {
+      if (!isAnnounced) options.onWait?.(error as Error);
+      isAnnounced = true;
+    };
     for (let attempt = 1; ; attempt++) {
       let delayMs = fullJitterDelay(attempt, RETRY);
       try {
@@ -134,14 +159,14 @@ export class NodeSession {
             throw new DataFolderError(error.message, { cause: error });
           sign = error.sign;
           delayMs = REFUSED_RETRY_MS;
-        } else if (isUnavailable(error)) {
-          options.servers.next();
+          if (performance.now() - startedAt > QUIET_WAIT_MS) announce(error);
+        } else if (isUnavailable(error) || isLocked(error)) {
           if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
-            throw new DataFolderError(`cannot connect to PostgreSQL: ${error.message}`, { cause: error });
-          if (attempt === 1) options.onWait?.(error);
+            throw new DataFolderError(`cannot connect to PostgreSQL: ${describe(error)}`, { cause: error });
+          announce(error);
         } else {
           if (error instanceof DataFolderError) throw error;
-          throw new DataFolderError(`cannot connect to PostgreSQL: ${reason(error)}`, { cause: error });
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${describe(error)}`, { cause: error });
         }
       }
       await sleep(delayMs);
@@ -169,19 +194,24 @@ export class NodeSession {
 
   /** A write found that this node was declared dead. */
   reportDead(): void {
+    this.#options.onDead?.();
     if (this.#client !== null) this.#lose(this.#client);
   }
 
+  /** In bounded time, also if the server does not answer. */
   async close(): Promise<void> {
     this.#closing.abort();
     clearInterval(this.#timer);
+    const cancel = afterAwakeTime(MAX_CLOSE_MS, () => this.#connections.destroyAll());
     await this.#regaining;
     const client = this.#client;
     this.#client = null;
-    if (client === null) return;
-    // A node that cannot remove its row is declared dead by the others.
-    await leave(client, this.#identity.inc).catch(() => undefined);
-    await this.#connections.end(client);
+    if (client !== null) {
+      // A node that cannot remove its row is declared dead by the others.
+      await leave(client, this.#identity.inc).catch(() => undefined);
+      await this.#connections.end(client);
+    }
+    cancel();
   }
 
   async #joinAnew(): Promise<Client> {
@@ -199,7 +229,11 @@ export class NodeSession {
       if (!this.#heartbeats.isSchemaUnderstood) throw new JoinRefusal(this.#heartbeats.schemaProblem);
       const address = await this.#options.openAddress(identity);
       const sentAt = performance.now();
-      await joinAs(client, identity.inc, this.#options.node, address, MARK_COUNT);
+      await joinAs(client, identity.inc, this.#options.node, {
+        address,
+        markCount: MARK_COUNT,
+        findDead: (nodes) => this.#silences.findDead(nodes, { sentAt, receivedAt: performance.now() }),
+      });
       this.#serverStart = serverStart;
       this.#identity = identity;
       this.#heartbeats.recordJoin(sentAt);
@@ -217,22 +251,20 @@ export class NodeSession {
     // A broken connection emits both events or only `end`.
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
-    let missed = 0;
-    const tick = () => {
-      if (!this.#isBeating) {
-        missed = 0;
-        this.#beat(client).catch((error: unknown) => this.#onFailedBeat(client, error));
-        return;
-      }
-      missed += 1;
-      if (missed < MAX_MISSED_HEARTBEATS) return;
+    this.#timer = setInterval(() => this.#tick(client), this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
+    this.#isBeating = false;
+    this.#missed = 0;
+    this.#tick(client);
+  }
+
+  #tick(client: Client): void {
+    this.#missed += 1;
+    if (this.#missed > MAX_MISSED_HEARTBEATS) {
       this.#options.onUnresponsive();
       this.#options.onUnreachable?.();
       this.#connections.destroyAll();
-    };
-    this.#timer = setInterval(tick, this.#options.heartbeatMs ?? HEARTBEAT_MS).unref();
-    this.#isBeating = false;
-    tick();
+    } else if (!this.#isBeating)
+      this.#beat(client).catch((error: unknown) => this.#onFailedBeat(client, error));
   }
 
   async #beat(client: Client): Promise<void> {
@@ -241,11 +273,12 @@ export class NodeSession {
     const silences = this.#silences;
     const answer = await beat(client, this.#identity.inc, {
       state: this.#state,
-      findDead: (others) => silences.findDead(others, sent.at),
+      findDead: (others) => silences.findDead(others, { sentAt: sent.at, receivedAt: performance.now() }),
     });
     if (this.#client !== client) return;
-    this.#isBeating = false;
+    this.#answered();
     if (answer !== null) this.#heartbeats.record(answer, sent);
+    if (answer === null) this.#options.onDead?.();
     if (answer === null || !this.#heartbeats.isSchemaUnderstood) {
       this.#lose(client);
       return;
@@ -254,32 +287,44 @@ export class NodeSession {
     this.#options.onSettingsVersion?.(answer.settingsVersion, sent.at);
   }
 
+  #answered(): void {
+    this.#isBeating = false;
+    this.#missed = 0;
+  }
+
   /** A broken connection emits events. */
   #onFailedBeat(client: Client, error: unknown): void {
     if (this.#client !== client) return;
     if (!hasNoRoom(error)) {
-      // Without an answer, the timer decides.
-      if (!isTimeout(error)) this.#lose(client);
+      // Without an answer, or while the row is locked, the timer decides.
+      if (isLocked(error)) this.#isBeating = false;
+      else if (!isTimeout(error)) this.#lose(client);
       return;
     }
-    // A server without disk space cannot store the heartbeat, but no node can change anything either.
+    // Without an answer, the timer decides.
+    this.#readInstead(client, problemOf(error as Error)).catch(() => undefined);
+  }
+
+  /** The server cannot store the heartbeat, but can be read. */
+  async #readInstead(client: Client, problem: string): Promise<void> {
     const sentAt = performance.now();
-    void client
-      .query<{ version: number }>("SELECT version::float8 AS version FROM signalbox_settings")
-      .then(({ rows }) => {
-        if (this.#client !== client) return;
-        this.#isBeating = false;
-        this.#heartbeats.recordRead(sentAt);
-        this.#options.onSettingsVersion?.(rows[0]?.version ?? 0, sentAt);
-      })
-      // Without an answer, the timer decides.
-      .catch(() => undefined);
+    const { isAlive, settingsVersion } = await readOwn(client, this.#identity.inc);
+    if (this.#client !== client) return;
+    this.#answered();
+    if (isAlive) {
+      this.#heartbeats.recordRead(sentAt, problem);
+      this.#options.onSettingsRead?.(settingsVersion, sentAt);
+      return;
+    }
+    this.#options.onDead?.();
+    this.#lose(client);
   }
 
   #lose(client: Client): void {
     if (this.#client !== client || this.#closing.signal.aborted) return;
     this.#client = null;
     this.#isBeating = false;
+    this.#silences = new Silences(performance.now());
     clearInterval(this.#timer);
     this.#regaining = this.#regain(client);
   }
@@ -289,7 +334,6 @@ export class NodeSession {
     const { signal } = this.#closing;
     for (let attempt = 1; !signal.aborted; attempt++) {
       if (await this.#tryToRegain()) return;
-      this.#options.servers.next();
       // An abort rejects the sleep; the loop condition handles it.
       await sleep(fullJitterDelay(attempt, RETRY), undefined, { signal }).catch(() => undefined);
     }
@@ -335,7 +379,7 @@ export class NodeSession {
       return true;
     } catch (error) {
       if (!hasNoRoom(error)) throw error;
-      return true;
+      return (await readOwn(client, this.#identity.inc)).isAlive;
     }
   }
 
@@ -372,13 +416,4 @@ export class NodeSession {
       new Error("another Signalbox process has taken over the PostgreSQL database; this process must stop"),
     );
   }
-}
-
-/** The driver's own limit of a query. */
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && /timeout/.test(error.message);
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

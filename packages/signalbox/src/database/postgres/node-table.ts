@@ -1,5 +1,6 @@
 /**
- * The rows of the nodes that share the database. Only the clock of PostgreSQL decides whether a node is alive.
+ * The rows of the nodes that share the database. No node compares its clock with that of another one: the age of a heartbeat is measured by PostgreSQL's
+ * clock, and the time for which no heartbeat came by the monotonic clock of the node that waits for it.
  *
  * The tables exist before the migrations, because nodes join first: a migration runs once, by one member.
  */
@@ -52,7 +53,7 @@ export const DEFAULT_DEAD_AFTER_MS = 2500;
 const LONG_DEAD = 4;
 
 /** Arbitrary keys, the same in every version. */
-const JOIN_LOCK = 0x5347_0004;
+export const JOIN_LOCK = 0x5347_0004;
 /** With the incarnation as second key: held shared by every write of a node, exclusively by a node that replaces it. */
 const WRITE_LOCK = 0x5347_0005;
 /** Those of scopes begin here. */
@@ -108,18 +109,27 @@ export async function reserveIncarnation(client: Client): Promise<{ inc: string;
   return row;
 }
 
+/** Which of the nodes seem to be dead. */
+type FindDead = <Node extends SilentNode>(nodes: readonly Node[]) => readonly Node[];
+
+export interface JoinOptions {
+  readonly address: { readonly host: string; readonly port: number };
+  /** Rows for the marks of writes. */
+  readonly markCount: number;
+  readonly findDead: FindDead;
+}
+
 /** Inserts the node's row, and the rows of its write marks. Throws `JoinRefusal` if another node does not allow it. */
 export async function joinAs(
   client: Client,
   inc: string,
   node: NodeDescription,
-  address: { readonly host: string; readonly port: number },
-  markCount: number,
+  { address, markCount, findDead }: JoinOptions,
 ): Promise<void> {
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [JOIN_LOCK]);
-    await refuseStranger(client, node);
+    await refuseStranger(client, node, findDead);
     await client.query("UPDATE signalbox_cluster SET secret_check = $1", [node.secretCheck]);
     await client.query(
       `INSERT INTO signalbox_node (inc, name, host, port, version, state, schema, secret_check, shared, link_min, link_max, dead_after_ms, joined_at, hb,
@@ -151,42 +161,60 @@ export async function joinAs(
   }
 }
 
-async function refuseStranger(client: Client, node: NodeDescription): Promise<void> {
-  const { rows } = await client.query<LivingNode & LateColumns>(
+async function refuseStranger(client: Client, node: NodeDescription, findDead: FindDead): Promise<void> {
+  const { rows } = await client.query<LivingNode & SilentNode>(
     `SELECT inc::text AS inc, name, version, secret_check AS "secretCheck", shared, link_min AS "linkMin", link_max AS "linkMax",
        beats::text AS beats, ${AGE} AS "ageMs", ${DEAD_AFTER} FROM signalbox_node WHERE state <> 'dead'`,
   );
   const isAlone = node.secretCheck === null;
-  const olderThan = (times: number) => rows.filter(({ ageMs, deadAfterMs }) => ageMs > deadAfterMs * times);
+  const silent = findDead(rows);
+  const olderThan = (times: number) =>
+    rows.filter((row) => row.ageMs > row.deadAfterMs * times || silent.includes(row));
   const late = olderThan(1);
   refuseBeside(
     rows.filter((row) => !late.includes(row)),
     node,
   );
-  const dead = (isAlone ? late : olderThan(LONG_DEAD)).map(({ inc }) => inc);
+  const dead = isAlone ? late : olderThan(LONG_DEAD);
   // A node that runs alone replaces the dead one: no write of the dead one may follow. In a cluster every write is checked on its own, and a
   // transaction that the dead node left open must not delay the others.
   if (isAlone) {
-    for (const inc of dead)
+    for (const { inc } of dead)
       await client.query("SELECT pg_advisory_xact_lock($1, $2)", [WRITE_LOCK, lockKey(inc)]);
   }
   await declareDead(client, dead);
 }
 
-/** Returns those that are dead now; nodes that are alive again are left alone. */
-async function declareDead(client: Client, incs: readonly string[]): Promise<ReadonlySet<string>> {
-  if (incs.length === 0) return new Set();
+/**
+ * Returns those that are dead now; nodes that have had a heartbeat meanwhile are left alone. A row that is locked has one at the moment, or is being declared
+ * dead by another node: no heartbeat waits for it.
+ */
+async function declareDead(client: Client, nodes: readonly SilentNode[]): Promise<ReadonlySet<string>> {
+  if (nodes.length === 0) return new Set();
   const { rows } = await client.query<{ inc: string }>(
-    `UPDATE signalbox_node SET state = 'dead' WHERE inc = ANY ($1::bigint[]) AND ${AGE} > dead_after_ms
-     RETURNING inc::text AS inc`,
-    [incs],
+    `WITH silent AS (SELECT n.inc FROM signalbox_node n JOIN unnest($1::bigint[], $2::bigint[]) AS v(inc, beats)
+         ON n.inc = v.inc AND n.beats = v.beats FOR UPDATE OF n SKIP LOCKED)
+     UPDATE signalbox_node SET state = 'dead' WHERE inc IN (SELECT inc FROM silent) RETURNING inc::text AS inc`,
+    [nodes.map(({ inc }) => inc), nodes.map(({ beats }) => beats)],
   );
   return new Set(rows.map(({ inc }) => inc));
 }
 
-/** Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. */
-export function beginWrite(inc: string, mark: string, scopeLock: number | null): string {
-  const scope = scopeLock === null ? "" : `SELECT pg_advisory_xact_lock(${scopeLock});`;
+/**
+ * Statements that begin a write transaction, for one round trip. The last result has one row unless the node was declared dead. One that may take long
+ * waits for its scope without a limit, for example for the migration of another node; for tables it does not: while it waited, all others would wait
+ * behind it.
+ */
+export function beginWrite(
+  inc: string,
+  mark: string,
+  scopeLock: number | null,
+  mayTakeLong: boolean,
+): string {
+  const lock = scopeLock === null ? "" : `SELECT pg_advisory_xact_lock(${scopeLock});`;
+  const scope = mayTakeLong
+    ? `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; ${lock} SET LOCAL lock_timeout TO DEFAULT;`
+    : lock;
   return `BEGIN; SELECT pg_advisory_xact_lock_shared(${WRITE_LOCK}, ${lockKey(inc)}); ${scope} ${mark};
     SELECT inc FROM signalbox_node WHERE inc = ${inc} AND state <> 'dead'`;
 }
@@ -217,19 +245,32 @@ export async function beat(
   return { members, count, now, neededSchema, settingsVersion };
 }
 
-interface BeatOptions {
-  readonly state: NodeState;
-  /** Which of the other nodes seem to be dead. Null while the server has just become reachable. */
-  readonly findDead: ((others: readonly SilentNode[]) => readonly string[]) | null;
+/**
+ * For a node whose heartbeat cannot be stored. The answer holds for the moment of the question only: another node may declare this one dead right
+ * afterwards.
+ */
+export async function readOwn(
+  client: Client,
+  inc: string,
+): Promise<{ readonly isAlive: boolean; readonly settingsVersion: number }> {
+  const { rows } = await client.query<{ isAlive: boolean; settingsVersion: number }>(
+    `SELECT EXISTS (SELECT FROM signalbox_node WHERE inc = $1 AND state <> 'dead') AS "isAlive",
+       (SELECT version FROM signalbox_settings)::float8 AS "settingsVersion"`,
+    [inc],
+  );
+  return rows[0] ?? { isAlive: false, settingsVersion: 0 };
 }
 
-interface LateColumns {
-  readonly ageMs: number;
-  readonly deadAfterMs: number;
+interface BeatOptions {
+  readonly state: NodeState;
+  /** Null while the server has just become reachable. */
+  readonly findDead: FindDead | null;
 }
 
 /** Another node, as one that may be dead. */
-export interface SilentNode extends LateColumns {
+export interface SilentNode {
+  readonly ageMs: number;
+  readonly deadAfterMs: number;
   readonly inc: string;
   /** Its acknowledged heartbeats. */
   readonly beats: string;

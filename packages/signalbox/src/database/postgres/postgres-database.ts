@@ -6,16 +6,19 @@
  *    lock. In a cluster they then take the lock of their scope in the server, unless they are `isConcurrent`. There is no lock for all writes.
  *    Every write transaction checks in the server that this node was not declared dead.
  * 2. A commit returns after the server has flushed its WAL (`synchronous_commit` is on in all sessions).
- * 3. Only operations without effect are retried: reads, and the start of a transaction. A transaction that fails before COMMIT has no effect. If
- *    the connection breaks during COMMIT, the server is queried for the outcome (`commits.ts`). `write_outcome_unknown` is thrown only if the
- *    server does not respond in time.
- * 4. Nothing is read or written without a session: it knows which server is the primary.
+ * 3. Only operations without effect are retried: reads, and transactions whose connection was lost before COMMIT, or whose COMMIT is known to have
+ *    failed. If the connection breaks during COMMIT, the server is queried for the outcome (`commits.ts`). `write_outcome_unknown` is thrown only if
+ *    the server does not respond in time.
+ * 4. A transaction holds its locks for no longer than its process is awake: the server ends one whose client is silent (`postgres-session`). A
+ *    process that was paused in the middle runs the transaction again.
+ * 5. Nothing is read or written without a session: it knows which server is the primary.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResult } from "pg";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
+import { isConflict, isLost, isUnavailable, Servers } from "../../engines/postgres-session/index.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
@@ -23,8 +26,7 @@ import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
 import type { SharedCheck, VersionRange } from "./join-rules.ts";
 import { beginWrite, DEFAULT_DEAD_AFTER_MS, type Member, scopeLock } from "./node-table.ts";
-import { Servers } from "./servers.ts";
-import { isConflict, isUnavailable, problemOf, toClientError } from "./postgres-failure.ts";
+import { problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
 import { writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
@@ -32,8 +34,8 @@ import { writeMark, type WriteMark, WriteMarks } from "./write-marks.ts";
 /** How long reads and writes wait for an unavailable server: a restart causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
-/** How often a transaction is repeated because another one was in its way. */
-const MAX_CONFLICTS = 5;
+/** How often a transaction is run if another one is in its way, or if its connection is lost. */
+const MAX_ATTEMPTS = 5;
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
 const LIVING_NODES = rawSql("SELECT inc::text AS inc FROM signalbox_node WHERE state <> 'dead'");
@@ -55,6 +57,9 @@ export interface ClusterOptions {
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   readonly onMembers: (members: readonly Member[]) => void;
   readonly onSettingsVersion?: (version: number, sentAt: number) => void;
+  readonly onSettingsRead?: (version: number, sentAt: number) => void;
+  /** This node was declared dead, and has not joined again yet. */
+  readonly onDead?: () => void;
   /** The server was restarted, or another one has taken its place. */
   readonly onOtherServer?: () => void;
   readonly onUnreachable?: () => void;
@@ -110,6 +115,7 @@ export class PostgresDatabase implements Database {
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
   readonly #lossListeners: (() => void)[] = [];
+  readonly #serverListeners: (() => void)[] = [];
   #problem: string | null = null;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
@@ -139,6 +145,8 @@ export class PostgresDatabase implements Database {
       openAddress: cluster?.openAddress ?? (() => Promise.resolve({ host: "", port: 0 })),
       onMembers: (members) => cluster?.onMembers(members),
       onSettingsVersion: cluster?.onSettingsVersion,
+      onSettingsRead: cluster?.onSettingsRead,
+      onDead: cluster?.onDead,
       onRejoined: (identity) => {
         database?.useIncarnation(identity);
         cluster?.onRejoined(identity);
@@ -151,8 +159,8 @@ export class PostgresDatabase implements Database {
       },
       beginLossCheck: () => database?.beginLossCheck() ?? (() => 0),
       onOtherServer: () => {
-        sockets.destroyAll();
         cluster?.onOtherServer?.();
+        database?.leaveServer();
       },
       onUnreachable: cluster?.onUnreachable,
       onUnresponsive: () => sockets.destroyAll(),
@@ -200,7 +208,17 @@ export class PostgresDatabase implements Database {
   /** Connections of the earlier incarnation may lead to a server that is no longer the primary. */
   private useIncarnation({ inc }: NodeIdentity): void {
     this.#marks = new WriteMarks(inc);
+    this.leaveServer();
+  }
+
+  private leaveServer(): void {
     this.#sockets.destroyAll();
+    for (const listener of this.#serverListeners) listener();
+  }
+
+  /** Calls the listener when the session has another server, or the same one after a restart: other connections may lead to a former primary. */
+  onOtherServer(listener: () => void): void {
+    this.#serverListeners.push(listener);
   }
 
   get isShared(): boolean {
@@ -257,7 +275,8 @@ export class PostgresDatabase implements Database {
         try {
           return await this.#runBegun(begun, (client) => work(asQueryable(client, mayTakeLong)));
         } catch (error) {
-          if (!isConcurrent || !isConflict(error) || attempt === MAX_CONFLICTS) throw error;
+          const isRepeatable = isLost(error) || (isConcurrent && isConflict(error));
+          if (!isRepeatable || attempt === MAX_ATTEMPTS) throw this.#fail(error);
         }
         await sleep(fullJitterDelay(attempt, RETRY));
       }
@@ -288,13 +307,9 @@ export class PostgresDatabase implements Database {
       if (isUnavailable(error)) client.release(true);
       else await rollBack(client);
       marks.release(mark);
-      throw this.#fail(error);
+      throw error;
     }
-    try {
-      await this.#commits.commit(client, marks, mark);
-    } catch (error) {
-      throw this.#fail(error);
-    }
+    await this.#commits.commit(client, marks, mark);
     if (this.#problem !== null) this.#recover();
     return result;
   }
@@ -323,7 +338,7 @@ export class PostgresDatabase implements Database {
     try {
       client = await this.#pool.connect();
       // The driver returns one result per statement of the text.
-      const text = beginWrite(mark.inc, writeMark(mark), lock);
+      const text = beginWrite(mark.inc, writeMark(mark), lock, mayTakeLong);
       const results = (await client.query(
         mayTakeLong ? withoutLimit({ text }) : text,
       )) as unknown as QueryResult[];

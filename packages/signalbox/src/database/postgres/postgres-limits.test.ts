@@ -145,7 +145,7 @@ it("aborts a statement after the time limit without affecting other sessions", a
 it("calls onLost if a write with unknown outcome was committed", async () => {
   const { admin, database, lost } = await openLimited(50);
   await admin.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+      $$ BEGIN PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
     CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
     SELECT pg_advisory_lock(7)`);
   const write = database.run(insert(1));

@@ -1,15 +1,13 @@
 /** The connection pool, and a transaction's connection as a `Queryable`. */
-import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, types } from "pg";
+import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult } from "pg";
 import type { SqlQuery } from "../../core/sql.ts";
+import { type Servers, sessionConfig } from "../../engines/postgres-session/index.ts";
 import type { Queryable } from "../database.ts";
 import type { OpenSockets } from "./open-sockets.ts";
-import type { Servers } from "./servers.ts";
 import { toStatement } from "./statement.ts";
 
 export const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_MS = 3000;
-/** The idle limit releases the locks of a transaction whose connection was lost on the side of this process. */
-const SESSION_OPTIONS = "-c synchronous_commit=on -c idle_in_transaction_session_timeout=30000";
 /** The maximum delay of a timer. */
 const NO_LIMIT_MS = 2 ** 31 - 1;
 
@@ -21,17 +19,10 @@ export function createPool(servers: Servers, sockets: OpenSockets, maxStatementM
         super({ ...config, connectionString: servers.current });
       }
     },
+    ...sessionConfig({ name: "signalbox", statementMs: maxStatementMs }),
     max: POOL_SIZE,
-    application_name: "signalbox",
-    options: SESSION_OPTIONS,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: maxStatementMs,
-    keepAlive: true,
     stream: sockets.create,
-    types: {
-      getTypeParser: (oid, format) =>
-        oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
-    },
   });
   // An idle connection broke. The next query opens another one.
   pool.on("error", () => undefined);

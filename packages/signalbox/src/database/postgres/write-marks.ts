@@ -13,13 +13,11 @@
  * See docs/decisions/0093.
  */
 import type { Pool, PoolClient } from "pg";
-import { isServerError, isUnavailable } from "./postgres-failure.ts";
+import { isLocked, isStatementError, isUnavailable } from "../../engines/postgres-session/index.ts";
 import { watchReplication } from "./replication-watch.ts";
 
 /** Rows of one node. More than the number of connections, because transactions with unknown outcome keep their rows. */
 export const MARK_COUNT = 64;
-/** The row is locked: the transaction has not ended. */
-const LOCK_NOT_AVAILABLE = "55P03";
 
 /** The mark of one transaction. `inc` and `text` consist of digits. */
 export interface WriteMark {
@@ -92,8 +90,9 @@ export async function readOutcome(
     if (!replication.isConfirmed()) return "pending";
     return rows[0]?.mark === text ? "committed" : "aborted";
   } catch (error) {
-    client?.release(!isServerError(error));
-    if (isUnavailable(error) || (error as { code?: string }).code === LOCK_NOT_AVAILABLE) return "pending";
+    client?.release(!isStatementError(error));
+    // If the row is locked, the transaction has not ended.
+    if (isUnavailable(error) || isLocked(error)) return "pending";
     throw error;
   }
 }

@@ -70,6 +70,8 @@ export interface CallLog extends CallSink {
   readonly size: CallLogSize;
   /** Resolves when all calls that were recorded before are durable. */
   flush(): Promise<void>;
+  /** The database has another server, or was restarted: the connection to the former one is replaced. Absent if the log is in files. */
+  reconnect?(): void;
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;
   get(gateway: GatewayRef, id: string): Promise<CallRow | null>;

@@ -244,6 +244,7 @@ export class ProviderKeys implements SettingsStore {
         const rows = await tx.all<ProviderKeyRow>(
           sql`SELECT * FROM stored_provider_key WHERE data_key IS NOT NULL ORDER BY id`,
         );
+        [rotated, unreadable] = [0, 0];
         for (const row of rows) {
           const dataKey = this.#vault.rewrap(sealing, fromRow(row), row.data_key ?? "");
           if (dataKey === null) unreadable += 1;

@@ -6,7 +6,6 @@ import type { AreaModule } from "../../area-module.ts";
 import { CLUSTER_SECRET, type Config, ConfigError, sharedSecrets } from "../../config/index.ts";
 import { awakeSignal } from "../../core/awake-time.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
-import { Servers } from "../../database/postgres/servers.ts";
 import { DataFolder } from "../../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { openInstanceStore } from "../../engines/instance-store/index.ts";
@@ -38,7 +37,7 @@ export function runningSource(
     mustBeAlone: false,
     hasDatabase: config.databaseUrl === undefined,
     database: config.databaseUrl === undefined ? database : null,
-    postgres: serversOf(config),
+    postgres: databaseOf(config),
     instances: localInstances,
     variables: variablesOf(config),
     async flush() {
@@ -88,7 +87,7 @@ export async function stoppedSource(
       mustBeAlone: config.cluster === null,
       hasDatabase,
       database,
-      postgres: serversOf(config),
+      postgres: databaseOf(config),
       instances,
       variables: variablesOf(config),
       flush: () => Promise.resolve(),
@@ -101,7 +100,7 @@ export async function stoppedSource(
   }
 }
 
-function serversOf(config: Config): readonly string[] | null {
+function databaseOf(config: Config): string | null {
   const { databaseUrl, agentStores, cluster } = config;
   if (databaseUrl === undefined) return null;
   const stores = new Set(cluster === null ? [] : agentStores.map((url) => url.reveal()));
@@ -109,7 +108,7 @@ function serversOf(config: Config): readonly string[] | null {
     throw new ConfigError(
       "agents.stores: the instances are on several servers, which have no common moment; back each of them up with pg_dump, the first one last",
     );
-  return new Servers(databaseUrl.reveal()).urls;
+  return databaseUrl.reveal();
 }
 
 /** Secrets that the environment has: the backup does not contain them. */

@@ -19,8 +19,8 @@ import { readMigrations } from "./stored-migrations.ts";
 export interface BackupSource extends FolderSource {
   /** The embedded database; null with PostgreSQL. */
   readonly database: Queryable | null;
-  /** The servers of PostgreSQL, one of which is the primary; null without it. */
-  readonly postgres: readonly string[] | null;
+  /** The connection string of PostgreSQL; null without it. */
+  readonly postgres: string | null;
   /** The data folder in which temporary files are written; null for a node of a cluster that is not of this machine. */
   readonly stagingFolder: string | null;
   /** With PostgreSQL: refuses if a node runs. Its instances may be in a data folder of another machine. */
@@ -89,5 +89,5 @@ async function dump(
   staging: Staging,
 ): Promise<DumpedTables> {
   const { dumpPostgres } = await import("./postgres-parts.ts");
-  return dumpPostgres(postgres ?? [], { callLogs, mustBeAlone }, staging);
+  return dumpPostgres(postgres ?? "", { callLogs, mustBeAlone }, staging);
 }

@@ -5,11 +5,12 @@
 import type { Client } from "pg";
 import { ConfigError } from "../../config/index.ts";
 import { ownTables } from "../../database/postgres/own-tables.ts";
-import { connectPlain, describeFailure } from "../../database/postgres/plain-client.ts";
+import { connectPlain } from "../../database/postgres/plain-client.ts";
 import { asQueryable } from "../../database/postgres/postgres-pool.ts";
 import { readSequences, readTables, type TableShape } from "../../database/postgres/read-tables.ts";
 import { copyToFile, quoteName } from "../../database/postgres/table-copy.ts";
 import { type ArchivePart, bytesPart, temporaryFilePart } from "../../engines/archive/index.ts";
+import { describe } from "../../engines/postgres-session/index.ts";
 import type { StoredMigration } from "./manifest.ts";
 import type { Staging } from "./staging.ts";
 import { readMigrations } from "./stored-migrations.ts";
@@ -47,12 +48,12 @@ const INSTANCES = "agent_owner";
 
 /** Throws `ConfigError` if the database cannot be reached, or is used by a node and must not be. */
 export async function dumpPostgres(
-  urls: readonly string[],
+  url: string,
   options: { readonly callLogs: boolean; readonly mustBeAlone: boolean },
   staging: Staging,
 ): Promise<DumpedTables> {
-  const client = await connectPlain(urls).catch((cause: unknown) => {
-    throw new ConfigError(`cannot connect to PostgreSQL: ${describeFailure(cause)}`, { cause });
+  const client = await connectPlain(url).catch((cause: unknown) => {
+    throw new ConfigError(`cannot connect to PostgreSQL: ${describe(cause)}`, { cause });
   });
   try {
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");

@@ -9,14 +9,14 @@ import type { Database } from "../../database/database.ts";
 import { migrate } from "../../database/migrate.ts";
 import { createNodeTables } from "../../database/postgres/node-table.ts";
 import { ownTables } from "../../database/postgres/own-tables.ts";
-import { connectPlain, describeFailure } from "../../database/postgres/plain-client.ts";
+import { connectPlain } from "../../database/postgres/plain-client.ts";
 import { asQueryable } from "../../database/postgres/postgres-pool.ts";
 import { readTables, type TableShape } from "../../database/postgres/read-tables.ts";
-import { Servers } from "../../database/postgres/servers.ts";
 import { copyFromChunks, quoteName } from "../../database/postgres/table-copy.ts";
 import { ArchiveError, type ArchiveFile } from "../../engines/archive/index.ts";
 import { createCallTables } from "../../engines/call-log/index.ts";
 import { createSharedTables } from "../../engines/instance-store/index.ts";
+import { describe } from "../../engines/postgres-session/index.ts";
 import { endFormerProcesses } from "./after-restore.ts";
 import type { Manifest } from "./manifest.ts";
 import { entryOf, TABLES_ENTRY } from "./postgres-parts.ts";
@@ -33,8 +33,8 @@ export interface PostgresTarget {
 
 /** Throws `ConfigError` if the database cannot be reached or is not empty. */
 export async function openTarget(url: string): Promise<PostgresTarget> {
-  const client = await connectPlain(new Servers(url).urls).catch((cause: unknown) => {
-    throw new ConfigError(`cannot connect to PostgreSQL: ${describeFailure(cause)}`, { cause });
+  const client = await connectPlain(url).catch((cause: unknown) => {
+    throw new ConfigError(`cannot connect to PostgreSQL: ${describe(cause)}`, { cause });
   });
   try {
     const [found] = await readTables(client, ownTables());

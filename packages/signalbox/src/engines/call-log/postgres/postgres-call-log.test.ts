@@ -91,6 +91,17 @@ async function cutAt(table: string, log: CallLog): Promise<string[]> {
   return recorded;
 }
 
+it("opens at the first attempt if a server that is named before the primary is away, and expires there", async () => {
+  const { host } = new URL(storage.url);
+  const log = await open({ url: storage.url.replace(host, `127.0.0.1:1,${host}`) });
+  const call = callRecord();
+  log.record(call);
+  expect(await ids(log)).toEqual([call.id]);
+  // The connection of the expiry is opened for each of them.
+  await log.expire();
+  expect(errors).toEqual([]);
+});
+
 it("neither loses nor duplicates rows when its connection is cut at any step of a transaction", async () => {
   const log = await open({ flushIntervalMs: 5 });
   const recorded = await recordMany(log, 50);
@@ -113,7 +124,7 @@ it("writes and counts nothing again whose commit was not reported, also calls th
   for (let attempt = 0; attempt < 2; attempt++) {
     // A writer of the same process, which does not know what the earlier one has committed.
     const writer = new PostgresWriter({
-      urls: [storage.url],
+      url: storage.url,
       writerId: "same-process",
       maxBodyBytes: 1000,
       maxTotalBytes: 1_000_000_000,

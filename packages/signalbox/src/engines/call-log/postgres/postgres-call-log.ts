@@ -23,8 +23,8 @@ import type { PostgresWriterOptions } from "./postgres-writer.ts";
 export interface PostgresCallLogOptions extends QueuedCallLogOptions {
   /** The control plane's database. */
   readonly database: CallDatabase;
-  /** Connection strings of its servers, one of which is the primary. */
-  readonly urls: readonly string[];
+  /** Its connection string, which may name several servers. */
+  readonly url: string;
   readonly maxAgeDays: number;
   readonly maxBodyBytes: number;
   /** Of all stored rows and bodies; the oldest bodies are removed first, then the oldest rows. */
@@ -146,6 +146,11 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     await this.request("expire", this.#options.clock?.now() ?? null, this.#options.maxAgeDays);
   }
 
+  reconnect(): void {
+    // A thread that has ended has no connection.
+    this.request("reconnect").catch(() => undefined);
+  }
+
   /** Reads use connections of the control plane. */
   protected override closeReads(): Promise<void> {
     return Promise.resolve();
@@ -160,8 +165,8 @@ function startWriter(
   options: PostgresCallLogOptions,
   thread: { readonly writerId: string; readonly flushIntervalMs: number },
 ): Worker {
-  const { urls, maxBodyBytes, maxTotalBytes } = options;
-  const writerOptions: PostgresWriterThreadOptions = { urls, maxBodyBytes, maxTotalBytes, ...thread };
+  const { url, maxBodyBytes, maxTotalBytes } = options;
+  const writerOptions: PostgresWriterThreadOptions = { url, maxBodyBytes, maxTotalBytes, ...thread };
   return options.startWriter === undefined
     ? startWorker("postgres-writer", import.meta.url, writerOptions)
     : options.startWriter(writerOptions);

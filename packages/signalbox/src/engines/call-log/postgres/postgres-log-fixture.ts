@@ -36,7 +36,7 @@ export class PostgresLogs {
     return {
       url,
       database,
-      openLog: (options = {}) => PostgresCallLog.open({ ...LOG_OPTIONS, database, urls: [url], ...options }),
+      openLog: (options = {}) => PostgresCallLog.open({ ...LOG_OPTIONS, database, url, ...options }),
       query: (text, values = []) => run(url, text, values),
       remove: () => database.close(),
     };

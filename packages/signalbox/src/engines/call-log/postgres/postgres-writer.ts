@@ -7,6 +7,8 @@
  * 2. Any failure ends the connection. An operation that fails on a connection that was open before is tried once more on a new one.
  */
 import type { Client } from "pg";
+import { retry } from "../../../core/retry.ts";
+import { isLocked, isUnavailable } from "../../postgres-session/index.ts";
 import type { CallQuota, GatewayRef } from "../call-log.ts";
 import { DAY_MS } from "../day-files.ts";
 import { keyOf } from "../gateway-rows.ts";
@@ -22,8 +24,13 @@ import { WriterConnection, type WriterConnectionOptions } from "./writer-connect
 
 /** Of processes that have ended. */
 const MAX_WRITER_AGE = "30 days";
-/** How long the removal of a partition may wait for transactions that use it; the next one completes it. */
-const MAX_DETACH_MS = 600_000;
+/**
+ * A removal deletes the figures of whole days. The lock that it holds belongs to the session: if this process stops in the middle, another node may go on
+ * after the idle time.
+ */
+const MAINTENANCE = { statementMs: 60_000, settings: ["idle_session_timeout=10000"] };
+/** About as long as the control plane waits for a server: a node may start during a failover. */
+const RETRY = { maxAttempts: 12, baseDelayMs: 100, maxDelayMs: 1000, isRetryable: isUnavailable };
 const UNIQUE_VIOLATION = "23505";
 /** A row without a partition: another node has removed it. */
 const CHECK_VIOLATION = "23514";
@@ -56,8 +63,8 @@ export class PostgresWriter {
     this.#connection = new WriterConnection(options);
     this.#maintenance = new WriterConnection({
       ...options,
+      ...MAINTENANCE,
       writerId: `${options.writerId} days`,
-      queryTimeoutMs: MAX_DETACH_MS,
     });
     this.#trim = new Trim(options.maxTotalBytes);
   }
@@ -100,15 +107,18 @@ export class PostgresWriter {
   /**
    * Removes the days that ended more than `maxAgeDays` before `time`, and creates the partitions of today and tomorrow. Without a time the clock of
    * PostgreSQL counts: a node with a wrong one must not remove the calls of all nodes. On a connection of its own: a partition is detached only
-   * when no transaction uses it any more, which must not delay the calls.
+   * when no transaction uses it any more, which must not delay the calls. A removal that finds such a transaction is left to the next hour.
    */
   async expire(time: number | null, maxAgeDays: number): Promise<void> {
-    const { client } = await this.#maintenance.get();
+    const { client } = await retry(() => this.#maintenance.get(), RETRY);
     try {
       const now = time ?? (await readClock(client));
       const today = startOfDayAt(now);
       await this.#partitions.ensure(client, [today, today + DAY_MS]);
-      await this.#partitions.removeBefore(client, now - maxAgeDays * DAY_MS);
+      await this.#partitions.removeBefore(client, now - maxAgeDays * DAY_MS).catch((error: unknown) => {
+        // For example a backup, which reads for hours: the start of a node does not wait for it.
+        if (!isLocked(error)) throw error;
+      });
       await client.query(
         `DELETE FROM call_log_writer WHERE seen_at < now() - interval '${MAX_WRITER_AGE}' AND writer <> $1`,
         [this.#options.writerId],
@@ -116,6 +126,11 @@ export class PostgresWriter {
     } finally {
       await this.#maintenance.close();
     }
+  }
+
+  /** The next operation opens another connection. One that runs is tried again there. */
+  reconnect(): void {
+    this.#connection.drop();
   }
 
   async close(): Promise<void> {

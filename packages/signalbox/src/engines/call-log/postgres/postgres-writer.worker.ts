@@ -167,6 +167,7 @@ const handlers = {
     // The limit may be lower than at the last start, or a crash may have left it exceeded.
     scheduleTrim();
   },
+  reconnect: () => writer.reconnect(),
   close,
 };
 
@@ -191,8 +192,9 @@ port.on("message", (message: WriterMessage) => {
       scheduleTrim();
       break;
     case "request":
-      // An expiry may take long, and uses a connection of its own.
-      if (message.method === "expire") void answerRequest(port, message, handlers);
+      // An expiry may take long, and uses a connection of its own. A new connection is for operations that wait for the old one.
+      if (message.method === "expire" || message.method === "reconnect")
+        void answerRequest(port, message, handlers);
       else enqueue(() => answerRequest(port, message, handlers));
       break;
   }

@@ -11,13 +11,13 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { overloaded } from "../../../core/overload.ts";
 import { fullJitterDelay } from "../../../core/retry.ts";
+import { isStatementError } from "../../postgres-session/index.ts";
 import type { Figures } from "./figures.ts";
 import { HeldInstance } from "./held-instance.ts";
 import { CLAIM_BYTES, type Claimed, type InstanceRow, type Store } from "./history.ts";
 import type { ClaimOutcome, NodeInc, Nodes } from "./ownership.ts";
 import { markOf } from "./record.ts";
 import { KINDS } from "./statements.ts";
-import { isStatementError } from "./store-connections.ts";
 import { toClientError } from "./unavailable.ts";
 
 /** Instances in one transaction. */

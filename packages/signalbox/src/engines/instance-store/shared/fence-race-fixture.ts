@@ -53,7 +53,7 @@ const IDLE_IN_TRANSACTION = "25P03";
 export async function race(options: RaceOptions): Promise<RaceResult> {
   const histories = Array.from(
     { length: options.writers },
-    () => new History([options.url], options.statements),
+    () => new History(options.url, options.statements),
   );
   const [first] = histories;
   if (first === undefined) throw new Error("there is no writer");
@@ -186,20 +186,20 @@ class Writer {
   }
 
   async #snapshot(key: Buffer, session: Session): Promise<void> {
-    const { history, counts, options, running } = this.#parts;
+    const { history, node, counts, options, running } = this.#parts;
     const { id, epoch, head, claimSeq, values } = session;
     const data = Buffer.from(JSON.stringify(values));
     async function* parts() {
       yield await Promise.resolve({ part: 0, data });
     }
     const size = { pages: 1, pageBytes: 1, partCount: 1 };
-    if ((await history.snapshot({ id, epoch, seq: head, ...size, parts: parts() })) === null) {
+    if ((await history.snapshot({ id, epoch, node, seq: head, ...size, parts: parts() })) === null) {
       this.#sessions.delete(key.toString());
       return;
     }
     counts.snapshots += 1;
     if (options.hasGrace) await Promise.allSettled(running);
-    await history.sweep([{ id, epoch, upTo: head, claimSeq }]);
+    await history.sweep([{ id, epoch, node, upTo: head, claimSeq }]);
   }
 }
 

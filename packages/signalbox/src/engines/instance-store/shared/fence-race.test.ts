@@ -1,10 +1,17 @@
 /** The fence on a real PostgreSQL. `fence-model.test.ts` has every order of the steps; this has the server's own locks and snapshots. */
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { MIN_COUNT, race, type RaceOptions } from "./fence-race-fixture.ts";
 import { History } from "./history.ts";
 import { GRACE_MS } from "./snapshots.ts";
 import { useSharedTables } from "./shared-store-fixture.ts";
-import { appendStatement, CONDITIONS, KINDS, STATEMENTS, type Statements } from "./statements.ts";
+import {
+  appendStatement,
+  CONDITIONS,
+  KINDS,
+  type OwnClaim,
+  STATEMENTS,
+  type Statements,
+} from "./statements.ts";
 
 const tables = useSharedTables();
 const WITHOUT_EPOCH = { ...STATEMENTS, append: appendStatement({ ...CONDITIONS, epoch: "true" }) };
@@ -53,11 +60,11 @@ describe("writers that race", () => {
 
 describe("a server that has lost the last record", () => {
   let history: History;
-  beforeEach(() => void (history = new History([tables.postgres.url])));
+  beforeEach(() => void (history = new History(tables.postgres.url)));
 
   /** The first owner has written record 2, which the server loses. Returns whether its record 3 is accepted. */
   async function appendAfterLoss(statements: Statements, isTakenOver: boolean): Promise<boolean> {
-    history = new History([tables.postgres.url], statements);
+    history = new History(tables.postgres.url, statements);
     const key = Buffer.from("lost");
     await history.locate([key], [0], "1", 1);
     const [row] = await history.find([key]);
@@ -91,6 +98,43 @@ describe("a server that has lost the last record", () => {
   });
 });
 
+describe("an epoch that was given out a second time, by a server that lost its first claim", () => {
+  it("lets the former owner change nothing", async () => {
+    const history = new History(tables.postgres.url);
+    onTestFinished(() => history.close());
+    await history.locate([Buffer.from("twice")], [0], "1", 1);
+    const [row] = await history.find([Buffer.from("twice")]);
+    const [former, present] = ["1", "2"].map((node) => ({ id: row?.id ?? 0, epoch: 1, node }));
+    if (former === undefined || present === undefined) throw new Error("unreachable");
+    await tables.query("UPDATE agent_owner SET owner = 2");
+    const snapshotOf = (claim: OwnClaim) => {
+      async function* parts() {
+        yield await Promise.resolve({ part: 0, data: Buffer.from(claim.node) });
+      }
+      return history.snapshot({ ...claim, seq: 1, pages: 1, pageBytes: 1, partCount: 1, parts: parts() });
+    };
+    const state = () =>
+      tables.query(
+        `SELECT owner::text, snap_seq::text, (SELECT count(*)::int FROM agent_log) AS records,
+           (SELECT string_agg(convert_from(data, 'UTF8'), ',') FROM agent_part) AS parts FROM agent_owner`,
+      );
+    expect(await snapshotOf(present)).not.toBeNull();
+    const before = [{ owner: "2", snap_seq: "1", records: 1, parts: "2" }];
+    expect(await state()).toEqual(before);
+
+    expect(await snapshotOf(former)).toBeNull();
+    expect(await history.readSnapshot(former)).toBeNull();
+    await history.sweep([{ ...former, upTo: 1, claimSeq: 0 }]);
+    await history.release([former], null);
+    expect(await history.destroy(former)).toBe(false);
+    expect(await state()).toEqual(before);
+
+    await history.sweep([{ ...present, upTo: 1, claimSeq: 0 }]);
+    await history.release([present], "3");
+    expect(await state()).toEqual([{ ...before[0], owner: "3", records: 0 }]);
+  });
+});
+
 describe("a statement that takes long", () => {
   const LOCK = 0x5347_7777;
   /** Waits in the middle: its conditions are judged on the snapshot at its beginning. */
@@ -104,7 +148,7 @@ describe("a statement that takes long", () => {
 
   /** The instance is taken over twice and compacted meanwhile. Returns whether the record of the first owner is written after all. */
   async function appendSlowly(isSweptAtOnce: boolean): Promise<boolean> {
-    const [history, slow] = [new History([tables.postgres.url]), new History([tables.postgres.url], SLOW)];
+    const [history, slow] = [new History(tables.postgres.url), new History(tables.postgres.url, SLOW)];
     const key = Buffer.from("slow");
     await history.locate([key], [0], "1", 1);
     const [row] = await history.find([key]);
@@ -112,6 +156,7 @@ describe("a statement that takes long", () => {
     const data = Buffer.from("x");
     await tables.query("SELECT pg_advisory_lock($1)", [LOCK]);
     const connection = await slow.connections.open();
+    await connection.client.query("SET lock_timeout = 0");
     const late = slow.append(
       connection,
       [{ id, seq: 2, epoch: 1, node: "1", kind: KINDS.pages, data }],
@@ -125,8 +170,17 @@ describe("a statement that takes long", () => {
     async function* parts() {
       yield await Promise.resolve({ part: 0, data });
     }
-    await history.snapshot({ id, epoch: 3, seq: 3, pages: 1, pageBytes: 1, partCount: 1, parts: parts() });
-    if (isSweptAtOnce) await history.sweep([{ id, epoch: 3, upTo: 3, claimSeq: 3 }]);
+    await history.snapshot({
+      id,
+      epoch: 3,
+      node: "3",
+      seq: 3,
+      pages: 1,
+      pageBytes: 1,
+      partCount: 1,
+      parts: parts(),
+    });
+    if (isSweptAtOnce) await history.sweep([{ id, epoch: 3, node: "3", upTo: 3, claimSeq: 3 }]);
     await tables.query("SELECT pg_advisory_unlock($1)", [LOCK]);
     const isWritten = (await late).has(id);
     await history.close();
@@ -143,7 +197,7 @@ describe("a statement that takes long", () => {
   });
 
   it("ends before records are deleted", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     const { client } = await history.connections.open();
     const { rows } = await client.query(
       "SELECT setting::int AS ms FROM pg_settings WHERE name = 'statement_timeout'",
@@ -156,8 +210,8 @@ describe("a statement that takes long", () => {
 
 describe("claims", () => {
   it("have one winner", async () => {
-    const first = new History([tables.postgres.url]);
-    const histories = [first, ...["2", "3"].map(() => new History([tables.postgres.url]))];
+    const first = new History(tables.postgres.url);
+    const histories = [first, ...["2", "3"].map(() => new History(tables.postgres.url))];
     const key = Buffer.from("contested");
     await first.locate([key], [0], "1", 1);
     for (let round = 1; round <= 20; round++) {

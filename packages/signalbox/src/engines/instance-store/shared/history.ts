@@ -6,7 +6,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { QueryConfig, QueryResult } from "pg";
-import { type SeenEpoch, type Statements, STATEMENTS } from "./statements.ts";
+import { type OwnClaim, type SeenEpoch, type Statements, STATEMENTS } from "./statements.ts";
 import { type StoreClient, StoreConnections } from "./store-connections.ts";
 import { numberStores, openTables } from "./tables.ts";
 
@@ -38,12 +38,8 @@ export interface Claimed {
   readonly partBytes: number;
 }
 
-export interface NewRecord {
-  readonly id: number;
+export interface NewRecord extends OwnClaim {
   readonly seq: number;
-  readonly epoch: number;
-  /** The writer. */
-  readonly node: string;
   readonly kind: string;
   readonly data: Buffer;
 }
@@ -73,18 +69,14 @@ export interface Snapshot {
   readonly pageBytes: number;
 }
 
-export interface SweptRange {
-  readonly id: number;
-  readonly epoch: number;
+export interface SweptRange extends OwnClaim {
   /** The last position to delete. */
   readonly upTo: number;
   /** The claim of the epoch, which stays. */
   readonly claimSeq: number;
 }
 
-export interface NewSnapshot {
-  readonly id: number;
-  readonly epoch: number;
+export interface NewSnapshot extends OwnClaim {
   readonly seq: number;
   readonly pages: number;
   readonly pageBytes: number;
@@ -107,8 +99,8 @@ export class History {
   readonly #templates = new Set<string>();
   #identity: string | null = null;
 
-  constructor(urls: readonly string[], statements: Statements = STATEMENTS) {
-    this.connections = new StoreConnections(urls);
+  constructor(url: string, statements: Statements = STATEMENTS) {
+    this.connections = new StoreConnections(url);
     this.#statements = statements;
   }
 
@@ -205,17 +197,29 @@ export class History {
     });
   }
 
+  /** Of the records that this node's claims had acknowledged: how many PostgreSQL does not have any more. Counts none too many. */
+  countLost(claims: readonly (OwnClaim & { readonly head: number })[]): Promise<number> {
+    return this.connections.use(async ({ client }) => {
+      const { rows } = await client.query<{ lost: number }>(this.#statements.lost, [
+        claims.map(({ id }) => id),
+        claims.map(({ epoch }) => epoch),
+        claims.map(({ head }) => head),
+      ]);
+      return rows[0]?.lost ?? 0;
+    });
+  }
+
   /** Resolves when all commits before the call are durable, on a synchronous standby too. */
   async barrier(): Promise<void> {
     await this.connections.use((connection) => this.#confirm(connection));
   }
 
-  /** False if this node is not the owner any more. */
+  /** The stored size of all parts; null if this node is not the owner any more. */
   snapshot(next: NewSnapshot): Promise<number | null> {
-    const { id, epoch, seq, pages, pageBytes, partCount, parts } = next;
+    const { id, epoch, node, seq, pages, pageBytes, partCount, parts } = next;
     return this.#write(async ({ client }) => {
       await client.query("BEGIN");
-      const owned = await client.query(this.#statements.beginSnapshot, [id, epoch, seq]);
+      const owned = await client.query(this.#statements.beginSnapshot, [id, epoch, node, seq]);
       if (owned.rowCount !== 1) {
         await client.query("ROLLBACK");
         return null;
@@ -239,28 +243,30 @@ export class History {
       client.query(this.#statements.sweep, [
         ranges.map(({ id }) => id),
         ranges.map(({ epoch }) => epoch),
+        ranges.map(({ node }) => node),
         ranges.map(({ upTo }) => upTo),
         ranges.map(({ claimSeq }) => claimSeq),
       ]),
     );
   }
 
-  async release(owned: readonly SeenEpoch[], to: string | null): Promise<void> {
+  async release(owned: readonly OwnClaim[], to: string | null): Promise<void> {
     // In the order in which claims lock the rows.
     const sorted = owned.toSorted((a, b) => a.id - b.id);
     await this.#write(({ client }) =>
       client.query(this.#statements.release, [
         sorted.map(({ id }) => id),
         sorted.map(({ epoch }) => epoch),
+        sorted.map(({ node }) => node),
         to,
       ]),
     );
   }
 
   /** False if this node is not the owner any more. */
-  async destroy(id: number, epoch: number): Promise<boolean> {
+  async destroy(claim: OwnClaim): Promise<boolean> {
     const statement: QueryConfig & { query_timeout: number } = {
-      text: this.#statements.destroy(id, epoch),
+      text: this.#statements.destroy(claim),
       query_timeout: MAX_DESTROY_MS,
     };
     const results = (await this.#write(({ client }) => client.query(statement))) as unknown as QueryResult[];
@@ -268,9 +274,9 @@ export class History {
   }
 
   /** Null if this node is not the owner any more. */
-  readSnapshot(id: number, epoch: number): Promise<Snapshot | null> {
+  readSnapshot({ id, epoch, node }: OwnClaim): Promise<Snapshot | null> {
     return this.connections.use(async ({ client }) => {
-      const { rows } = await client.query<Snapshot>(this.#statements.snapshotOf, [id, epoch]);
+      const { rows } = await client.query<Snapshot>(this.#statements.snapshotOf, [id, epoch, node]);
       return rows[0] ?? null;
     });
   }

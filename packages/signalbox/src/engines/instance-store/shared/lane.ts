@@ -14,6 +14,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { fullJitterDelay } from "../../../core/retry.ts";
+import { isLocked, isStatementError } from "../../postgres-session/index.ts";
 import type { Compressor } from "./compressor.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import type { History, InstanceState, NewRecord } from "./history.ts";
@@ -29,7 +30,7 @@ import {
 } from "./record.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { KINDS } from "./statements.ts";
-import { isStatementError, type StoreClient } from "./store-connections.ts";
+import type { StoreClient } from "./store-connections.ts";
 
 /** Raw bytes of one group; a larger record goes alone. */
 const MAX_GROUP_BYTES = 4 * 1024 * 1024;
@@ -350,11 +351,12 @@ export class Lane {
 /** statement_completion_unknown, of servers that are like PostgreSQL. */
 const OUTCOME_UNKNOWN = "40003";
 
-/** The server has rolled the statement back, and may take it later: no room, a conflict of transactions, or the time limit. */
+/** The server has rolled the statement back, and may take it later: no room, a conflict of transactions, or a time limit. */
 function isRetryable(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   if (!isStatementError(error) || typeof code !== "string") return false;
-  return code.startsWith("53") || (code.startsWith("40") && code !== OUTCOME_UNKNOWN) || code === "57014";
+  if (isLocked(error) || code === "57014") return true;
+  return code.startsWith("53") || (code.startsWith("40") && code !== OUTCOME_UNKNOWN);
 }
 
 function toError(error: unknown): Error {

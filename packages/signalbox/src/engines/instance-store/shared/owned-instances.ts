@@ -1,5 +1,6 @@
 /** The instances that this node owns, and what it knows of the owners of others. `ownership.ts` has the interface and the invariants. */
 import { LRUCache } from "lru-cache";
+import { retry } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
 import { type Claim, StoreClaims } from "./claims.ts";
 import type { HeldInstance } from "./held-instance.ts";
@@ -21,6 +22,9 @@ import { toClientError } from "./unavailable.ts";
 
 /** Instances in one question. */
 const MAX_GROUP = 64;
+/** Instances in one comparison. */
+const MAX_COMPARED = 1000;
+const LOSS_RETRY = { maxAttempts: 10, baseDelayMs: 100, maxDelayMs: 2000 };
 /** Owners of instances elsewhere; about 100 bytes each. */
 const MAX_KNOWN = 100_000;
 
@@ -157,7 +161,20 @@ export class OwnedInstances implements Ownership {
 
   rejoined(): void {
     this.#known.clear();
-    for (const instance of this.#held.values()) this.fence(instance, "rejoined");
+    const former = [...this.#held.values()];
+    for (const instance of former) this.fence(instance, "rejoined");
+    // Not awaited: what the answer is does not matter to the instances, which are claimed anew.
+    for (const [history, instances] of Map.groupBy(former, ({ history }) => history))
+      void this.#countLost(history, instances);
+  }
+
+  /** Never rejects: without an answer the loss, if there was one, is not counted. */
+  async #countLost(history: History, instances: readonly HeldInstance[]): Promise<void> {
+    for (let i = 0; i < instances.length; i += MAX_COMPARED) {
+      const some = instances.slice(i, i + MAX_COMPARED);
+      const lost = await retry(() => history.countLost(some), LOSS_RETRY).catch(() => 0);
+      this.#options.figures.lostRecords += lost;
+    }
   }
 
   /** The instance is not this node's any more. */

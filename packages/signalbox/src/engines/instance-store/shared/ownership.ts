@@ -40,6 +40,8 @@ export interface SharedInstanceStore extends InstanceStore {
    * has a content already.
    */
   importFile(name: string, path: string): Promise<boolean>;
+  /** PostgreSQL has another server, or was restarted: connections to the former one are replaced before their next use. */
+  reconnect(): void;
   /** Of each store, as configured. */
   readSizes(): Promise<readonly HistorySize[]>;
 }

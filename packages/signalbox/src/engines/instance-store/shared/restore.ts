@@ -60,8 +60,8 @@ async function restoreInto(
   instance: HeldInstance,
   existing: BaseFile | null,
 ): Promise<Restored> {
-  const { history, id, epoch } = instance;
-  const snapshot = await history.readSnapshot(id, epoch);
+  const { history } = instance;
+  const snapshot = await history.readSnapshot(instance);
   if (snapshot === null) throw instance.fence("taken");
   instance.snapSeq = snapshot.snapSeq;
   const usesFile = existing !== null && (await isInHistory(instance, existing));
@@ -72,7 +72,7 @@ async function restoreInto(
   const base = usesFile ? existing.seq : snapshot.snapSeq;
   const records = await applyRecords(file, instance, { seq: base, pages: usesFile ? 0 : snapshot.pages });
   // Another owner may have deleted what was read.
-  const again = await history.readSnapshot(id, epoch);
+  const again = await history.readSnapshot(instance);
   if (again === null) throw instance.fence("taken");
   const databasePages = records.databasePages ?? (usesFile ? null : snapshot.pages);
   if (databasePages !== null) instance.databasePages = databasePages;

@@ -4,13 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { openTestPostgres } from "../../../../../../test/support/test-postgres.ts";
 import { readRows, TEST_SCHEMA, writeRow } from "../instance-disks-fixture.ts";
 import { InstancePaths } from "../instance-path.ts";
 import type { Fence } from "../index.ts";
 import { History } from "./history.ts";
 import type { SharedStore, SharedStoreOptions } from "./shared-store.ts";
-import { useSharedTables } from "./shared-store-fixture.ts";
+import { type TestNode, useSharedTables } from "./shared-store-fixture.ts";
 import { KINDS, STATEMENTS } from "./statements.ts";
+import { StoreConnections } from "./store-connections.ts";
 
 const tables = useSharedTables();
 let folder = "";
@@ -30,14 +32,23 @@ const fail = (error: Error): never => {
 
 async function start(
   more: Partial<SharedStoreOptions> = {},
-): Promise<{ store: SharedStore; fences: Fence[] }> {
+): Promise<{ store: SharedStore; node: TestNode; fences: Fence[] }> {
   const disk = join(folder, String(opened.length));
   const options = { baseSchema: TEST_SCHEMA, reservedName: "_base", onFailure: fail, onStall: fail };
-  const { store } = await tables.start({ folder: disk, ...options }, more);
+  const { store, node } = await tables.start({ folder: disk, ...options }, more);
   opened.push(store);
   const fences: Fence[] = [];
   store.ownership.onFenced((fence) => fences.push(fence));
-  return { store, fences };
+  return { store, node, fences };
+}
+
+async function idOf(name: string): Promise<number> {
+  const { key } = new InstancePaths(folder).find(name);
+  const [row] = await tables.query<{ id: number }>(
+    "SELECT id::float8 AS id FROM agent_owner WHERE key = $1",
+    [key],
+  );
+  return row?.id ?? 0;
 }
 
 async function connect(): Promise<Client> {
@@ -80,7 +91,7 @@ describe("a node that creates an instance", () => {
   });
 
   it("gives it an id that no other instance gets, even if the server counts from the beginning again", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     const ids: number[] = [];
     for (const name of ["a", "b"]) {
       await tables.query("ALTER SEQUENCE agent_number RESTART");
@@ -100,10 +111,10 @@ describe("a node that stops in the middle", () => {
     await writeRow(database, 1);
     await database.close();
     const [row] = await tables.query<{ id: number }>("SELECT id::float8 AS id FROM agent_owner");
-    const paused = new History([tables.postgres.url]);
+    const paused = new History(tables.postgres.url);
     const { client } = await paused.connections.open();
     await client.query("BEGIN");
-    expect((await client.query(STATEMENTS.beginSnapshot, [row?.id, 1, 2])).rowCount).toBe(1);
+    expect((await client.query(STATEMENTS.beginSnapshot, [row?.id, 1, one.node.self, 2])).rowCount).toBe(1);
     const taken = await two.store.open("x");
     expect(readRows(taken)).toEqual([1]);
     await taken.close();
@@ -132,7 +143,7 @@ describe("one of several stores", () => {
     await tables.query("DROP DATABASE IF EXISTS other WITH (FORCE)");
     await tables.query("CREATE DATABASE other");
     const { url } = tables.postgres;
-    const { store } = await start({ stores: [[url], [url.replace(/\/postgres$/, "/other")]] });
+    const { store } = await start({ stores: [url, url.replace(/\/postgres$/, "/other")] });
     const names = Array.from({ length: 12 }, (_, i) => `spread-${i}`);
     for (const name of names) {
       const database = await store.open(name);
@@ -145,7 +156,7 @@ describe("one of several stores", () => {
     await tables.query("ALTER DATABASE other ALLOW_CONNECTIONS false");
     await tables.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'other'");
     // A node that starts now waits for it.
-    const starting = start({ stores: [[url], [url.replace(/\/postgres$/, "/other")]] });
+    const starting = start({ stores: [url, url.replace(/\/postgres$/, "/other")] });
     // As another node would: nothing is held.
     store.ownership.rejoined();
     const outcomes = await Promise.allSettled(names.map((name) => store.open(name)));
@@ -193,9 +204,51 @@ describe("a server that has lost records", () => {
   });
 });
 
+describe("a node that was declared dead after its server lost records", () => {
+  it("counts what is gone, also of instances that another node has claimed meanwhile, and nothing else", async () => {
+    const [one, two] = [await start(), await start()];
+    for (const name of ["whole", "cut", "taken"]) {
+      const database = await one.store.open(name);
+      for (const value of [1, 2, 3]) await writeRow(database, value);
+      await database.close();
+    }
+    // Each has a claim at 1 and three records.
+    await tables.query("DELETE FROM agent_log WHERE agent = $1 AND seq > 3", [await idOf("cut")]);
+    await tables.query("DELETE FROM agent_log WHERE agent = $1 AND seq > 2", [await idOf("taken")]);
+    const taken = await two.store.open("taken");
+    await writeRow(taken, 4);
+    await taken.close();
+    one.store.ownership.rejoined();
+    await expect.poll(() => one.store.ownership.figures.lostRecords).toBe(3);
+    expect(one.fences.map(({ reason }) => reason)).toEqual(["rejoined", "rejoined", "rejoined"]);
+  });
+});
+
+describe("the connections of a store", () => {
+  it("lead to one server: when a standby has replaced it, those to the former primary are not used any more", async () => {
+    const primary = await openTestPostgres();
+    onTestFinished(() => primary.drop());
+    const standby = await primary.openStandby();
+    onTestFinished(() => standby.drop());
+    const { host } = new URL(primary.url);
+    const connections = new StoreConnections(
+      primary.url.replace(host, `${host},${new URL(standby.url).host}`),
+    );
+    onTestFinished(() => connections.close());
+    const [lane, other] = [await connections.open(), await connections.open()];
+    expect([lane.isBroken, other.isBroken]).toEqual([false, false]);
+    // The former primary lives on for those who are connected.
+    await standby.promote();
+    await lane.client.query("UPDATE pg_database SET datallowconn = false WHERE datname = current_database()");
+    await lane.client.query("SELECT 1");
+    const next = await connections.open();
+    expect([lane.isBroken, other.isBroken, next.isBroken]).toEqual([true, true, false]);
+  });
+});
+
 describe("the records of an instance", () => {
   it("are read in pieces, by number and by size", async () => {
-    const history = new History([tables.postgres.url]);
+    const history = new History(tables.postgres.url);
     onTestFinished(() => history.close());
     const [row] = await history.locate([Buffer.from("x")], [0], "1", 1);
     const id = row?.id ?? 0;

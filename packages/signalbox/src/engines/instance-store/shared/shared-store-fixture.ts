@@ -51,7 +51,7 @@ export function useSharedTables(): SharedTables {
   };
   beforeAll(async () => {
     postgres = await openTestPostgres();
-    const history = new History([postgres.url]);
+    const history = new History(postgres.url);
     await history.open();
     await history.close();
     await connect();
@@ -79,7 +79,7 @@ export function useSharedTables(): SharedTables {
       const node = new TestNode(String(incs), living);
       const store = await SharedStore.open({
         ...options,
-        stores: [[postgres.url]],
+        stores: [postgres.url],
         nodes: node,
         maxCacheBytes: ROOMY,
         onError: fail,

@@ -320,14 +320,14 @@ describe("PostgreSQL", () => {
     };
     const one = await start();
     for (const name of names.slice(0, 4)) await write(one.store, name, 1);
-    const both = await start({ stores: [[url], [second]] });
+    const both = await start({ stores: [url, second] });
     for (const name of names) await write(both.store, name, 2);
     const [first] = await tables.query<{ n: number }>(
       "SELECT count(*)::int AS n FROM agent_owner WHERE store = 0",
     );
     expect(first?.n).toBeGreaterThan(4);
     expect(first?.n).toBeLessThan(12);
-    const other = await start({ stores: [[url], [second]] });
+    const other = await start({ stores: [url, second] });
     for (const name of names.slice(0, 4)) expect(await write(other.store, name, 3)).toEqual([1, 2, 3]);
     for (const name of names.slice(4)) expect(await write(other.store, name, 3)).toEqual([2, 3]);
     const alone = await start();
@@ -342,7 +342,7 @@ describe("PostgreSQL", () => {
     expect(
       refusals.filter((refusal) => refusal?.includes("not among the configured stores") === true),
     ).toHaveLength(12 - (first?.n ?? 0));
-    await expect(start({ stores: [[url], [url]] })).rejects.toThrow("the same database");
+    await expect(start({ stores: [url, url] })).rejects.toThrow("the same database");
     for (const store of opened.splice(0)) await store.close();
     await tables.query("DROP DATABASE second WITH (FORCE)");
   });

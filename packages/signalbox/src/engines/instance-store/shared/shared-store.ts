@@ -37,7 +37,7 @@ import { restoreFile } from "./restore.ts";
 import { SharedDatabase, type SharedDatabaseParts } from "./shared-database.ts";
 import { Snapshots } from "./snapshots.ts";
 import type { Statements } from "./statements.ts";
-import { isUnavailable, toClientError } from "./unavailable.ts";
+import { isPassing, toClientError } from "./unavailable.ts";
 
 /** How long a start waits for a server. */
 const START_WAIT_MS = 30_000;
@@ -45,10 +45,10 @@ const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 
 export interface SharedStoreOptions extends Omit<InstanceStoreOptions, "segmentBytes"> {
   /**
-   * The connection strings of each PostgreSQL; several for one mean that one of them is the primary. The first PostgreSQL says where each instance
-   * is. New instances are spread over all of them; existing ones stay where they are.
+   * The connection string of each PostgreSQL, which may name several servers. The first PostgreSQL says where each instance is. New instances are
+   * spread over all of them; existing ones stay where they are.
    */
-  readonly stores: readonly (readonly string[])[];
+  readonly stores: readonly string[];
   readonly nodes: Nodes;
   /** Size of the local files of closed databases together. */
   readonly maxCacheBytes: number;
@@ -78,7 +78,7 @@ export class SharedStore implements SharedInstanceStore {
   #whenClosed: Promise<void> | null = null;
 
   static async open(options: SharedStoreOptions): Promise<SharedStore> {
-    const histories = options.stores.map((urls) => new History(urls, options.statements));
+    const histories = options.stores.map((url) => new History(url, options.statements));
     try {
       return new SharedStore(options, await numberStores(histories));
     } catch (error) {
@@ -155,7 +155,7 @@ export class SharedStore implements SharedInstanceStore {
 
   async #destroyHeld(instance: HeldInstance): Promise<boolean> {
     try {
-      return await instance.history.destroy(instance.id, instance.epoch);
+      return await instance.history.destroy(instance);
     } catch (error) {
       throw toClientError(error);
     } finally {
@@ -189,6 +189,10 @@ export class SharedStore implements SharedInstanceStore {
 
   get lagMs(): number {
     return Math.max(...[...this.#lanes.values()].map(({ lagMs }) => lagMs));
+  }
+
+  reconnect(): void {
+    for (const { history } of this.#stores) history.connections.reconnect();
   }
 
   readSizes(): Promise<readonly HistorySize[]> {
@@ -321,7 +325,7 @@ async function openPatiently(history: History): Promise<string> {
     try {
       return await history.open();
     } catch (error) {
-      if (!isUnavailable(error) || performance.now() - startedAt > START_WAIT_MS) throw error;
+      if (!isPassing(error) || performance.now() - startedAt > START_WAIT_MS) throw error;
     }
     await sleep(fullJitterDelay(attempt, RETRY));
   }

@@ -63,3 +63,38 @@ it("deletes all records that are due in one pass, and those of a store that fail
   await snapshots.sweep();
   expect(swept).toEqual([...ids, 1000, 1001]);
 });
+
+it("of an instance that is fenced are not written, and end when it is fenced in the middle", async () => {
+  const failures: unknown[] = [];
+  const written: unknown[] = [];
+  const fake: Pick<History, "snapshot" | "sweep"> = {
+    async snapshot({ parts }) {
+      for await (const part of parts) written.push(part);
+      return 0;
+    },
+    sweep: () => Promise.resolve(),
+  };
+  const snapshots = new Snapshots({ onError: (error) => failures.push(error), figures: { compactions: 0 } });
+  onTestFinished(() => snapshots.close());
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-snapshots-"));
+  const file = openSync(join(folder, "empty"), "w+");
+  onTestFinished(() => {
+    closeSync(file);
+    rmSync(folder, { recursive: true });
+  });
+  const files = { main: file, wal: file, walEnd: 0 };
+  const [held, fenced, later] = [1, 2, 3].map((i) => {
+    const instance = heldIn(fake as History, i);
+    instance.databasePages = 1;
+    return instance;
+  });
+  if (held === undefined || fenced === undefined || later === undefined) throw new Error("unreachable");
+  await snapshots.write(held, files, 4096);
+  expect(written).toHaveLength(1);
+  fenced.fence("taken");
+  await snapshots.write(fenced, files, 4096);
+  const writing = snapshots.write(later, files, 4096);
+  later.fence("lost");
+  await writing;
+  expect([written.length, failures]).toEqual([1, []]);
+});

@@ -60,6 +60,8 @@ export class Snapshots {
 
   /** Never rejects. The caller keeps the files as they are until it resolves. */
   async write(instance: HeldInstance, files: DatabaseFiles, pageBytes: number): Promise<void> {
+    // PostgreSQL would refuse it, unless it is another server than the one that has refused the instance.
+    if (instance.fenced !== null) return;
     const { dirtyParts, head, databasePages, logBytes, logRecords } = instance;
     const changed = dirtyParts;
     instance.dirtyParts = new Set();
@@ -79,6 +81,7 @@ export class Snapshots {
       this.#options.figures.compactions += 1;
       this.#expire(instance, head);
     } catch (error) {
+      if (instance.fenced !== null) return;
       // Whether the snapshot was written or not, these parts are written by the next one.
       const { dirtyParts: since } = instance;
       instance.dirtyParts = changed === null || since === null ? null : new Set([...changed, ...since]);
@@ -116,9 +119,13 @@ export class Snapshots {
     await this.#sweeping.stop();
   }
 
-  #expire({ history, id, epoch, claimSeq }: HeldInstance, upTo: number): void {
+  #expire({ history, id, epoch, node, claimSeq }: HeldInstance, upTo: number): void {
     const { graceMs = GRACE_MS } = this.#options;
-    this.#expired.push({ history, range: { id, epoch, upTo, claimSeq }, dueAt: performance.now() + graceMs });
+    this.#expired.push({
+      history,
+      range: { id, epoch, node, upTo, claimSeq },
+      dueAt: performance.now() + graceMs,
+    });
   }
 }
 
@@ -134,14 +141,16 @@ export async function writeSnapshot(
   const frames = await findFrames(files, pageBytes, databasePages);
   async function* parts() {
     for (const part of numbers.filter((number) => number < partCount)) {
+      instance.requireHeld();
       const raw = await readPart(files, frames, { part, bytes, pageBytes });
       yield { part, data: await toPart(raw) };
     }
   }
-  const { id, epoch, history } = instance;
+  const { id, epoch, node, history } = instance;
   return history.snapshot({
     id,
     epoch,
+    node,
     seq,
     pages: databasePages,
     pageBytes,

@@ -13,24 +13,27 @@ export interface Statements {
   /** $1 keys, $2 store numbers, $3 node, $4 format, $5 data of the claims. Creates what does not exist, with a claim; returns all rows. */
   readonly locate: string;
   readonly find: string;
-  /** $1 id, $2 epoch, $3 position. Locks the row; no row if another node is the owner. */
+  /** $1 id, $2 epoch, $3 node, $4 position. Locks the row; no row if another node is the owner. */
   readonly beginSnapshot: string;
   /** $1 id, $2 position, $3 pages, $4 bytes per page. */
   readonly snapshot: string;
   readonly putPart: string;
   readonly cutParts: string;
-  /** $1 ids, $2 epochs, $3 last positions, $4 positions of the claims. */
+  /** $1 ids, $2 epochs, $3 nodes, $4 last positions, $5 positions of the claims. */
   readonly sweep: string;
+  /** $1 ids, $2 epochs, $3 nodes, $4 the next owner. */
   readonly release: string;
-  /** $1 id, $2 epoch. */
+  /** $1 id, $2 epoch, $3 node. */
   readonly snapshotOf: string;
+  /** $1 ids, $2 epochs, $3 last acknowledged positions. Returns how many of the records up to there are missing. */
+  readonly lost: string;
   /** $1 id, $2 first part, $3 number of parts. */
   readonly parts: string;
   /** $1 id, $2 position before the first, $3 last position, $4 number of records, $5 bytes after which no further record follows. */
   readonly records: string;
   /** `data` is that of the claims. */
   takeOver(node: string, format: number, claims: readonly SeenEpoch[], data: Buffer): string;
-  destroy(id: number, epoch: number): string;
+  destroy(claim: OwnClaim): string;
 }
 
 /** An instance, and the epoch that the claimant has read. */
@@ -39,14 +42,19 @@ export interface SeenEpoch {
   readonly epoch: number;
 }
 
+/**
+ * A claim of a node. The epoch alone would identify it as long as PostgreSQL loses nothing. If a server replaces the primary without its last commits, an epoch
+ * may be given out a second time, to another node: each statement of an owner names both.
+ */
+export interface OwnClaim extends SeenEpoch {
+  readonly node: string;
+}
+
 /** Kinds of records: a claim, changed pages, changed pages of a database that begins as a template. */
 export const KINDS = { claim: "c", pages: "f", first: "t" } as const;
 
 export interface AppendConditions {
-  /**
-   * Is the writer the owner? The epoch alone would do as long as PostgreSQL loses nothing. If a server replaces the primary without its last
-   * commits, an epoch may be given out a second time, to another node.
-   */
+  /** Is the writer the owner (`OwnClaim`)? */
   readonly epoch: string;
   /** Does the record before this one exist? */
   readonly predecessor: string;
@@ -86,19 +94,26 @@ export const STATEMENTS: Statements = {
     SELECT ${ROW}, true AS "isMade" FROM made o
     UNION ALL SELECT ${ROW}, false FROM agent_owner o WHERE o.key = ANY ($1::bytea[])`,
   find: `SELECT ${ROW}, false AS "isMade" FROM agent_owner o WHERE o.key = ANY ($1::bytea[])`,
-  beginSnapshot: "SELECT id FROM agent_owner WHERE id = $1 AND epoch = $2 AND snap_seq <= $3 FOR UPDATE",
+  beginSnapshot:
+    "SELECT id FROM agent_owner WHERE id = $1 AND epoch = $2 AND owner = $3 AND snap_seq <= $4 FOR UPDATE",
   snapshot: `UPDATE agent_owner SET snap_seq = $2, snap_pages = $3, page_bytes = $4,
       part_bytes = (SELECT COALESCE(sum(octet_length(data)), 0) FROM agent_part WHERE agent = $1)
     WHERE id = $1 RETURNING part_bytes AS "partBytes"`,
   putPart: `INSERT INTO agent_part (agent, part, seq, data) VALUES ($1, $2, $3, $4)
     ON CONFLICT (agent, part) DO UPDATE SET seq = EXCLUDED.seq, data = EXCLUDED.data`,
   cutParts: `DELETE FROM agent_part WHERE agent = $1 AND part >= $2`,
-  sweep: `DELETE FROM agent_log l USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS v(a, e, s, c)
-    JOIN agent_owner g ON g.id = v.a AND g.epoch = v.e AND g.snap_seq >= v.s
+  sweep: `DELETE FROM agent_log l USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS v(a, e, n, s, c)
+    JOIN agent_owner g ON g.id = v.a AND g.epoch = v.e AND g.owner = v.n AND g.snap_seq >= v.s
     WHERE l.agent = v.a AND l.seq <= v.s AND l.seq <> v.c`,
-  release: `UPDATE agent_owner o SET owner = $3::bigint FROM unnest($1::bigint[], $2::bigint[]) AS v(i, e)
-    WHERE o.id = v.i AND o.epoch = v.e`,
-  snapshotOf: `SELECT snap_seq AS "snapSeq", snap_pages AS "pages", page_bytes AS "pageBytes" FROM agent_owner WHERE id = $1 AND epoch = $2`,
+  release: `UPDATE agent_owner o SET owner = $4::bigint FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS v(i, e, n)
+    WHERE o.id = v.i AND o.epoch = v.e AND o.owner = v.n`,
+  snapshotOf: `SELECT snap_seq AS "snapSeq", snap_pages AS "pages", page_bytes AS "pageBytes" FROM agent_owner
+    WHERE id = $1 AND epoch = $2 AND owner = $3`,
+  // A claim of a later epoch is behind the last record that its node has seen. An instance that does not exist may have been destroyed by its next owner.
+  lost: `SELECT COALESCE(sum(GREATEST(0, v.h - COALESCE(
+        (SELECT min(l.seq) - 1 FROM agent_log l WHERE l.agent = v.a AND l.epoch > v.e),
+        GREATEST((SELECT max(l.seq) FROM agent_log l WHERE l.agent = v.a), o.snap_seq)))), 0)::float8 AS lost
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS v(a, e, h) JOIN agent_owner o ON o.id = v.a`,
   parts: `SELECT p.part, p.seq, p.data FROM agent_part p WHERE p.agent = $1 AND p.part >= $2 ORDER BY p.part LIMIT $3`,
   // The length of a value is known without reading the value.
   records: `SELECT l.seq, l.kind::text AS kind, l.data FROM (
@@ -106,13 +121,14 @@ export const STATEMENTS: Statements = {
       FROM agent_log WHERE agent = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4) l
     WHERE l.before < $5 ORDER BY l.seq`,
   /**
-   * Begins a transaction. A node that was declared dead holds no lock any more: its transactions end before (`store-connections.ts`). The rows are locked in one order, so that two nodes do not wait for each other. The last position is read by a
-   * statement of its own, after the epoch was increased. The last result has the instances whose claim was written.
+   * Begins a transaction. A node that was declared dead holds no lock any more: its transactions end before (`postgres-session`). The rows are locked in
+   * one order, so that two nodes do not wait for each other. The last position is read by a statement of its own, after the epoch was increased. The
+   * last result has the instances whose claim was written.
    */
   takeOver(node, format, claims, data) {
     const ids = claims.map(({ id }) => id).join(",");
     const values = claims.map(({ id, epoch }) => `(${id}::bigint, ${epoch}::bigint)`).join(",");
-    return `BEGIN; SET LOCAL lock_timeout = '3s';
+    return `BEGIN;
       SELECT id FROM agent_owner WHERE id IN (${ids}) ORDER BY id FOR UPDATE;
       UPDATE agent_owner o SET owner = ${BigInt(node)}, epoch = o.epoch + 1, format = ${format}
         FROM (VALUES ${values}) AS v(i, e) WHERE o.id = v.i AND o.epoch = v.e;
@@ -123,9 +139,9 @@ export const STATEMENTS: Statements = {
       SELECT o.id, o.snap_seq AS "snapSeq", o.part_bytes AS "partBytes" FROM agent_owner o WHERE o.id IN (${ids})`;
   },
   /** In one transaction. A late writer finds no row of the instance; a new instance of the name has another id. */
-  destroy(id, epoch) {
+  destroy({ id, epoch, node }) {
     return `BEGIN; SET LOCAL statement_timeout = 0;
-      WITH gone AS (DELETE FROM agent_owner WHERE id = ${id} AND epoch = ${epoch} RETURNING id) SELECT id FROM gone;
+      WITH gone AS (DELETE FROM agent_owner WHERE id = ${id} AND epoch = ${epoch} AND owner = ${BigInt(node)} RETURNING id) SELECT id FROM gone;
       DELETE FROM agent_log WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
       DELETE FROM agent_part WHERE agent = ${id} AND NOT EXISTS (SELECT 1 FROM agent_owner WHERE id = ${id});
       COMMIT`;

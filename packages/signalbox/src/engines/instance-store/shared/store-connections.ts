@@ -4,25 +4,31 @@
  * Invariants:
  * 1. Statements end after ten seconds, so that none survives the minute for which records are kept (invariant 7 of `ownership.ts`).
  * 2. A commit that did not wait for a synchronous standby is not confirmed: PostgreSQL reports success and a warning if the wait is cancelled.
- * 3. A transaction whose client is silent ends after two seconds, and its locks with it: a node that stops in the middle of a snapshot or a claim
- *    is declared dead later than that, so its locks delay no take-over.
+ * 3. A transaction whose client is silent ends before the node is declared dead (`postgres-session`): a node that stops in the middle of a snapshot or a
+ *    claim delays no take-over.
  * 4. A connection that failed in any way but an error of the statement is not used again.
+ * 5. All connections lead to the server of the newest one. After a failover the former primary may live on for a while: a node that wrote its records there,
+ *    and its snapshots to the new one, would mix two histories.
  */
-import { Client, types } from "pg";
+import type { Client } from "pg";
+import { connectPrimary, endClient, isStatementError, Servers } from "../../postgres-session/index.ts";
 
-const CONNECT_TIMEOUT_MS = 3000;
-/** The server ends the statement first. */
-const QUERY_TIMEOUT_MS = 15_000;
 /** For claims, restores and snapshots. */
 const MAX_CONNECTIONS = 4;
-const END_TIMEOUT_MS = 1000;
 
-/**
- * One statement writes the records of many instances, and its cost must not depend on what the planner believes about the size of arrays: a plan
- * is made once, and rows are found by their keys.
- */
-const SETUP = `SET synchronous_commit = on; SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '2s';
-  SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET jit = off`;
+const SESSION = {
+  name: "signalbox instances",
+  statementMs: 10_000,
+  // One statement writes the records of many instances, and its cost must not depend on what the planner believes about the size of arrays: a plan is
+  // made once, and rows are found by their keys.
+  settings: [
+    "plan_cache_mode=force_generic_plan",
+    "enable_hashjoin=off",
+    "enable_mergejoin=off",
+    "enable_seqscan=off",
+    "jit=off",
+  ],
+};
 
 /** warning, and admin_shutdown: the wait for a standby was cancelled. The texts depend on the language of the server. */
 const CANCELLED_WAITS: ReadonlySet<string | undefined> = new Set(["01000", "57P01"]);
@@ -35,32 +41,24 @@ export interface StoreClient {
 }
 
 export class StoreConnections {
-  readonly #urls: readonly string[];
-  #index = 0;
+  readonly #servers: Servers;
+  /** When the server was started to which the newest connection leads. */
+  #server = "";
   readonly #idle: StoreClient[] = [];
   #count = 0;
   readonly #waiting: (() => void)[] = [];
   #isClosed = false;
   readonly #open = new Set<StoreClient>();
 
-  /** One of the servers is the primary. */
-  constructor(urls: readonly string[]) {
-    this.#urls = urls;
+  /** The connection string may name several servers. */
+  constructor(url: string) {
+    this.#servers = new Servers(url);
   }
 
   /** A connection of its own; the caller ends it. */
   async open(): Promise<StoreClient> {
-    const client = new Client({
-      connectionString: this.#urls[this.#index % this.#urls.length],
-      application_name: "signalbox instances",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
-      keepAlive: true,
-      types: {
-        getTypeParser: (oid, format) =>
-          oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
-      },
-    });
+    const client = await connectPrimary(this.#servers, SESSION);
+    await this.#follow(client);
     let hasWarning = false;
     const opened: StoreClient = {
       client,
@@ -71,23 +69,32 @@ export class StoreConnections {
         return had;
       },
     };
-    // Without a listener an error would be an uncaught exception. The running query reports it.
     client.on("error", () => (opened.isBroken = true));
     client.on("notice", ({ code }) => {
       if (CANCELLED_WAITS.has(code)) hasWarning = true;
     });
-    try {
-      await client.connect();
-      await client.query(SETUP);
-      await requirePrimary(client);
-    } catch (error) {
-      this.#index += 1;
-      // The caller gets the first error.
-      void client.end().catch(() => undefined);
-      throw error;
-    }
     this.#open.add(opened);
     return opened;
+  }
+
+  /** The connections that are open are replaced before their next use. */
+  reconnect(): void {
+    for (const connection of this.#open) connection.isBroken = true;
+  }
+
+  /** A restarted server is another one, too. */
+  async #follow(client: Client): Promise<void> {
+    try {
+      const { rows } = await client.query<{ server: string }>(
+        "SELECT pg_postmaster_start_time()::text AS server",
+      );
+      const server = rows[0]?.server ?? "";
+      if (server !== this.#server) this.reconnect();
+      this.#server = server;
+    } catch (error) {
+      void endClient(client);
+      throw error;
+    }
   }
 
   /** Runs `work` on a connection of the pool, and rolls back what it left open. */
@@ -107,9 +114,7 @@ export class StoreConnections {
 
   async end(connection: StoreClient): Promise<void> {
     this.#open.delete(connection);
-    const timeout = new Promise((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
-    // The connection was already broken; the server ends the session.
-    await Promise.race([connection.client.end().catch(() => undefined), timeout]);
+    await endClient(connection.client);
   }
 
   async close(): Promise<void> {
@@ -147,15 +152,4 @@ export class StoreConnections {
     this.#count -= 1;
     void this.end(connection);
   }
-}
-
-/** True if the server has answered with an error of the statement: the transaction is rolled back. After any other error the outcome is unknown. */
-export function isStatementError(error: unknown): boolean {
-  return (error as { readonly severity?: unknown }).severity === "ERROR";
-}
-
-async function requirePrimary(client: Client): Promise<void> {
-  const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
-  if (rows[0]?.transaction_read_only === "off") return;
-  throw Object.assign(new Error("the server is a standby"), { code: "25006" });
 }
