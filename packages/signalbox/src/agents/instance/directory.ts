@@ -118,6 +118,13 @@ export class Directory {
     if (this.#memory.isSweeping && !this.#isStopping) this.#waker.start();
   }
 
+  /** The clock was set: what is due by now may not be what the timers wait for. */
+  clockChanged(): void {
+    if (this.#isStopping) return;
+    for (const instance of this.#memory.values()) instance.clockChanged();
+    this.#waker.start();
+  }
+
   /** From now on no instance is loaded; those in memory continue. */
   drain(): void {
     this.#isStopping = true;

@@ -135,6 +135,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.runtime.run(turn);
   }
 
+  clockChanged(): void {
+    this.live?.clockChanged();
+  }
+
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
     this.runtime.abandon(() => reason);

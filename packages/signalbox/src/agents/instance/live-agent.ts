@@ -135,6 +135,10 @@ export class LiveAgent implements Resident {
     this.pump.start(this.database.isNew);
   }
 
+  clockChanged(): void {
+    this.pump.clockChanged();
+  }
+
   stop(): void {
     this.pump.stop();
   }

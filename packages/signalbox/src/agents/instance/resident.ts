@@ -27,6 +27,8 @@ export interface Resident {
   start(): void | Promise<void>;
   /** The first turn has succeeded: the resident may begin work of its own. */
   ready(): void;
+  /** The wall clock was set: work of its own may be due. */
+  clockChanged(): void;
   /** Nothing runs or waits any more. */
   idle?(): void;
   /** The instance leaves memory: no more work of its own begins. */

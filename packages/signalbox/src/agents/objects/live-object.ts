@@ -127,6 +127,10 @@ export class LiveObject implements Resident {
     this.alarm.start(this.database.isNew);
   }
 
+  clockChanged(): void {
+    this.alarm.clockChanged();
+  }
+
   /** Frees the pages that only the start of the program needed: a program that creates its tables has read and written all of them. */
   idle(): void {
     if (this.#hasShrunk) return;

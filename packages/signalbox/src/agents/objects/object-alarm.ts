@@ -92,6 +92,11 @@ export class ObjectAlarm implements Participant {
     clearTimer(this.#timer);
   }
 
+  /** The clock was set: the timer does not know. */
+  clockChanged(): void {
+    if (this.#isStarted && !this.#isRinging) this.#armAfter(false);
+  }
+
   beforeCommit(): void {
     if (this.#hasChanged) this.#options.onDue(this.#row().alarm_at);
   }

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
  *    requests between them.
- * 2. The timer is derived from the rows after every commit that changed them, and at the start.
+ * 2. The timer is derived from the rows after every commit that changed them, at the start, and when the clock was set.
  * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time nobody
  *    would wake the instance after a crash.
  * 4. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
@@ -107,6 +107,11 @@ export class WorkPump implements Participant {
     clearTimer(this.#timer);
   }
 
+  /** The clock was set: the timer does not know. */
+  clockChanged(): void {
+    this.#refresh();
+  }
+
   afterCommit(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
@@ -130,7 +135,7 @@ export class WorkPump implements Participant {
   #startDue(): void {
     const { clock, queue, schedules } = this.#options;
     const now = clock.now();
-    const queueAt = queue.nextAt() ?? Number.POSITIVE_INFINITY;
+    const queueAt = queue.nextAt(now) ?? Number.POSITIVE_INFINITY;
     const scheduleAt = schedules.nextAt() ?? Number.POSITIVE_INFINITY;
     const nextAt = Math.min(queueAt, scheduleAt);
     this.#options.onDue(nextAt === Number.POSITIVE_INFINITY ? null : nextAt);
@@ -139,12 +144,10 @@ export class WorkPump implements Participant {
       this.#runWhen(stored);
       return;
     }
+    // Before the runs, which may end within the call: a pause, or a time that they have stored, replaces this timer.
+    this.#setTimer(Math.min(...[queueAt, scheduleAt].filter((at) => at > now)));
     if (queueAt <= now) this.#run("queue");
-    if (scheduleAt <= now) this.#run("schedule");
-    this.#setTimer(
-      [queueAt, scheduleAt].filter((at) => at > now),
-      now,
-    );
+    if (scheduleAt <= now && !this.#isPaused) this.#run("schedule");
   }
 
   #runWhen(stored: Promise<void>): void {
@@ -160,11 +163,11 @@ export class WorkPump implements Participant {
     );
   }
 
-  #setTimer(times: readonly number[], now: number): void {
+  #setTimer(at: number): void {
     clearTimer(this.#timer);
-    const at = Math.min(...times);
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimer(this.#options.clock, () => this.#refresh(), Math.min(at - now, MAX_TIMER_MS));
+    const { clock } = this.#options;
+    this.#timer = setTimer(clock, () => this.#refresh(), Math.min(at - clock.now(), MAX_TIMER_MS));
   }
 
   #pause(error: unknown): void {
