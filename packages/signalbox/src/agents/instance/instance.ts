@@ -37,6 +37,7 @@ import {
   createOverloadError,
   createStorageError,
   createTimeoutError,
+  explainPartial,
   failureOf,
   throwInternal,
 } from "./instance-failures.ts";
@@ -111,6 +112,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
       createTimeoutError,
+      explainPartial,
       onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
       onCommitFailure: (error) => this.#startAgain(error),
