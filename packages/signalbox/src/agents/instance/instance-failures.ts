@@ -4,6 +4,12 @@ import { overloaded } from "../../core/overload.ts";
 import type { Turn } from "../../engines/turn-runtime/index.ts";
 import type { InstanceFailure } from "./leaving.ts";
 
+/**
+ * An attempt of work that the storage has ended is repeated without being counted, so many times in a row. Work that fills the disk by itself ends in the
+ * same way, and must run out of attempts.
+ */
+export const MAX_CUT_OFFS = 20;
+
 export function createOverloadError(): SignalboxError {
   return overloaded("The instance has too many waiting events", { "retry-after": "1" });
 }

@@ -186,10 +186,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /**
    * Opens the database when the predecessor has closed it, and runs `onStart`. Never fails: those who wait for turns receive the error. An
-   * instance that `isWoken` for its due work is not created: it may have been destroyed in the meantime.
+   * instance that `isWoken` for its due work is not created: it may have been destroyed in the meantime. `isResumed`: see `ResidentParts`.
    */
-  start(predecessor: Promise<void> | undefined, isWoken: boolean): void {
-    this.#started = this.#start(predecessor, isWoken);
+  start(predecessor: Promise<void> | undefined, isWoken: boolean, isResumed: boolean): void {
+    this.#started = this.#start(predecessor, isWoken, isResumed);
   }
 
   /** Leaves memory. The caller has checked that the instance is idle. */
@@ -212,7 +212,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     await this.#left;
   }
 
-  async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
+  async #start(predecessor: Promise<void> | undefined, isWoken: boolean, isResumed: boolean): Promise<void> {
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
@@ -225,7 +225,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
       if (this.#fence !== null) throw new InstanceElsewhereError(null);
       this.#presence.opened(this.lastActiveAt, database.isNew);
-      await this.#open(database);
+      await this.#open(database, isResumed);
     } catch (error) {
       const isElsewhere = error instanceof InstanceElsewhereError;
       this.#fence ??= isElsewhere ? "elsewhere" : error instanceof InstanceFencedError ? error.fence : null;
@@ -239,7 +239,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     }
   }
 
-  async #open(database: InstanceDatabase): Promise<void> {
+  async #open(database: InstanceDatabase, isResumed: boolean): Promise<void> {
     const { ownership } = this.environment;
     const confirm = ownership === null ? undefined : () => this.#confirm(ownership);
     this.runtime.open(database, () => this.#sync(database), confirm);
@@ -250,6 +250,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       activity: this.activity,
       database,
       runtime: this.runtime,
+      isResumed,
       reports: this.reports,
       deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
@@ -382,6 +383,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       isDisposable,
       wakeAt: handOver === undefined ? wakeAt : null,
       failure,
+      isCutOff: this.#fence !== null || failure === "storage",
     });
   }
 

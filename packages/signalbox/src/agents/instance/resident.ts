@@ -45,6 +45,8 @@ export interface ResidentParts<R extends Resident> {
   readonly database: InstanceDatabase;
   /** Has the database. */
   readonly runtime: TurnRuntime<R>;
+  /** The storage ended the predecessor, in this process: what ran then has not failed. */
+  readonly isResumed: boolean;
   readonly reports: InstanceReports;
   /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
   readonly deliveries: SerialByKey | null;

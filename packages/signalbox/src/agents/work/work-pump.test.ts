@@ -1,5 +1,6 @@
 /** An attempt is counted before it runs, on storage that needs time for it as on storage that does not. */
 import { setImmediate as settle } from "node:timers/promises";
+import { SignalboxError } from "@signalbox/protocol";
 import { expect, it } from "vitest";
 import { TestClock } from "../../testing/test-clock.ts";
 import { STORAGE_PAUSE_MS, WorkPump, type WorkPumpOptions } from "./work-pump.ts";
@@ -36,7 +37,7 @@ function startPump(
     onBuried: () => undefined,
     onStorageFailure: (error: unknown) => void events.push(String(error)),
   } as unknown as WorkPumpOptions);
-  pump.start(false);
+  pump.start(false, false);
   return { pump, events };
 }
 
@@ -100,7 +101,7 @@ it("a turn that is refused is not asked for again: the instance is leaving memor
     whenDueStored: () => null,
     onIdle: () => undefined,
   } as unknown as WorkPumpOptions);
-  pump.start(false);
+  pump.start(false, false);
   await new Promise((resolve) => setImmediate(resolve));
   expect(asked).toBe(1);
   pump.stop();
@@ -133,7 +134,7 @@ it("the event loop has its turn, also when every run fails and its failure is co
     whenDueStored: () => null,
     onIdle: () => undefined,
   } as unknown as WorkPumpOptions);
-  pump.start(false);
+  pump.start(false, false);
   await new Promise((resolve) => setImmediate(resolve));
   expect(runs).toBeLessThan(1000);
   pump.stop();
@@ -163,7 +164,7 @@ function startSynchronously(
     onBuried: () => undefined,
     ...parts,
   } as unknown as WorkPumpOptions);
-  pump.start(false);
+  pump.start(false, false);
   return pump;
 }
 
@@ -191,5 +192,32 @@ it("work whose storage failed for a moment goes on after the pause, also beside 
   isFull = false;
   await clock.advance(STORAGE_PAUSE_MS, () => settle());
   expect(isDone).toBe(true);
+  pump.stop();
+});
+
+it("an attempt that the storage has ended is repeated after the pause and not counted, unless the work fills the disk itself", async () => {
+  const clock = new TestClock(0);
+  const begun: boolean[] = [];
+  const failed: unknown[] = [];
+  const queue = {
+    nextAt: () => (failed.length === 0 ? clock.now() : null),
+    begin: (isResumed: boolean) => {
+      begun.push(isResumed);
+      return { item: { id: "a" }, complete: () => undefined, fail: (error: unknown) => failed.push(error) };
+    },
+  };
+  const pump = startSynchronously(clock, {
+    queue,
+    schedules: { nextAt: () => null, begin: () => null },
+    perform: () => {
+      throw new SignalboxError("storage_unavailable");
+    },
+    isStorageDown: () => true,
+    onStorageFailure: () => undefined,
+  } as never);
+  for (let i = 0; i < 10; i += 1) await clock.advance(STORAGE_PAUSE_MS, () => settle());
+  expect([begun, failed]).toEqual([[false, ...Array.from({ length: 10 }, () => true)], []]);
+  for (let i = 0; i < 10; i += 1) await clock.advance(STORAGE_PAUSE_MS, () => settle());
+  expect(failed).toHaveLength(1);
   pump.stop();
 });

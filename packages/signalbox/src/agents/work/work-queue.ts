@@ -22,6 +22,7 @@ import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { adviseRetry, QUEUED_WEBHOOK } from "./queued-webhook.ts";
 import {
   fromStoredRetry,
+  nextAttempt,
   retryDelay,
   type RetryOptions,
   type RetryPlan,
@@ -68,6 +69,13 @@ export interface QueueAttempt {
   complete(): void;
   /** Schedules the next attempt, or moves the item to the dead letters and returns true. Called in a transaction of its own. */
   fail(error: unknown): boolean;
+}
+
+interface ReadyItem {
+  readonly row: QueueRow;
+  readonly policy: ReturnType<typeof fromStoredRetry>;
+  /** Attempts with the one that begins. */
+  readonly attempts: number;
 }
 
 const MAX_ID_LENGTH = 256;
@@ -185,17 +193,19 @@ export class WorkQueue {
     return Math.max(now, requireNumber(next?.at));
   }
 
-  /** Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. */
-  begin(): QueueAttempt | null {
-    const found = this.#firstReady();
+  /**
+   * Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. `isResumed`: the storage ended
+   * the last attempt, which is repeated and not counted again.
+   */
+  begin(isResumed = false): QueueAttempt | null {
+    const found = this.#firstReady(isResumed);
     if (found === null) return null;
-    const { row, policy } = found;
+    const { row, policy, attempts } = found;
     const { changes } = this.#tables.change(
-      sql`UPDATE _signalbox_queue SET attempts = attempts + 1
+      sql`UPDATE _signalbox_queue SET attempts = ${attempts}
           WHERE seq = ${row.seq} AND attempts = ${row.attempts} AND next_at = ${row.next_at}`,
     );
     requireChange(changes);
-    const attempts = row.attempts + 1;
     return {
       item: toItem({ ...row, attempts }),
       complete: () => {
@@ -221,7 +231,7 @@ export class WorkQueue {
   }
 
   /** The first item that is ready and has attempts left. Those without have ended the process in their last attempt. */
-  #firstReady(): { readonly row: QueueRow; readonly policy: ReturnType<typeof fromStoredRetry> } | null {
+  #firstReady(isResumed: boolean): ReadyItem | null {
     const now = this.#clock.now();
     for (;;) {
       const row = this.#tables.get<QueueRow>(
@@ -229,7 +239,8 @@ export class WorkQueue {
       );
       if (row === undefined) return null;
       const policy = fromStoredRetry(row.retry);
-      if (requireNumber(row.attempts) < policy.maxAttempts) return { row, policy };
+      const attempts = nextAttempt(requireNumber(row.attempts), isResumed);
+      if (attempts <= policy.maxAttempts) return { row, policy, attempts };
       requireChange(this.#bury(row, "the process ended while the last attempt ran"));
     }
   }
