@@ -1,4 +1,5 @@
 /** The system clock is set ahead by mistake and corrected: actions in between delay nothing afterwards. */
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { post, readLogs, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -10,7 +11,13 @@ let server: TestServer;
 let wall = REAL;
 let steady = REAL;
 beforeAll(async () => {
-  server = await startTestServer({ clock: { now: () => wall }, steadyClock: { now: () => steady } });
+  server = await startTestServer({
+    clock: { now: () => wall },
+    steadyClock: { now: () => steady },
+    file: {
+      agents: { modules: [join(import.meta.dirname, "../fixtures/work-agents.ts")], idleTimeoutMs: 1000 },
+    },
+  });
 });
 afterAll(() => server.stop());
 
@@ -64,4 +71,28 @@ it("amounts spent in between count for one window", async () => {
   expect((await call(cost)).status).toBe(429);
   wall = REAL + 3_600_000;
   expect((await call(cost)).status).toBe(200);
+});
+
+const ask = async (instance: string, method: string, ...args: unknown[]) =>
+  (await server.api("POST", `/agents/worker/${instance}/rpc/${method}`, args)).body.result;
+
+it("a schedule runs when the clock is set past its time, at an instance that is in memory and at one that is not", async () => {
+  await ask("asleep", "plan", 1800, "asleep");
+  wall += 1000;
+  const INSTANCES = "/accounts/default/agents/worker/instances";
+  const isInMemory = async () =>
+    (await server.api("GET", `${INSTANCES}?search=asleep`)).body.result[0].in_memory;
+  await expect.poll(isInMemory).toBe(false);
+  await ask("awake", "plan", 1800, "awake");
+  wall += 3_600_000;
+  await expect.poll(() => ask("awake", "done")).toEqual(["tick awake"]);
+  await expect.poll(() => ask("asleep", "done")).toEqual(["tick asleep"]);
+});
+
+it("items of a queue run after the clock was set back", async () => {
+  wall += DAY;
+  await ask("queueing", "enqueue", ["wait one", "two"]);
+  wall -= DAY;
+  await ask("queueing", "enqueue", ["three"]);
+  await expect.poll(() => ask("queueing", "done")).toEqual(["wait one#1", "two#1", "three#1"]);
 });

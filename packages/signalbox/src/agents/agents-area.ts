@@ -8,6 +8,8 @@ import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError, storeVariables } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
+import type { Repetition } from "../core/repeat.ts";
+import { watchClock } from "../core/watch-clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
@@ -258,6 +260,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const agentsDoor = remote?.webhooks ?? localDoor;
   let remoteSockets: RemoteSockets | null = null;
   let remoteObjects: RemoteObjects | null = null;
+  let clockWatch: Repetition | null = null;
   const door = settings.worker === undefined ? agentsDoor : withObjects(agentsDoor, objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
@@ -349,6 +352,12 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       }
       hub.start();
       directory.start();
+      clockWatch = watchClock(
+        parts.clock,
+        parts.steadyClock,
+        () => directory.clockChanged(),
+        (err) => parts.logger.error({ err }, "due work was not looked at after the clock was set"),
+      );
       cluster?.start();
       tagSubscriptions.start();
     },
@@ -371,6 +380,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       remoteSockets?.stop();
       departures.stop();
       cluster?.stop();
+      await clockWatch?.stop();
       await directory.stop();
       // What other nodes have begun here has ended, or will not run.
       await remoteSockets?.endSessions();

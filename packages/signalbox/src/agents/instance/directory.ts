@@ -19,6 +19,7 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
+import { MAX_CUT_OFFS } from "./instance-failures.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
 import type { DueEntry } from "./instance-catalog.ts";
@@ -45,6 +46,8 @@ export class Directory {
   readonly #memory: InstanceMemory;
   readonly #files: FileHolds;
   readonly #arrivals = new Arrivals();
+  /** Instances with due work: how often in a row their storage has ended them. */
+  readonly #cutOffs = new Map<string, number>();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
   /** What goes with an instance to another node; null for nothing. */
@@ -116,6 +119,13 @@ export class Directory {
   /** A class was loaded after the start: its instances may have due work. */
   definitionAdded(): void {
     if (this.#memory.isSweeping && !this.#isStopping) this.#waker.start();
+  }
+
+  /** The clock was set: what is due by now may not be what the timers wait for. */
+  clockChanged(): void {
+    if (this.#isStopping) return;
+    for (const instance of this.#memory.values()) instance.clockChanged();
+    this.#waker.start();
   }
 
   /** From now on no instance is loaded; those in memory continue. */
@@ -346,14 +356,22 @@ export class Directory {
     const maxClosing = Math.ceil(this.#limits.maxActiveInstances / 4);
     // The start belongs to no turn, even if another agent's call caused it.
     runOutsideTurns(() => {
-      instance.start(this.#files.whenFree(key, maxClosing), isWoken);
+      instance.start(this.#files.whenFree(key, maxClosing), isWoken, this.#isResumed(key));
       this.#arrivals.arrived(key);
     });
     return instance;
   }
 
-  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, failure }: Leaving): void {
+  #isResumed(key: string): boolean {
+    const cutOffs = this.#cutOffs.get(key) ?? 0;
+    return cutOffs > 0 && cutOffs <= MAX_CUT_OFFS;
+  }
+
+  #onLeave(instance: AnyInstance, { closed, isDisposable, wakeAt, failure, isCutOff }: Leaving): void {
     this.#memory.delete(instance);
+    if (isCutOff && wakeAt !== null)
+      this.#cutOffs.set(instance.key, (this.#cutOffs.get(instance.key) ?? 0) + 1);
+    else this.#cutOffs.delete(instance.key);
     this.#files.hold(
       instance.key,
       closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),

@@ -1,4 +1,4 @@
-/** An instance that finds due work when it is loaded, and cannot tell the catalog, as after a take-over while the database fails. */
+/** An instance that has due work and cannot tell the catalog: the database fails. */
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { startTestServer, type TestServer } from "../../../../../test/support/test-server.ts";
@@ -11,6 +11,19 @@ let server: TestServer | undefined;
 afterEach(async () => {
   vi.restoreAllMocks();
   await server?.stop();
+});
+
+it("a call that was stored although its due time was not has an unknown outcome: a caller must not repeat it", async () => {
+  server = await startTestServer({ file: { agents: { modules: [WORK_AGENTS] } } });
+  const { api } = server;
+  const call = (method: string, ...args: unknown[]) =>
+    api("POST", `/agents/worker/partly/rpc/${method}`, args);
+  expect((await call("done")).status).toBe(200);
+  const setDue = vi.spyOn(InstanceCatalog.prototype, "setDue");
+  setDue.mockRejectedValueOnce(new SignalboxError("storage_unavailable"));
+  const { status, body } = await call("enqueue", ["a"]);
+  expect([status, body.errors[0].code]).toEqual([503, 3012]);
+  await expect.poll(async () => (await call("done")).body.result).toEqual(["a#1"]);
 });
 
 it("starts again and does its work", async () => {

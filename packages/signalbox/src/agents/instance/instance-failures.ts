@@ -1,7 +1,14 @@
 /** Errors that callers of an instance receive from the runtime, not from the instance's code. */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
+import type { Turn } from "../../engines/turn-runtime/index.ts";
 import type { InstanceFailure } from "./leaving.ts";
+
+/**
+ * An attempt of work that the storage has ended is repeated without being counted, so many times in a row. Work that fills the disk by itself ends in the
+ * same way, and must run out of attempts.
+ */
+export const MAX_CUT_OFFS = 20;
 
 export function createOverloadError(): SignalboxError {
   return overloaded("The instance has too many waiting events", { "retry-after": "1" });
@@ -21,6 +28,19 @@ export function throwInternal(cause: unknown): never {
 
 export function failureOf(error: unknown): InstanceFailure {
   return error instanceof SignalboxError && error.id === "storage_unavailable" ? "storage" : "own";
+}
+
+/**
+ * The error for the caller of a turn that failed after a part of it was stored. "Nothing was written" would be wrong then, and a caller that repeats the
+ * call because of it would double that part. A delivery is recognised when it is repeated.
+ */
+export function explainPartial({ kind }: Turn, error: unknown): unknown {
+  if (failureOf(error) !== "storage" || kind === "delivery") return error;
+  return new SignalboxError("agent_outcome_unknown", {
+    message:
+      "The storage failed in the middle of the call; a part of it, or all of it, may have been carried out",
+    cause: error,
+  });
 }
 
 /** Why an instance ends whose storage failed: the caller may try again. */

@@ -13,11 +13,12 @@
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
  * 5. An instance that another node has, or may have, leaves memory without a word: nothing is written, sent or logged, and its connections stay.
  *    Turns that have not begun fail with `InstanceElsewhereError`, so that they can run elsewhere; those that have begun, with
- *    `InstanceFencedError`.
+ *    `InstanceFencedError`. If no other node is known to have it, its due work is looked for again soon.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Ranked } from "../../core/recency-list.ts";
 import {
+  type Fence,
   type InstanceDatabase,
   InstanceElsewhereError,
   InstanceFencedError,
@@ -37,6 +38,7 @@ import {
   createOverloadError,
   createStorageError,
   createTimeoutError,
+  explainPartial,
   failureOf,
   throwInternal,
 } from "./instance-failures.ts";
@@ -47,6 +49,9 @@ import type { Departure, InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "./serial-by-key.ts";
+
+/** PostgreSQL, whose failure is the usual cause of a fence, is often back by then. */
+const FENCED_PAUSE_MS = 1000;
 
 type Phase<R extends Resident> =
   | { readonly kind: "starting" }
@@ -75,7 +80,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   #started: Promise<void> = Promise.resolve();
   #left: Promise<void> = Promise.resolve();
   #failure: InstanceFailure | null = null;
-  #isFenced = false;
+  /** Why another node has the instance, or may have it; null if this node has it. */
+  #fence: Fence["reason"] | "elsewhere" | null = null;
   #isDisposable = false;
   /** When the instance left memory, for code that outlives it. */
   #goneAt: number | null = null;
@@ -111,6 +117,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       keepsFailedWrites: residents.keepsFailedWrites,
       createOverloadError,
       createTimeoutError,
+      explainPartial,
       onTurnEnd: (turn, error) => this.#onTurnEnd(turn, error),
       onIdle: () => this.#checkIdle(),
       onCommitFailure: (error) => this.#startAgain(error),
@@ -135,6 +142,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.runtime.run(turn);
   }
 
+  clockChanged(): void {
+    this.live?.clockChanged();
+  }
+
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
     this.runtime.abandon(() => reason);
@@ -145,9 +156,9 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   /** Another node has the instance, or may have it (invariant 5). */
-  fence(reason: Error): void {
-    if (this.#isFenced) return;
-    this.#isFenced = true;
+  fence(reason: InstanceFencedError): void {
+    if (this.#fence !== null) return;
+    this.#fence = reason.fence;
     // An instance that has not started ends when its start has.
     const { live } = this;
     if (live === null) return;
@@ -175,10 +186,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /**
    * Opens the database when the predecessor has closed it, and runs `onStart`. Never fails: those who wait for turns receive the error. An
-   * instance that `isWoken` for its due work is not created: it may have been destroyed in the meantime.
+   * instance that `isWoken` for its due work is not created: it may have been destroyed in the meantime. `isResumed`: see `ResidentParts`.
    */
-  start(predecessor: Promise<void> | undefined, isWoken: boolean): void {
-    this.#started = this.#start(predecessor, isWoken);
+  start(predecessor: Promise<void> | undefined, isWoken: boolean, isResumed: boolean): void {
+    this.#started = this.#start(predecessor, isWoken, isResumed);
   }
 
   /** Leaves memory. The caller has checked that the instance is idle. */
@@ -201,7 +212,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     await this.#left;
   }
 
-  async #start(predecessor: Promise<void> | undefined, isWoken: boolean): Promise<void> {
+  async #start(predecessor: Promise<void> | undefined, isWoken: boolean, isResumed: boolean): Promise<void> {
     let database: InstanceDatabase | undefined;
     try {
       await predecessor;
@@ -212,13 +223,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       }
       const { store } = this.environment;
       database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
-      if (this.#isFenced) throw new InstanceElsewhereError(null);
+      if (this.#fence !== null) throw new InstanceElsewhereError(null);
       this.#presence.opened(this.lastActiveAt, database.isNew);
-      await this.#open(database);
+      await this.#open(database, isResumed);
     } catch (error) {
       const isElsewhere = error instanceof InstanceElsewhereError;
-      if (isElsewhere || this.#isFenced || error instanceof InstanceFencedError) {
-        this.#isFenced = true;
+      this.#fence ??= isElsewhere ? "elsewhere" : error instanceof InstanceFencedError ? error.fence : null;
+      if (this.#fence !== null) {
         this.#leave(database, { reason: isElsewhere ? error : new InstanceElsewhereError(null) });
         return;
       }
@@ -228,7 +239,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     }
   }
 
-  async #open(database: InstanceDatabase): Promise<void> {
+  async #open(database: InstanceDatabase, isResumed: boolean): Promise<void> {
     const { ownership } = this.environment;
     const confirm = ownership === null ? undefined : () => this.#confirm(ownership);
     this.runtime.open(database, () => this.#sync(database), confirm);
@@ -239,6 +250,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       activity: this.activity,
       database,
       runtime: this.runtime,
+      isResumed,
       reports: this.reports,
       deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
@@ -301,7 +313,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** Whether an answer that only read may leave (see `OutputGateOptions`). */
   #confirm(ownership: Ownership): Promise<void> | null {
     // The node may own the instance again, for a successor of this object.
-    if (this.#isFenced) return Promise.reject(new InstanceFencedError("dropped"));
+    if (this.#fence !== null) return Promise.reject(new InstanceFencedError("dropped"));
     const confirmed = ownership.confirm(databaseName(this.ref));
     return confirmed === null ? null : this.#orStartAgain(confirmed);
   }
@@ -329,7 +341,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    * next event starts it from what is stored.
    */
   #startAgain(error: unknown): void {
-    if (this.#isFenced) return;
+    if (this.#fence !== null) return;
     if (error instanceof InstanceFencedError) {
       this.fence(error);
       return;
@@ -363,15 +375,25 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
     if (handOver === undefined) this.runtime.close(() => reason ?? new SignalboxError("stopping"));
     const failure = this.#failure;
-    const isFenced = this.#isFenced;
-    const wakeAt = isFenced ? null : this.#presence.leave(this.lastActiveAt, failure);
+    const wakeAt =
+      this.#fence === null ? this.#presence.leave(this.lastActiveAt, failure) : this.#wakeFenced(this.#fence);
     const isDisposable = () => this.#isDisposable && this.#failure === null;
     this.#events.onLeave(this, {
       closed: this.#left,
       isDisposable,
       wakeAt: handOver === undefined ? wakeAt : null,
       failure,
+      isCutOff: this.#fence !== null || failure === "storage",
     });
+  }
+
+  /**
+   * Nothing is written for an instance that was fenced (invariant 5), so its due time in the catalog still names this node. Unless another node is
+   * known to have it, no other node looks for its work: the waker does, and wakes the instance if it is due.
+   */
+  #wakeFenced(fence: Fence["reason"] | "elsewhere"): number | null {
+    if (fence === "taken" || fence === "elsewhere") return null;
+    return this.environment.clock.now() + FENCED_PAUSE_MS;
   }
 
   /** Turns that wait learn where the instance is when it is there. */
@@ -393,10 +415,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   async #close(live: R | null, database: InstanceDatabase | undefined): Promise<void> {
     if (live !== null) {
-      if (!this.#isFenced) this.#identity?.require();
+      if (this.#fence === null) this.#identity?.require();
       this.#goneAt ??= this.environment.clock.now();
       this.runtime.finish(() => this.#goneError());
-      this.#isDisposable = !this.#isFenced && live.isDisposable === true;
+      this.#isDisposable = this.#fence === null && live.isDisposable === true;
     }
     this.group.detach();
     this.environment.hub.releaseIfUnused(this.group);

@@ -13,6 +13,8 @@ export interface Leaving {
   readonly wakeAt: number | null;
   /** Set if the instance could not start, or its storage failed. */
   readonly failure: InstanceFailure | null;
+  /** The storage ended the instance: what ran has not failed. */
+  readonly isCutOff: boolean;
 }
 
 /** For the instance itself. */

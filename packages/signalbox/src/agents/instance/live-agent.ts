@@ -87,6 +87,7 @@ export class LiveAgent implements Resident {
       perform: (method, payload, item) => this.#performWork(method, payload, item),
       onDue: parts.onDue,
       whenDueStored: parts.whenDueStored,
+      isStorageDown: () => environment.store.problem !== null,
       onIdle: parts.onIdle,
       onBuried: (kind, callback, error) => parts.reports.buried(kind, callback, error),
       onStorageFailure: (error) => parts.reports.logError(error, WORK_UNREADABLE),
@@ -132,7 +133,11 @@ export class LiveAgent implements Resident {
 
   ready(): void {
     this.#parts.figures.open(() => ({ ...this.workQueue.figures(), deadLetters: this.deadLetters.figure() }));
-    this.pump.start(this.database.isNew);
+    this.pump.start(this.database.isNew, this.#parts.isResumed);
+  }
+
+  clockChanged(): void {
+    this.pump.clockChanged();
   }
 
   stop(): void {

@@ -27,6 +27,8 @@ export interface Resident {
   start(): void | Promise<void>;
   /** The first turn has succeeded: the resident may begin work of its own. */
   ready(): void;
+  /** The wall clock was set: work of its own may be due. */
+  clockChanged(): void;
   /** Nothing runs or waits any more. */
   idle?(): void;
   /** The instance leaves memory: no more work of its own begins. */
@@ -43,6 +45,8 @@ export interface ResidentParts<R extends Resident> {
   readonly database: InstanceDatabase;
   /** Has the database. */
   readonly runtime: TurnRuntime<R>;
+  /** The storage ended the predecessor, in this process: what ran then has not failed. */
+  readonly isResumed: boolean;
   readonly reports: InstanceReports;
   /** Keeps copies of one delivery apart; null when turns do not overlap, so that copies cannot. */
   readonly deliveries: SerialByKey | null;

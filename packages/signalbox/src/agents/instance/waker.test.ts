@@ -168,3 +168,23 @@ it("stops while it waits for room", async () => {
   await vi.advanceTimersByTimeAsync(60_000);
   expect(woken).toEqual(["x/a/one"]);
 });
+
+it("scans at once when it is started again, also if the clock was set past the time of the next scan", async () => {
+  rows = [row("a", "later", Date.now() + 3_600_000)];
+  create(1).start();
+  await settle();
+  vi.setSystemTime(Date.now() + 7_200_000);
+  await settle();
+  expect(woken).toEqual([]);
+  waker.start();
+  await settle();
+  expect(woken).toEqual(["x/a/later"]);
+});
+
+it("finds due work that was not reported within a minute", async () => {
+  create(1).start();
+  await settle();
+  rows = [row("a", "forgotten")];
+  await vi.advanceTimersByTimeAsync(60_001);
+  expect(woken).toEqual(["x/a/forgotten"]);
+});

@@ -10,11 +10,13 @@
  *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
  * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
- * 5. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
+ * 5. A due time that was not reported here, for whatever reason, waits for the scan of every minute, and no longer.
+ * 6. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
  * See docs/decisions/0079.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
+import { repeat, type Repetition } from "../../core/repeat.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AnyInstance } from "./instance.ts";
@@ -30,6 +32,8 @@ const RETRY_MS = 1000;
 /** The pause after the first failure of an instance, and the limit; the pause doubles with each further failure. */
 const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 10 * 60_000;
+/** How often a scan begins that no due time has asked for. */
+const RESCAN_MS = 60_000;
 /** The longest delay of Node's timers. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -61,6 +65,7 @@ export class Waker {
   /** The time of the next scan. */
   #wakeAt = Number.POSITIVE_INFINITY;
   #scanning: Promise<void> | null = null;
+  #rescans: Repetition | null = null;
   /** Scans that wait for room. */
   #waiting: (() => void)[] = [];
   #isStopped = false;
@@ -71,7 +76,15 @@ export class Waker {
 
   /** Scans at once, and from then on whenever work is due. */
   start(): void {
-    this.wakeBy(this.#parts.clock.now());
+    if (this.#isStopped) return;
+    this.#rescans ??= repeat(
+      RESCAN_MS,
+      () => this.start(),
+      () => undefined,
+    );
+    // Also if the next scan is planned for an earlier time: the clock may have been set past it, and its timer does not know.
+    this.#wakeAt = Math.min(this.#wakeAt, this.#parts.clock.now());
+    if (this.#scanning === null) this.#arm();
   }
 
   /** An instance that is not in memory has work at that time. */
@@ -114,6 +127,7 @@ export class Waker {
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimer(this.#timer);
+    await this.#rescans?.stop();
     this.#roomMade();
     await this.#scanning;
   }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ListOptions } from "./kv-storage.ts";
 import { openStorage, type TestStorage } from "./storage-fixture.ts";
 
@@ -128,5 +128,19 @@ describe("transaction", () => {
     );
     expect(await undone).toBe("undone");
     expect([...(await storage.list()).keys()]).toEqual(["a", "b"]);
+  });
+
+  it("that cannot begin does not keep other events waiting", async () => {
+    const { database, runtime, storage } = test;
+    const run = <T>(body: () => Promise<T>) => runtime.run({ kind: "rpc", label: "", body });
+    const { run: execute } = database;
+    vi.spyOn(database, "run").mockImplementation((query) => {
+      if (query.parts[0]?.startsWith("SAVEPOINT") === true) throw new Error("no savepoint");
+      return execute.call(database, query);
+    });
+    const refused = run(() => storage.transaction(() => "never"));
+    await expect(refused).rejects.toThrow("no savepoint");
+    vi.restoreAllMocks();
+    expect(await run(async () => "ran")).toBe("ran");
   });
 });

@@ -96,6 +96,7 @@ export class LiveObject implements Resident {
       run: (body) => parts.runtime.run({ kind: "alarm", label: "alarm", isInternal: true, body }),
       passGate: () => parts.holder.passGate(),
       ring: (info) => this.#handlers.alarm?.(info),
+      isStorageDown: () => parts.environment.store.problem !== null,
       onGiveUp: (error) => parts.reports.logError(error, "alarm() failed and is not tried again"),
     });
   }
@@ -124,7 +125,11 @@ export class LiveObject implements Resident {
   }
 
   ready(): void {
-    this.alarm.start(this.database.isNew);
+    this.alarm.start(this.database.isNew, this.#parts.isResumed);
+  }
+
+  clockChanged(): void {
+    this.alarm.clockChanged();
   }
 
   /** Frees the pages that only the start of the program needed: a program that creates its tables has read and written all of them. */

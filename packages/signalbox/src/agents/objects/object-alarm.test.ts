@@ -1,3 +1,4 @@
+import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { sql } from "../../core/sql.ts";
 import type { AlarmInfo } from "./object-alarm.ts";
@@ -8,22 +9,25 @@ let test: TestStorage;
 let rings: AlarmInfo[];
 let givenUp: unknown[];
 let handler: (info: AlarmInfo) => unknown;
+let isStorageDown: boolean;
 
 beforeEach(async () => {
   now = 1_000_000;
   rings = [];
   givenUp = [];
   handler = () => undefined;
+  isStorageDown = false;
   test = await openStorage({
     clock: { now: () => now },
     ring: (info) => {
       rings.push(info);
       return handler(info);
     },
+    isStorageDown: () => isStorageDown,
     onGiveUp: (error) => givenUp.push(error),
   });
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  test.alarm.start(true);
+  test.alarm.start(true, false);
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -97,6 +101,49 @@ describe("an alarm", () => {
     expect(rings).toHaveLength(7);
   });
 
+  it("that the storage has failed is tried again after two seconds, and its attempts are not counted", async () => {
+    isStorageDown = true;
+    handler = () => {
+      throw new SignalboxError("storage_unavailable");
+    };
+    await setAlarm(now);
+    await pass(1);
+    for (let i = 0; i < 10; i += 1) await pass(2000);
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual(Array.from({ length: 11 }, () => 0));
+    isStorageDown = false;
+    handler = () => undefined;
+    await pass(2000);
+    expect([rings.length, givenUp, await test.storage.getAlarm()]).toEqual([12, [], null]);
+  });
+
+  it("that fills the disk by itself runs out of attempts", async () => {
+    isStorageDown = true;
+    handler = () => {
+      throw new SignalboxError("storage_unavailable");
+    };
+    await setAlarm(now);
+    await pass(1);
+    while (givenUp.length === 0) await pass(2000);
+    expect(await test.storage.getAlarm()).toBeNull();
+  });
+
+  it("whose object the storage has ended is tried again at once, and the attempt is not counted", async () => {
+    const end = Promise.withResolvers<void>();
+    handler = () => end.promise;
+    let { alarm } = test;
+    await setAlarm(now);
+    await pass(1);
+    for (let i = 0; i < 10; i += 1) {
+      alarm.stop();
+      alarm = test.createAlarm();
+      alarm.start(false, true);
+      await pass(1);
+    }
+    expect(rings.map(({ retryCount }) => retryCount)).toEqual(Array.from({ length: 11 }, () => 0));
+    alarm.stop();
+    end.resolve();
+  });
+
   it("that ended the process uses up its attempts too: the first repeat is at once, then it waits", async () => {
     // A process that ends in the handler leaves the row as it is while the handler runs; the next process has another object.
     const end = Promise.withResolvers<void>();
@@ -105,7 +152,7 @@ describe("an alarm", () => {
     const crash = async () => {
       alarm.stop();
       alarm = test.createAlarm();
-      alarm.start(false);
+      alarm.start(false, false);
       await pass(1);
     };
     await setAlarm(now);

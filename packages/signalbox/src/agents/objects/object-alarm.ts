@@ -10,10 +10,11 @@
  * 2. A row that is `running` when the object is loaded belongs to a process that ended: the handler is called again.
  * 3. At most one handler runs at a time.
  * 4. An attempt is durable before its handler runs. A handler that ends the process uses up its attempts like one that throws: it cannot keep
- *    the server from starting for ever.
+ *    the server from starting for ever. An attempt that the storage has ended is not counted: the handler did not fail.
  */
 import { sql } from "../../core/sql.ts";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
+import { failureOf, MAX_CUT_OFFS } from "../instance/instance-failures.ts";
 import type { Participant } from "../../engines/turn-runtime/index.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
@@ -40,6 +41,8 @@ export interface ObjectAlarmOptions extends StorageParts {
   readonly passGate: () => Promise<void>;
   /** Calls the handler of the object. */
   readonly ring: (info: AlarmInfo) => unknown;
+  /** True while the storage of the object cannot write. */
+  readonly isStorageDown: () => boolean;
   /** The handler has failed for the last time. */
   readonly onGiveUp: (error: unknown) => void;
 }
@@ -58,6 +61,8 @@ export class ObjectAlarm implements Participant {
   #isRinging = false;
   /** A process ended while the handler ran; read when the object is loaded. */
   #isInterrupted = false;
+  /** How many attempts in a row the storage has ended. */
+  #cutOffs = 0;
 
   constructor(options: ObjectAlarmOptions) {
     this.#options = options;
@@ -79,17 +84,22 @@ export class ObjectAlarm implements Participant {
     this.#write(null, 0, 0);
   }
 
-  /** Begins to ring: the object has been constructed. */
-  start(isNew: boolean): void {
+  /** Begins to ring: the object has been constructed. `isResumed`: an attempt of its predecessor was ended by the storage, not by the process. */
+  start(isNew: boolean, isResumed: boolean): void {
     this.#isStarted = true;
     if (isNew) return;
-    this.#isInterrupted = this.#row().alarm_running === 1;
+    this.#isInterrupted = !isResumed && this.#row().alarm_running === 1;
     this.#derive();
   }
 
   stop(): void {
     this.#isStarted = false;
     clearTimer(this.#timer);
+  }
+
+  /** The clock was set: the timer does not know. */
+  clockChanged(): void {
+    if (this.#isStarted && !this.#isRinging) this.#armAfter(false);
   }
 
   beforeCommit(): void {
@@ -166,6 +176,7 @@ export class ObjectAlarm implements Participant {
       this.#failed(error, retries);
       throw error;
     }
+    this.#cutOffs = 0;
     if (this.#row().alarm_running === 1) this.#write(null, 0, 0);
   }
 
@@ -180,12 +191,20 @@ export class ObjectAlarm implements Participant {
 
   #failed(error: unknown, retries: number): void {
     // An alarm that was set again in the meantime replaces the retry.
-    const isReplaced = this.#row().alarm_running === 0;
-    const isLast = retries >= MAX_RETRIES;
-    if (!isReplaced && isLast) this.#write(null, 0, 0);
-    else if (!isReplaced)
-      this.#write(this.#options.clock.now() + FIRST_RETRY_MS * 2 ** retries, retries + 1, 0);
-    if (!isReplaced && isLast) this.#options.onGiveUp(error);
+    if (this.#row().alarm_running === 0) return;
+    const now = this.#options.clock.now();
+    this.#cutOffs += 1;
+    if (failureOf(error) === "storage" && this.#options.isStorageDown() && this.#cutOffs <= MAX_CUT_OFFS) {
+      this.#write(now + FIRST_RETRY_MS, retries, 0);
+      return;
+    }
+    this.#cutOffs = 0;
+    if (retries < MAX_RETRIES) {
+      this.#write(now + FIRST_RETRY_MS * 2 ** retries, retries + 1, 0);
+      return;
+    }
+    this.#write(null, 0, 0);
+    this.#options.onGiveUp(error);
   }
 
   #write(at: number | null, retries: number, running: number): void {

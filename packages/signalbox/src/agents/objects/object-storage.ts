@@ -167,21 +167,29 @@ export class ObjectStorage extends Operations {
     const release = transactions.hold();
     const unblock = block();
     const endLimit = limitBlock("transaction", reset);
-    database.run(SAVEPOINT);
     const transaction = new ObjectTransaction(this.parts);
     try {
-      const result = await work(transaction);
+      database.run(SAVEPOINT);
+      return await this.#within(async () => work(transaction));
+    } finally {
+      endLimit();
+      transaction.finish();
+      release();
+      afterMicrotasks(unblock);
+    }
+  }
+
+  /** The part of a transaction after its savepoint. */
+  async #within<T>(work: () => Promise<T>): Promise<T> {
+    const { database, transactions } = this.parts;
+    try {
+      const result = await work();
       transactions.requirePresent();
       database.run(RELEASE);
       return result;
     } catch (error) {
       this.#undo();
       throw error;
-    } finally {
-      endLimit();
-      transaction.finish();
-      release();
-      afterMicrotasks(unblock);
     }
   }
 

@@ -26,6 +26,7 @@ export interface TestStorage {
 export interface StorageOptions {
   readonly clock?: Clock;
   readonly ring?: (info: AlarmInfo) => unknown;
+  readonly isStorageDown?: () => boolean;
   readonly onGiveUp?: (error: unknown) => void;
 }
 
@@ -66,6 +67,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
       run: (body) => runtime.run({ kind: "alarm", label: "", isInternal: true, body }),
       passGate: () => outputs.pass(),
       ring: options.ring ?? (() => undefined),
+      isStorageDown: options.isStorageDown ?? (() => false),
       onGiveUp: options.onGiveUp ?? (() => undefined),
     });
   const alarm = createAlarm();

@@ -1,9 +1,10 @@
 /** Two nodes, one instance: it runs on one of them, and moves without a lost or doubled event. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { openTestPostgres, type TestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { Agent } from "../api/agent.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import { databaseName } from "../instance/instance-ref.ts";
+import { Waker } from "../instance/waker.ts";
 import { type TestNode, TestNodes } from "./nodes-fixture.ts";
 
 /** Turns that wait, by instance. */
@@ -208,4 +209,15 @@ test("an instance that was destroyed is created anew at another node", async () 
   expect(await b.call("ten", "add")).toBe(1);
   expect(await b.catalog.find(b.ref("ten"))).toBeDefined();
   await expect(a.call("ten", "add")).rejects.toBeInstanceOf(InstanceElsewhereError);
+});
+
+test("due work of an instance that its own node had to drop is woken there, and nobody has to ask for it", async () => {
+  const left = vi.spyOn(Waker.prototype, "onLeave");
+  a.directory.start();
+  await a.call("fenced", "later", 2);
+  a.store.ownership.drop(databaseName(a.ref("fenced")));
+  await expect.poll(() => rung).toEqual(["fenced"]);
+  // The waker knew of it, and did not only find it by its scan of every minute.
+  expect(left.mock.calls[0]).toEqual([expect.anything(), expect.any(Number), null]);
+  left.mockRestore();
 });

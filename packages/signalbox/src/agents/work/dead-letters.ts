@@ -3,7 +3,7 @@ import { ulid } from "../../core/ulid.ts";
 import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import { fromStoredPayload } from "./payload.ts";
-import type { WorkTables } from "./work-tables.ts";
+import { AT_ONCE, type WorkTables } from "./work-tables.ts";
 
 export interface DeadLetter<Payload = unknown> {
   readonly id: string;
@@ -118,10 +118,9 @@ export class DeadLetters {
   replay(id: string): boolean {
     const row = this.#row(id);
     if (row === undefined) return false;
-    const now = this.#clock.now();
     this.#tables.insert(
       sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
-          VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${now}, ${row.created_at})
+          VALUES (${row.id}, ${row.callback}, ${row.payload}, ${row.retry}, ${AT_ONCE}, ${row.created_at})
           ON CONFLICT (id) DO NOTHING`,
     );
     this.#changes.workChanged();

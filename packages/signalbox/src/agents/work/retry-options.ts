@@ -55,3 +55,8 @@ export function retryDelay(
     fixed === undefined ? fullJitterDelay(attempts, policy, random) : fixed * (1 + PLAN_JITTER * random()),
   );
 }
+
+/** The number of the attempt that follows. One that the storage has ended is repeated under its number. */
+export function nextAttempt(attempts: number, isResumed: boolean): number {
+  return isResumed && attempts > 0 ? attempts : attempts + 1;
+}

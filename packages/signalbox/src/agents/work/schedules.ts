@@ -15,7 +15,13 @@ import { ulid } from "../../core/ulid.ts";
 import { DamagedWorkError, requireChange, requireNumber } from "./damaged-work.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { toStoredPayload } from "./payload.ts";
-import { fromStoredRetry, retryDelay, type RetryOptions, toStoredRetry } from "./retry-options.ts";
+import {
+  fromStoredRetry,
+  nextAttempt,
+  retryDelay,
+  type RetryOptions,
+  toStoredRetry,
+} from "./retry-options.ts";
 import {
   nextDue,
   parseInterval,
@@ -127,11 +133,11 @@ export class Schedules {
     return at == null ? null : requireNumber(at);
   }
 
-  /** Takes the schedule that has been due longest and counts the attempt; null when none is due. Called in a transaction of its own. */
-  begin(): ScheduleAttempt | null {
-    const row = this.#firstDue();
+  /** Takes the schedule that has been due longest and counts the attempt; null when none is due. Called in a transaction of its own. `isResumed`: as for the queue. */
+  begin(isResumed = false): ScheduleAttempt | null {
+    const row = this.#firstDue(isResumed);
     if (row === null) return null;
-    const attempted = { ...row, attempts: row.attempts + 1 };
+    const attempted = { ...row, attempts: nextAttempt(row.attempts, isResumed) };
     const { changes } = this.#tables.change(
       sql`UPDATE _signalbox_schedule SET attempts = ${attempted.attempts}
           WHERE id = ${row.id} AND attempts = ${row.attempts} AND next_at = ${row.next_at}`,
@@ -145,14 +151,15 @@ export class Schedules {
   }
 
   /** The schedule that has been due longest and has attempts left. Those without have ended the process in their last attempt. */
-  #firstDue(): ScheduleRow | null {
+  #firstDue(isResumed: boolean): ScheduleRow | null {
     const now = this.#clock.now();
     for (;;) {
       const row = this.#tables.get<ScheduleRow>(
         sql`SELECT * FROM _signalbox_schedule WHERE next_at <= ${now} ORDER BY next_at, id LIMIT 1`,
       );
       if (row === undefined) return null;
-      if (requireNumber(row.attempts) < fromStoredRetry(row.retry).maxAttempts) return row;
+      const attempts = nextAttempt(requireNumber(row.attempts), isResumed);
+      if (attempts <= fromStoredRetry(row.retry).maxAttempts) return row;
       requireChange(this.#giveUp(row, "the process ended while the last attempt ran"));
     }
   }

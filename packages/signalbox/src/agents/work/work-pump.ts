@@ -4,13 +4,15 @@
  * Invariants:
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
  *    requests between them.
- * 2. The timer is derived from the rows after every commit that changed them, and at the start.
+ * 2. The timer is derived from the rows after every commit that changed them, at the start, and when the clock was set.
  * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time nobody
  *    would wake the instance after a crash.
  * 4. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
+ * 5. An attempt that the storage has ended is repeated without being counted: the work did not fail. So often in a row as `MAX_CUT_OFFS`.
  */
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import type { Participant, Transactions, TurnSpec } from "../../engines/turn-runtime/index.ts";
+import { failureOf, MAX_CUT_OFFS } from "../instance/instance-failures.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
@@ -36,6 +38,8 @@ export interface WorkPumpOptions {
   readonly onDue: (at: number | null) => void;
   /** Null if that time is stored; otherwise it is when the promise resolves. When it rejects, the instance leaves memory. */
   readonly whenDueStored: () => Promise<void> | null;
+  /** True while the storage of the instance cannot write. */
+  readonly isStorageDown: () => boolean;
   /** No work runs any more. */
   readonly onIdle: () => void;
   /** Work has used up its attempts. */
@@ -63,6 +67,8 @@ export class WorkPump implements Participant {
   readonly #running = new Set<WorkKind>();
   /** Ids of the work whose attempts run. */
   readonly #attempted = new Map<WorkKind, string>();
+  /** How many attempts in a row the storage has ended, the last one included. */
+  readonly #cutOffs = new Map<WorkKind, number>();
   #runs = 0;
   #isDirty = false;
   /** Rows have changed since the instance was loaded. */
@@ -96,15 +102,21 @@ export class WorkPump implements Participant {
     this.#hasChanged = true;
   };
 
-  /** A new instance has no rows but those it has written since it was loaded. */
-  start(isNew: boolean): void {
+  /** A new instance has no rows but those it has written since it was loaded. `isResumed`: the storage ended its predecessor. */
+  start(isNew: boolean, isResumed: boolean): void {
     this.#isStopped = false;
+    if (isResumed) for (const kind of ["queue", "schedule"] as const) this.#cutOffs.set(kind, 1);
     if (!isNew || this.#hasChanged) this.#refresh();
   }
 
   stop(): void {
     this.#isStopped = true;
     clearTimer(this.#timer);
+  }
+
+  /** The clock was set: the timer does not know. */
+  clockChanged(): void {
+    this.#refresh();
   }
 
   afterCommit(): void {
@@ -130,7 +142,7 @@ export class WorkPump implements Participant {
   #startDue(): void {
     const { clock, queue, schedules } = this.#options;
     const now = clock.now();
-    const queueAt = queue.nextAt() ?? Number.POSITIVE_INFINITY;
+    const queueAt = queue.nextAt(now) ?? Number.POSITIVE_INFINITY;
     const scheduleAt = schedules.nextAt() ?? Number.POSITIVE_INFINITY;
     const nextAt = Math.min(queueAt, scheduleAt);
     this.#options.onDue(nextAt === Number.POSITIVE_INFINITY ? null : nextAt);
@@ -139,12 +151,10 @@ export class WorkPump implements Participant {
       this.#runWhen(stored);
       return;
     }
+    // Before the runs, which may end within the call: a pause, or a time that they have stored, replaces this timer.
+    this.#setTimer(Math.min(...[queueAt, scheduleAt].filter((at) => at > now)));
     if (queueAt <= now) this.#run("queue");
-    if (scheduleAt <= now) this.#run("schedule");
-    this.#setTimer(
-      [queueAt, scheduleAt].filter((at) => at > now),
-      now,
-    );
+    if (scheduleAt <= now && !this.#isPaused) this.#run("schedule");
   }
 
   #runWhen(stored: Promise<void>): void {
@@ -160,11 +170,11 @@ export class WorkPump implements Participant {
     );
   }
 
-  #setTimer(times: readonly number[], now: number): void {
+  #setTimer(at: number): void {
     clearTimer(this.#timer);
-    const at = Math.min(...times);
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimer(this.#options.clock, () => this.#refresh(), Math.min(at - now, MAX_TIMER_MS));
+    const { clock } = this.#options;
+    this.#timer = setTimer(clock, () => this.#refresh(), Math.min(at - clock.now(), MAX_TIMER_MS));
   }
 
   #pause(error: unknown): void {
@@ -197,7 +207,7 @@ export class WorkPump implements Participant {
         if (begun === null) return undefined;
         attempt = begun;
         this.#attempted.set(kind, begun.item.id);
-        return isSafe === null ? this.#perform(begun) : isSafe.then(() => this.#perform(begun));
+        return isSafe === null ? this.#perform(kind, begun) : isSafe.then(() => this.#perform(kind, begun));
       },
       afterFailure: (error) => {
         if (attempt === null) this.#pause(error);
@@ -228,14 +238,26 @@ export class WorkPump implements Participant {
   }
 
   /** Calls the method, and completes the attempt in the last segment of the method. */
-  #perform(attempt: Attempt): unknown {
+  #perform(kind: WorkKind, attempt: Attempt): unknown {
     const result = this.#options.perform(attempt.callback, attempt.payload, attempt.item);
-    if (result instanceof Promise) return result.then(() => attempt.complete());
-    attempt.complete();
+    if (result instanceof Promise) return result.then(() => this.#complete(kind, attempt));
+    this.#complete(kind, attempt);
     return undefined;
   }
 
+  #complete(kind: WorkKind, attempt: Attempt): void {
+    attempt.complete();
+    this.#cutOffs.delete(kind);
+  }
+
   #fail(kind: WorkKind, attempt: Attempt, error: unknown): void {
+    const cutOffs = (this.#cutOffs.get(kind) ?? 0) + 1;
+    if (failureOf(error) === "storage" && this.#options.isStorageDown() && cutOffs <= MAX_CUT_OFFS) {
+      this.#cutOffs.set(kind, cutOffs);
+      this.#pause(error);
+      return;
+    }
+    this.#cutOffs.delete(kind);
     try {
       if (attempt.fail(error)) this.#options.onBuried(kind, attempt.callback, error);
     } catch (failure) {
@@ -245,12 +267,12 @@ export class WorkPump implements Participant {
 
   #begin(kind: WorkKind): Attempt | null {
     if (kind === "queue") {
-      const attempt = this.#options.queue.begin();
+      const attempt = this.#options.queue.begin(this.#cutOffs.has(kind));
       if (attempt === null) return null;
       const { item } = attempt;
       return { ...attempt, callback: item.callback, payload: item.payload, item };
     }
-    const attempt = this.#options.schedules.begin();
+    const attempt = this.#options.schedules.begin(this.#cutOffs.has(kind));
     if (attempt === null) return null;
     const { schedule } = attempt;
     return { ...attempt, callback: schedule.callback, payload: schedule.payload, item: schedule };

@@ -10,6 +10,7 @@
  * 2. The row is deleted in the same transaction as what the handler wrote since its last await.
  * 3. An item with the id of a waiting item replaces that item and keeps its place.
  * 4. Every run changes the row that it read, or fails: in a damaged database an item that cannot be changed must not run for ever.
+ * 5. An item that has not failed is ready whatever the clock shows (`AT_ONCE`): a clock that is set back delays retries only.
  */
 import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
@@ -21,12 +22,13 @@ import { fromStoredPayload, toStoredPayload } from "./payload.ts";
 import { adviseRetry, QUEUED_WEBHOOK } from "./queued-webhook.ts";
 import {
   fromStoredRetry,
+  nextAttempt,
   retryDelay,
   type RetryOptions,
   type RetryPlan,
   toStoredRetry,
 } from "./retry-options.ts";
-import type { WorkTables } from "./work-tables.ts";
+import { AT_ONCE, type WorkTables } from "./work-tables.ts";
 
 export interface QueueItem<Payload = unknown> {
   readonly id: string;
@@ -69,6 +71,13 @@ export interface QueueAttempt {
   fail(error: unknown): boolean;
 }
 
+interface ReadyItem {
+  readonly row: QueueRow;
+  readonly policy: ReturnType<typeof fromStoredRetry>;
+  /** Attempts with the one that begins. */
+  readonly attempts: number;
+}
+
 const MAX_ID_LENGTH = 256;
 /** A longer queue is counted as this long: counting takes time, and every few seconds. */
 const MAX_COUNTED = 10_000;
@@ -102,7 +111,7 @@ export class WorkQueue {
     const stored = toStoredPayload(payload);
     this.#tables.insert(
       sql`INSERT INTO _signalbox_queue (id, callback, payload, retry, next_at, created_at)
-          VALUES (${id}, ${callback}, ${stored}, ${retry}, ${now}, ${now})
+          VALUES (${id}, ${callback}, ${stored}, ${retry}, ${AT_ONCE}, ${now})
           ON CONFLICT (id) DO UPDATE SET callback = excluded.callback, payload = excluded.payload, retry = excluded.retry,
             attempts = 0, next_at = excluded.next_at, last_error = NULL`,
     );
@@ -172,30 +181,31 @@ export class WorkQueue {
     return this.#tables.get<{ n: number }>(sql`SELECT count(*) AS n FROM _signalbox_queue`)?.n ?? 0;
   }
 
-  /** When the next attempt of any item may start; null when the queue is empty. */
-  nextAt(): number | null {
+  /** When the next attempt of any item may start, `now` at the earliest; null when the queue is empty. */
+  nextAt(now = this.#clock.now()): number | null {
     const first = this.#tables.get<{ at: number }>(
       sql`SELECT next_at AS at FROM _signalbox_queue ORDER BY seq LIMIT 1`,
     );
     if (first === undefined) return null;
     // The first item is almost always ready. The others matter only when it waits for another attempt.
-    if (requireNumber(first.at) <= this.#clock.now()) return first.at;
-    return requireNumber(
-      this.#tables.get<{ at: number }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`)?.at,
-    );
+    if (requireNumber(first.at) <= now) return now;
+    const next = this.#tables.get<{ at: number }>(sql`SELECT min(next_at) AS at FROM _signalbox_queue`);
+    return Math.max(now, requireNumber(next?.at));
   }
 
-  /** Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. */
-  begin(): QueueAttempt | null {
-    const found = this.#firstReady();
+  /**
+   * Takes the first item that is ready and counts the attempt; null when none is ready. Called in a transaction of its own. `isResumed`: the storage ended
+   * the last attempt, which is repeated and not counted again.
+   */
+  begin(isResumed = false): QueueAttempt | null {
+    const found = this.#firstReady(isResumed);
     if (found === null) return null;
-    const { row, policy } = found;
+    const { row, policy, attempts } = found;
     const { changes } = this.#tables.change(
-      sql`UPDATE _signalbox_queue SET attempts = attempts + 1
+      sql`UPDATE _signalbox_queue SET attempts = ${attempts}
           WHERE seq = ${row.seq} AND attempts = ${row.attempts} AND next_at = ${row.next_at}`,
     );
     requireChange(changes);
-    const attempts = row.attempts + 1;
     return {
       item: toItem({ ...row, attempts }),
       complete: () => {
@@ -221,7 +231,7 @@ export class WorkQueue {
   }
 
   /** The first item that is ready and has attempts left. Those without have ended the process in their last attempt. */
-  #firstReady(): { readonly row: QueueRow; readonly policy: ReturnType<typeof fromStoredRetry> } | null {
+  #firstReady(isResumed: boolean): ReadyItem | null {
     const now = this.#clock.now();
     for (;;) {
       const row = this.#tables.get<QueueRow>(
@@ -229,7 +239,8 @@ export class WorkQueue {
       );
       if (row === undefined) return null;
       const policy = fromStoredRetry(row.retry);
-      if (requireNumber(row.attempts) < policy.maxAttempts) return { row, policy };
+      const attempts = nextAttempt(requireNumber(row.attempts), isResumed);
+      if (attempts <= policy.maxAttempts) return { row, policy, attempts };
       requireChange(this.#bury(row, "the process ended while the last attempt ran"));
     }
   }
@@ -261,7 +272,7 @@ function toItem(row: QueueRow): QueueItem {
     payload: fromStoredPayload(row.payload),
     createdAt: row.created_at,
     attempts: row.attempts,
-    nextAttemptAt: row.next_at,
+    nextAttemptAt: Math.max(row.next_at, row.created_at),
     lastError: row.last_error,
   };
 }

@@ -261,3 +261,17 @@ describe("the first work", () => {
     );
   });
 });
+
+it("an attempt that is repeated because the storage ended it keeps its number, also the last one", () => {
+  const { queue, schedules, deadLetters } = open();
+  queue.add("work", {}, { retry: { maxAttempts: 1 } });
+  schedules.add(0, "tick", {}, { retry: { maxAttempts: 1 } });
+  expect(queue.begin()?.item.attempts).toBe(1);
+  schedules.begin();
+  expect(queue.begin(true)?.item.attempts).toBe(1);
+  expect(schedules.begin(true)).not.toBeNull();
+  expect([schedules.states()[0]?.attempts, deadLetters.list(10).items]).toEqual([1, []]);
+  // Without that, it counts as the end of the process.
+  expect([queue.begin(), schedules.begin()]).toEqual([null, null]);
+  expect(deadLetters.list(10).items).toHaveLength(2);
+});

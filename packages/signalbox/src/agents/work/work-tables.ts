@@ -10,6 +10,9 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { rawSql, sql, type SqlQuery } from "../../core/sql.ts";
 import type { Participant, Transactions } from "../../engines/turn-runtime/index.ts";
 
+/** `next_at` of an item of the queue that waits for no time. */
+export const AT_ONCE = 0;
+
 const DEFINITIONS = [
   // seq is the order of arrival, next_at the earliest time of the next attempt.
   rawSql(`CREATE TABLE _signalbox_queue (

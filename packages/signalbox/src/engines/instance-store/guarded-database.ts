@@ -2,7 +2,10 @@
  * What the databases of both engines have in common: an SQLite connection with trusted statements, guarded statements and transactions. The engines
  * add `flush`, `sync` and `close`.
  *
- * Invariant: guarded statements compile and run under the guard; trusted statements do not.
+ * Invariants:
+ * 1. Guarded statements compile and run under the guard; trusted statements do not.
+ * 2. When SQLite has rolled back the transaction by itself, as it does on a full disk, every later statement of that transaction and its end fail with
+ *    the error that was the reason. They would run outside of a transaction otherwise, and fail with errors that tell nothing.
  * See docs/decisions/0097.
  */
 import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
@@ -32,6 +35,9 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   readonly #guard: StatementGuard;
   readonly #statements = new StatementCache<GuardedStatement>(STATEMENT_CACHE_SIZE);
   #tableChanges = 0;
+  #isInTransaction = false;
+  /** Why SQLite has ended the transaction; null if it has not. */
+  #lost: { readonly reason: unknown } | null = null;
 
   constructor(connection: SqliteConnection, isNew: boolean, room: DiskRoom, reserved: ReservedNames) {
     this.connection = connection;
@@ -54,10 +60,11 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   }
 
   run(query: SqlQuery): { changes: number } {
+    this.#requireTransaction();
     try {
       return this.connection.run(query);
     } catch (error) {
-      throw this.room.explain(error);
+      throw this.#failed(this.room.explain(error));
     }
   }
 
@@ -78,13 +85,17 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   begin(): void {
     this.room.require();
     this.run(BEGIN);
+    this.#isInTransaction = true;
   }
 
   commit(): void {
     this.run(COMMIT);
+    this.#isInTransaction = false;
   }
 
   rollback(): void {
+    this.#isInTransaction = false;
+    this.#lost = null;
     this.connection.rollback();
   }
 
@@ -95,6 +106,16 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   protected closeConnection(): void {
     this.#statements.clear();
     this.connection.close();
+  }
+
+  #requireTransaction(): void {
+    if (this.#lost !== null) throw this.#lost.reason;
+  }
+
+  /** Returns the error of a statement, and keeps it if it has ended the transaction. */
+  #failed(error: unknown): unknown {
+    if (this.#isInTransaction && !this.connection.isInTransaction) this.#lost = { reason: error };
+    return error;
   }
 
   #compile(text: string): GuardedStatement {
@@ -145,6 +166,7 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     { statement, changesTables }: Compiled<PreparedStatement>,
     run: (statement: PreparedStatement) => T,
   ): T {
+    this.#requireTransaction();
     if (changesTables) this.#tableChanges += 1;
     return this.#explained(text, () => this.#guard.run(() => run(statement)));
   }
@@ -161,9 +183,9 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       return work();
     } catch (cause) {
       const explained = this.room.explain(cause);
-      if (explained !== cause) throw explained;
+      if (explained !== cause) throw this.#failed(explained);
       const message = this.#guard.refusal ?? (cause instanceof Error ? cause.message : String(cause));
-      throw new SqlError(message, text.trim(), cause);
+      throw this.#failed(new SqlError(message, text.trim(), cause));
     }
   }
 }

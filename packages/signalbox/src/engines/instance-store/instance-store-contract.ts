@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { sql } from "../../core/sql.ts";
+import { rawSql, sql } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
 import {
   commitRow,
@@ -122,6 +122,30 @@ export function testInstanceStore(engine: TestedEngine, openStore?: OpenStore): 
       database.run(sql`INSERT INTO t VALUES (2)`);
       expect(await rowsOf(await restart(), NAME)).toEqual([1]);
       database.rollback();
+      await database.close();
+    });
+
+    it("that SQLite has rolled back by itself ends with the reason, and nothing runs outside of it", async () => {
+      const store = await disks.start(engine, "one", { onStall: () => undefined });
+      const database = await store.open(NAME);
+      await writeRow(database, 1);
+      // SQLite finds no room for another page, as on a full disk.
+      database.run(rawSql("PRAGMA max_page_count = 1"));
+      database.begin();
+      database.run(sql`INSERT INTO t VALUES (2)`);
+      database.run(rawSql("SAVEPOINT inner"));
+      expect(() => database.run(sql`INSERT INTO t VALUES (zeroblob(1000000))`)).toThrow("the disk is full");
+      expect(() => database.run(sql`INSERT INTO t VALUES (3)`)).toThrow("the disk is full");
+      expect(() => database.guardedStatement(["INSERT INTO t VALUES (4)"]).all([])).toThrow(
+        "the disk is full",
+      );
+      expect(() => database.run(rawSql("ROLLBACK TO inner"))).toThrow("the disk is full");
+      expect(() => database.commit()).toThrow("the disk is full");
+      database.rollback();
+      expect(readRows(database)).toEqual([1]);
+      await expect.poll(() => store.problem).toBeNull();
+      await writeRow(database, 5);
+      expect(readRows(database)).toEqual([1, 5]);
       await database.close();
     });
   });

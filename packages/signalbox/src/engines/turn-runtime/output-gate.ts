@@ -32,6 +32,8 @@ export interface OutputGateOptions {
   readonly confirm?: (() => Promise<void> | null) | undefined;
   /** The last output has left. */
   readonly onIdle: () => void;
+  /** A sync failed: from now on no output leaves. */
+  readonly onFailure?: (error: Error) => void;
 }
 
 interface WaitingOutput {
@@ -220,6 +222,8 @@ export class OutputGate {
   #fail(cause: unknown): void {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     this.#failure = error;
+    // Before the outputs are dropped: their receivers are told what is certainly not stored.
+    this.#options.onFailure?.(error);
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const { output } of waiting) output.drop(error);

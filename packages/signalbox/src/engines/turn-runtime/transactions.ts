@@ -65,6 +65,11 @@ export class Transactions {
     return this.#segment !== null;
   }
 
+  /** True if SQLite has committed something that the turn wrote: it may be, or become, durable. */
+  mayBeStored(turn: Turn): boolean {
+    return turn.firstBatch !== null && turn.firstBatch < this.#batch.commits;
+  }
+
   /** Must be called before every write. Throws when the running code may not write any more. */
   open(): void {
     const turn = currentTurn();
@@ -156,7 +161,7 @@ export class Transactions {
     }
   }
 
-  /** Commits the batch. The caller has seen that no segment is open. After a failure nothing can be written any more (invariant 5). */
+  /** Commits the batch. The caller has seen that no segment is open. After a failure, of a sync too, nothing can be written any more (invariant 5). */
   commitBatch(): void {
     if (this.#failure !== null) throw this.#failure;
     try {
@@ -165,6 +170,15 @@ export class Transactions {
       throw this.#fail(cause, true);
     }
     this.#lastWriter = undefined;
+  }
+
+  /** A sync failed. What SQLite has not committed is discarded: nobody can be told of it any more. */
+  giveUp(error: Error): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    this.#lastWriter = undefined;
+    this.#batch.discard();
+    if (this.#segment !== null) this.#revert();
   }
 
   /** For a batch that no output waits for: internal work, or a turn that is at an await. */
@@ -198,12 +212,15 @@ export class Transactions {
 
   #endSegment(): void {
     const isShared = this.#batch.size > 1;
+    const { commits } = this.#batch;
     try {
       for (const participant of this.#participants) participant.beforeCommit?.();
       this.#batch.endSegment();
     } catch (cause) {
       throw this.#fail(cause, isShared);
     }
+    const turn = this.#segment?.turn;
+    if (turn !== undefined) turn.firstBatch ??= commits;
     this.#segment = null;
     this.#outputs.transactionCommitted();
     for (const participant of this.#participants) participant.afterCommit?.();
@@ -261,6 +278,7 @@ export class CommitBatch {
   readonly #database: TurnDatabase;
   /** Segments that SQLite has not committed, the open one included. */
   #size = 0;
+  #commits = 0;
   /** The database's `tableChanges` when `#hasDeferrable` was read. */
   #tableChanges = -1;
   #hasDeferrable = false;
@@ -271,6 +289,11 @@ export class CommitBatch {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Batches that SQLite has committed. */
+  get commits(): number {
+    return this.#commits;
   }
 
   /** True when the batch must be committed before another segment begins. */
@@ -302,6 +325,7 @@ export class CommitBatch {
     if (this.#size === 0) return;
     this.#database.commit();
     this.#size = 0;
+    this.#commits += 1;
   }
 
   /** Rolls back every segment of the batch. */

@@ -1,4 +1,5 @@
 /** Turns, transactions and outputs together, on SQLite in memory. */
+import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql } from "../../core/sql.ts";
 import { currentTurn } from "./turn.ts";
@@ -280,6 +281,9 @@ describe("a failed sync", () => {
     await expect(run("b", () => write("b"))).rejects.toThrow("broken disk");
     await expect(run("c", () => notes())).rejects.toThrow("broken disk");
     expect(database.durable.size).toBe(0);
+    // Nobody can be told of it: it must not be stored when the database is closed.
+    finish();
+    expect(notes()).toEqual(["a"]);
   });
 });
 
@@ -335,5 +339,43 @@ describe("a closed runtime", () => {
     await running;
     expect([...database.durable]).toEqual(["running"]);
     expect(runtime.isIdle).toBe(true);
+  });
+});
+
+describe("a turn that fails with the storage", () => {
+  const explainPartial = (_turn: unknown, error: unknown) => new Error("partly", { cause: error });
+  const outcomes = async (turns: readonly Promise<unknown>[]) =>
+    (await Promise.allSettled(turns)).map((one) =>
+      one.status === "rejected" ? (one.reason as Error).message : "done",
+    );
+
+  it("is told so if what it wrote was committed before the sync failed; a turn that only read is not", async () => {
+    const { run, write } = await openRuntime({ explainPartial });
+    database.syncFailure = new Error("no sync");
+    const turns = [run("a", () => write("a")), run("b", () => notes())];
+    expect(await outcomes(turns)).toEqual(["partly", "no sync"]);
+  });
+
+  it("is not told so if the commit failed: nothing of it is stored", async () => {
+    const { run, write } = await openRuntime({ explainPartial });
+    database.commitFailure = new SignalboxError("storage_unavailable");
+    const turns = [run("a", () => write("a")), run("b", () => write("b"))];
+    expect(await outcomes(turns)).toEqual([
+      expect.stringMatching(/unavailable/),
+      expect.stringMatching(/unavail/),
+    ]);
+  });
+
+  it("is told so if an earlier segment was committed, also if its code throws the error of a later one", async () => {
+    const { run, write } = await openRuntime({ explainPartial });
+    const two = run("a", async () => {
+      write("a1");
+      await expect.poll(() => database.commits).toBe(1);
+      database.commitFailure = new SignalboxError("storage_unavailable");
+      write("a2");
+    });
+    expect(await outcomes([two])).toEqual(["partly"]);
+    database.commitFailure = null;
+    expect(notes()).toEqual(["a1"]);
   });
 });

@@ -25,7 +25,7 @@ import {
 } from "./turn.ts";
 import { RecencyList } from "../../core/recency-list.ts";
 import { afterMicrotasks } from "./after-microtasks.ts";
-import { OutputGate } from "./output-gate.ts";
+import { type Output, OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
 import type { TurnDatabase } from "./turn-database.ts";
 
@@ -49,6 +49,8 @@ export interface TurnRuntimeOptions {
   readonly createOverloadError: () => unknown;
   /** Creates the error for the caller of a turn that exceeded `timeoutMs`. */
   readonly createTimeoutError: (timeoutMs: number) => unknown;
+  /** The error for the caller of a turn that failed although SQLite has committed a part of what it wrote. Default: the error itself. */
+  readonly explainPartial?: (turn: Turn, error: unknown) => unknown;
   /** A turn has ended; `error` is null when it succeeded. Its outcome may still wait for the sync. */
   readonly onTurnEnd: (turn: Turn, error: unknown) => void;
   /** No turn runs or waits, or no output waits any more; `isIdle` is true when both hold. */
@@ -116,7 +118,12 @@ export class TurnRuntime<Subject> {
    * that of `OutputGateOptions`.
    */
   open(database: TurnDatabase, sync: () => Promise<void>, confirm?: () => Promise<void> | null): void {
-    const outputs = new OutputGate({ sync: () => this.#sync(), confirm, onIdle: this.#options.onIdle });
+    const outputs = new OutputGate({
+      sync: () => this.#sync(),
+      confirm,
+      onIdle: this.#options.onIdle,
+      onFailure: (error) => transactions.giveUp(error),
+    });
     const transactions = new Transactions(database, outputs, this.#options.onCommitFailure);
     this.#parts = { transactions, outputs, sync };
   }
@@ -308,13 +315,9 @@ export class TurnRuntime<Subject> {
     outputs.segmentEnded();
     turn.phase = hasFailed && phase === "done" ? "failed" : phase;
     if (hasFailed && turn.afterFailure !== null) runOutsideTurns(() => turn.afterFailure?.(error));
-    const release = () => {
-      turn.onOutcome?.(hasFailed ? error : null, hasFailed ? undefined : outcome);
-      if (hasFailed) turn.reject(error);
-      else turn.resolve(outcome);
-    };
-    if (turn.isInternal) release();
-    else outputs.send({ release, drop: turn.reject });
+    const result = new Outcome(this.#explain, turn, hasFailed, hasFailed ? error : outcome);
+    if (turn.isInternal) result.release();
+    else outputs.send(result);
     try {
       this.#options.onTurnEnd(turn, hasFailed ? error : null);
     } finally {
@@ -323,11 +326,56 @@ export class TurnRuntime<Subject> {
     }
   }
 
+  /** What the caller of a failed turn receives. */
+  readonly #explain = (turn: Turn, error: unknown): unknown => {
+    const { explainPartial } = this.#options;
+    return explainPartial !== undefined && this.#open.transactions.mayBeStored(turn)
+      ? explainPartial(turn, error)
+      : error;
+  };
+
   /** Step 3. The output gate calls it while no segment is open, and takes a failure of the commit for one of the sync. */
   #sync(): Promise<void> {
     const { transactions, sync } = this.#open;
     transactions.commitBatch();
     return sync();
+  }
+}
+
+/** The outcome of a turn on its way to the caller. */
+class Outcome implements Output {
+  readonly #explain: (turn: Turn, error: unknown) => unknown;
+  readonly #turn: Turn;
+  readonly #hasFailed: boolean;
+  /** The value, or the error of a turn that has failed. */
+  readonly #value: unknown;
+
+  constructor(
+    explain: (turn: Turn, error: unknown) => unknown,
+    turn: Turn,
+    hasFailed: boolean,
+    value: unknown,
+  ) {
+    this.#explain = explain;
+    this.#turn = turn;
+    this.#hasFailed = hasFailed;
+    this.#value = value;
+  }
+
+  release(): void {
+    const turn = this.#turn;
+    if (!this.#hasFailed) {
+      turn.onOutcome?.(null, this.#value);
+      turn.resolve(this.#value);
+      return;
+    }
+    const error = turn.isInternal ? this.#value : this.#explain(turn, this.#value);
+    turn.onOutcome?.(error, undefined);
+    turn.reject(error);
+  }
+
+  drop(error: Error): void {
+    this.#turn.reject(this.#explain(this.#turn, error));
   }
 }
 

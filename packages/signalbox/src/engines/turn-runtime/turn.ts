@@ -91,6 +91,8 @@ export class Turn<Subject = unknown, T = unknown> {
   timer: NodeJS.Timeout | undefined;
   /** Set when a commit between two awaits failed: the turn fails whatever its function returns. */
   commitError: Error | null = null;
+  /** Number of the batch that has the turn's first segment; null before. */
+  firstBatch: number | null = null;
   #followUps: Promise<unknown>[] | null = null;
 
   constructor(

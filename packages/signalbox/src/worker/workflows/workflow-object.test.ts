@@ -12,6 +12,10 @@ class Host {
   readonly #database = new DatabaseSync(":memory:");
   readonly #program: Program;
   alarmAt: number | null = null;
+  /** Writes fail while it returns true. */
+  isFull: (query: string) => boolean = () => false;
+  /** The next syncs fail with these errors. */
+  readonly syncFailures: Error[] = [];
   object: WorkflowObject;
 
   constructor(program: Program) {
@@ -31,16 +35,31 @@ class Host {
       sql: {
         exec: (query: string, ...values: unknown[]) => {
           alive();
+          if (!query.startsWith("SELECT") && this.isFull(query)) throw new Error("the disk is full");
           const rows = database.prepare(query).all(...(values as string[]));
           return { toArray: () => rows };
         },
       },
-      transactionSync: <T>(work: () => T) => work(),
+      transactionSync: <T>(work: () => T) => {
+        database.exec("BEGIN");
+        try {
+          const result = work();
+          database.exec("COMMIT");
+          return result;
+        } catch (error) {
+          database.exec("ROLLBACK");
+          throw error;
+        }
+      },
       setAlarm: async (time: number) => {
         alive();
+        if (this.isFull("alarm")) throw new Error("the disk is full");
         this.alarmAt = time;
       },
-      sync: async () => undefined,
+      sync: async () => {
+        const failure = this.syncFailures.shift();
+        if (failure !== undefined) throw failure;
+      },
     };
     const ObjectClass = createWorkflowClass({ name: "Test", open: () => ({ run: this.#program }) });
     return new ObjectClass({ storage }, {});
@@ -290,4 +309,125 @@ test("parallel steps run at once, and a wait beside a long step ends at its time
     ]);
   });
   expect([await host.status(), order]).toEqual(["complete", ["short", "long"]]);
+});
+
+/** Runs the alarm until it succeeds, as the runtime does. Returns how often it failed with the storage. */
+async function ringUntilDone(host: Host): Promise<number> {
+  for (let failures = 0; ; failures += 1) {
+    try {
+      await host.object.alarm();
+      return failures;
+    } catch (error) {
+      expect(String(error)).toContain("the disk is full");
+    }
+  }
+}
+
+/** Runs a workflow of all kinds of steps, with a storage whose write number `failing` fails once, and returns what the program saw. */
+async function runOn(failing: number): Promise<{ writes: number; ran: string[]; status: unknown }> {
+  const ran: string[] = [];
+  const program: Program = async (_event, step) => {
+    try {
+      await step.do("one", async ({ attempt }: { attempt: number }) => ran.push(`one#${attempt}`));
+      await step.sleep("nap", 1);
+      const event = (await step.waitForEvent("event", { type: "go" })) as { payload: unknown };
+      await Promise.all([
+        step.do("two", async () => ran.push("two")),
+        step.do("three", async () => ran.push("three")),
+      ]);
+      return event.payload;
+    } catch (error) {
+      ran.push(`the program saw ${String(error)}`);
+      throw error;
+    }
+  };
+  const host = new Host(program);
+  await host.object.create("w1", {});
+  await host.object.sendEvent("go", "gone");
+  let writes = 0;
+  host.isFull = () => ++writes === failing;
+  await ringUntilDone(host);
+  while ((await host.status()) === "waiting") {
+    vi.setSystemTime(Date.now() + 1);
+    await ringUntilDone(host);
+  }
+  return { writes, ran, status: await host.object.status() };
+}
+
+test("whichever write the storage refuses, the workflow completes, its program sees nothing of it, and no attempt of a step is counted", async () => {
+  const { writes } = await runOn(0);
+  expect(writes).toBeGreaterThan(10);
+  for (let failing = 1; failing <= writes; failing += 1) {
+    const { ran, status } = await runOn(failing);
+    expect(status).toEqual({ status: "complete", output: "gone" });
+    expect(new Set(ran)).toEqual(new Set(["one#1", "two", "three"]));
+  }
+});
+
+test("the error of a program, and an output that cannot be stored, end the workflow although the first attempt to store it failed", async () => {
+  for (const [program, error] of [
+    [async () => Promise.reject(new RangeError("own")), { name: "RangeError", message: "own" }],
+    [async () => () => 1, { name: "DataCloneError" }],
+  ] as const) {
+    const host = new Host(program);
+    await host.object.create("w1", {});
+    let isFull = true;
+    host.isFull = (query) => query.includes("ended_at") && isFull;
+    await expect(host.object.alarm()).rejects.toThrow("the disk is full");
+    isFull = false;
+    expect(await ringUntilDone(host)).toBe(0);
+    expect(await host.object.status()).toMatchObject({ status: "errored", error });
+  }
+});
+
+test("a step whose result could not be made durable is not taken for done, and not for failed", async () => {
+  const seen: string[] = [];
+  const host = new Host(async (_event, step) => {
+    await step.do("a", async () => "stored").catch((error: unknown) => seen.push(String(error)));
+    seen.push("went on");
+  });
+  await host.object.create("w1", {});
+  host.syncFailures.push(new Error("the disk is full"));
+  await expect(host.object.alarm()).rejects.toThrow("the disk is full");
+  expect(seen).toEqual([]);
+  expect(await ringUntilDone(host)).toBe(0);
+  expect([await host.status(), seen]).toEqual(["complete", ["went on"]]);
+});
+
+test("an event that arrives after the storage ended an execution is taken by the next one", async () => {
+  const host = await start(async (_event, step) => {
+    await step.waitForEvent("first", { type: "go" });
+    return "done";
+  });
+  let isFull = true;
+  host.isFull = (query) => query.startsWith("DELETE") && isFull;
+  await host.object.sendEvent("go", 1);
+  isFull = false;
+  await host.settle();
+  expect(await host.status()).toBe("complete");
+});
+
+test("a pause that waits for a step is kept when the storage cuts the step off", async () => {
+  const gate = Promise.withResolvers<void>();
+  const ran: string[] = [];
+  const host = new Host(async (_event, step) => {
+    await step.do("a", async () => {
+      ran.push("a");
+      await gate.promise;
+    });
+  });
+  await host.object.create("w1", {});
+  const alarm = host.object.alarm();
+  await expect.poll(() => ran).toEqual(["a"]);
+  await host.object.pause();
+  let isFull = true;
+  host.isFull = () => isFull;
+  gate.resolve();
+  await expect(alarm).rejects.toThrow("the disk is full");
+  isFull = false;
+  expect(await ringUntilDone(host)).toBe(0);
+  expect(await host.status()).toBe("paused");
+  await host.object.resume();
+  await host.settle();
+  expect([await host.status(), ran]).toEqual(["complete", ["a", "a"]]);
 });

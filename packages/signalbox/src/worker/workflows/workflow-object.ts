@@ -1,15 +1,17 @@
 /**
  * The object of a workflow instance: its database holds the workflow, its alarm moves it on. Everything that the program does happens while `alarm`
- * runs, so the object stays in memory for it, and a crash in the middle runs the alarm again.
+ * runs, so the object stays in memory for it, and a crash in the middle runs the alarm again. So does a failure of the storage: it fails the
+ * alarm, which is tried again, and never the workflow.
  *
  * States:  queued → running ⇄ waiting → complete | errored
  *          running → waitingForPause → paused → running;  any but the ended ones → terminated;  any → queued by `restart`
  */
 import { DurableObject } from "../../agents/index.ts";
 import { parseDuration } from "./duration.ts";
-import { WorkflowRun } from "./workflow-run.ts";
+import { isCloneError, WorkflowRun } from "./workflow-run.ts";
 import { describe, WorkflowStep } from "./workflow-step.ts";
 import {
+  type StoredError,
   type WorkflowRow,
   type WorkflowStatus,
   type WorkflowStorage,
@@ -98,15 +100,16 @@ export class WorkflowObject extends DurableObject {
   async pause(): Promise<void> {
     const { status } = this.#requireLive("be paused");
     if (status === "paused" || status === "waitingForPause") return;
-    this.#run?.pause();
-    this.#store.setStatus((this.#run?.runningSteps ?? 0) > 0 ? "waitingForPause" : "paused");
+    const run = this.#current;
+    run?.pause();
+    this.#store.setStatus((run?.runningSteps ?? 0) > 0 ? "waitingForPause" : "paused");
   }
 
   async resume(): Promise<void> {
     const { status } = this.#requireLive("be resumed");
     if (status !== "paused" && status !== "waitingForPause") return;
     this.#store.setStatus("running");
-    this.#run?.resume();
+    this.#current?.resume();
     await this.#goOn();
   }
 
@@ -134,44 +137,53 @@ export class WorkflowObject extends DurableObject {
       return;
     }
     if (row.status === "paused") return;
+    const known = this.#current;
+    if (known === null && row.status === "waitingForPause") {
+      // The steps that the pause waited for were cut off. They run again when the program is resumed.
+      this.#store.setStatus("paused");
+      return;
+    }
     this.#store.setStatus("running");
-    if (this.#run === null) this.#start(row);
-    else this.#run.wake();
-    const run = this.#run;
-    await run?.untilParked();
-    if (run !== null && run === this.#run) await this.#park();
+    known?.wake();
+    const run = known ?? this.#start(row);
+    await run.untilParked();
+    // It has ended, or was terminated or restarted, meanwhile.
+    if (run !== this.#run) return;
+    if (!run.isOver) {
+      await this.#park();
+      return;
+    }
+    this.#run = null;
+    if (run.failure !== null) throw run.failure.reason;
   }
 
-  #start(row: WorkflowRow): void {
-    const run = new WorkflowRun(this.#store, Date.now, () => this.#storage.sync());
-    this.#run = run;
-    void this.#execute(run, row);
+  /** The execution that goes on; null if there is none in memory. */
+  get #current(): WorkflowRun | null {
+    return this.#run?.isOver === false ? this.#run : null;
   }
 
-  /** Ends the run when the program has ended, unless another run has replaced it. */
-  async #execute(run: WorkflowRun, row: WorkflowRow): Promise<void> {
+  #start(row: WorkflowRow): WorkflowRun {
     const { parts } = this;
     if (parts === undefined) throw new Error("a workflow object has no workflow");
-    const finish = async (status: "complete" | "errored", output: unknown, error: unknown) => {
-      if (this.#run !== run) return;
-      await this.#end(status, output, error === null ? null : describe(error));
-      this.#run = null;
-      run.end();
-    };
+    const run = new WorkflowRun(this.#store, Date.now, () => this.#storage.sync());
+    this.#run = run;
+    void this.#execute(run, row, parts);
+    return run;
+  }
+
+  /** Runs the program to its end, unless the execution is over before. Never rejects. */
+  async #execute(run: WorkflowRun, row: WorkflowRow, parts: WorkflowParts): Promise<void> {
+    const outcome = await runProgram(run, row, parts);
+    if (run.isOver) return;
     try {
-      const event = {
-        payload: row.params,
-        timestamp: new Date(row.createdAt),
-        instanceId: row.instanceId,
-        workflowName: parts.name,
-      };
-      const output = await parts.open().run(event, new WorkflowStep(run));
-      await finish("complete", output, null);
+      await this.#end(outcome.status, outcome.output, outcome.error);
     } catch (error) {
-      // The storage throws if the object has left memory; its successor goes on.
-      await finish("errored", undefined, error).catch(() => undefined);
-      run.end();
+      // Also if the object has left memory: its successor goes on.
+      run.fail(error);
+      return;
     }
+    this.#run = null;
+    run.end();
   }
 
   /** Nothing runs but waits: the object may leave memory until the earliest of them ends. */
@@ -188,20 +200,22 @@ export class WorkflowObject extends DurableObject {
 
   /** Something changed that a waiting step may wait for. While nothing but waits runs, the alarm goes on, so that the object stays in memory. */
   async #goOn(): Promise<void> {
-    const wasParked = this.#run === null || this.#run.isParked;
-    this.#run?.wake();
+    const run = this.#current;
+    const wasParked = run === null || run.isParked;
+    run?.wake();
     if (wasParked) await this.#storage.setAlarm(Date.now());
   }
 
   async #end(
     status: "complete" | "errored" | "terminated",
     output: unknown,
-    error: ReturnType<typeof describe> | null,
+    error: StoredError | null,
   ): Promise<void> {
     const now = Date.now();
     try {
       this.#store.end(status, output, error, now);
     } catch (cause) {
+      if (!isCloneError(cause)) throw cause;
       // The result of `run` cannot be stored.
       this.#store.end("errored", undefined, describe(cause), now);
     }
@@ -213,5 +227,26 @@ export class WorkflowObject extends DurableObject {
     if (row === null) throw new Error("instance.not_found");
     if (ENDED.has(row.status)) throw new Error(`a workflow that is ${row.status} cannot ${what}`);
     return row;
+  }
+}
+
+interface Outcome {
+  readonly status: "complete" | "errored";
+  readonly output: unknown;
+  readonly error: StoredError | null;
+}
+
+async function runProgram(run: WorkflowRun, row: WorkflowRow, parts: WorkflowParts): Promise<Outcome> {
+  const event = {
+    payload: row.params,
+    timestamp: new Date(row.createdAt),
+    instanceId: row.instanceId,
+    workflowName: parts.name,
+  };
+  try {
+    const output = await parts.open().run(event, new WorkflowStep(run));
+    return { status: "complete", output, error: null };
+  } catch (error) {
+    return { status: "errored", output: undefined, error: describe(error) };
   }
 }

@@ -7,7 +7,9 @@
  * 1. A step's result is stored and synced before the program sees it; its callback runs at least once and, after a result was stored, never again.
  * 2. Every wait has a time in the store, so that the object may leave memory while it is parked.
  * 3. Before a waiting program goes on, the store is read. It throws if the object has left memory: a left-over run does not go on beside its successor.
- * 4. An execution that is over (ended, terminated, restarted) never goes on: its pending steps stay pending.
+ * 4. An execution that is over (ended, terminated, restarted, failed) never goes on: its pending steps stay pending, and it writes nothing.
+ * 5. A failure of the storage ends the execution, not the workflow: the program sees neither a result nor an error, and the next execution replays
+ *    it from what is stored.
  */
 import type { WorkflowStore } from "./workflow-store.ts";
 
@@ -22,25 +24,35 @@ interface Waiter {
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class WorkflowRun {
-  readonly store: WorkflowStore;
+  readonly #store: WorkflowStore;
   readonly #now: () => number;
   readonly #sync: () => Promise<void>;
   readonly #counts = new Map<string, number>();
   readonly #waiters = new Set<Waiter>();
   #running = 0;
   #isOver = false;
+  #failure: { readonly reason: unknown } | null = null;
   #isPaused = false;
   /** Resolved, and replaced, when a step ends or a wait begins. */
   #change = Promise.withResolvers<void>();
 
   constructor(store: WorkflowStore, now: () => number, sync: () => Promise<void>) {
-    this.store = store;
+    this.#store = store;
     this.#now = now;
     this.#sync = sync;
   }
 
   get now(): number {
     return this.#now();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Why the storage ended the execution; null if it did not. */
+  get failure(): { readonly reason: unknown } | null {
+    return this.#failure;
   }
 
   get isParked(): boolean {
@@ -76,17 +88,43 @@ export class WorkflowRun {
     this.#changed();
   }
 
+  /** The storage has failed. */
+  fail(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#failure = { reason };
+    this.end();
+  }
+
+  /** Statements of the execution. What they throw goes through `during`, except for a value that cannot be stored. */
+  use<T>(statements: (store: WorkflowStore) => T): T {
+    if (this.#isOver) throw new Error("the execution of the workflow is over");
+    try {
+      return statements(this.#store);
+    } catch (error) {
+      if (!isCloneError(error)) this.fail(error);
+      throw error;
+    }
+  }
+
+  /** What the program awaits: its outcome, unless the execution is over. */
+  async during<T>(step: () => Promise<T>): Promise<T> {
+    try {
+      return await step();
+    } finally {
+      if (this.#isOver) await never();
+    }
+  }
+
   /** Runs the callback of a step. The run is active meanwhile. */
   async work<T>(callback: () => Promise<T>): Promise<T> {
     this.#running += 1;
     try {
       const result = await callback();
-      await this.#sync();
+      await this.#sync().catch((error: unknown) => this.fail(error));
       return result;
     } finally {
       this.#running -= 1;
       this.#changed();
-      if (this.#isOver) await NEVER;
     }
   }
 
@@ -101,13 +139,13 @@ export class WorkflowRun {
 
   /** Holds the program before a step while the instance is paused. */
   async untilResumed(): Promise<void> {
-    if (this.#isOver) await NEVER;
+    if (this.#isOver) await never();
     if (this.#isPaused) await this.wait(Number.POSITIVE_INFINITY, () => (this.#isPaused ? undefined : true));
   }
 
   /** Waits until `poll` returns something, or until `wakeAt`; undefined is the time. */
   async wait<T>(wakeAt: number, poll: (now: number) => T | undefined): Promise<T | undefined> {
-    if (this.#isOver) await NEVER;
+    if (this.#isOver) await never();
     const { promise, resolve, reject } = Promise.withResolvers<T | undefined>();
     const waiter: Waiter = {
       wakeAt,
@@ -132,9 +170,10 @@ export class WorkflowRun {
   /** Lets those go on whose wait is over. A paused program only finds out that it was resumed. */
   wake(): void {
     if (this.#isOver || this.#waiters.size === 0) return;
-    if (!isAlive(this.store)) {
-      this.end();
-      return;
+    try {
+      if (this.#store.find() === null) this.end();
+    } catch (error) {
+      this.fail(error);
     }
     const now = this.#now();
     for (const waiter of this.#waiters) {
@@ -162,13 +201,12 @@ export class WorkflowRun {
   }
 }
 
-const NEVER = new Promise<never>(() => undefined);
+/** A new promise for each wait: one that all share would keep what waits for it, which is a program, in memory for ever. */
+function never(): Promise<never> {
+  return new Promise(() => undefined);
+}
 
-/** False if the object has left memory: its storage throws. */
-function isAlive(store: WorkflowStore): boolean {
-  try {
-    return store.find() !== null;
-  } catch {
-    return false;
-  }
+/** True for a value that cannot be stored: an error of the program. */
+export function isCloneError(error: unknown): boolean {
+  return error instanceof Error && error.name === "DataCloneError";
 }

@@ -1,7 +1,7 @@
 /** `step` of a workflow: what the program calls. See `WorkflowRun` for what each call promises. */
 import { NonRetryableError } from "../modules/workflows-module.ts";
 import { parseDuration, parseTime } from "./duration.ts";
-import type { WorkflowRun } from "./workflow-run.ts";
+import { isCloneError, type WorkflowRun } from "./workflow-run.ts";
 import type { StoredError } from "./workflow-store.ts";
 
 export interface StepConfig {
@@ -34,9 +34,13 @@ export class WorkflowStep {
     const [config, callback] = (rest.length > 1 ? rest : [{}, rest[0]]) as [StepConfig, StepCallback];
     if (typeof callback !== "function") throw new TypeError(`step "${name}" has no function to run`);
     const policy = readPolicy(config);
+    const key = this.#run.keyOf(checkName(name));
+    return this.#run.during(() => this.#do(name, key, policy, callback));
+  }
+
+  async #do(name: string, key: string, policy: Policy, callback: StepCallback): Promise<unknown> {
     const run = this.#run;
-    const key = run.keyOf(checkName(name));
-    const known = run.store.step(key);
+    const known = run.use((store) => store.step(key));
     if (known?.state === "done") return known.value;
     if (known?.state === "failed") throw toError(known.error);
     let attempt = known?.attempt ?? 1;
@@ -45,21 +49,26 @@ export class WorkflowStep {
     for (;;) {
       await run.untilResumed();
       // A crash repeats the attempt: it is not counted, because the step did not fail.
-      run.store.putStep(key, "running", attempt, null);
+      run.use((store) => store.putStep(key, "running", attempt, null));
       const outcome = await run.work(async () => {
         try {
           const context = { step: { name, count }, attempt };
           const value = await withTimeout(async () => callback(context), policy.timeoutMs);
-          return { value: run.store.finishStep(key, value) };
+          return { value: run.use((store) => store.finishStep(key, value)) };
         } catch (error) {
-          if (attempt > policy.limit || error instanceof NonRetryableError || isClone(error))
-            run.store.failStep(key, describe(error));
-          else run.store.putStep(key, "waiting", attempt + 1, run.now + policy.delayMs(attempt));
+          // Not the step has failed, but the storage.
+          if (run.isOver) throw error;
+          if (attempt > policy.limit || error instanceof NonRetryableError || isCloneError(error))
+            run.use((store) => store.failStep(key, describe(error)));
+          else {
+            const retryAt = run.now + policy.delayMs(attempt);
+            run.use((store) => store.putStep(key, "waiting", attempt + 1, retryAt));
+          }
           return { error };
         }
       });
       if (!("error" in outcome)) return outcome.value;
-      const after = run.store.step(key);
+      const after = run.use((store) => store.step(key));
       if (after === null || after.state === "failed") throw outcome.error;
       attempt = after.attempt;
       await this.#waitForRetry(key, attempt, after.wakeAt ?? run.now);
@@ -84,39 +93,45 @@ export class WorkflowStep {
     if (typeof type !== "string" || type === "") throw new TypeError(`waitForEvent "${name}" needs a type`);
     const timeoutMs =
       options.timeout === undefined ? DEFAULT_EVENT_TIMEOUT_MS : parseDuration(options.timeout);
+    const key = this.#run.keyOf(checkName(name));
+    return this.#run.during(() => this.#waitForEvent(key, type, timeoutMs));
+  }
+
+  async #waitForEvent(key: string, type: string, timeoutMs: number): Promise<unknown> {
     const run = this.#run;
-    const key = run.keyOf(checkName(name));
-    const known = run.store.step(key);
+    const known = run.use((store) => store.step(key));
     if (known?.state === "done") return toEvent(known.value);
     if (known?.state === "failed") throw toError(known.error);
     await run.untilResumed();
     const wakeAt = known?.wakeAt ?? run.now + timeoutMs;
-    if (known === null) run.store.putStep(key, "waiting", 1, wakeAt);
-    const event = await run.wait(wakeAt, () => run.store.takeEvent(key, type) ?? undefined);
+    if (known === null) run.use((store) => store.putStep(key, "waiting", 1, wakeAt));
+    const event = await run.wait(wakeAt, () => run.use((store) => store.takeEvent(key, type)) ?? undefined);
     if (event !== undefined) {
       await run.work(async () => undefined);
       return toEvent(event);
     }
     const error = timeoutError(timeoutMs);
-    await run.work(async () => run.store.failStep(key, describe(error)));
+    await run.work(async () => run.use((store) => store.failStep(key, describe(error))));
     throw error;
   }
 
   async #sleep(name: string, wake: () => number): Promise<void> {
     const run = this.#run;
     const key = run.keyOf(checkName(name));
-    const known = run.store.step(key);
-    if (known?.state === "done") return;
-    await run.untilResumed();
-    const wakeAt = known?.wakeAt ?? wake();
-    if (known === null) run.store.putStep(key, "waiting", 1, wakeAt);
-    await run.wait(wakeAt, () => undefined);
-    await run.work(async () => run.store.finishStep(key, undefined));
+    await run.during(async () => {
+      const known = run.use((store) => store.step(key));
+      if (known?.state === "done") return;
+      await run.untilResumed();
+      const wakeAt = known?.wakeAt ?? wake();
+      if (known === null) run.use((store) => store.putStep(key, "waiting", 1, wakeAt));
+      await run.wait(wakeAt, () => undefined);
+      await run.work(async () => run.use((store) => store.finishStep(key, undefined)));
+    });
   }
 
   async #waitForRetry(key: string, attempt: number, wakeAt: number): Promise<void> {
     await this.#run.wait(wakeAt, () => undefined);
-    this.#run.store.putStep(key, "running", attempt, null);
+    this.#run.use((store) => store.putStep(key, "running", attempt, null));
   }
 }
 
@@ -158,11 +173,6 @@ function timeoutError(timeoutMs: number): Error {
   return Object.assign(new Error(`Execution timed out after ${timeoutMs}ms`), {
     name: "WorkflowTimeoutError",
   });
-}
-
-/** A result that cannot be stored will not be storable the next time. */
-function isClone(error: unknown): boolean {
-  return error instanceof Error && error.name === "DataCloneError";
 }
 
 function checkName(name: unknown): string {
