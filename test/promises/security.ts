@@ -164,6 +164,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/websocket-bytes.test.ts › a refused socket that neither closes nor reads, and never stops sending, is closed",
     "test/hostile/websocket-bytes.test.ts › refused sockets cost others nothing: of many silent ones the oldest are closed first",
     "test/hostile/websocket-bytes.test.ts › an accepted socket that sends %s is closed, and others stay open",
+    "test/hostile/left-connections.test.ts › the connection of %s ends with its client, so that there is room for others",
+    "test/hostile/left-connections.test.ts › a client that stays after the refusal of its handshake is cut",
   ],
   "Paths are split before they are decoded, and decoded once": [
     "test/conformance/listener.test.ts › dot segments and encoded slashes are plain names",
@@ -253,6 +255,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/relay/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
     "test/conformance/gateway-providers.test.ts › only https and public addresses are accepted unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › webhooks to private addresses are refused unless the operator allows them",
+  ],
+  "A response of a program ends where its body ends": [
+    "test/hostile/untrusted-responses.test.ts › an agent's response with %s is framed by the server",
+    "test/worker/hostile.test.ts › a response of the program with %s is framed by the server",
+    "test/worker/hostile.test.ts › the length of a body that is passed on is kept, and that of a changed one is not",
   ],
   "Internal errors reveal nothing": [
     "test/conformance/agents-calls.test.ts › an exception in onRequest is answered 500 without detail",

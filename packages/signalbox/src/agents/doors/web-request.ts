@@ -1,5 +1,5 @@
 /** Converts between node:http and the Fetch API's `Request` and `Response`, which agents' code uses. */
-import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
+import { type HttpRequest, type HttpResponse, relayStream } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { affectsOrigin } from "../../http/foreign-answer.ts";
@@ -82,41 +82,24 @@ function isSessionCookie(setCookie: string): boolean {
     .startsWith(SESSION_COOKIE_PREFIX);
 }
 
-/** Writes the agent's response without headers that would apply to the whole origin. A streaming body is relayed at the client's pace. */
+/** Writes the agent's response without headers that would apply to the connection or to the whole origin. */
 export async function sendWebResponse(from: Response, to: HttpResponse, isHead: boolean): Promise<void> {
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
-    if (name === "set-cookie" || HOP_BY_HOP.has(name) || affectsOrigin(name)) continue;
+    if (name === "set-cookie" || name === "content-length") continue;
+    if (HOP_BY_HOP.has(name) || affectsOrigin(name)) continue;
     if (name === "vary") to.appendHeader(name, value);
     else to.setHeader(name, value);
   }
   to.statusCode = from.status;
   if (isHead || from.body === null) {
-    await from.body?.cancel();
+    // The length that the agent states is information here. Of a body, node:http frames what there is.
+    const stated = from.headers.get("content-length");
+    if (isHead && stated !== null) to.setHeader("content-length", stated);
     to.end();
+    await from.body?.cancel();
     return;
   }
-  const reader = from.body.getReader();
-  // A body that cannot be cancelled has already ended or failed.
-  to.once("close", () => void reader.cancel().catch(() => undefined));
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done || to.destroyed) break;
-    if (!to.write(value)) await drained(to);
-  }
-  to.end();
-}
-
-/** Resolves when more can be written, or when the response is closed. */
-function drained(to: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      to.off("drain", end);
-      to.off("close", end);
-      resolve();
-    };
-    to.on("drain", end);
-    to.on("close", end);
-  });
+  await relayStream(from.body, to, null);
 }

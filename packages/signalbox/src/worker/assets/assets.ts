@@ -1,6 +1,7 @@
 /** Static files of a worker: the binding `ASSETS`, and the files that are served before the worker is asked. */
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import type { WranglerAssets } from "../settings/wrangler-file.ts";
+import { knowLength } from "../program/body-lengths.ts";
 import { AssetFolder, type AssetFile } from "./asset-folder.ts";
 import { contentTypeOf } from "./content-types.ts";
 import { findPage } from "./find-page.ts";
@@ -97,10 +98,13 @@ function sendFile(file: AssetFile, request: Request, status: number): Response {
   if (range === "unsatisfiable")
     return new Response(null, { status: 416, headers: { "content-range": `bytes */${file.size}` } });
   const { start, end } = range ?? { start: 0, end: file.size - 1 };
-  headers.set("content-length", String(end - start + 1));
+  const length = end - start + 1;
+  headers.set("content-length", String(length));
   if (range !== null) headers.set("content-range", `bytes ${start}-${end}/${file.size}`);
   const isEmpty = request.method === "HEAD" || file.size === 0;
-  return new Response(isEmpty ? null : readFile(file.path, start, end), {
+  const body = isEmpty ? null : readFile(file.path, start, end);
+  if (body !== null) knowLength(body, length);
+  return new Response(body, {
     status: range === null ? status : 206,
     headers,
   });
