@@ -171,6 +171,16 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/listener.test.ts › dot segments and encoded slashes are plain names",
     "test/conformance/listener.test.ts › a target that is not UTF-8 after decoding or contains NUL is refused with 400",
   ],
+  "A program sees the path that was checked": [
+    "test/conformance/agents-calls.test.ts › an authorize hook sees the path of the instance that is reached, or the request is refused",
+    "test/worker/basic.test.ts › a path that would be another one in the program's URL is refused",
+  ],
+  "Only files of the site are served for a worker": [
+    "packages/signalbox/src/worker/assets/assets.test.ts › what is not part of the site is not found: control files, server code, names with a dot, what .assetsignore lists",
+    "packages/signalbox/src/worker/assets/assets.test.ts › no path leads out of the folder",
+    "packages/signalbox/src/worker/assets/assets.test.ts › the worker is asked before or after the files, as run_worker_first says",
+    "packages/signalbox/src/worker/assets/ignored-files.test.ts › %j ignores %j and not %j",
+  ],
   "Names from requests never become file names": [
     "test/conformance/agents-instances.test.ts › unusual names are safe and distinct",
     "packages/signalbox/src/dashboard/serve-files.test.ts › serves only files of the build with a known type",

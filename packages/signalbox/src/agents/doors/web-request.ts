@@ -3,6 +3,7 @@ import { type HttpRequest, type HttpResponse, relayStream } from "../../engines/
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { affectsOrigin } from "../../http/foreign-answer.ts";
+import { requireUrlPath, splitTarget } from "../../http/request-context.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1), which agents neither see nor set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -19,8 +20,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /**
- * `target` replaces the target of the request, for example without credentials; `body` is the body that was read. Throws `method_not_allowed`
- * or `malformed_http` for a request that `Request` cannot represent.
+ * `target` replaces the target of the request, for example without credentials; `body` is the body that was read. Throws `method_not_allowed`,
+ * `invalid_request` or `malformed_http` for a request that `Request` cannot represent.
  */
 export function toWebRequest(
   request: HttpRequest,
@@ -43,6 +44,7 @@ export function toWebRequest(
     for (const [name, value] of Object.entries(options.headers)) headers.set(name, value);
   const method = request.method ?? "GET";
   if (method === "TRACE") throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
+  requireUrlPath(splitTarget(target).path);
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
   // A call from inside the process has no connection.
   const scheme =
