@@ -171,6 +171,13 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/listener.test.ts › dot segments and encoded slashes are plain names",
     "test/conformance/listener.test.ts › a target that is not UTF-8 after decoding or contains NUL is refused with 400",
   ],
+  "Conditions of routes have a budget": [
+    "test/hostile/route-patterns.test.ts › patterns that are too large are refused when they are saved and when they are tried",
+    "test/hostile/route-patterns.test.ts › who may only read a gateway tries its routes as they were saved",
+    "test/hostile/route-patterns.test.ts › a route of an earlier version whose patterns are too large stays listed, and its calls are refused with the reason",
+    "packages/signalbox/src/gateway/routes/condition.test.ts › the larger the patterns of a route are together, the less of a text they search",
+    "packages/signalbox/src/gateway/routes/condition.test.ts › values without end are compared in part",
+  ],
   "A program sees the path that was checked": [
     "test/conformance/agents-calls.test.ts › an authorize hook sees the path of the instance that is reached, or the request is refused",
     "test/worker/basic.test.ts › a path that would be another one in the program's URL is refused",
