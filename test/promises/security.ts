@@ -225,6 +225,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-models.test.ts › a body that cannot be read is refused",
     "test/hostile/token-models.test.ts › every step of the universal endpoint is checked, and the message names what is allowed",
     "test/hostile/token-models.test.ts › another provider or kind of call is refused",
+    "test/hostile/token-models.test.ts › %s %s, which names no model or only its data, is refused",
+    "test/hostile/token-models.test.ts › the kind other lets a token read with stored keys, and delete nothing",
     "packages/signalbox/src/core/glob.test.ts › matches what the regular expression of the pattern matches",
   ],
   "A Signalbox token is not forwarded": [
