@@ -176,7 +176,13 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     about: "One gateway.",
     members: ["getLog", "getUrl", "patchLog", "run"],
   },
-  { name: "env.ASSETS", about: "Static files.", members: ["fetch"] },
+  {
+    name: "env.ASSETS",
+    about:
+      "Static files. Not part of the site, and never found: what `.assetsignore` of the folder lists (read at start), names that begin with a dot other than " +
+      "`.well-known`, and `_worker.js`, `_headers` and `_redirects` of the folder itself. `run_worker_first` is compared with the decoded path.",
+    members: ["fetch"],
+  },
 ];
 
 /** Every name that a program finds in a section. */

@@ -1,6 +1,7 @@
 /** Callable methods, turns and transactions over HTTP: interface sections 2.4 and 4.2, decisions section 5. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS } from "../support/agents.ts";
+import { RawSocket, rawWebSocket } from "../support/raw-socket.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -205,6 +206,39 @@ describe("access", () => {
     expect((await as("guest")).status).toBe(403);
     expect((await as("guest", "GET")).status).toBe(200);
     expect((await as("stranger")).status).toBe(401);
+    await hooked.stop();
+  });
+
+  it("an authorize hook sees the path of the instance that is reached, or the request is refused", async () => {
+    const seen: string[] = [];
+    const hooked = await startTestServer({
+      file: {
+        agents: {
+          modules: [TEST_AGENTS],
+          authorize: (request) => {
+            seen.push(new URL(request.url).pathname);
+            return true;
+          },
+        },
+      },
+    });
+    const post = async (target: string) => {
+      const raw = new RawSocket(hooked.url);
+      raw.write(`POST ${target} HTTP/1.1\r\nhost: box\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      await raw.closed();
+      return raw.received.toString("latin1", 9, 12);
+    };
+    for (const rest of ["../mine/rpc/increment", "%2e%2e/mine/increment", "..\\mine", "rpc/increment#x"])
+      expect([rest, await post(`/agents/counter/victim/${rest}`)]).toEqual([rest, "400"]);
+    const path = "/agents/counter/mine/rpc/increment";
+    expect(await post(path)).toBe("200");
+    expect(await post(`http://box${path}`)).toBe("200");
+    expect(seen).toEqual([path, path]);
+    const socket = await rawWebSocket(hooked.url, "/agents/counter/victim/../mine");
+    await socket.closed();
+    // The close frame with 1008.
+    expect(socket.received.includes(Buffer.from([0x03, 0xf0]))).toBe(true);
+    expect(seen).toHaveLength(2);
     await hooked.stop();
   });
 });

@@ -170,8 +170,43 @@ describe("the model of a call", () => {
     });
   });
 
-  it("reading is allowed, and a provider whose models are all allowed is not looked at", async () => {
-    expect((await call("openai/models", undefined, { method: "GET" })).status).toBe(200);
+  it.each([
+    ["GET", "openai/files"],
+    ["GET", "openai/files/file-1/content"],
+    ["GET", "openai/responses/resp_1"],
+    ["HEAD", "openai/files"],
+    ["GET", "openai/organization/admin_api_keys"],
+    ["GET", "openai/files;/models"],
+    ["GET", "openai/files%2fmodels"],
+    ["GET", "openai/models/bad"],
+    ["DELETE", "openai/files/file-1"],
+    ["DELETE", "openai/models/good-1"],
+    ["OPTIONS", "openai/files"],
+    ["DELETE", "ollama/api/delete"],
+  ])("%s %s, which names no model or only its data, is refused", async (method, path) => {
+    const answer = await call(path, undefined, { method });
+    expect([answer.status, provider.requests]).toEqual([403, []]);
+  });
+
+  it("what the caller reads with a key of its own is the caller's", async () => {
+    const headers = { authorization: "Bearer sk-own", "gw-aig-authorization": `Bearer ${limited}` };
+    for (const [method, path] of [
+      ["GET", "openai/files"],
+      ["DELETE", "openai/files/file-1"],
+    ] as const)
+      expect((await call(path, undefined, { method, headers })).status).toBe(200);
+  });
+
+  it("the kind other lets a token read with stored keys, and delete nothing", async () => {
+    const token = await make({ models: ["openai/good*"], routes: ["chat", "models", "other"] });
+    expect((await call("openai/files", undefined, { token, method: "GET" })).status).toBe(200);
+    provider.requests.length = 0;
+    expectRefused(await call("openai/files/file-1", undefined, { token, method: "DELETE" }));
+  });
+
+  it("the list of models may be read, and a provider whose models are all allowed is not looked at", async () => {
+    for (const path of ["openai/models", "openai/v1/models", "openai/models/good-1"])
+      expect((await call(path, undefined, { method: "GET" })).status).toBe(200);
     expect(
       (await call("echo/chat/completions", chat("any", { messages: [{ role: "user", content: "x" }] })))
         .status,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, sendEvents, sendJson, startProvider } from "../peers/provider.ts";
 import { callPath, post, type RawAnswer, rawExchange, send } from "../support/gateway.ts";
+import { exchangeFramed, WRONG_LENGTHS } from "./support/framed-responses.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const INERT = {
@@ -153,4 +154,14 @@ it("an agent cannot set the dashboard's session cookie or act for the origin", a
   for (const name of ["clear-site-data", "service-worker-allowed", "strict-transport-security"]) {
     expect(headers[name]).toBeUndefined();
   }
+});
+
+it.each(WRONG_LENGTHS)("an agent's response with %s is framed by the server", async (...wrong) => {
+  const bodies = await exchangeFramed(
+    server.url,
+    "/agents/page-agent/a/framed",
+    wrong,
+    `authorization: Bearer ${ROOT_TOKEN}\r\n`,
+  );
+  expect(bodies).toEqual([wrong[2] ?? "", await (await fetch(`${server.url}/healthz`)).text()]);
 });

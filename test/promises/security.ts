@@ -164,10 +164,29 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/websocket-bytes.test.ts › a refused socket that neither closes nor reads, and never stops sending, is closed",
     "test/hostile/websocket-bytes.test.ts › refused sockets cost others nothing: of many silent ones the oldest are closed first",
     "test/hostile/websocket-bytes.test.ts › an accepted socket that sends %s is closed, and others stay open",
+    "test/hostile/left-connections.test.ts › the connection of %s ends with its client, so that there is room for others",
+    "test/hostile/left-connections.test.ts › a client that stays after the refusal of its handshake is cut",
   ],
   "Paths are split before they are decoded, and decoded once": [
     "test/conformance/listener.test.ts › dot segments and encoded slashes are plain names",
     "test/conformance/listener.test.ts › a target that is not UTF-8 after decoding or contains NUL is refused with 400",
+  ],
+  "Conditions of routes have a budget": [
+    "test/hostile/route-patterns.test.ts › patterns that are too large are refused when they are saved and when they are tried",
+    "test/hostile/route-patterns.test.ts › who may only read a gateway tries its routes as they were saved",
+    "test/hostile/route-patterns.test.ts › a route of an earlier version whose patterns are too large stays listed, and its calls are refused with the reason",
+    "packages/signalbox/src/gateway/routes/condition.test.ts › the larger the patterns of a route are together, the less of a text they search",
+    "packages/signalbox/src/gateway/routes/condition.test.ts › values without end are compared in part",
+  ],
+  "A program sees the path that was checked": [
+    "test/conformance/agents-calls.test.ts › an authorize hook sees the path of the instance that is reached, or the request is refused",
+    "test/worker/basic.test.ts › a path that would be another one in the program's URL is refused",
+  ],
+  "Only files of the site are served for a worker": [
+    "packages/signalbox/src/worker/assets/assets.test.ts › what is not part of the site is not found: control files, server code, names with a dot, what .assetsignore lists",
+    "packages/signalbox/src/worker/assets/assets.test.ts › no path leads out of the folder",
+    "packages/signalbox/src/worker/assets/assets.test.ts › the worker is asked before or after the files, as run_worker_first says",
+    "packages/signalbox/src/worker/assets/ignored-files.test.ts › %j ignores %j and not %j",
   ],
   "Names from requests never become file names": [
     "test/conformance/agents-instances.test.ts › unusual names are safe and distinct",
@@ -206,6 +225,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-models.test.ts › a body that cannot be read is refused",
     "test/hostile/token-models.test.ts › every step of the universal endpoint is checked, and the message names what is allowed",
     "test/hostile/token-models.test.ts › another provider or kind of call is refused",
+    "test/hostile/token-models.test.ts › %s %s, which names no model or only its data, is refused",
+    "test/hostile/token-models.test.ts › the kind other lets a token read with stored keys, and delete nothing",
     "packages/signalbox/src/core/glob.test.ts › matches what the regular expression of the pattern matches",
   ],
   "A Signalbox token is not forwarded": [
@@ -253,6 +274,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/relay/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
     "test/conformance/gateway-providers.test.ts › only https and public addresses are accepted unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › webhooks to private addresses are refused unless the operator allows them",
+  ],
+  "A response of a program ends where its body ends": [
+    "test/hostile/untrusted-responses.test.ts › an agent's response with %s is framed by the server",
+    "test/worker/hostile.test.ts › a response of the program with %s is framed by the server",
+    "test/worker/hostile.test.ts › the length of a body that is passed on is kept, and that of a changed one is not",
   ],
   "Internal errors reveal nothing": [
     "test/conformance/agents-calls.test.ts › an exception in onRequest is answered 500 without detail",

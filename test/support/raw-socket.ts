@@ -7,9 +7,10 @@ export class RawSocket {
   #received = Buffer.alloc(0);
   isClosed = false;
 
-  constructor(url: string) {
+  /** `allowHalfOpen`: the socket can write after the peer has ended its side. */
+  constructor(url: string, { allowHalfOpen = false } = {}) {
     const { hostname, port } = new URL(url);
-    this.socket = connect(Number(port), hostname);
+    this.socket = connect({ port: Number(port), host: hostname, allowHalfOpen });
     this.socket.on("data", (chunk) => (this.#received = Buffer.concat([this.#received, chunk])));
     this.socket.on("close", () => (this.isClosed = true));
     // Some tests wait for the peer to reset the connection.

@@ -15,8 +15,8 @@ export const model = (id: string, provider: string, fallback = "end", retries = 
 export async function callRoute(
   server: TestServer,
   name: string,
-  headers: Record<string, string>,
-  query: object,
+  headers: Record<string, string> = {},
+  query: object = {},
 ): Promise<RawAnswer & { readonly json: Record<string, unknown> }> {
   const answer = await send(server, "POST", "/v1/default/default", {
     headers: { "content-type": "application/json", ...headers },

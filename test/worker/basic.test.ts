@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { RawSocket } from "../support/raw-socket.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
@@ -238,6 +239,26 @@ test("escaped spellings of the server's paths do not reach the worker", async ()
     const response = await get(path);
     expect([path, await response.text()]).not.toEqual([path, "<h1>missing</h1>\n"]);
   }
+});
+
+test("a path that would be another one in the program's URL is refused", async () => {
+  for (const path of [
+    "/x/../request",
+    "/./request",
+    "/x/%2e%2E/request",
+    "/.%2e/agents/webhook-agent/y",
+    "/x/..",
+    "/request/.",
+    "/x\\..\\request",
+    "/request#x",
+  ]) {
+    const raw = new RawSocket(server.url);
+    raw.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    await raw.closed();
+    expect([path, raw.received.toString("latin1", 9, 12)]).toEqual([path, "400"]);
+  }
+  const { url } = (await json("/request", { method: "POST", body: "" })) as { url: string };
+  expect(url).toBe(`${server.url}/request`);
 });
 
 test("the server's own paths stay its own", async () => {

@@ -1,16 +1,24 @@
 /** Clients and programs that do what they should not: the server goes on, and nothing is half-written. */
 import { once } from "node:events";
-import { connect as connectTcp } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { createServer } from "node:http";
+import { type AddressInfo, connect as connectTcp } from "node:net";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
+import { exchangeFramed, WRONG_LENGTHS } from "../hostile/support/framed-responses.ts";
+import { RawSocket } from "../support/raw-socket.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
+
+const HANDSHAKE =
+  "Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+const MAX_CONNECTIONS = 30;
 
 let server: WorkerServer;
 beforeAll(async () => {
   server = await startWorker("hostile/src/server.ts", {
     file: {
       agents: { access: "worker", idleTimeoutMs: 200, maxBufferedBytes: 1024 * 1024 },
-      listener: { gracePeriodMs: 500 },
+      listener: { gracePeriodMs: 500, maxConnections: MAX_CONNECTIONS },
     },
   });
 });
@@ -91,14 +99,52 @@ test("a client that does not read is cut, and one that vanishes is noticed", asy
   await expect.poll(() => ask("flood", "open")).toEqual({ value: 0 });
   slow.terminate();
   const raw = connectTcp(Number(new URL(server.url).port));
-  raw.write(
-    "GET /half HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-  );
+  raw.write(`GET /half HTTP/1.1\r\n${HANDSHAKE}`);
   await once(raw, "data");
   expect(await ask("half", "open")).toEqual({ value: 1 });
   raw.destroy();
   await expect.poll(() => ask("half", "closed")).toEqual({ value: [1006] });
 });
+
+test.each(WRONG_LENGTHS)("a response of the program with %s is framed by the server", async (...wrong) => {
+  const health = await (await fetch(`${server.url}/healthz`)).text();
+  expect(await exchangeFramed(server.url, "/framed", wrong)).toEqual([wrong[2] ?? "", health]);
+});
+
+test("the length of a body that is passed on is kept, and that of a changed one is not", async () => {
+  const page = "<p>Hello NAME</p>";
+  const origin = createServer((_request, response) => {
+    response.writeHead(200, { "content-length": page.length }).end(page);
+  });
+  origin.listen(0, "127.0.0.1");
+  await once(origin, "listening");
+  onTestFinished(() => void origin.close());
+  const from = `http://127.0.0.1:${(origin.address() as AddressInfo).port}/`;
+  const read = async (path: string, method = "GET") => {
+    const response = await fetch(`${server.url}${path}?${String(new URLSearchParams({ from }))}`, { method });
+    return [response.headers.get("content-length"), await response.text()];
+  };
+  expect(await read("/passed")).toEqual([String(page.length), page]);
+  expect(await read("/rewritten")).toEqual([null, "<p>Hello a longer name</p>"]);
+  expect(await read("/passed", "HEAD")).toEqual([String(page.length), ""]);
+});
+
+test.each(["/plain", "/never"])(
+  "the connection of a handshake at %s ends with its client, so that there is room for others",
+  async (path) => {
+    for (let i = 0; i < 2 * MAX_CONNECTIONS; i++) {
+      const raw = new RawSocket(server.url, { allowHalfOpen: true });
+      raw.write(`GET ${path} HTTP/1.1\r\n${HANDSHAKE}`);
+      if (path === "/plain") {
+        await raw.until("\r\n\r\n");
+        raw.write("123456");
+      }
+      raw.socket.end();
+      await raw.closed();
+    }
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  },
+);
 
 test("a stop does not wait for ever for requests that never end", async () => {
   const never = fetch(`${server.url}/never`).catch(() => "cut");

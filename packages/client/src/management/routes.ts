@@ -42,6 +42,7 @@ export interface DynamicRoute {
 export interface RouteTrial {
   /** Default: the deployed version. */
   readonly version_id?: string | undefined;
+  /** In place of a version; needs `gateway.edit`. */
   readonly elements?: readonly unknown[] | undefined;
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;

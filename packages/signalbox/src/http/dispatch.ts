@@ -9,6 +9,7 @@ import {
   type HttpApplication,
   type HttpRequest,
   type Refusal,
+  sendFinalAnswer,
   type TrackedResponse,
   type Tracking,
 } from "../engines/http-server/index.ts";
@@ -107,9 +108,8 @@ export class Dispatcher implements HttpApplication {
     const id = this.requestId(request);
     let area: Area | undefined;
     socket.on("error", () => socket.destroy());
-    const refuse = (error: unknown) => {
-      socket.end(rawErrorResponse(this.#explain(error, id), area?.dialect ?? "envelope", id));
-    };
+    const refuse = (error: unknown) =>
+      sendFinalAnswer(socket, rawErrorResponse(this.#explain(error, id), area?.dialect ?? "envelope", id));
     try {
       settleHost(request);
       const target = splitTarget(request.url ?? "/");

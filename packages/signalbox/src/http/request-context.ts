@@ -93,9 +93,11 @@ function toBodyError(failure: BodyFailure, maxBytes: number): SignalboxError {
  *
  * Invariants:
  * 1. After `settleHost`, `request.headers.host` is the host of the request: requests without a Host header, with two, or with text that is not a
- *    host are refused, and the authority of an absolute target replaces the header.
+ *    host are refused, and the authority of an absolute target replaces the header. `request.url` has no authority then.
  * 2. A path is split before each segment is percent-decoded once: `%2F` does not separate segments, and `%2e%2e` is an ordinary name. Paths that do
  *    not decode to valid UTF-8, or contain NUL, are refused.
+ * 3. Programs read URLs, whose parser resolves dot segments. A path that it would change never reaches a program (`requireUrlPath`): the
+ *    program would act on another path than the one that was checked.
  */
 
 export interface RequestTarget {
@@ -130,7 +132,11 @@ export function settleHost(request: HttpRequest): void {
     if (!HOST_TEXT.test(host)) throw malformed("The Host header is not a host");
     lastHost = host;
   }
-  if (url.charCodeAt(0) !== 0x2f && URL.canParse(url)) request.headers.host = authorityOf(new URL(url));
+  // RFC 9112, section 3.2.2: a server must accept the absolute form.
+  if (url.charCodeAt(0) === 0x2f || !URL.canParse(url)) return;
+  request.headers.host = authorityOf(new URL(url));
+  const rest = url.replace(ABSOLUTE_FORM, "");
+  request.url = rest === "" || rest.startsWith("?") ? `/${rest}` : rest;
 }
 
 /** RFC 9112, section 3.2.2: the host of the target replaces the Host header. */
@@ -145,18 +151,23 @@ function malformed(message: string): SignalboxError {
 }
 
 export function splitTarget(target: string): RequestTarget {
-  let rest = target;
-  if (rest.charCodeAt(0) !== 0x2f) {
-    // RFC 9112, section 3.2.2: a server must accept the absolute form.
-    rest = rest.replace(ABSOLUTE_FORM, "");
-    if (rest === "" || rest.startsWith("?")) rest = `/${rest}`;
-    if (rest.charCodeAt(0) !== 0x2f)
-      throw new SignalboxError("invalid_request", { message: "Invalid request target" });
-  }
-  const question = rest.indexOf("?");
+  if (target.charCodeAt(0) !== 0x2f)
+    throw new SignalboxError("invalid_request", { message: "Invalid request target" });
+  const question = target.indexOf("?");
   return question === -1
-    ? { path: rest, query: "" }
-    : { path: rest.slice(0, question), query: rest.slice(question + 1) };
+    ? { path: target, query: "" }
+    : { path: target.slice(0, question), query: target.slice(question + 1) };
+}
+
+/** Dot segments, also encoded ones, backslashes and fragments: what the parser of URLs changes in a path (WHATWG URL, section 4.4). */
+const CHANGED_IN_URLS = /[\\#]|\/(?:\.|%2e){1,2}(?:\/|$)/i;
+
+/** Throws for a path that a program would see as another one. Clients that are given a URL never send such a path. */
+export function requireUrlPath(path: string): void {
+  if (CHANGED_IN_URLS.test(path))
+    throw new SignalboxError("invalid_request", {
+      message: "The path contains a dot segment, a backslash or a fragment",
+    });
 }
 
 /** Returns the decoded segments of a path. After a trailing slash the last segment is empty. */

@@ -70,7 +70,14 @@ export function RouteWorkbench({ api, routeId, version, canEdit, onSaved }: Rout
           </div>
         )}
       </RouteEditor>
-      <TryPanel api={api} routeId={routeId} elements={elements} result={trial} onResult={setTrial} />
+      <TryPanel
+        api={api}
+        routeId={routeId}
+        elements={elements}
+        versionId={isChanged ? null : version.version_id}
+        result={trial}
+        onResult={setTrial}
+      />
     </>
   );
 }

@@ -10,13 +10,15 @@ interface TryPanelProps {
   readonly api: RoutesApi;
   readonly routeId: string;
   readonly elements: Elements;
+  /** The version that has these elements; null if they are not saved. */
+  readonly versionId: string | null;
   /** Null until the graph that is shown was tried. */
   readonly result: RouteTrialResult | null;
   readonly onResult: (result: RouteTrialResult) => void;
 }
 
 /** Shows the way that a sample request would take through the graph of the editor, saved or not. No model is called. */
-export function TryPanel({ api, routeId, elements, result, onResult }: TryPanelProps) {
+export function TryPanel({ api, routeId, elements, versionId, result, onResult }: TryPanelProps) {
   const [metadata, setMetadata] = useState("{}");
   const [body, setBody] = useState("{}");
   const [session, setSession] = useState("");
@@ -25,7 +27,8 @@ export function TryPanel({ api, routeId, elements, result, onResult }: TryPanelP
   const wrong = objectError("Metadata", metadata) ?? objectError("Body", body);
   const attempt = useAction(async () => {
     const trial = {
-      elements,
+      // A trial of other elements needs the permission to edit.
+      ...(versionId === null ? { elements } : { version_id: versionId }),
       metadata: JSON.parse(metadata) as Record<string, unknown>,
       body: JSON.parse(body) as unknown,
       session_id: session === "" ? undefined : session,

@@ -1,8 +1,9 @@
 /** Converts between node:http and the Fetch API's `Request` and `Response`, which agents' code uses. */
-import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
+import { type HttpRequest, type HttpResponse, relayStream } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { affectsOrigin } from "../../http/foreign-answer.ts";
+import { requireUrlPath, splitTarget } from "../../http/request-context.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1), which agents neither see nor set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -19,8 +20,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /**
- * `target` replaces the target of the request, for example without credentials; `body` is the body that was read. Throws `method_not_allowed`
- * or `malformed_http` for a request that `Request` cannot represent.
+ * `target` replaces the target of the request, for example without credentials; `body` is the body that was read. Throws `method_not_allowed`,
+ * `invalid_request` or `malformed_http` for a request that `Request` cannot represent.
  */
 export function toWebRequest(
   request: HttpRequest,
@@ -43,6 +44,7 @@ export function toWebRequest(
     for (const [name, value] of Object.entries(options.headers)) headers.set(name, value);
   const method = request.method ?? "GET";
   if (method === "TRACE") throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
+  requireUrlPath(splitTarget(target).path);
   const hasBody = options.body !== undefined && method !== "GET" && method !== "HEAD";
   // A call from inside the process has no connection.
   const scheme =
@@ -82,41 +84,24 @@ function isSessionCookie(setCookie: string): boolean {
     .startsWith(SESSION_COOKIE_PREFIX);
 }
 
-/** Writes the agent's response without headers that would apply to the whole origin. A streaming body is relayed at the client's pace. */
+/** Writes the agent's response without headers that would apply to the connection or to the whole origin. */
 export async function sendWebResponse(from: Response, to: HttpResponse, isHead: boolean): Promise<void> {
   const cookies = from.headers.getSetCookie().filter((cookie) => !isSessionCookie(cookie));
   if (cookies.length > 0) to.setHeader("set-cookie", cookies);
   for (const [name, value] of from.headers) {
-    if (name === "set-cookie" || HOP_BY_HOP.has(name) || affectsOrigin(name)) continue;
+    if (name === "set-cookie" || name === "content-length") continue;
+    if (HOP_BY_HOP.has(name) || affectsOrigin(name)) continue;
     if (name === "vary") to.appendHeader(name, value);
     else to.setHeader(name, value);
   }
   to.statusCode = from.status;
   if (isHead || from.body === null) {
-    await from.body?.cancel();
+    // The length that the agent states is information here. Of a body, node:http frames what there is.
+    const stated = from.headers.get("content-length");
+    if (isHead && stated !== null) to.setHeader("content-length", stated);
     to.end();
+    await from.body?.cancel();
     return;
   }
-  const reader = from.body.getReader();
-  // A body that cannot be cancelled has already ended or failed.
-  to.once("close", () => void reader.cancel().catch(() => undefined));
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done || to.destroyed) break;
-    if (!to.write(value)) await drained(to);
-  }
-  to.end();
-}
-
-/** Resolves when more can be written, or when the response is closed. */
-function drained(to: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      to.off("drain", end);
-      to.off("close", end);
-      resolve();
-    };
-    to.on("drain", end);
-    to.on("close", end);
-  });
+  await relayStream(from.body, to, null);
 }

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
-import type { RequestContext } from "../../http/request-context.ts";
+import { type RequestContext, requireUrlPath } from "../../http/request-context.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
@@ -58,6 +58,7 @@ export class WebSocketDoor {
     let access: Access;
     let isThere = true;
     try {
+      requireUrlPath(context.path);
       access = await findAccess(this.#options.access, request, context.query);
       target = findTarget(this.#options.definitions, context);
       checkHost(request);

@@ -15,11 +15,12 @@ const LIMITS = {
 
 /** A listener whose responses the test ends, and a connection to it. */
 async function open() {
-  const waiting = new Map<string, TrackedResponse>();
+  const waiting = new Map<string, TrackedResponse | null>();
   const application: HttpApplication = {
     requestId: () => "1",
     handle: ({ url = "" }, response) => void waiting.set(url, response),
-    upgrade: (_request, socket) => void socket.destroy(),
+    // The socket is forgotten.
+    upgrade: ({ url = "" }) => void waiting.set(url, null),
     refuse: (_refusal, response) => void response.end(),
     refusalText: () => "",
     ended: () => undefined,
@@ -100,4 +101,12 @@ it("a stream that outlives the retired phase is finished while the listener drai
   await once(socket, "close");
   await closed;
   expect(text()).toMatch(/last\r\n0\r\n\r\n$/);
+});
+
+it("a connection that was handed over and never ended is cut after the grace period", async () => {
+  const { listener, socket, has } = await open();
+  socket.write("GET /socket HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nunread");
+  await expect.poll(() => has("/socket")).toBe(true);
+  listener.drain();
+  await listener.close(0);
 });

@@ -12,7 +12,7 @@ import type { Duplex, Readable, Writable } from "node:stream";
 
 export interface HttpRequest extends Readable {
   method?: string | undefined;
-  readonly url?: string | undefined;
+  url?: string | undefined;
   /** Built on first use: the paths that need one header read `rawHeaders`. */
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, as they arrived. */

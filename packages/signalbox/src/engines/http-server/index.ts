@@ -5,6 +5,7 @@
  * they use no other property of Node's objects, so that another implementation can replace node:http.
  */
 export { type BodyFailure, type BodyHandler, type BodyLimits, hasBody, readBody } from "./body-reader.ts";
+export { sendFinalAnswer } from "./final-answer.ts";
 export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { LocalRequest, LocalResponse } from "./local-exchange.ts";
@@ -12,5 +13,6 @@ export { type HttpApplication, Listener, type ListenerLimits, type Refusal } fro
 export { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
 export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";
+export { relayStream } from "./relay-stream.ts";
 export { CertificateError, ServerCertificate } from "./server-certificate.ts";
 export { LocalSocket, MAX_REASON_BYTES, toFrame } from "./websocket.ts";

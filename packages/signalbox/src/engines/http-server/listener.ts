@@ -12,6 +12,7 @@ import type { Server, ServerOptions } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { whenAnswered } from "./answer-order.ts";
+import { sendFinalAnswer } from "./final-answer.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { BoundAddress } from "./listen-address.ts";
 import { createSecureServer, createServer } from "./node-http.ts";
@@ -73,6 +74,8 @@ export class Listener {
   readonly #onResponseClose: (this: TrackedResponse) => void;
   readonly #isTls: boolean;
   #closed: Promise<void> = Promise.resolve();
+  /** All open connections, also those that node:http has handed over and no longer knows. */
+  readonly #sockets = new Set<Socket>();
   /** Connections that sent malformed bytes: the refusal waits for earlier responses, and Node reports each further read. */
   readonly #refused = new WeakSet<Socket>();
 
@@ -141,7 +144,9 @@ export class Listener {
 
   /** Waits for running requests, at most `graceMs`, then cuts the remaining connections. */
   async close(graceMs: number): Promise<void> {
-    const cut = setTimeout(() => this.#server.closeAllConnections(), graceMs);
+    const cut = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    }, graceMs);
     await this.#closed;
     clearTimeout(cut);
   }
@@ -207,7 +212,11 @@ export class Listener {
     this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
     this.#server.on("connection", (socket) => {
       application.connection(1);
-      socket.once("close", () => application.connection(-1));
+      this.#sockets.add(socket);
+      socket.once("close", () => {
+        this.#sockets.delete(socket);
+        application.connection(-1);
+      });
     });
   }
 
@@ -246,8 +255,7 @@ export class Listener {
   }
 
   #refuse(socket: Duplex, refusal: Refusal, request?: HttpRequest): void {
-    socket.on("error", () => socket.destroy());
-    socket.end(this.#application.refusalText(refusal, request));
+    sendFinalAnswer(socket, this.#application.refusalText(refusal, request));
   }
 }
 

@@ -28,7 +28,7 @@ const MODEL_SEGMENTS: ReadonlySet<string> = new Set([
 /** Google's OpenAI-compatible endpoint; the body names the model. */
 const NOT_A_MODEL: ReadonlySet<string> = new Set(["openapi"]);
 /** These methods start no model in any known API. */
-const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
+export const READING: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
 /** Anthropic counts the tokens of a conversation: the body is that of a message. */
 export const COUNTS_TOKENS = /(?:^|\/)messages\/count_tokens$/i;
 /** Members of a body that name models, in lower case: `models` and the like are lists of alternatives. */

@@ -13,7 +13,7 @@ import {
 } from "../../accounts/index.ts";
 import type { CallOptions } from "../plan/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { COUNTS_TOKENS, type NamedModels, readNamedModels } from "./named-models.ts";
+import { COUNTS_TOKENS, type NamedModels, READING, readNamedModels } from "./named-models.ts";
 
 /** What is derived from a policy once: a policy is immutable, and a changed token has a new one. */
 interface PolicyRules {
@@ -56,8 +56,30 @@ export function allowsModel(policy: TokenPolicy, provider: string, model: string
 export function requireAllowedStep(policy: TokenPolicy, step: Step, prefix = ""): void {
   const slug = step.provider.slug.toLowerCase();
   requireAllowedKind(policy, slug, kindOf(step), prefix);
-  if (limitsModels(policy, slug)) requireAllowedModels(policy, slug, readNamedModels(step), prefix);
+  if (!limitsModels(policy, slug)) return;
+  if (!mayRead(policy, step)) {
+    throw refused(
+      `${prefix}The token may call only some models, and use stored keys for nothing else; it may read the list of models, and more if its routes include other. Nothing can be deleted`,
+    );
+  }
+  requireAllowedModels(policy, slug, readNamedModels(step), prefix);
 }
+
+/**
+ * False for a request that starts no model and would show or delete what others keep at the provider: files, responses, keys of the organization. With a credential
+ * of the operator, a token for some models is no token for these; a caller's own credential decides for itself.
+ */
+function mayRead({ routes }: TokenPolicy, { upstream, path, hasOwnKey }: Step): boolean {
+  if (hasOwnKey || !READING.has(upstream.method)) return true;
+  if (upstream.method !== "GET" && upstream.method !== "HEAD") return false;
+  return routes.includes("other") || LISTS_MODELS.test(path);
+}
+
+/**
+ * `models` and `models/{name}`, below any version. No escapes, and no characters that providers may read in another way; dot segments are refused
+ * before.
+ */
+const LISTS_MODELS = /^\/?(?:[\w.-]+\/)*models(?:\/[\w.:@-]+)?$/i;
 
 /** Throws if the token may not use the provider, or not for calls of this kind. `slug` in lower case. */
 export function requireAllowedKind(policy: TokenPolicy, slug: string, kind: RouteKind, prefix = ""): void {

@@ -39,6 +39,8 @@ export interface Step {
   readonly upstream: UpstreamRequest;
   /** Stored keys of which each attempt picks one; null when the credential is already in `upstream`. */
   readonly keys: KeyPool | null;
+  /** The provider sees the caller's own credential, and none of the operator. */
+  readonly hasOwnKey: boolean;
   /** Tells apart, for the cache, steps that use different stored keys; empty without stored keys. */
   readonly keyScope: string;
   readonly policy: AttemptPolicy;
@@ -152,6 +154,7 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
       pool === null
         ? null
         : new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
+    hasOwnKey: pool === null && sendsKey(wanted) && provider.extraHeaders.length === 0,
     keyScope: pool?.scope ?? "",
     policy: toPolicy(wanted.options, wanted.gateway.settings),
     door: wanted.door,
@@ -192,15 +195,9 @@ function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): str
 }
 
 /** The stored keys that replace the caller's credential: when the caller sent none, or names a stored key. */
-function storedKeys(
-  keys: ProviderKeys,
-  { gateway, provider, options, forwarded, query, isAuthenticated }: StepRequest,
-): ProviderKeyPool | null {
-  if (options.keyAlias === undefined) {
-    const hasOwn =
-      forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
-    if (hasOwn) return null;
-  }
+function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | null {
+  const { gateway, provider, options, isAuthenticated } = wanted;
+  if (options.keyAlias === undefined && sendsKey(wanted)) return null;
   const pool = keys.poolFor(gateway, provider, options.keyAlias);
   // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
   if (pool !== null && !mayUseStoredKeys(gateway, isAuthenticated)) {
@@ -215,6 +212,10 @@ function storedKeys(
     );
   }
   return pool;
+}
+
+function sendsKey({ forwarded, provider, query }: StepRequest): boolean {
+  return forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
 }
 
 export function mayUseStoredKeys({ settings }: Gateway, isAuthenticated: boolean): boolean {

@@ -10,7 +10,12 @@ import { WebSocketServer, type ServerOptions, type WebSocket } from "ws";
 import type { Tokens } from "../../accounts/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
-import { type HttpRequest, type MemoryBudget, toIncomingMessage } from "../../engines/http-server/index.ts";
+import {
+  type HttpRequest,
+  type MemoryBudget,
+  sendFinalAnswer,
+  toIncomingMessage,
+} from "../../engines/http-server/index.ts";
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
@@ -169,8 +174,8 @@ export class RealtimeDoor {
     });
     this.#parts.metrics.ended(step.provider.slug, status, null, NO_FIGURES);
     if (!isRefused) throw dialled.error;
-    socket.write(refusalHead(dialled, start.logDetail === "none" ? null : start.id), "latin1");
-    socket.end(dialled.body);
+    const head = refusalHead(dialled, start.logDetail === "none" ? null : start.id);
+    sendFinalAnswer(socket, Buffer.concat([Buffer.from(head, "latin1"), dialled.body]));
   }
 
   /** Null when the client has left during the handshake. */

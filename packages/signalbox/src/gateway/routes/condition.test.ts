@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { compileCondition } from "./condition.ts";
+import { SearchBudget } from "./search-budget.ts";
 import type { RequestFacts } from "./route-facts.ts";
 
 const FACTS: RequestFacts = {
@@ -17,6 +18,7 @@ const FACTS: RequestFacts = {
   session: null,
 };
 
+const IDS = Array.from({ length: 1000 }, (_, i) => `id-${i}`);
 const holds = (condition: unknown) => compileCondition(condition)(FACTS);
 
 it.each([
@@ -67,6 +69,14 @@ it.each([
   [{ "metadata.x": { $regex: "(" } }, /RE2 pattern/],
   [{ "metadata.x": { $regex: "(?=a)" } }, /RE2 pattern/],
   [{ "metadata.x": { $regex: "a".repeat(1001) } }, /at most 1000/],
+  [{ "metadata.x": { $regex: "(?:a?){501}" } }, /repetitions .* may add up to 500/],
+  [{ "metadata.x": { $regex: "a{250}b{0,250}c{1,}" } }, /repetitions .* may add up to 500/],
+  [{ "metadata.x": { $regex: "(?:(?:(?:ab){30}){30})".repeat(3) } }, /2000 RE2 instructions/],
+  [
+    { $or: Array.from({ length: 9 }, (_, i) => ({ "metadata.x": { $regex: `a{${250 + i}}` } })) },
+    /2000 RE2 instructions in all/,
+  ],
+  [{ $or: Array.from({ length: 51 }, () => ({ "metadata.x": { $in: IDS } })) }, /50000 operands in all/],
   [{ "metadata.x": { $near: 1 } }, /\$near is not an operator/],
   [{ $xor: [] }, /\$xor is not an operator/],
   [{ $and: [] }, /list of conditions/],
@@ -92,6 +102,31 @@ it("a pattern that makes backtracking engines hang is answered", () => {
   const text = `${"a".repeat(15_000)}!`;
   const condition = compileCondition({ "body.text": { $regex: "^(a+)+$" } });
   expect(condition({ ...FACTS, body: () => ({ text }) })).toBe(false);
+});
+
+it("the larger the patterns of a route are together, the less of a text they search", () => {
+  const isFoundAt = (position: number, instructions: number) => {
+    const budget = new SearchBudget();
+    const finds = compileCondition({ "body.text": { $regex: "here" } }, budget);
+    // Patterns of other elements, of about 100 instructions each.
+    for (let i = 100; i < instructions; i += 100) compileCondition({ "body.x": { $regex: `a{95}` } }, budget);
+    return finds({ ...FACTS, body: () => ({ text: `${" ".repeat(position)}here` }) });
+  };
+  expect([isFoundAt(16_000, 100), isFoundAt(17_000, 100)]).toEqual([true, false]);
+  expect([isFoundAt(1900, 1000), isFoundAt(2600, 1000)]).toEqual([true, false]);
+  expect([isFoundAt(900, 1900), isFoundAt(1900, 1900)]).toEqual([true, false]);
+});
+
+it("values without end are compared in part", () => {
+  const holds = compileCondition({
+    $or: [{ "body.list": "x" }, { "body.text": 1 }, { "body.text": { $gt: 0 } }],
+  });
+  const items = Array.from({ length: 300 }, () => "y");
+  const test = (list: unknown, text: unknown) => holds({ ...FACTS, body: () => ({ list, text }) });
+  expect(test([...items.slice(0, 255), "x"], null)).toBe(true);
+  expect(test([...items, "x"], null)).toBe(false);
+  expect(test([], "1".repeat(400))).toBe(true);
+  expect(test([], `1${"0".repeat(400)}`)).toBe(false);
 });
 
 it("any JSON is compiled to a condition that answers, or refused with a text", () => {

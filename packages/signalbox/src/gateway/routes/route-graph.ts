@@ -11,6 +11,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { type Condition, compileCondition } from "./condition.ts";
 import { checkPath } from "./route-facts.ts";
+import { SearchBudget } from "./search-budget.ts";
 
 interface Placed {
   readonly id: string;
@@ -80,11 +81,12 @@ export function parseGraph(given: unknown, isProvider: (slug: string) => boolean
     throw invalid(`elements must be a list of 1 to ${MAX_ELEMENTS} elements`);
   }
   const elements = new Map<string, RouteElement>();
+  const budget = new SearchBudget();
   for (const [i, item] of given.entries()) {
     const id = idOf(item, i);
     if (elements.has(id)) throw invalid(`element "${id}": the id is used twice`);
     try {
-      elements.set(id, toElement(id, item as Record<string, unknown>, isProvider));
+      elements.set(id, toElement(id, item as Record<string, unknown>, isProvider, budget));
     } catch (error) {
       throw invalid(`element "${id}": ${(error as Error).message}`);
     }
@@ -165,6 +167,7 @@ function toElement(
   id: string,
   given: Record<string, unknown>,
   isProvider: (slug: string) => boolean,
+  budget: SearchBudget,
 ): RouteElement {
   const outputs = toOutputs(given["outputs"]);
   const properties = toObject(given["properties"] ?? {}, "properties");
@@ -177,7 +180,7 @@ function toElement(
     case "start":
       return { id, type: "start", next: output("next") };
     case "conditional": {
-      const holds = compileCondition(properties["conditions"] ?? properties["condition"]);
+      const holds = compileCondition(properties["conditions"] ?? properties["condition"], budget);
       return { id, type: "conditional", holds, yes: output("true"), no: output("false") };
     }
     case "percentage":

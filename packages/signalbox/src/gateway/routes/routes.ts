@@ -2,7 +2,10 @@
  * Management routes of dynamic routes, compatible with the `aiGateway.dynamicRouting` resource of the public `cloudflare` SDK. Some of its methods
  * read other members than `result` (`data`, `route`), so these responses contain both.
  */
+import { setImmediate } from "node:timers/promises";
+import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { isAllowed } from "../../accounts/index.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
@@ -132,11 +135,14 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
       acceptsNul: true,
       access: "gateway.read",
       summary:
-        "Show which way a request would take through a dynamic route. No model is called, and rate elements do not count.",
+        "Show which way a request would take through a dynamic route. No model is called, and rate elements do not count. `elements` needs gateway.edit.",
       body: trial,
       result: trialResult,
-      handler: async ({ params, body }) => {
+      handler: async ({ params, body, principal }) => {
         const gateway = requireGateway(gateways, params);
+        // Who may read runs what editors have saved, and no conditions of its own.
+        if (body.elements !== undefined && !isAllowed(principal, gateway.accountId, "gateway.edit"))
+          throw new SignalboxError("forbidden", { message: "A trial of other elements needs gateway.edit" });
         const route = routes.get(gateway, params["route_id"] ?? "");
         const graph =
           body.elements === undefined
@@ -163,9 +169,12 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
       result: z.array(version),
       handler: async ({ params }) => {
         const { gateway, route } = find(gateways, routes, params);
-        const versions = (await routes.listVersions(gateway, route.id)).map((one) =>
-          showVersion(routes, route, one),
-        );
+        const versions: z.input<typeof version>[] = [];
+        for (const one of await routes.listVersions(gateway, route.id)) {
+          versions.push(showVersion(routes, route, one));
+          // Each graph is compiled to see whether it is valid, and there may be thousands.
+          await setImmediate();
+        }
         return withMembers(versions, { data: { versions, ...wholeList(versions) } });
       },
     }),

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AssetRules, Assets } from "./assets.ts";
@@ -10,7 +10,7 @@ const outside = mkdtempSync(join(tmpdir(), "assets-"));
 const folder = join(outside, "public");
 
 beforeAll(() => {
-  for (const path of ["a/b", "docs", "both"]) mkdirSync(join(folder, path), { recursive: true });
+  mkdirSync(join(folder, "a/b"), { recursive: true });
   for (const [path, text] of Object.entries({
     "index.html": "home",
     "about.html": "about",
@@ -24,7 +24,20 @@ beforeAll(() => {
     "empty.txt": "",
     _headers: "/*",
     "with space.html": "space",
+    ".assetsignore": "# server code\n_worker.js/\n*.map\n/notes/*\n!/notes/public.txt\n",
+    "_worker.js": "server code",
+    "hidden/_worker.js/index.js": "server code",
+    "hidden/deep/file.map": "map",
+    ".dev.vars": "SECRET=1",
+    ".git/config": "git",
+    "a/.git/config": "git",
+    "notes/draft.txt": "draft",
+    "notes/public.txt": "notes",
+    ".well-known/security.txt": "contact",
+    "a/_worker.js": "a page's script",
+    "admin/data.txt": "data",
   })) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }
   writeFileSync(join(outside, "secret.txt"), "secret");
@@ -89,6 +102,29 @@ test("no path leads out of the folder", async () => {
     expect(await get(path), path).toBe("404 ");
 });
 
+test("what is not part of the site is not found: control files, server code, names with a dot, what .assetsignore lists", async () => {
+  for (const path of [
+    "/_headers",
+    "/.assetsignore",
+    "/_worker.js",
+    "/_Worker.js",
+    "/hidden/_worker.js/index.js",
+    "/.dev.vars",
+    "/%2edev.vars",
+    "/.git/config",
+    "/a/.git/config",
+    "/notes/draft.txt",
+    "/NOTES/draft.txt",
+    "/hidden/deep/file.map",
+  ])
+    expect(await get(path), path).toBe("404 ");
+  expect(await get("/.well-known/security.txt")).toBe("200 contact");
+  expect(await get("/notes/public.txt")).toBe("200 notes");
+  expect(await get("/a/_worker.js")).toBe("200 a page's script");
+  const spa = { not_found_handling: "single-page-application" } as const;
+  expect(await get("/.dev.vars", spa)).toBe("200 home");
+});
+
 test("types, etags and ranges", async () => {
   const assets = new Assets(folder, RULES);
   const fetch = (path: string, headers: Record<string, string> = {}, method = "GET") =>
@@ -127,6 +163,17 @@ test("the worker is asked before or after the files, as run_worker_first says", 
   const patterns = { run_worker_first: ["/app*", "!/app.js", "/about"] };
   expect(await answer("/app.js", patterns)).toBe("code");
   expect(await answer("/about", patterns)).toBe("worker");
+  const guarded = { run_worker_first: ["/admin/*", "/caf%C3%A9/*"] };
+  for (const path of [
+    "/admin/data.txt",
+    "/%61dmin/data.txt",
+    "/admi%6e/data.txt",
+    "/admin%2fdata.txt",
+    "/caf%c3%a9/x",
+  ])
+    expect(await answer(path, guarded), path).toBe("worker");
+  expect(await answer("/admin%2fdata.txt", {})).toBe("worker");
+  expect(await answer("/%61pp.js", guarded)).toBe("code");
   const spa = { not_found_handling: "single-page-application" } as const;
   expect(await answer("/api/x", spa)).toBe("worker");
   expect(await answer("/deep/link", spa, { "sec-fetch-mode": "navigate" })).toBe("home");

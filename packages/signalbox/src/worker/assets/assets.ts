@@ -1,6 +1,8 @@
 /** Static files of a worker: the binding `ASSETS`, and the files that are served before the worker is asked. */
 import { type FileHandle, open as openFile } from "node:fs/promises";
+import { matchesGlob } from "../../core/glob.ts";
 import type { WranglerAssets } from "../settings/wrangler-file.ts";
+import { knowLength } from "../program/body-lengths.ts";
 import { AssetFolder, type AssetFile } from "./asset-folder.ts";
 import { contentTypeOf } from "./content-types.ts";
 import { findPage } from "./find-page.ts";
@@ -29,8 +31,9 @@ export class Assets {
   async answer(request: Request): Promise<Response | null> {
     if (request.method !== "GET" && request.method !== "HEAD") return null;
     const { run_worker_first: first, not_found_handling: missing } = this.#rules;
-    const { pathname } = new URL(request.url);
-    if (first === true || (Array.isArray(first) && matchesRules(pathname, first))) return null;
+    // Files are found by the decoded path: a rule that looked at the path as it was sent would miss `/%61dmin` for `/admin`.
+    const path = decodePath(new URL(request.url).pathname);
+    if (first === true || path === null || (Array.isArray(first) && matchesRules(path, first))) return null;
     const found = await this.#find(request);
     if (found !== null) return found;
     // A browser that opens a page gets the page for missing ones; requests of scripts go to the worker.
@@ -72,10 +75,11 @@ export class Assets {
   }
 }
 
-/** Null for a path that no file can have. */
+/** Null for a path that no file can have: with malformed escapes, or with an escaped slash, which does not separate names. */
 function decodePath(pathname: string): string | null {
   try {
-    return pathname.split("/").map(decodeURIComponent).join("/");
+    const names = pathname.split("/").map(decodeURIComponent);
+    return names.some((name) => name.includes("/")) ? null : names.join("/");
   } catch {
     return null;
   }
@@ -97,10 +101,13 @@ function sendFile(file: AssetFile, request: Request, status: number): Response {
   if (range === "unsatisfiable")
     return new Response(null, { status: 416, headers: { "content-range": `bytes */${file.size}` } });
   const { start, end } = range ?? { start: 0, end: file.size - 1 };
-  headers.set("content-length", String(end - start + 1));
+  const length = end - start + 1;
+  headers.set("content-length", String(length));
   if (range !== null) headers.set("content-range", `bytes ${start}-${end}/${file.size}`);
   const isEmpty = request.method === "HEAD" || file.size === 0;
-  return new Response(isEmpty ? null : readFile(file.path, start, end), {
+  const body = isEmpty ? null : readFile(file.path, start, end);
+  if (body !== null) knowLength(body, length);
+  return new Response(body, {
     status: range === null ? status : 206,
     headers,
   });
@@ -136,12 +143,10 @@ function matchesEtag(header: string | null, etag: string): boolean {
   return header === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
 }
 
-/** `run_worker_first` as a list: the worker answers if a pattern matches and none with `!` does. */
+/** `run_worker_first` as a list: the worker answers if a pattern matches and none with `!` does. `path` is decoded, patterns may be escaped as in a URL. */
 function matchesRules(path: string, patterns: readonly string[]): boolean {
-  const matches = (pattern: string) => {
-    const source = pattern.split("*").map((part) => part.replaceAll(/[$()+.?[\\\]^{|}]/g, "\\$&"));
-    return new RegExp(`^${source.join(".*")}$`).test(path);
-  };
+  const matches = (pattern: string) =>
+    matchesGlob({ parts: (decodePath(pattern) ?? pattern).split("*") }, path);
   if (patterns.some((pattern) => pattern.startsWith("!") && matches(pattern.slice(1)))) return false;
   return patterns.some((pattern) => !pattern.startsWith("!") && matches(pattern));
 }

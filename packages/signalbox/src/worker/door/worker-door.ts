@@ -81,9 +81,17 @@ export class WorkerDoor implements FallbackArea {
   async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
     const gone = new AbortController();
     const abort = () => gone.abort(new Error("the client disconnected"));
+    // A program may never answer. A client that ends its side now has left; the connection itself stays open for writing.
+    const leave = () => socket.destroy();
     socket.once("close", abort);
-    const answer = await this.#answer(toWorkerRequest(request, context, this.#parts, gone.signal));
-    socket.off("close", abort);
+    socket.once("end", leave);
+    let answer: Response;
+    try {
+      answer = await this.#answer(toWorkerRequest(request, context, this.#parts, gone.signal));
+    } finally {
+      socket.off("close", abort);
+      socket.off("end", leave);
+    }
     await this.#parts.sockets.answer(answer, request, socket, head);
   }
 

@@ -9,7 +9,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { hasBody, type HttpRequest } from "../../engines/http-server/index.ts";
 import type { ClientAddress } from "../../engines/ip-address/index.ts";
-import type { RequestContext } from "../../http/request-context.ts";
+import { type RequestContext, requireUrlPath } from "../../http/request-context.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1); `upgrade` is kept, because programs recognize a WebSocket by it. */
 const DROPPED: ReadonlySet<string> = new Set([
@@ -40,6 +40,7 @@ export function toWorkerRequest(
   const method = request.method ?? "GET";
   if (method === "TRACE" || method === "CONNECT")
     throw new SignalboxError("method_not_allowed", { headers: { allow: METHODS } });
+  requireUrlPath(context.path);
   const { host = "localhost" } = request.headers;
   const ownScheme = request.socket.encrypted === true ? "https:" : "http:";
   const scheme = publicUrl?.host === host ? publicUrl.protocol : ownScheme;

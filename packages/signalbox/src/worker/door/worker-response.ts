@@ -1,9 +1,12 @@
-/** The worker's response on the network. Bodies are relayed at the client's pace; a client that disconnects cancels the body. */
+/** The worker's response on the network. */
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
-import type { HttpResponse } from "../../engines/http-server/index.ts";
+import { type HttpResponse, relayStream } from "../../engines/http-server/index.ts";
+import { lengthOf } from "../program/body-lengths.ts";
 
+/** Headers of the connection (RFC 9110, section 7.6.1), the length of the body, and cookies, which are checked one by one. */
 const DROPPED: ReadonlySet<string> = new Set([
   "connection",
+  "content-length",
   "keep-alive",
   "proxy-connection",
   "te",
@@ -32,43 +35,24 @@ function isSessionCookie(cookie: string): boolean {
 
 /** Rejects if the body fails after the head was sent; the connection is then closed. */
 export async function sendWorkerResponse(from: Response, to: HttpResponse, isHead: boolean): Promise<void> {
+  const body = from.body as ReadableStream<Uint8Array> | null;
   if (to.destroyed) {
-    await from.body?.cancel();
+    await body?.cancel();
     return;
   }
-  to.writeHead(from.status, toHeadList(from));
-  if (isHead || from.body === null) {
-    await from.body?.cancel();
-    to.end();
+  const head = toHeadList(from);
+  if (isHead || body === null) {
+    // The length that the program states is information here. Of a body, node:http frames what there is.
+    const stated = from.headers.get("content-length");
+    if (isHead && stated !== null) head.push("content-length", stated);
+    to.writeHead(from.status, head).end();
+    await body?.cancel();
     return;
   }
+  const length = lengthOf(body);
+  if (length !== null) head.push("content-length", String(length));
+  to.writeHead(from.status, head);
   // A client that waits for a stream to open must not wait for its first piece.
   to.flushHeaders();
-  const reader = (from.body as ReadableStream<Uint8Array>).getReader();
-  // A body that cannot be cancelled has already ended or failed.
-  to.once("close", () => void reader.cancel().catch(() => undefined));
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || to.destroyed) break;
-      if (!to.write(value)) await drained(to);
-    }
-  } catch (error) {
-    to.destroy();
-    throw error;
-  }
-  to.end();
-}
-
-/** Resolves when more can be written, or when the response is closed. */
-function drained(to: HttpResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      to.off("drain", end);
-      to.off("close", end);
-      resolve();
-    };
-    to.on("drain", end);
-    to.on("close", end);
-  });
+  await relayStream(body, to, length);
 }

@@ -5,7 +5,12 @@ import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
 import { createDoorServer } from "../../agents/index.ts";
-import { type HttpRequest, STATUS_CODES, toIncomingMessage } from "../../engines/http-server/index.ts";
+import {
+  type HttpRequest,
+  sendFinalAnswer,
+  STATUS_CODES,
+  toIncomingMessage,
+} from "../../engines/http-server/index.ts";
 import { toHeadList } from "./worker-response.ts";
 
 export interface WorkerSocketParts {
@@ -60,10 +65,9 @@ async function sendResponse(response: Response, socket: Duplex): Promise<void> {
   const lines = [
     `HTTP/1.1 ${response.status} ${response.statusText || (STATUS_CODES[response.status] ?? "")}`,
   ];
-  for (let i = 0; i + 1 < list.length; i += 2)
-    if (list[i] !== "content-length") lines.push(`${list[i]}: ${list[i + 1]}`);
+  for (let i = 0; i + 1 < list.length; i += 2) lines.push(`${list[i]}: ${list[i + 1]}`);
   // The client has asked for another protocol: this response is the last of the connection.
   const body = Buffer.from(await response.arrayBuffer());
   lines.push(`content-length: ${body.length}`, "connection: close", "", "");
-  socket.end(Buffer.concat([Buffer.from(lines.join("\r\n"), "latin1"), body]));
+  sendFinalAnswer(socket, Buffer.concat([Buffer.from(lines.join("\r\n"), "latin1"), body]));
 }

@@ -4,7 +4,9 @@
  * 1. A body that is a stream needs no `duplex`.
  * 2. A request that is sent to another address has the host and the framing of that address, not those it arrived with.
  * 3. A response whose body was decoded has no `content-encoding` and `content-length` of the encoded body, so it can be answered as it is.
+ * 4. The length of any other body is known as long as the program passes that body on.
  */
+import { knowLength } from "./body-lengths.ts";
 
 /** Written by the client for its own connection. */
 const FRAMING = ["host", "content-length", "expect", "keep-alive", "transfer-encoding", "connection"];
@@ -38,7 +40,12 @@ function spread(init: FetchInit): FetchInit {
 }
 
 function decoded(response: Response): Response {
-  if (response.body === null || !response.headers.has("content-encoding")) return response;
+  if (response.body === null) return response;
+  if (!response.headers.has("content-encoding")) {
+    const length = response.headers.get("content-length");
+    if (length !== null) knowLength(response.body, Number(length));
+    return response;
+  }
   const headers = new Headers(response.headers);
   headers.delete("content-encoding");
   headers.delete("content-length");

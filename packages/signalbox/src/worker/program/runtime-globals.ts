@@ -4,6 +4,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
+import { knowLength } from "./body-lengths.ts";
 
 type Bytes = ArrayBuffer | ArrayBufferView;
 
@@ -25,6 +26,7 @@ class FixedLengthStream extends TransformStream<Uint8Array, Uint8Array> {
         if (passed < expected) throw new TypeError(`a FixedLengthStream of ${expected} bytes got ${passed}`);
       },
     });
+    knowLength(this.readable, expected);
   }
 }
 

@@ -144,6 +144,13 @@ export class Target extends DurableObject<Env> {
 export default {
   async fetch(request: Request, env: Env) {
     const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/plain") return new Response("no WebSocket here");
+    if (pathname === "/framed") return framed(searchParams);
+    if (pathname === "/passed") return fetch(searchParams.get("from") ?? "");
+    if (pathname === "/rewritten") {
+      const response = await fetch(searchParams.get("from") ?? "");
+      return new Response((await response.text()).replace("NAME", "a longer name"), response);
+    }
     if (pathname === "/never") return new Promise(() => undefined);
     if (pathname === "/endless") {
       const body = new ReadableStream({
@@ -174,3 +181,15 @@ export default {
     }
   },
 };
+
+/** A response whose headers about its framing are wrong. */
+function framed(query: URLSearchParams): Response {
+  return new Response(query.get("body"), {
+    headers: {
+      "content-length": query.get("length") ?? "",
+      "transfer-encoding": "gzip",
+      connection: "content-type",
+      trailer: "content-type",
+    },
+  });
+}
