@@ -138,7 +138,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/listener.test.ts › a body without a length is answered 413 when it exceeds the limit",
     "test/conformance/listener.test.ts › connections over the limit are refused, and accepted again when one closes",
   ],
-  "Bodies of gateway calls and of webhooks share memory budgets": [
+  "Nobody takes what belongs to all": [
+    "test/hostile/shares.test.ts › another account's calls are served, large ones too, and its own are refused",
+    "test/hostile/shares.test.ts › another account still finds a place",
+    "test/hostile/shares.test.ts › receivers of one account that stay silent do not delay those of another; its tests are refused in time",
     "test/hostile/gateway-memory.test.ts › bodies beyond the budget are refused with 503 and Retry-After while other callers hold it",
     "test/hostile/gateway-memory.test.ts › stalled bodies are cut off with 408 and their memory is released",
     "test/conformance/webhook-overload.test.ts › answers 503 with Retry-After while bodies of deliveries in progress use the memory, and accepts deliveries again afterwards",

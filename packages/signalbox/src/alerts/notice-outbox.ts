@@ -89,7 +89,7 @@ export class NoticeOutbox {
       sql`SELECT COUNT(*) AS count FROM alert_notice
           WHERE account_id = ${rule.accountId} AND kind = 'test' AND next_at IS NOT NULL`,
     );
-    if (Number(waiting?.count ?? 0) >= MAX_WAITING_TESTS) {
+    if ((waiting?.count ?? 0) >= MAX_WAITING_TESTS) {
       throw overloaded(`${MAX_WAITING_TESTS} test notices of this account are waiting for their receivers`);
     }
     await this.add(tx, rule, "test");

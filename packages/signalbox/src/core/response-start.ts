@@ -11,11 +11,10 @@ export async function readStart(
   keepBytes: number,
   readBytes = keepBytes,
 ): Promise<ResponseStart> {
-  if (body === null) return { bytes: Buffer.alloc(0), isWhole: true };
   const pieces: Uint8Array[] = [];
   let size = 0;
-  const reader = (body as ReadableStream<Uint8Array>).getReader();
-  for (;;) {
+  const reader = (body as ReadableStream<Uint8Array> | null)?.getReader();
+  while (reader !== undefined) {
     const { done, value } = await reader.read();
     if (done) break;
     if (size < keepBytes) pieces.push(value.subarray(0, keepBytes - size));
