@@ -145,6 +145,11 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work for a killed node waits until the node is declared dead, and then runs at another one",
     "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work that cannot be sent is refused with 503 and Retry-After in the end",
   ],
+  "A client asks a node that is cut off from PostgreSQL, and others are not": [
+    "test/cluster/agents-cut-off.long.test.ts › what a node without PostgreSQL would run is refused as not run, and clients find another node",
+    "packages/signalbox/src/agents/placement/cluster-placement.test.ts › a node that is cut off from PostgreSQL begins nothing, and refuses what it would run as something that was not run",
+    "packages/signalbox/src/agents/placement/cluster-placement.test.ts › work waits for a PostgreSQL that restarts",
+  ],
   "The node of an instance is paused or cut off, and continues": [
     "test/cluster/agents-take-over.long.test.ts › a paused owner neither writes nor answers when it wakes, and gets the instance back only by a claim",
     "packages/signalbox/src/agents/placement/two-nodes.test.ts › an answer that only read is not sent when the lease is old and another node has the instance",

@@ -113,6 +113,12 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
     return this.#links?.linked ?? [];
   }
 
+  /** True if the last heartbeat has seen other nodes, and no link to any of them is open: they close the links to a node that was declared dead. */
+  get isAbandoned(): boolean {
+    const own = this.#identity?.inc;
+    return this.linked.length === 0 && this.#members.some(({ inc }) => inc !== own);
+  }
+
   /** Answers calls of other nodes. Must be registered before `start`. */
   serve(name: string, service: CallService): void {
     this.#calls.set(name, service);

@@ -85,6 +85,22 @@ it("without a database, memory is used until it is too old", async () => {
   expect(await outcome(lease)).toBe("at once");
 });
 
+it("a node is cut off when its lease is over and an attempt to reach the database has failed", () => {
+  const lease = renewed();
+  lease.reportUnreachable();
+  vi.advanceTimersByTime(2000);
+  expect(lease.cutOffMs).toBe(0);
+  vi.advanceTimersByTime(1000);
+  expect(lease.cutOffMs).toBe(3000);
+  // It can be read, although it cannot store heartbeats.
+  lease.recordRead(performance.now());
+  expect(lease.cutOffMs).toBe(0);
+  lease.renew(performance.now());
+  // A pause of the process is no failure.
+  vi.advanceTimersByTime(60_000);
+  expect(lease.cutOffMs).toBe(0);
+});
+
 it("a database that answers too slowly counts as unreachable", async () => {
   const lease = renewed();
   vi.advanceTimersByTime(3000);

@@ -95,6 +95,12 @@ export class Lease {
     return ageOf(this.#beaten) <= this.#lengthMs;
   }
 
+  /** How long this node has not reached the database, once its lease is over and an attempt has failed; 0 otherwise. */
+  get cutOffMs(): number {
+    const age = ageOf(this.#known);
+    return this.#isUnreachable && age > this.#lengthMs ? age : 0;
+  }
+
   /**
    * Called before a request is authenticated. Null if it may go on at once; otherwise it may go on when the promise resolves. Rejects with
    * `node_stale` if memory is too old.

@@ -44,6 +44,9 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
       get isLeaseFresh() {
         return lease.isFresh;
       },
+      get cutOffMs() {
+        return !lease.isFresh && cluster.isAbandoned ? Infinity : lease.cutOffMs;
+      },
       readLiving: async () => new Set(await cluster.readLiving()),
     },
     baseSchema: BASE_SCHEMA,

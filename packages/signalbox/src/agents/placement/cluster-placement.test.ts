@@ -76,6 +76,32 @@ test("the hash spreads names evenly, and moves only those of a node that left", 
   expect(rendezvous("a", [])).toBe(null);
 });
 
+test("a node that is cut off from PostgreSQL begins nothing, and refuses what it would run as something that was not run", async () => {
+  ownership.held.add(NAME);
+  ownership.cutOffMs = 5001;
+  await expect(placement.reach({ ref: REF, here: never, there: never })).rejects.toMatchObject({
+    id: "storage_unavailable",
+    message: expect.stringContaining("Nothing was run"),
+    headers: { "retry-after": "1" },
+  });
+  // Who has the instance cannot be asked either.
+  ownership.held.delete(NAME);
+  await expect(placement.reach({ ref: REF, here: never, there: never })).rejects.toMatchObject({
+    id: "storage_unavailable",
+  });
+  // Over a link the other node is reached, which may have PostgreSQL.
+  ownership.known.set(NAME, "2");
+  await expect(placement.reach({ ref: REF, here: never, there: async () => "there" })).resolves.toBe("there");
+});
+
+test("work waits for a PostgreSQL that restarts", async () => {
+  ownership.held.add(NAME);
+  ownership.cutOffMs = 2500;
+  const waiting = placement.reach({ ref: REF, here: async () => "here", there: never });
+  setImmediate(() => (ownership.cutOffMs = 0));
+  await expect(waiting).resolves.toBe("here");
+});
+
 test("work runs where the instance is", async () => {
   ownership.known.set(NAME, "2");
   await expect(placement.reach({ ref: REF, here: never, there: async (node) => `at ${node}` })).resolves.toBe(

@@ -5,7 +5,10 @@
  * 1. Work is tried again only if nothing was run: after `InstanceElsewhereError` and `NotSentError`. Every other error ends the attempt.
  * 2. A node that drains receives no new instances, as long as another node is up; its own instances are still reached there.
  * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `maxReachMs`.
+ * 4. A node that is cut off from PostgreSQL begins nothing: the result could not be stored, and nobody would know whether it was. What would run here
+ *    waits for PostgreSQL, which may only restart, and is then refused as something that was not run: another node may take it.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { InstanceElsewhereError, type Ownership } from "../../engines/instance-store/index.ts";
@@ -19,12 +22,15 @@ const FIRST_PAUSE_MS = 10;
 /** A node that has nothing to report may still have become the owner, or have room again. */
 const MAX_PAUSE_MS = 200;
 
+/** As long as the control plane waits for PostgreSQL. From the last heartbeat on: after that, requests are refused at once. */
+const MAX_CUT_OFF_MS = 5000;
+
 /** Pauses after which PostgreSQL is asked for the owner again: about once a second. */
 const ASK_EVERY = 5;
 
 export interface ClusterPlacementOptions {
   readonly network: Pick<NodeNetwork, "self" | "members" | "onChange">;
-  readonly ownership: Pick<Ownership, "peek" | "find" | "learn" | "isHeld">;
+  readonly ownership: Pick<Ownership, "peek" | "find" | "learn" | "isHeld" | "cutOffMs">;
   /** More than it takes to replace a node that has died. */
   readonly maxReachMs: number;
 }
@@ -65,7 +71,9 @@ export class ClusterPlacement implements Placement {
       const node = await this.find(ref);
       let error: unknown;
       try {
-        return node === null ? await attempt.here() : await attempt.there(node);
+        if (node !== null) return await attempt.there(node);
+        this.#requireDatabase();
+        return await attempt.here();
       } catch (thrown) {
         error = thrown;
       }
@@ -82,12 +90,19 @@ export class ClusterPlacement implements Placement {
     }
   }
 
+  #requireDatabase(): void {
+    const { cutOffMs } = this.#ownership;
+    if (cutOffMs > MAX_CUT_OFF_MS) throw cutOff();
+    if (cutOffMs > 0) throw new NotSentError("this node cannot reach PostgreSQL");
+  }
+
   #isDraining(node: NodeInc | null): boolean {
     return this.#network.members.some(({ inc, state }) => inc === node && state === "draining");
   }
 
   /** The owner is in PostgreSQL. */
   async #ask(name: string): Promise<NodeInc | null> {
+    if (this.#ownership.cutOffMs > MAX_CUT_OFF_MS) throw cutOff();
     const [placement] = await this.#ownership.find([name]);
     return this.#choose(name, placement?.node ?? null);
   }
@@ -121,6 +136,13 @@ export class ClusterPlacement implements Placement {
       signal?.addEventListener("abort", end);
     });
   }
+}
+
+function cutOff(): Error {
+  return new SignalboxError("storage_unavailable", {
+    message: "Nothing was run: this node cannot reach PostgreSQL; another node may answer",
+    headers: { "retry-after": "1" },
+  });
 }
 
 function unreachable(cause: unknown): Error {

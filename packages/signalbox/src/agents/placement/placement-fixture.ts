@@ -44,6 +44,7 @@ export class FakeOwnership {
   readonly held = new Set<string>();
   readonly known = new Map<string, string | null>();
   queries = 0;
+  cutOffMs = 0;
   error: Error | null = null;
 
   isHeld(name: string): boolean {

@@ -10,9 +10,12 @@
  * 2. A group is sent again only if the server has answered that it was rolled back. After any other failure the last positions are read.
  * 3. After a reconnect every instance is compared with PostgreSQL before the next group: a server that has less has lost acknowledged
  *    records, and the instance is fenced.
+ * 4. Callers wait for a server that does not answer for `MAX_WAIT_MS`. They do not wait at all if this node is the only one without it: others have
+ *    its instances by then.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { repeat, type Repetition } from "../../../core/repeat.ts";
 import { fullJitterDelay } from "../../../core/retry.ts";
 import { isLocked, isStatementError } from "../../postgres-session/index.ts";
 import type { Compressor } from "./compressor.ts";
@@ -39,6 +42,8 @@ const MAX_WAIT_MS = 10_000;
 /** Instances in one question. */
 const MAX_COMPARED = 1000;
 const RETRY = { baseDelayMs: 20, maxDelayMs: 500 };
+/** How often a wait is judged. Not by a timer for each group: groups are written every millisecond. */
+const WATCH_MS = 250;
 
 export interface LaneOptions {
   readonly history: History;
@@ -48,6 +53,8 @@ export interface LaneOptions {
   /** The instances of the store, open or not. */
   readonly heldInstances: () => readonly HeldInstance[];
   readonly figures: LaneFigures;
+  /** How long this node has not reached its database; infinite if others have reached it. */
+  readonly cutOffMs: () => number;
 }
 
 export interface LaneFigures {
@@ -96,9 +103,15 @@ export class Lane {
   #writingSince: number | null = null;
   #connection: StoreClient | null = null;
   #hasConnected = false;
+  readonly #watch: Repetition;
 
   constructor(options: LaneOptions) {
     this.#options = options;
+    this.#watch = repeat(
+      WATCH_MS,
+      () => this.#endLongWait(),
+      () => undefined,
+    );
   }
 
   /** Copies the frames of one read of the WAL before it returns; no frames for a database without a commit. */
@@ -135,6 +148,7 @@ export class Lane {
 
   async close(): Promise<void> {
     await this.settled();
+    await this.#watch.stop();
     const connection = this.#connection;
     this.#connection = null;
     if (connection !== null) await this.#options.history.connections.end(connection);
@@ -181,7 +195,7 @@ export class Lane {
     for (let attempt = 1; ; attempt++) {
       const outcome = await this.#send(group, deadline);
       if (outcome === "settled") return;
-      if (performance.now() > deadline) throw outcome;
+      if (performance.now() > deadline || this.#isHopeless) throw outcome;
       await sleep(fullJitterDelay(attempt, RETRY));
     }
   }
@@ -280,6 +294,7 @@ export class Lane {
   ): Promise<Map<number, InstanceState> | null> {
     const { history } = this.#options;
     for (let attempt = 1; ; attempt++) {
+      if (this.#isHopeless) return null;
       try {
         // What is read must be on the standby, too.
         await history.barrier();
@@ -339,6 +354,16 @@ export class Lane {
         onFenced(instance, reason);
       }
     }
+  }
+
+  get #isHopeless(): boolean {
+    return this.#options.cutOffMs() > MAX_WAIT_MS;
+  }
+
+  /** A statement on a connection that is lost without a sign would end much later. */
+  #endLongWait(): void {
+    if (this.#flushing === null) return;
+    if (this.#isHopeless || this.lagMs > MAX_WAIT_MS) this.#options.history.connections.abort();
   }
 
   #drop(): void {

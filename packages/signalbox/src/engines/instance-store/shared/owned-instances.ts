@@ -72,6 +72,10 @@ export class OwnedInstances implements Ownership {
     return this.#takeOvers.list;
   }
 
+  get cutOffMs(): number {
+    return this.#options.nodes.cutOffMs ?? 0;
+  }
+
   get figures(): Figures {
     return this.#options.figures;
   }

@@ -52,6 +52,8 @@ export interface Nodes {
   readonly self: NodeInc;
   /** True if no other node can have declared this one dead. Measured from the time at which the last heartbeat was sent. */
   readonly isLeaseFresh: boolean;
+  /** How long this node has not reached its database; 0 or absent if it has no reason to believe so, infinite if other nodes have given it up. */
+  readonly cutOffMs?: number;
   /** The incarnations that were not declared dead, as committed at the time of the call. */
   readLiving(): Promise<ReadonlySet<NodeInc>>;
 }
@@ -127,6 +129,8 @@ export interface Ownership {
   /** This process has another incarnation: all instances are fenced. */
   rejoined(): void;
 
+  /** How long this node has not reached its database, so that others may have its instances; 0 if it has no reason to believe so. */
+  readonly cutOffMs: number;
   readonly figures: OwnershipFigures;
   /** The last ones of this node, oldest first. */
   readonly recentTakeOvers: readonly TakeOver[];

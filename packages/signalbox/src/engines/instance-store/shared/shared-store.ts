@@ -103,7 +103,7 @@ export class SharedStore implements SharedInstanceStore {
       format: baseSchema.version,
       figures: this.#figures,
     });
-    this.#lanes = new Map(stores.map(({ history }) => [history, this.#createLane(history)]));
+    this.#lanes = new Map(stores.map(({ history }) => [history, this.#createLane(history, nodes)]));
     this.#parts = {
       baseSchema,
       reserved: new ReservedNames(reservedName),
@@ -299,7 +299,7 @@ export class SharedStore implements SharedInstanceStore {
     return String(this.#stores.find((store) => store.history === history)?.number);
   }
 
-  #createLane(history: History): Lane {
+  #createLane(history: History, nodes: Nodes): Lane {
     const compressor = new Compressor();
     this.#compressors.push(compressor);
     return new Lane({
@@ -307,6 +307,7 @@ export class SharedStore implements SharedInstanceStore {
       compressor,
       onFenced: (instance, reason, cause) => this.ownership.fence(instance, reason, cause),
       heldInstances: () => this.ownership.heldIn(history),
+      cutOffMs: () => nodes.cutOffMs ?? 0,
       figures: this.#figures,
     });
   }

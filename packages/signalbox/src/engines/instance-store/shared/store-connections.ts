@@ -11,7 +11,13 @@
  *    and its snapshots to the new one, would mix two histories.
  */
 import type { Client } from "pg";
-import { connectPrimary, endClient, isStatementError, Servers } from "../../postgres-session/index.ts";
+import {
+  connectPrimary,
+  endClient,
+  hasNoRoom,
+  isStatementError,
+  Servers,
+} from "../../postgres-session/index.ts";
 
 /** For claims, restores and snapshots. */
 const MAX_CONNECTIONS = 4;
@@ -46,7 +52,7 @@ export class StoreConnections {
   #server = "";
   readonly #idle: StoreClient[] = [];
   #count = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: PromiseWithResolvers<void>[] = [];
   #isClosed = false;
   readonly #open = new Set<StoreClient>();
 
@@ -80,6 +86,12 @@ export class StoreConnections {
   /** The connections that are open are replaced before their next use. */
   reconnect(): void {
     for (const connection of this.#open) connection.isBroken = true;
+  }
+
+  /** Running statements fail as if the connections broke. */
+  abort(): void {
+    this.reconnect();
+    for (const { client } of this.#open) client.connection.stream.destroy();
   }
 
   /** A restarted server is another one, too. */
@@ -119,7 +131,7 @@ export class StoreConnections {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
     await Promise.all([...this.#open].map((connection) => this.end(connection)));
   }
 
@@ -130,14 +142,18 @@ export class StoreConnections {
       if (idle !== undefined && !idle.isBroken) return idle;
       if (idle !== undefined) this.#discard(idle);
       if (this.#count < MAX_CONNECTIONS) break;
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      const free = Promise.withResolvers<void>();
+      this.#waiting.push(free);
+      await free.promise;
     }
     this.#count += 1;
     try {
       return await this.open();
     } catch (error) {
       this.#count -= 1;
-      this.#waiting.shift()?.();
+      if (hasNoRoom(error)) this.#waiting.shift()?.resolve();
+      // Those who wait would try in turn, and each attempt may take seconds.
+      else for (const { reject } of this.#waiting.splice(0)) reject(error);
       throw error;
     }
   }
@@ -145,7 +161,7 @@ export class StoreConnections {
   #give(connection: StoreClient): void {
     if (connection.isBroken || this.#isClosed) this.#discard(connection);
     else this.#idle.push(connection);
-    this.#waiting.shift()?.();
+    this.#waiting.shift()?.resolve();
   }
 
   #discard(connection: StoreClient): void {
