@@ -79,7 +79,8 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/agents/remote/deliveries.test.ts › a delivery whose link breaks is sent again with the same id",
   ],
   "The node that answered 202 to a sender is killed before the instance has handled the delivery": [
-    "packages/signalbox/src/webhooks/late-deliveries.test.ts › a delivery of a node that was lost is attempted by another one, but not while its node may attempt it",
+    "packages/signalbox/src/webhooks/late-deliveries.test.ts › a delivery of a node that is gone is attempted by another one at once, and not before",
+    "packages/signalbox/src/webhooks/late-deliveries.test.ts › a node that stops gives back the deliveries that it attempts",
     "packages/signalbox/src/webhooks/late-deliveries.test.ts › two nodes of a cluster attempt each delivery once",
   ],
   "One node sends another one more than it can hold": [

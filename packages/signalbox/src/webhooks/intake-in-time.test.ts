@@ -90,7 +90,7 @@ describe("a sender", () => {
       notice: new RejectionNotice(logger, clock),
       rejections: new RejectionBudget(clock),
       late: new LateDeliveries({
-        isShared: false,
+        nodes: null,
         table: new LateDeliveryTable(database),
         clock,
         logger,

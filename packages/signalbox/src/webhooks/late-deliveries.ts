@@ -11,12 +11,13 @@
  * 2. An instance has one attempt at a time, the oldest due delivery first; a delivery that fails does not block the next one. An instance that
  *    hangs blocks no other instance.
  * 3. The number and the bytes of rows are limited. Beyond the limits senders get 503.
- * 4. In a cluster, a node takes a delivery before it attempts it, for `LEASE_MS`: the others leave it alone. Rows of a node that was lost are
- *    found by the others after that time. Two nodes may attempt two deliveries of one instance at the same time.
+ * 4. In a cluster, a node takes a delivery before it attempts it, for `LEASE_MS`: the others leave it alone. A node that stops gives its rows back, and
+ *    rows of a node that is gone are taken at once. Two nodes may attempt two deliveries of one instance at the same time.
  * 5. A failing database delays attempts; each failure is followed by a pause.
  * See docs/decisions/0084.
  */
 import type { DeliveryOutcome } from "../agents/index.ts";
+import type { NodeNetwork } from "../contracts/node-network.ts";
 import { clearTimer, type Clock, setTimer, type Timer } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
@@ -46,8 +47,8 @@ export interface LateDeliveriesParts {
   readonly table: LateDeliveryTable;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Other nodes attempt deliveries of the same table. */
-  readonly isShared: boolean;
+  /** The nodes that attempt deliveries of the same table; null for a process that is alone. */
+  readonly nodes: Pick<NodeNetwork, "self" | "members" | "onChange"> | null;
   /** Delivers to the instance. */
   deliver(delivery: LateDelivery): Promise<DeliveryOutcome>;
 }
@@ -77,6 +78,7 @@ export class LateDeliveries {
   #isStopped = false;
   #timer: Timer | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
+  #ignoreNodes: () => void = () => undefined;
   #wakeAt = Number.POSITIVE_INFINITY;
 
   constructor(parts: LateDeliveriesParts) {
@@ -89,8 +91,10 @@ export class LateDeliveries {
   }
 
   async start(): Promise<void> {
-    const { table, clock, isShared } = this.#parts;
-    if (isShared) {
+    const { table, clock, nodes } = this.#parts;
+    if (nodes !== null) {
+      // A node may be gone now that has left rows.
+      this.#ignoreNodes = nodes.onChange(() => this.#startAttempts());
       await this.#look();
       return;
     }
@@ -118,12 +122,20 @@ export class LateDeliveries {
     this.#lookTimer = setTimeout(() => void this.#look(), LOOK_MS * (0.5 + Math.random())).unref();
   }
 
-  /** Attempts in progress are left to the next process. */
+  /** Attempts in progress are left to the next process, or to the other nodes. */
   async stop(): Promise<void> {
+    const { table, clock, nodes, logger } = this.#parts;
     this.#isStopped = true;
     clearTimer(this.#timer);
     clearTimeout(this.#lookTimer);
+    this.#ignoreNodes();
+    this.#writeRemoved();
     await this.#removal;
+    if (nodes === null || this.#busy.size === 0) return;
+    await table
+      .giveBack(nodes.self, clock.now())
+      // The others find the rows when this node has left.
+      .catch((err: unknown) => logger.warn({ err }, "late webhook deliveries could not be given back"));
   }
 
   /** Resolves when the delivery is durable; the caller must then call `settle` or `takeBack`. */
@@ -178,12 +190,13 @@ export class LateDeliveries {
   #writeStored(): void {
     const storing = this.#storing;
     this.#storing = [];
-    const { table, clock, isShared } = this.#parts;
+    const { table, clock, nodes } = this.#parts;
     table
       .insert(
         storing.map(({ delivery }) => delivery),
         // The first attempt is in progress.
-        clock.now() + (isShared ? LEASE_MS : 0),
+        clock.now() + (nodes === null ? 0 : LEASE_MS),
+        nodes?.self ?? null,
       )
       .then(
         () => {
@@ -218,12 +231,16 @@ export class LateDeliveries {
   }
 
   async #startDue(): Promise<void> {
-    const { table, clock } = this.#parts;
+    const { table, clock, nodes } = this.#parts;
     const now = clock.now();
+    // Rows that name this node and are not attempted are left over from a failure of the database.
+    const others = nodes?.members.flatMap(({ inc }) => (inc === nodes.self ? [] : inc)) ?? null;
     // Deliveries of busy instances are skipped and must not use up the limit.
     const ended = new Set<string>();
     this.#ended = ended;
-    const due = await table.due(now, MAX_ATTEMPTING + this.#busy.size).finally(() => (this.#ended = null));
+    const due = await table
+      .due(now, MAX_ATTEMPTING + this.#busy.size, others)
+      .finally(() => (this.#ended = null));
     for (const state of due) {
       if (this.#isStopped || this.#attempting >= MAX_ATTEMPTING) return;
       // A row that was read before its attempt ended still looks due. The end of the attempt starts another read.
@@ -246,8 +263,10 @@ export class LateDeliveries {
   }
 
   async #attempt(state: LateDeliveryState): Promise<void> {
-    const { table, deliver, clock, isShared } = this.#parts;
-    const isTaken = !isShared || (await this.#unlessFailed(state, table.take(state, clock.now() + LEASE_MS)));
+    const { table, deliver, clock, nodes } = this.#parts;
+    const isTaken =
+      nodes === null ||
+      (await this.#unlessFailed(state, table.take(state, clock.now() + LEASE_MS, nodes.self)));
     if (!isTaken) {
       this.#leave(state);
       return;
@@ -318,6 +337,7 @@ export class LateDeliveries {
 
   #writeRemoved(): void {
     const removing = this.#removing;
+    if (removing.length === 0) return;
     this.#removing = [];
     this.#removal = this.#parts.table.remove(removing.map(({ id }) => id)).then(
       () => {

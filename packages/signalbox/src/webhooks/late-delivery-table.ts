@@ -1,7 +1,7 @@
 /** The statements on `webhook_late_delivery`: deliveries that were answered 202 before their instance had handled them. */
 import type { Database } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
-import { sql, type SqlQuery } from "../core/sql.ts";
+import { sql, sqlList, type SqlQuery } from "../core/sql.ts";
 
 export interface LateDelivery {
   /** ULID; deliveries are attempted in this order. */
@@ -32,8 +32,8 @@ export interface LateDeliveryState extends Omit<LateDelivery, "body"> {
 
 const INSERT = new RowsStatement(
   `INSERT INTO webhook_late_delivery (id, account_id, source, agent, instance, delivery_id, received_at, content_type, headers,
-     body_bytes, body, attempts, next_attempt_at) VALUES `,
-  13,
+     body_bytes, body, attempts, next_attempt_at, node) VALUES `,
+  14,
   "",
 );
 const DELETE = new RowsStatement("DELETE FROM webhook_late_delivery WHERE (id) IN (VALUES ", 1, ")");
@@ -51,8 +51,12 @@ export class LateDeliveryTable {
     this.#database = database;
   }
 
-  /** All or none. */
-  async insert(deliveries: readonly LateDelivery[], nextAttemptAt: number): Promise<void> {
+  /** All or none. `node` attempts them now; null for a process that is alone. */
+  async insert(
+    deliveries: readonly LateDelivery[],
+    nextAttemptAt: number,
+    node: string | null = null,
+  ): Promise<void> {
     const values = deliveries.flatMap((delivery) => [
       delivery.id,
       delivery.accountId,
@@ -67,6 +71,7 @@ export class LateDeliveryTable {
       delivery.body,
       0,
       nextAttemptAt,
+      node === null ? null : BigInt(node),
     ]);
     await this.#runAll(INSERT.queries(values));
   }
@@ -79,26 +84,37 @@ export class LateDeliveryTable {
   /** Schedules the next attempt, or none if `nextAttemptAt` is null. `attempts` have failed so far. */
   async postpone(id: string, attempts: number, nextAttemptAt: number | null, error: string): Promise<void> {
     await this.#run(
-      sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error}
+      sql`UPDATE webhook_late_delivery SET attempts = ${attempts}, next_attempt_at = ${nextAttemptAt}, last_error = ${error},
+            node = NULL
           WHERE id = ${id}`,
     );
   }
 
-  /** Postpones an attempt that no other node has taken or postponed since the row was read; false otherwise. */
+  /** Gives a node the attempt until the given time, unless another one has taken or postponed it since the row was read: false then. */
   async take(
     { id, nextAttemptAt }: Pick<LateDeliveryState, "id" | "nextAttemptAt">,
     until: number,
+    node: string,
   ): Promise<boolean> {
     const { changes } = await this.#run(
-      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${until} WHERE id = ${id} AND next_attempt_at = ${nextAttemptAt}`,
+      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${until}, node = ${BigInt(node)}
+          WHERE id = ${id} AND next_attempt_at = ${nextAttemptAt}`,
     );
     return changes === 1;
+  }
+
+  /** The attempts of a node that stops are due, for any node. */
+  async giveBack(node: string, now: number): Promise<void> {
+    await this.#run(
+      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now}, node = NULL
+          WHERE node = ${BigInt(node)} AND next_attempt_at IS NOT NULL`,
+    );
   }
 
   /** Makes all waiting deliveries due. */
   async hasten(now: number): Promise<void> {
     await this.#run(
-      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now} WHERE next_attempt_at > ${now}`,
+      sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now}, node = NULL WHERE next_attempt_at > ${now}`,
     );
   }
 
@@ -111,11 +127,17 @@ export class LateDeliveryTable {
     return changes === 1;
   }
 
-  /** The oldest due delivery of each instance, oldest first. */
-  async due(now: number, limit: number): Promise<LateDeliveryState[]> {
+  /** The oldest due delivery of each instance, oldest first. In a cluster also those whose node is none of `others`, the other living nodes. */
+  async due(now: number, limit: number, others: readonly string[] | null): Promise<LateDeliveryState[]> {
+    const living = others?.map((node) => BigInt(node)) ?? [];
+    const isLeft =
+      others === null
+        ? sql``
+        : sql`OR (node IS NOT NULL AND next_attempt_at IS NOT NULL ${living.length === 0 ? sql`` : sql`AND node NOT IN (${sqlList(living)})`})`;
     const rows = await this.#database.all<LateDeliveryRow>(
       sql`SELECT ${COLUMNS} FROM webhook_late_delivery WHERE id IN
-            (SELECT min(id) FROM webhook_late_delivery WHERE next_attempt_at <= ${now} GROUP BY account_id, agent, instance)
+            (SELECT min(id) FROM webhook_late_delivery WHERE next_attempt_at <= ${now} ${isLeft}
+             GROUP BY account_id, agent, instance)
           ORDER BY id LIMIT ${limit}`,
     );
     return rows.map(fromRow);

@@ -10,6 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import { nearestName } from "../core/nearest-name.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import type { Database } from "../database/database.ts";
+import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { type HttpRequest, MemoryBudget } from "../engines/http-server/index.ts";
@@ -42,7 +43,7 @@ export interface WebhooksParts {
   readonly alertFeed: AlertFeedSlot;
   readonly tags?: TagLookup | undefined;
   /** Null if there is no other node. */
-  readonly cluster: OtherNodes | null;
+  readonly cluster: (OtherNodes & Pick<NodeNetwork, "self" | "members" | "onChange">) | null;
   /** Address of the sender of a request, past trusted proxies. */
   readonly addressOf: (request: HttpRequest) => string | null;
 }
@@ -73,7 +74,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     table: lateTable,
     clock,
     logger,
-    isShared: parts.cluster !== null,
+    nodes: parts.cluster,
     async deliver(delivery) {
       const source = sources.get(delivery.source);
       if (source === undefined) throw new SignalboxError("webhook_unknown_source");

@@ -13,7 +13,7 @@ export async function endFormerProcesses(tx: Queryable, now: number): Promise<vo
   await tx.run(rawSql("DELETE FROM dashboard_session"));
   await tx.run(rawSql("DELETE FROM login_code"));
   await tx.run(
-    sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now} WHERE next_attempt_at IS NOT NULL`,
+    sql`UPDATE webhook_late_delivery SET next_attempt_at = ${now}, node = NULL WHERE next_attempt_at IS NOT NULL`,
   );
   await tx.run(rawSql("UPDATE log_push SET holder = '', held_until = 0"));
   await tx.run(rawSql("UPDATE agent_instance SET node = 0 WHERE node IS NOT NULL"));
