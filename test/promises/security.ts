@@ -68,6 +68,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-authentication.test.ts › a token that is invalid (%s) gets the same refusal",
     "packages/signalbox/src/accounts/token-bounds.test.ts › ignores stored permissions of a bound token that do not apply to gateways",
   ],
+  "A session does not become the root token": [
+    "test/conformance/dashboard.test.ts › login links are created for the root token only, and not for a session",
+    "test/conformance/dashboard.test.ts › gets no backup with secrets: it would be the root token for ever",
+  ],
   "Wrong credentials are throttled by address": [
     "test/hostile/wrong-credentials.test.ts › repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do",
     "test/hostile/wrong-credentials.test.ts › wrong logins and login codes get 429 earlier, and a valid login still works",
