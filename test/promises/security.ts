@@ -39,6 +39,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/ended-credentials.test.ts › open WebSockets of a revoked token close with 4401, which is final, and others stay open",
     "test/hostile/ended-credentials.test.ts › event streams of a revoked token end completely and contain no later events",
     "test/hostile/ended-credentials.test.ts › frames that were received but not started when the token was revoked are not run",
+    "test/hostile/ended-credentials.test.ts › what the old secret has opened ends with the grace, and what the new one has opened goes on",
+    "test/hostile/ended-credentials.test.ts › a second rotation ends what the first secret has opened",
     "test/hostile/ended-credentials.test.ts › sockets and streams of an expired token end within a second, also if the clock is set ahead",
     "test/hostile/ended-credentials.test.ts › a logout ends the session's sockets and streams; other sessions keep theirs",
   ],
