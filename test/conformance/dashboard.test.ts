@@ -90,6 +90,26 @@ describe("a login link", () => {
   });
 });
 
+describe("a session of the root token", () => {
+  it("gets no backup with secrets: it would be the root token for ever", async () => {
+    const stored = { provider_slug: "openai", secret: "sk-1" };
+    await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", stored);
+    const cookie = await logIn();
+    const backUp = (fields: object) => {
+      const body = JSON.stringify({ call_logs: false, ...fields });
+      return raw("POST", "/backup", { cookie, "content-type": "application/json", ...origin() }, body);
+    };
+    for (const fields of [{}, { secrets: true }]) expect((await backUp(fields)).status).toBe(403);
+    const archive = await backUp({ secrets: false });
+    expect(archive.status).toBe(200);
+    expect(archive.body).toContain("manifest.json");
+    for (const name of ["root-token", "encryption-key", "webhook-secret", "master-key"])
+      expect(archive.body).not.toContain(`${name}\0`);
+    const withSecrets = await server.api("POST", "/backup", { call_logs: false });
+    expect(withSecrets.text).toContain("master-key\0");
+  });
+});
+
 describe("the command line", () => {
   it("`serve` prints a login link at start, and `login-link` prints another", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-link-"));

@@ -72,6 +72,8 @@ const tagSomething = (value: string) =>
     tags: { value },
   });
 
+const bearer = ({ token }: Made) => ({ authorization: `Bearer ${token}` });
+
 /** A browser session opened with the token. */
 async function login(token: string): Promise<Record<string, string>> {
   const { host } = new URL(server.url);
@@ -158,6 +160,48 @@ describe("a revoked token", () => {
       await revoke(made);
       expect(await client.closed()).toBe(4401);
     }
+  });
+});
+
+describe("a rotated token", () => {
+  const rotate = async ({ id }: Made, graceS: number): Promise<Made> => {
+    const { body } = await server.api("POST", `${TOKENS}/${id}/rotate`, { grace_s: graceS });
+    return body.result as Made;
+  };
+
+  it("what the old secret has opened ends with the grace, and what the new one has opened goes on", async () => {
+    const made = await make(["agents.edit", "tags.read"]);
+    const before = [await connect(made.token), await follow(CHANGES, bearer(made))] as const;
+    const rotated = await rotate(made, 3600);
+    const during = [await connect(made.token), await follow(CHANGES, bearer(made))] as const;
+    const kept = [await connect(rotated.token), await follow(CHANGES, bearer(rotated))] as const;
+    const session = await login(made.token);
+    // All of them work until then.
+    for (const [client] of [before, during, kept]) expect((await client.call("read")).success).toBe(true);
+    ahead += 3_600_000;
+    for (const [client, stream] of [before, during]) {
+      expect(await client.closed()).toBe(4401);
+      expect(await stream.ended).toBe(true);
+    }
+    expect((await fetch(`${server.url}/accounts`, { headers: session })).status).toBe(401);
+    expect((await kept[0].call("read")).success).toBe(true);
+    await tagSomething("after-the-grace");
+    await expect.poll(() => kept[1].text()).toContain("after-the-grace");
+    kept[0].close();
+    kept[1].response.destroy();
+  });
+
+  it("a second rotation ends what the first secret has opened", async () => {
+    const made = await make(["agents.edit"]);
+    const first = await connect(made.token);
+    const rotated = await rotate(made, 3600);
+    const second = await connect(rotated.token);
+    const again = await rotate(made, 3600);
+    expect(await first.closed()).toBe(4401);
+    expect((await second.call("read")).success).toBe(true);
+    const third = await connect(again.token);
+    await rotate(made, 0);
+    for (const client of [second, third]) expect(await client.closed()).toBe(4401);
   });
 });
 

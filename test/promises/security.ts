@@ -39,6 +39,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/ended-credentials.test.ts › open WebSockets of a revoked token close with 4401, which is final, and others stay open",
     "test/hostile/ended-credentials.test.ts › event streams of a revoked token end completely and contain no later events",
     "test/hostile/ended-credentials.test.ts › frames that were received but not started when the token was revoked are not run",
+    "test/hostile/ended-credentials.test.ts › what the old secret has opened ends with the grace, and what the new one has opened goes on",
+    "test/hostile/ended-credentials.test.ts › a second rotation ends what the first secret has opened",
     "test/hostile/ended-credentials.test.ts › sockets and streams of an expired token end within a second, also if the clock is set ahead",
     "test/hostile/ended-credentials.test.ts › a logout ends the session's sockets and streams; other sessions keep theirs",
   ],
@@ -67,6 +69,10 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/token-bounds.test.ts › every operation on another gateway, on the account or of another area is 403",
     "test/conformance/gateway-authentication.test.ts › a token that is invalid (%s) gets the same refusal",
     "packages/signalbox/src/accounts/token-bounds.test.ts › ignores stored permissions of a bound token that do not apply to gateways",
+  ],
+  "A session does not become the root token": [
+    "test/conformance/dashboard.test.ts › login links are created for the root token only, and not for a session",
+    "test/conformance/dashboard.test.ts › gets no backup with secrets: it would be the root token for ever",
   ],
   "Wrong credentials are throttled by address": [
     "test/hostile/wrong-credentials.test.ts › repeated wrong tokens at the management API get 429 with Retry-After; valid tokens never do",

@@ -60,7 +60,7 @@ export class Authenticator {
   }
 
   /**
-   * Calls `onEnd` once, when the token or session of the principal is revoked, logged out or expires; immediately if it has already ended.
+   * Calls `onEnd` once, when the token or session of the principal is revoked, logged out, rotated or expires; immediately if it has already ended.
    * The returned function stops watching. The root token does not end while the process runs.
    */
   watch(principal: Principal, onEnd: () => void): () => void {
@@ -76,6 +76,11 @@ export class Authenticator {
       const { token } = principal;
       isLive &&= tokens.isLive(token);
       credentials.push({ key: tokenKey(token.id), expiresAt: token.expiresAt });
+      if (session === undefined) {
+        const secret = tokens.secretOf(token);
+        if (secret === null) isLive = false;
+        else credentials.push(secret);
+      }
     }
     if (isLive) return tokens.ends.watch(credentials, onEnd);
     onEnd();

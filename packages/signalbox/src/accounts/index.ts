@@ -2,7 +2,7 @@ export { auditActor } from "./audit-actor.ts";
 export { Accounts } from "./account.ts";
 export { AllowRules } from "./allow-rules.ts";
 export { Authenticator, bearerText } from "./authenticator.ts";
-export { boundGateway, isAllowed, type Principal, principalName } from "./principal.ts";
+export { boundGateway, isAllowed, isRootToken, type Principal, principalName } from "./principal.ts";
 export { openRootToken, type RootToken } from "./root-token.ts";
 export { MasterKeys } from "./master-keys.ts";
 export { openSealing } from "./encryption-key.ts";

@@ -26,6 +26,14 @@ export function isAllowed(principal: Principal, accountId: string, permission: P
   return token.gatewayId === null || isBindable(permission);
 }
 
+/**
+ * Returns true for the root token itself. A session of it does the same work, but must not obtain what outlives it: another session, or the
+ * token.
+ */
+export function isRootToken({ kind, session }: Principal): boolean {
+  return kind === "root" && session === undefined;
+}
+
 /** Returns true if the permission can be limited to one gateway. */
 export function isBindable(permission: Permission): boolean {
   return permission.startsWith("gateway.") || permission === "tokens.edit";

@@ -92,7 +92,7 @@ export class Sessions implements SettingsStore {
       token:
         principal.kind === "root" ? null : { id: principal.token.id, accountId: principal.token.accountId },
       createdAt: now,
-      expiresAt: now + SESSION_LIFETIME_MS,
+      expiresAt: Math.min(now + SESSION_LIFETIME_MS, secretEnd(principal)),
     };
     await this.#makeRoom(session.token?.id ?? null);
     await this.#settings.write("session", async (tx, changed) => {
@@ -203,4 +203,10 @@ function newSecret(): string {
 
 function hash(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
+}
+
+/** A session does not outlive a secret that will be refused: one before a rotation. */
+function secretEnd(principal: Principal): number {
+  if (principal.kind === "root" || principal.token.isByPrevious === undefined) return Infinity;
+  return principal.token.previous?.endsAt ?? 0;
 }

@@ -17,8 +17,8 @@ import type { Token } from "./token.ts";
 interface Entry {
   readonly token: Token;
   readonly digest: Buffer;
-  /** The secret before the last rotation. */
-  readonly previousDigest: Buffer | null;
+  /** The secret before the last rotation, and the token that its callers are given. */
+  readonly previous: { readonly digest: Buffer; readonly token: Token; readonly endsAt: number } | null;
   /** Time of the last use since `takeUses`; 0 if there was none. */
   usedAt: number;
   isRemoved: boolean;
@@ -27,6 +27,7 @@ interface Entry {
 interface Found {
   readonly text: string;
   readonly entry: Entry;
+  readonly token: Token;
   /** The time from which the text is refused; null for the current secret of a token. */
   readonly endsAt: number | null;
 }
@@ -50,12 +51,19 @@ export class TokenIndex {
     const entry: Entry = {
       token,
       digest: Buffer.from(token.hash, "hex"),
-      previousDigest: token.previous === null ? null : Buffer.from(token.previous.hash, "hex"),
+      previous:
+        token.previous === null
+          ? null
+          : {
+              digest: Buffer.from(token.previous.hash, "hex"),
+              token: { ...token, isByPrevious: true },
+              endsAt: token.previous.endsAt,
+            },
       usedAt,
       isRemoved: false,
     };
     this.#byDigest.set(entry.digest.toString("latin1"), entry);
-    if (entry.previousDigest !== null) this.#byDigest.set(entry.previousDigest.toString("latin1"), entry);
+    if (entry.previous !== null) this.#byDigest.set(entry.previous.digest.toString("latin1"), entry);
     this.#byId.set(token.id, entry);
     if (usedAt !== 0) this.#used.push(entry);
   }
@@ -66,7 +74,7 @@ export class TokenIndex {
     entry.isRemoved = true;
     this.#byId.delete(id);
     this.#byDigest.delete(entry.digest.toString("latin1"));
-    if (entry.previousDigest !== null) this.#byDigest.delete(entry.previousDigest.toString("latin1"));
+    if (entry.previous !== null) this.#byDigest.delete(entry.previous.digest.toString("latin1"));
   }
 
   ids(): string[] {
@@ -81,8 +89,7 @@ export class TokenIndex {
   findByText(text: string, now: number, connection: object | null = null): Token | undefined {
     const found = this.#find(text, connection);
     if (found === undefined) return undefined;
-    const { entry, endsAt } = found;
-    const { token } = entry;
+    const { entry, token, endsAt } = found;
     if (token.isDisabled || (token.expiresAt !== null && token.expiresAt <= now)) return undefined;
     if (endsAt !== null && endsAt <= now) return undefined;
     // Only the first use adds the entry to the list; further uses only set the time.
@@ -98,11 +105,12 @@ export class TokenIndex {
     const digest = hash("sha256", text, "buffer");
     const entry = this.#byDigest.get(digest.toString("latin1"));
     if (entry === undefined) return undefined;
-    const isCurrent = timingSafeEqual(digest, entry.digest);
-    if (!isCurrent && !(entry.previousDigest !== null && timingSafeEqual(digest, entry.previousDigest))) {
-      return undefined;
-    }
-    const found: Found = { text, entry, endsAt: isCurrent ? null : (entry.token.previous?.endsAt ?? 0) };
+    const { previous } = entry;
+    let found: Found;
+    if (timingSafeEqual(digest, entry.digest)) found = { text, entry, token: entry.token, endsAt: null };
+    else if (previous !== null && timingSafeEqual(digest, previous.digest))
+      found = { text, entry, token: previous.token, endsAt: previous.endsAt };
+    else return undefined;
     if (connection !== null) this.#lastOf.set(connection, found);
     return found;
   }

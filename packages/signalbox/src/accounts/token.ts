@@ -18,6 +18,8 @@ export interface Token {
   readonly isDisabled: boolean;
   /** The secret before the last rotation, and the time from which it is refused; null if there is none. */
   readonly previous: { readonly hash: string; readonly endsAt: number } | null;
+  /** Set on the token of a caller who sent the secret before the last rotation. */
+  readonly isByPrevious?: true;
   /** The limits of a virtual key; null for a token without any. */
   readonly policy: TokenPolicy | null;
 }

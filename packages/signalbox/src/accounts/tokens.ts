@@ -19,7 +19,7 @@ import type { Database } from "../database/database.ts";
 import { LocalSettings, type SettingsStore, type SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import { sql, sqlList } from "../core/sql.ts";
-import { CredentialEnds } from "./credential-ends.ts";
+import { CredentialEnds, type WatchedCredential } from "./credential-ends.ts";
 import type { Principal } from "./principal.ts";
 import type { Token } from "./token.ts";
 import { requireWithinBounds } from "./token-bounds.ts";
@@ -110,9 +110,26 @@ export class Tokens implements SettingsStore {
     const before = this.index.findById(id);
     this.index.add(token);
     if (before === undefined) return;
-    // A rotation without grace ends what the old secret has opened.
+    // A rotation without grace also ends what sessions of the token have opened.
     if (isDisabled || (before.hash !== hash && previous === null)) this.ends.end(tokenKey(id));
     else this.ends.reschedule(tokenKey(id), expiresAt);
+    // One with grace ends what the old secret has opened when the grace is over. There may have been two since the row was read.
+    for (const former of [before.hash, before.previous?.hash]) {
+      if (former === undefined || former === hash) continue;
+      if (former === previous?.hash) this.ends.reschedule(secretKey(former), previous.endsAt);
+      else this.ends.end(secretKey(former));
+    }
+  }
+
+  /** The secret that the caller has sent, for watching it; null if it is refused by now. */
+  secretOf(token: Token): WatchedCredential | null {
+    const sent = token.isByPrevious === true ? token.previous?.hash : token.hash;
+    const present = this.index.findById(token.id);
+    if (sent === undefined || present === undefined) return null;
+    const { hash, previous } = present;
+    if (sent === hash) return { key: secretKey(sent), expiresAt: null };
+    if (sent !== previous?.hash || previous.endsAt <= this.clock.now()) return null;
+    return { key: secretKey(sent), expiresAt: previous.endsAt };
   }
 
   /** Starts the writes of last uses. `onError` receives the error of a failed write; the next one includes its times. */
@@ -207,7 +224,7 @@ export class Tokens implements SettingsStore {
     });
   }
 
-  /** Gives the token a new secret. The old one is refused after `graceMs`; with 0 the connections and streams of the token end as well. */
+  /** Gives the token a new secret. The old one is refused after `graceMs`, and connections and streams that it has opened end then. */
   async rotate(accountId: string, id: string, graceMs: number): Promise<{ token: Token; text: Secret }> {
     const text = generateToken();
     const token = await this.#change(accountId, id, (before) => ({
@@ -337,6 +354,11 @@ export class Tokens implements SettingsStore {
 /** Returns the key under which connections and streams of a token are watched. */
 export function tokenKey(id: string): string {
   return `token:${id}`;
+}
+
+/** The same, of those that one secret of a token has opened. */
+function secretKey(hash: string): string {
+  return `secret:${hash}`;
 }
 
 export function tokenMissing(): SignalboxError {

@@ -1,6 +1,7 @@
 /** The server side of the dashboard: files, sessions and login links. The page is in `packages/dashboard`. */
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
+import { isRootToken } from "../accounts/index.ts";
 import { z } from "zod";
 import type { AreaModule } from "../area-module.ts";
 import type { RequestContext } from "../http/request-context.ts";
@@ -42,9 +43,8 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
         access: "root",
         summary: "Create a login link for the dashboard that is valid once, for ten minutes.",
         result: z.object({ path: z.string(), expires_at: z.iso.datetime() }),
-        handler: async ({ headers }) => {
-          // A session must not create sessions that outlive it.
-          if (headers.authorization === undefined) throw new SignalboxError("forbidden");
+        handler: async ({ principal }) => {
+          if (!isRootToken(principal)) throw new SignalboxError("forbidden");
           const { code, expiresAt } = await parts.sessions.createLoginCode();
           return {
             result: { path: loginPath(code), expires_at: new Date(expiresAt).toISOString() },

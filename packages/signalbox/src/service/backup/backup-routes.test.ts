@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { ROOT } from "../../accounts/principal.ts";
 import { ConfigError } from "../../config/index.ts";
 import type { LocalInstanceStore } from "../../engines/instance-store/index.ts";
 import type { RouteRequest } from "../../http/route.ts";
@@ -50,7 +51,7 @@ function open(change: Partial<BackupSource> = {}, copy = writeFileSync): () => P
   return async () => {
     const body = { call_logs: true, secrets: true };
     const signal = new AbortController().signal;
-    const reply = await route?.handler({ body, signal } as unknown as RouteRequest);
+    const reply = await route?.handler({ body, signal, principal: ROOT } as unknown as RouteRequest);
     return reply?.raw?.body as Readable;
   };
 }

@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { isRootToken } from "../../accounts/index.ts";
 import { ConfigError } from "../../config/index.ts";
 import { isFullDisk } from "../../engines/sqlite-file/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -44,10 +45,15 @@ export function backupRoutes({ source, folder, logger }: BackupRouteParts): Rout
       path: "/backup",
       access: "root",
       summary:
-        "Download a backup of everything as a tar archive, while the server runs. It contains secrets unless `secrets` is false.",
+        "Download a backup of everything as a tar archive, while the server runs. It contains secrets unless `secrets` is false; a dashboard session gets none with them.",
       body,
       changesNothing: true,
-      handler: async ({ body: { call_logs: callLogs, secrets }, signal }) => {
+      handler: async ({ body: { call_logs: callLogs, secrets }, principal, signal }) => {
+        // The archive has the root token in it.
+        if (secrets && !isRootToken(principal))
+          throw new SignalboxError("forbidden", {
+            message: "A backup with secrets needs the root token; with a session, send secrets: false",
+          });
         if (running >= MAX_AT_ONCE)
           throw new SignalboxError("overloaded", {
             message: `${running} backups are being made; wait for one of them`,
