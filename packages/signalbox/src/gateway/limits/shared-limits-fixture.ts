@@ -68,11 +68,11 @@ export async function openSharedCluster(): Promise<SharedCluster> {
   };
 }
 
-/** A heartbeat in the future: nobody declares the node dead by its age. */
+/** The node has no heartbeats: the others must not take its silence for its death. */
 async function join(database: Database): Promise<string> {
   const row = await database.get<{ inc: string }>(
     rawSql(`INSERT INTO signalbox_node SELECT (jsonb_populate_record(n, jsonb_build_object(
-      'inc', nextval('signalbox_node_inc_seq'), 'state', 'up', 'hb', clock_timestamp() + interval '1 day'))).*
+      'inc', nextval('signalbox_node_inc_seq'), 'state', 'up', 'dead_after_ms', 3600000))).*
       FROM signalbox_node n LIMIT 1 RETURNING inc::text AS inc`),
   );
   if (row === undefined) throw new Error("no incarnation");
