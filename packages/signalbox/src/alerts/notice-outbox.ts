@@ -58,8 +58,10 @@ const UNREACHABLE = "the receiver did not answer, or is not at a public address"
 export class NoticeOutbox {
   readonly #parts: NoticeOutboxParts;
   readonly #places = new SharedPlaces(MAX_ATTEMPTS);
-  /** What is under way. */
-  readonly #work = new Set<Promise<void>>();
+  /** Those under way, by notice. */
+  readonly #attempts = new Map<string, Promise<void>>();
+  /** Looks for due notices that are under way. */
+  readonly #looks = new Set<Promise<void>>();
   /** Notices are due that had no place. */
   #isBehind = false;
   #isClosed = false;
@@ -68,23 +70,27 @@ export class NoticeOutbox {
     this.#parts = parts;
   }
 
-  /** Writes the notice to each receiver of the rule. */
-  async add(tx: Queryable, rule: AlertRule, kind: NoticeKind): Promise<void> {
+  /** Writes the notice to each receiver of the rule; returns their ids. */
+  async add(tx: Queryable, rule: AlertRule, kind: NoticeKind): Promise<string[]> {
     const now = this.#parts.clock.now();
+    const ids: string[] = [];
     for (const [i, receiver] of rule.settings.receivers.entries()) {
+      const id = `msg_${ulid(now)}`;
+      ids.push(id);
       await tx.run(
         sql`INSERT INTO alert_notice (id, account_id, rule_id, receiver, kind, body, attempts, next_at, created_at)
-            VALUES (${`msg_${ulid(now)}`}, ${rule.accountId}, ${rule.id}, ${i}, ${kind}, ${noticeBody(receiver, kind, rule, now)}, 0, ${now}, ${now})`,
+            VALUES (${id}, ${rule.accountId}, ${rule.id}, ${i}, ${kind}, ${noticeBody(receiver, kind, rule, now)}, 0, ${now}, ${now})`,
       );
     }
     await tx.run(
       sql`DELETE FROM alert_notice WHERE rule_id = ${rule.id} AND next_at IS NULL AND id NOT IN
             (SELECT id FROM alert_notice WHERE rule_id = ${rule.id} ORDER BY id DESC LIMIT ${KEPT_NOTICES})`,
     );
+    return ids;
   }
 
   /** Throws when so many test notices of the account have not been sent that another one would only make the queue longer. */
-  async addTest(tx: Queryable, rule: AlertRule): Promise<void> {
+  async addTest(tx: Queryable, rule: AlertRule): Promise<string[]> {
     const waiting = await tx.get<{ count: number }>(
       sql`SELECT COUNT(*) AS count FROM alert_notice
           WHERE account_id = ${rule.accountId} AND kind = 'test' AND next_at IS NOT NULL`,
@@ -92,7 +98,7 @@ export class NoticeOutbox {
     if ((waiting?.count ?? 0) >= MAX_WAITING_TESTS) {
       throw overloaded(`${MAX_WAITING_TESTS} test notices of this account are waiting for their receivers`);
     }
-    await this.add(tx, rule, "test");
+    return this.add(tx, rule, "test");
   }
 
   /** Newest first. */
@@ -103,17 +109,28 @@ export class NoticeOutbox {
   }
 
   /** Sends what is due and has a place, and then, without the caller, what has none yet. Resolves when the first attempts have ended. */
-  sendDue(): Promise<void> {
-    return this.#isClosed ? Promise.resolve() : this.#track(this.#send());
+  async sendDue(): Promise<void> {
+    if (this.#isClosed) return;
+    const look = this.#findDue();
+    this.#looks.add(look);
+    await look.finally(() => this.#looks.delete(look));
+  }
+
+  /** Sends what is due. Resolves when these notices have been attempted, or wait for a place. */
+  async send(ids: readonly string[]): Promise<void> {
+    await this.sendDue();
+    // Another look may have found them first.
+    await Promise.all(ids.map((id) => this.#attempts.get(id)));
   }
 
   /** Begins nothing further; resolves when what is under way has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#work);
+    await Promise.allSettled(this.#looks);
+    await Promise.allSettled(this.#attempts.values());
   }
 
-  async #send(): Promise<void> {
+  async #findDue(): Promise<void> {
     const due = await this.#parts.database.all<NoticeRow>(
       sql`SELECT * FROM
             (SELECT alert_notice.*, ROW_NUMBER() OVER (PARTITION BY account_id ORDER BY next_at, id) AS turn
@@ -127,13 +144,17 @@ export class NoticeOutbox {
 
   /** Null when there is no place for an attempt of the account. */
   #start(notice: NoticeRow): Promise<void> | null {
+    const running = this.#attempts.get(notice.id);
+    if (running !== undefined) return running;
     const place = this.#places.shareOf(notice.account_id);
     if (this.#isClosed || !place.take()) return null;
     const attempt = this.#sendOne(notice).finally(() => {
       place.release();
+      this.#attempts.delete(notice.id);
       if (this.#isBehind) this.#catchUp();
     });
-    return this.#track(attempt);
+    this.#attempts.set(notice.id, attempt);
+    return attempt;
   }
 
   #catchUp(): void {
@@ -142,12 +163,6 @@ export class NoticeOutbox {
       // The next check of the rules sends them.
       this.#parts.logger.error({ err: error }, "notices of alerts could not be sent; trying again"),
     );
-  }
-
-  #track(work: Promise<void>): Promise<void> {
-    const tracked = work.finally(() => this.#work.delete(tracked));
-    this.#work.add(tracked);
-    return tracked;
   }
 
   async #sendOne(notice: NoticeRow): Promise<void> {

@@ -153,11 +153,11 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
       result: z.object({ queued: z.int() }),
       handler: async ({ params, principal }) => {
         const rule = findFor(principal, params, "edit");
-        await database.transaction((tx) => outbox.addTest(tx, rule), {
+        const ids = await database.transaction((tx) => outbox.addTest(tx, rule), {
           scope: "alerts",
           isConcurrent: true,
         });
-        await outbox.sendDue();
+        await outbox.send(ids);
         return { result: { queued: rule.settings.receivers.length } };
       },
     }),
