@@ -175,7 +175,7 @@ it("the secret can be changed when no node is running", async () => {
 
 it("a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation", async () => {
   const a = await openNode("a");
-  const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 60_000 });
+  const b = await openNode("b", { heartbeatMs: 3_600_000, deadAfterMs: 20_000 });
   const before = b.inc();
   await expect.poll(() => namesOf(a)).toEqual(["a", "b"]);
   await admin.query("UPDATE signalbox_node SET hb = hb - interval '61 seconds' WHERE name = 'b'");
