@@ -1,9 +1,9 @@
-/** The node of an instance loses PostgreSQL, and others do not; clients still ask it. */
+/** The node of an instance loses PostgreSQL, and others do not; clients still ask it, and an operator stops it. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { TcpProxy } from "../chaos/network/tcp-proxy.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
-import { codeOf } from "../support/send-request.ts";
+import { callEcho, codeOf } from "../support/send-request.ts";
 
 const ROAMING_AGENTS = join(import.meta.dirname, "../fixtures/roaming-agents.ts");
 let cluster: TestCluster;
@@ -53,4 +53,15 @@ it("what a node without PostgreSQL would run is refused as not run, and clients 
   expect(result).toBeGreaterThanOrEqual(2);
   expect(result).toBeLessThanOrEqual(2 + unknown);
   await expect.poll(async () => (await call(cut, name, "count")).body.result).toBe(result);
+});
+
+it("a node without PostgreSQL stops when it is told to", async () => {
+  const name = await nameAt(cut);
+  proxy.hold("up", "down");
+  // Its answer may be cut off.
+  void call(cut, name, "increment").catch(() => undefined);
+  // Of the gateway: it cannot be logged.
+  expect((await callEcho(cut)).status).toBe(200);
+  expect(await cut.end("SIGTERM")).toBe(1);
+  expect((await call(other, name, "count")).status).toBe(200);
 });

@@ -46,6 +46,11 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "A node is stopped": [
     "test/cluster/stopping.long.test.ts › a stopped node is not ready, serves for listener.lameDuckMs, finishes what runs, and leaves",
   ],
+  "A node is stopped while PostgreSQL is away": [
+    "packages/signalbox/src/database/postgres/postgres-database.test.ts › a process that stops waits for no server that is away",
+    "packages/signalbox/src/database/postgres/postgres-limits.test.ts › closes while the server hangs",
+    "test/cluster/agents-cut-off.long.test.ts › a node without PostgreSQL stops when it is told to",
+  ],
   "The node of a worker's object is lost": [
     "test/worker/nodes-lost.long.test.ts › when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told",
     "test/worker/agents-nodes.long.test.ts › when the owner is killed in the middle of calls, the clients of the other node come back to what was answered",

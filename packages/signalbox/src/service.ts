@@ -379,6 +379,7 @@ class Start {
     front.drain();
     await Promise.all(areas.map(async (area) => area.drain?.()));
     await front.close(this.#config.file.listener.gracePeriodMs);
+    node?.hurry();
     await closeAll(this.#closers, instanceStore);
   }
 }

@@ -234,6 +234,7 @@ export class ClusterNode implements ClusterMembership, NodeNetwork {
         self: { node: identity.inc, cluster: identity.cluster },
         security: { secret: secret.reveal(), isEncrypted },
         handler: this.#handler(),
+        isGone: (node) => this.#lost.nameOf(node) !== null,
         onUp: (node) => {
           onLinkUp?.(node);
           this.#changed();

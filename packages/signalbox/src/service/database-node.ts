@@ -50,7 +50,12 @@ export class DatabaseNode {
     );
   }
 
-  /** PostgreSQL has another server, or was restarted: connections other than those of the control plane may lead to a former primary. */
+  /** The process stops, and nobody waits for its answers any more: nothing waits for a server that is away. */
+  hurry(): void {
+    this.#database?.hurry();
+  }
+
+  /** PostgreSQL has another server, was restarted, or does not answer: connections other than those of the control plane must be opened anew. */
   onOtherServer(listener: () => void): void {
     this.#database?.onOtherServer(listener);
   }

@@ -2,7 +2,7 @@ import { Client, Pool } from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { openTestPostgres } from "../../../../../test/support/test-postgres.ts";
 import { rawSql } from "../../core/sql.ts";
-import { PostgresDatabase } from "./postgres-database.ts";
+import { PostgresDatabase, type PostgresDatabaseOptions } from "./postgres-database.ts";
 import { readOutcome } from "./write-marks.ts";
 import { describeDatabase } from "../database-contract.ts";
 
@@ -24,12 +24,13 @@ describeDatabase("PostgreSQL", async () => {
 });
 
 /** Opens a database with one table, and a connection of an administrator. `lost` collects the errors of `onLost`. */
-async function openWithAdmin() {
+async function openWithAdmin(options: PostgresDatabaseOptions = {}) {
   const server = await openTestPostgres();
   const lost: string[] = [];
   const database = await PostgresDatabase.open(server.url, (error) => lost.push(error.message), {
     maxWaitMs: 1000,
     maxOutcomeWaitMs: 1000,
+    ...options,
   });
   await database.run(rawSql("CREATE TABLE t (x INTEGER)"));
   const admin = new Client({ connectionString: server.url });
@@ -136,6 +137,16 @@ it("reports an unknown outcome if the server stays unavailable, and continues if
   await database.run(rawSql("INSERT INTO t VALUES (2)"));
   expect(await database.all(rawSql("SELECT x FROM t"))).toEqual([{ x: 2 }]);
   expect(lost).toEqual([]);
+});
+
+it("a process that stops waits for no server that is away", async () => {
+  const { server, database } = await openWithAdmin({ maxWaitMs: 3_600_000 });
+  await server.stop("fast");
+  const waiting = idOf(database.run(rawSql("INSERT INTO t VALUES (1)")));
+  await expect.poll(() => database.session.isHeld).toBe(false);
+  database.hurry();
+  expect(await waiting).toBe("storage_unavailable");
+  await database.close();
 });
 
 it("finds the mark of a committed transaction and no other", async () => {

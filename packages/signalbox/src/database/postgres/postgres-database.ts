@@ -117,6 +117,8 @@ export class PostgresDatabase implements Database {
   readonly #lossListeners: (() => void)[] = [];
   readonly #serverListeners: (() => void)[] = [];
   #problem: string | null = null;
+  /** Nothing waits for a server that is away. */
+  #isHasty = false;
   #probing: Repetition | null = null;
   #closed: Promise<void> | null = null;
 
@@ -163,7 +165,7 @@ export class PostgresDatabase implements Database {
         database?.leaveServer();
       },
       onUnreachable: cluster?.onUnreachable,
-      onUnresponsive: () => sockets.destroyAll(),
+      onUnresponsive: () => database?.leaveServer(),
       onWait,
       startWaitMs,
       heartbeatMs,
@@ -216,7 +218,7 @@ export class PostgresDatabase implements Database {
     for (const listener of this.#serverListeners) listener();
   }
 
-  /** Calls the listener when the session has another server, or the same one after a restart: other connections may lead to a former primary. */
+  /** Calls the listener when the session has another server, or its own was restarted or does not answer: other connections must be opened anew. */
   onOtherServer(listener: () => void): void {
     this.#serverListeners.push(listener);
   }
@@ -286,12 +288,18 @@ export class PostgresDatabase implements Database {
     }
   }
 
+  /** The process stops: from now on reads and writes that find no server fail at once. Each part that stops has something to write. */
+  hurry(): void {
+    this.#isHasty = true;
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
   }
 
   async #close(): Promise<void> {
+    this.hurry();
     await this.#probing?.stop();
     await this.#session.close();
     setTimeout(() => this.#sockets.destroyAll(), END_TIMEOUT_MS).unref();
@@ -317,8 +325,9 @@ export class PostgresDatabase implements Database {
   async #begin(deadline: number, lock: number | null, mayTakeLong: boolean): Promise<Begun> {
     for (let attempt = 1; ; attempt++) {
       // The deadline includes the wait for earlier transactions: if the server is unavailable, all waiting transactions fail together.
-      const isLast = performance.now() >= deadline;
-      if (isLast && this.#problem !== null) throw this.#fail(new NodeSessionError());
+      const isOver = performance.now() >= deadline;
+      if (isOver && this.#problem !== null) throw this.#fail(new NodeSessionError());
+      const isLast = this.#isHasty || isOver;
       try {
         if (this.#session.isHeld) return await this.#tryToBegin(lock, mayTakeLong);
         if (isLast) throw new NodeSessionError();
@@ -360,7 +369,7 @@ export class PostgresDatabase implements Database {
     const deadline = performance.now() + this.#maxWaitMs;
     for (let attempt = 1; ; attempt++) {
       // Before the attempt: one that a pause of this process made too long is followed by another one.
-      const isLast = performance.now() >= deadline;
+      const isLast = this.#isHasty || performance.now() >= deadline;
       try {
         if (!this.#session.isHeld) throw new NodeSessionError();
         return await this.#pool.query(statement);

@@ -70,7 +70,7 @@ export interface CallLog extends CallSink {
   readonly size: CallLogSize;
   /** Resolves when all calls that were recorded before are durable. */
   flush(): Promise<void>;
-  /** The database has another server, or was restarted: the connection to the former one is replaced. Absent if the log is in files. */
+  /** The database has another server, was restarted, or does not answer: the connection is replaced. Absent if the log is in files. */
   reconnect?(): void;
   list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage>;
   ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges>;

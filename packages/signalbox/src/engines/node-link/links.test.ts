@@ -233,6 +233,18 @@ it("a node that does not become a member is refused", async () => {
   expect([one.linked, one.to("5")]).toEqual([[], null]);
 });
 
+it("a node that was declared dead is refused at once, and learns why", async () => {
+  const problems: string[] = [];
+  const one = await openLinks("1", ECHO, { memberWaitMs: 3_600_000, isGone: (node) => node === "5" });
+  const dead = await openLinks("5", ECHO, { onDown: (_, { message }) => problems.push(message) });
+  onTestFinished(async () => {
+    await Promise.all([one.close(), dead.close()]);
+  });
+  dead.setPeers([peerOf("1", one, true)]);
+  await expect.poll(() => problems.length).toBeGreaterThan(1);
+  expect(one.linked).toEqual([]);
+});
+
 it("a call that arrives together with the proof is answered", async () => {
   const one = await openLinks("1", ECHO);
   onTestFinished(() => one.close());

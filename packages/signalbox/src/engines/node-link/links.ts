@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. At most one link per peer. A second connection from a peer replaces the first: the peer has noticed a break that this side has not.
- * 2. A peer that is not a member is not heard: its link waits, unread, and is closed after `MEMBER_WAIT_MS`. Links of nodes that left are closed.
+ * 2. A peer that is not a member is not heard: its link waits, unread, and is closed after `MEMBER_WAIT_MS`. Links of nodes that left are closed, and one
+ *    that was a member before (`isGone`) is refused at once: it learns that the others have given it up.
  * 3. A broken link is dialled again with backoff until the peer leaves.
  * 4. A link is made by the side that dials. A peer whose list of members is old may dial an address that belongs to this node now; its connection
  *    does not replace the link.
@@ -32,6 +33,8 @@ export interface LinksOptions {
   readonly handler: LinkHandler;
   readonly onUp?: (peer: string) => void;
   readonly onDown?: (peer: string, failure: LinkFailure) => void;
+  /** True for a node that has been a member and never will be one again. Default: none is known. */
+  readonly isGone?: (peer: string) => boolean;
   /** How long a peer may wait to become a member. */
   readonly memberWaitMs?: number;
   /** A connection was refused, or could not be made. */
@@ -251,8 +254,10 @@ export class Links {
   }
 
   /** What the peer sends waits in the buffers of the kernel. */
-  #holdEarly(link: Link): null {
+  #holdEarly(link: Link): LinkFailure | null {
     const { node } = link.peer;
+    if (this.#options.isGone?.(node) === true)
+      return { code: "unreachable", message: "the node was declared dead" };
     this.#early.get(node)?.link.close({ code: "broken", message: "the node connected again" });
     link.pause();
     const refuse = () => link.close({ code: "unreachable", message: "the node is not a member" });

@@ -21,6 +21,8 @@ const MIN_BYTES = 2 * 1024 * 1024;
 const MAX_BYTES = 8 * 1024 * 1024;
 const RETRY_MS = 1000;
 const CLOSE_ATTEMPTS = 3;
+/** No further attempt follows one that ends later: the server does not answer. */
+const MAX_CLOSE_MS = 3000;
 
 interface WaitingBatch extends PositionedBatch {
   readonly bodyBytes: number;
@@ -148,12 +150,13 @@ function scheduleTrim(): void {
 }
 
 async function close(): Promise<void> {
+  const startedAt = performance.now();
   for (let attempt = 1; ; attempt++) {
     try {
       await commit(received);
       break;
     } catch (error) {
-      if (attempt === CLOSE_ATTEMPTS) throw error;
+      if (attempt === CLOSE_ATTEMPTS || performance.now() - startedAt >= MAX_CLOSE_MS) throw error;
       await sleep(RETRY_MS);
     }
   }

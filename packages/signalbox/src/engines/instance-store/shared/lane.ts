@@ -363,7 +363,7 @@ export class Lane {
   /** A statement on a connection that is lost without a sign would end much later. */
   #endLongWait(): void {
     if (this.#flushing === null) return;
-    if (this.#isHopeless || this.lagMs > MAX_WAIT_MS) this.#options.history.connections.abort();
+    if (this.#isHopeless || this.lagMs > MAX_WAIT_MS) this.#options.history.connections.reconnect();
   }
 
   #drop(): void {

@@ -40,7 +40,7 @@ export interface SharedInstanceStore extends InstanceStore {
    * has a content already.
    */
   importFile(name: string, path: string): Promise<boolean>;
-  /** PostgreSQL has another server, or was restarted: connections to the former one are replaced before their next use. */
+  /** PostgreSQL has another server, was restarted, or does not answer: connections are replaced, and what runs on them fails or is asked for. */
   reconnect(): void;
   /** Of each store, as configured. */
   readSizes(): Promise<readonly HistorySize[]>;

@@ -83,15 +83,12 @@ export class StoreConnections {
     return opened;
   }
 
-  /** The connections that are open are replaced before their next use. */
+  /** Running statements fail as if the connections broke: the answer of a server that is not the primary any more would mean nothing. */
   reconnect(): void {
-    for (const connection of this.#open) connection.isBroken = true;
-  }
-
-  /** Running statements fail as if the connections broke. */
-  abort(): void {
-    this.reconnect();
-    for (const { client } of this.#open) client.connection.stream.destroy();
+    for (const connection of this.#open) {
+      connection.isBroken = true;
+      connection.client.connection.stream.destroy();
+    }
   }
 
   /** A restarted server is another one, too. */
