@@ -1,6 +1,7 @@
 /** Every operation on an instance and on a connection, in every state of both. */
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { JournalStore } from "../../packages/signalbox/src/engines/instance-store/journal/journal-store.ts";
 import { RawClient, TEST_AGENTS } from "../support/agents.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -26,8 +27,15 @@ const becomesIdle = (name: string) =>
     ({ body }) => body.result[0]?.in_memory === false,
   );
 
-/** Brings a new instance into a state; `running` are the calls in progress. */
-const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unknown> }>> = {
+interface Prepared {
+  /** Calls in progress. */
+  readonly running?: Promise<unknown>;
+  /** Lets them go on. */
+  readonly release?: () => void;
+}
+
+/** Brings a new instance into a state. */
+const STATES: Record<string, (name: string) => Promise<Prepared>> = {
   "does not exist": async () => ({}),
   "is in memory": async (name) => {
     await call(name, "increment", 1);
@@ -44,6 +52,23 @@ const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unkno
     await becomesIdle(name);
     return {};
   },
+  "is being destroyed": async (name) => {
+    await call(name, "increment", 1);
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const { destroy } = JournalStore.prototype;
+    vi.spyOn(JournalStore.prototype, "destroy").mockImplementationOnce(async function (
+      this: JournalStore,
+      id,
+    ) {
+      begun.resolve();
+      await gate.promise;
+      await destroy.call(this, id);
+    });
+    const running = server.api("DELETE", `${BASE}/${name}`);
+    await begun.promise;
+    return { running, release: gate.resolve };
+  },
   "was destroyed": async (name) => {
     await call(name, "increment", 1);
     await server.api("DELETE", `${BASE}/${name}`);
@@ -54,7 +79,7 @@ const STATES: Record<string, (name: string) => Promise<{ running?: Promise<unkno
 /** The expected result of an operation: the earlier data, a new instance, or not found. */
 const HAS_DATA = new Set(["is in memory", "is busy", "is idle"]);
 
-const OPERATIONS: Record<string, (name: string, hasData: boolean) => Promise<void>> = {
+const OPERATIONS: Record<string, (name: string, hasData: boolean, state: string) => Promise<void>> = {
   "call a method": async (name, hasData) => {
     expect((await call(name, "read")).body.result.count).toBe(hasData ? 1 : 0);
   },
@@ -81,8 +106,11 @@ const OPERATIONS: Record<string, (name: string, hasData: boolean) => Promise<voi
     const answer = await server.api("POST", `${BASE}/${name}/dead-letters/replay`, {});
     expect(answer.status).toBe(hasData ? 200 : 404);
   },
-  destroy: async (name, hasData) => {
-    expect((await server.api("DELETE", `${BASE}/${name}`)).status).toBe(hasData ? 200 : 404);
+  destroy: async (name, hasData, state) => {
+    const { status } = await server.api("DELETE", `${BASE}/${name}`);
+    // The second of two destructions at the same time finds the instance, or does not.
+    if (state === "is being destroyed") expect([200, 404]).toContain(status);
+    else expect(status).toBe(hasData ? 200 : 404);
     expect((await server.api("GET", `${BASE}/${name}`)).status).toBe(404);
     expect((await call(name, "read")).body.result.count).toBe(0);
   },
@@ -97,7 +125,13 @@ describe("an instance", () => {
     serial += 1;
     const name = `matrix-${serial}`;
     const prepared = await STATES[state]?.(name);
-    await OPERATIONS[operation]?.(name, HAS_DATA.has(state));
+    const operated = OPERATIONS[operation]?.(name, HAS_DATA.has(state), state);
+    if (prepared?.release !== undefined) {
+      // By the time this request is answered, that of the operation has arrived.
+      await server.api("GET", "/healthz");
+      prepared.release();
+    }
+    await operated;
     await prepared?.running;
     expect((await call(name, "increment", 1)).status).toBe(200);
   });

@@ -46,6 +46,8 @@ export class Directory {
   readonly #memory: InstanceMemory;
   readonly #files: FileHolds;
   readonly #arrivals = new Arrivals();
+  /** Of instances in memory that are being destroyed: settled when their data is gone. */
+  readonly #removals = new WeakMap<AnyInstance, PromiseWithResolvers<void>>();
   /** Instances with due work: how often in a row their storage has ended them. */
   readonly #cutOffs = new Map<string, number>();
   readonly #events: InstanceEvents<AnyInstance>;
@@ -210,7 +212,7 @@ export class Directory {
   async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
     const { store, clock } = this.#environment;
     const key = keyOf(ref);
-    for (;;) {
+    for (let isCertain = true; ;) {
       const instance = this.#memory.find(key);
       if (instance !== undefined) {
         const read =
@@ -225,8 +227,13 @@ export class Directory {
         }
       }
       const held = this.#files.find(key);
-      if (held === undefined) break;
-      await unlessDiskFull(store, held);
+      if (held !== undefined) {
+        await unlessDiskFull(store, held);
+        isCertain = false;
+      } else if (isCertain) break;
+      else if (await this.exists(ref)) isCertain = true;
+      // It was destroyed meanwhile, and reading must not create it again.
+      else throw new SignalboxError("agent_instance_not_found");
     }
     const result = readStored(store, ref, clock, work);
     // An event that loads the instance in the meantime waits until the file is free.
@@ -301,15 +308,26 @@ export class Directory {
     for (const name of names) hub.onMoved?.(keyOf(refOf(name)));
   }
 
-  /** Removes the instance and everything it stored; events that wait for it fail. */
+  /** Removes the instance and everything it stored; events that wait for it fail. An event in the meantime creates a successor, without the old data. */
   async destroy(ref: InstanceRef): Promise<void> {
     const key = keyOf(ref);
     this.#environment.hub.find(key)?.dismiss(4410, "the instance was destroyed");
-    await this.#memory.find(key)?.end(new SignalboxError("agent_destroyed"));
-    const removed = (this.#files.find(key) ?? Promise.resolve()).then(() => this.#remove(ref));
-    // An event in the meantime creates a successor, which starts when the old data is gone.
-    this.#files.hold(key, removed);
-    await removed;
+    const instance = this.#memory.find(key);
+    if (instance === undefined) {
+      const removed = (this.#files.find(key) ?? Promise.resolve()).then(() => this.#remove(ref));
+      this.#files.hold(key, removed);
+      await removed;
+      return;
+    }
+    let removal = this.#removals.get(instance);
+    if (removal === undefined) {
+      removal = Promise.withResolvers<void>();
+      // It may fail before `end` does.
+      removal.promise.catch(() => undefined);
+      this.#removals.set(instance, removal);
+    }
+    await instance.end(new SignalboxError("agent_destroyed"));
+    await removal.promise;
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
@@ -372,10 +390,13 @@ export class Directory {
     if (isCutOff && wakeAt !== null)
       this.#cutOffs.set(instance.key, (this.#cutOffs.get(instance.key) ?? 0) + 1);
     else this.#cutOffs.delete(instance.key);
-    this.#files.hold(
-      instance.key,
-      closed.then(() => (isDisposable() ? this.#remove(instance.ref) : undefined)),
+    const removal = this.#removals.get(instance);
+    // One hold for both: a successor that saw the file free in between would open what is about to be removed.
+    const ended = closed.then(() =>
+      removal !== undefined || isDisposable() ? this.#remove(instance.ref) : undefined,
     );
+    this.#files.hold(instance.key, ended);
+    if (removal !== undefined) ended.then(removal.resolve, removal.reject);
     this.#waker.onLeave(instance, wakeAt, failure);
   }
 }

@@ -30,8 +30,13 @@ export class FileHolds {
 
   /** Resolves when the file is free and at most `maxHolds` files are held. */
   async whenFree(key: string, maxHolds: number): Promise<void> {
-    await this.#holds.get(key);
-    while (this.#holds.size > maxHolds) await Promise.race(this.#holds.values());
+    for (;;) {
+      // Again after each wait: the file may be held by something else by then.
+      const held = this.#holds.get(key);
+      if (held !== undefined) await held;
+      else if (this.#holds.size > maxHolds) await Promise.race(this.#holds.values());
+      else return;
+    }
   }
 
   get isFree(): boolean {

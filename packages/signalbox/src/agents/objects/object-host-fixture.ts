@@ -26,6 +26,8 @@ export interface HostOptions extends Partial<MemoryLimits> {
   readonly clock?: Clock;
   /** Called before each sync of a database, which waits for it. */
   readonly beforeSync?: () => Promise<void>;
+  /** Called before each database is closed, which waits for it. */
+  readonly beforeClose?: () => Promise<void>;
   /** Called with each trusted statement without rows. */
   readonly onRun?: (text: string) => void;
   /** Variables and bindings beside the namespaces. */
@@ -73,9 +75,10 @@ export async function openHost(
     sockets: () => 0,
     waitingTurns: () => 0,
   });
-  const { beforeSync, onRun } = options;
+  const { beforeSync, beforeClose, onRun } = options;
+  const isWatched = beforeSync !== undefined || beforeClose !== undefined || onRun !== undefined;
   const environment = {
-    store: beforeSync === undefined && onRun === undefined ? store : watched(store, options),
+    store: isWatched ? watched(store, options) : store,
     catalog,
     problems,
     hub,
@@ -127,8 +130,8 @@ export async function openHost(
   };
 }
 
-/** The store, with databases whose syncs wait, and whose statements are reported. */
-function watched(store: InstanceStore, { beforeSync, onRun }: HostOptions): InstanceStore {
+/** The store, with databases whose syncs and closes wait, and whose statements are reported. */
+function watched(store: InstanceStore, { beforeSync, beforeClose, onRun }: HostOptions): InstanceStore {
   const delayed = Object.create(store) as InstanceStore;
   for (const name of ["openToRead", "destroy", "queryReadOnly", "requireRoom"] as const)
     Object.defineProperty(delayed, name, { value: (store[name] as () => unknown).bind(store) });
@@ -137,6 +140,8 @@ function watched(store: InstanceStore, { beforeSync, onRun }: HostOptions): Inst
     const database = await store.open(...args);
     const sync = database.sync.bind(database);
     if (beforeSync !== undefined) database.sync = () => beforeSync().then(sync);
+    const close = database.close.bind(database);
+    if (beforeClose !== undefined) database.close = () => beforeClose().then(close);
     const run = database.run.bind(database);
     database.run = (query) => {
       onRun?.(query.parts.join("?"));

@@ -94,6 +94,20 @@ export function testInstanceStore(engine: TestedEngine, openStore?: OpenStore): 
     });
   });
 
+  it("a database that is open is not destroyed, and one that is being destroyed is not opened", async () => {
+    const store = await start();
+    const database = await store.open(NAME);
+    await writeRow(database, 1);
+    await expect(store.destroy(NAME)).rejects.toThrow("is open");
+    await database.close();
+    const destroyed = store.destroy(NAME);
+    await expect(store.open(NAME)).rejects.toThrow("is open");
+    await destroyed;
+    const successor = await store.open(NAME);
+    expect(successor.isNew).toBe(true);
+    await successor.close();
+  });
+
   describe("a transaction (invariant 2)", () => {
     it("sees its own writes, and leaves nothing after a rollback", async () => {
       const store = await start();

@@ -42,7 +42,7 @@ export class JournalStore implements LocalInstanceStore {
   readonly #room: DiskRoom;
   readonly #spareWal: SpareWal;
   readonly #parts: JournalDatabaseParts;
-  /** By id; null while the database is being opened. */
+  /** By id; null while the database is being opened or destroyed. */
   readonly #open = new Map<string, JournalDatabase | null>();
   readonly #copies = new ClosedCopies(false);
   readonly #newNames: UnsyncedNames;
@@ -126,10 +126,17 @@ export class JournalStore implements LocalInstanceStore {
 
   async destroy(name: string): Promise<void> {
     const { id, key, path } = this.#paths.find(name);
+    if (this.#open.has(id)) throw new Error("the instance's database is open");
     if (!existsSync(path)) return;
-    await this.#journal.destroyed(id, key);
-    rmSync(path, { force: true });
-    await this.#folderSync.sync(dirname(path));
+    // Nothing opens it meanwhile.
+    this.#open.set(id, null);
+    try {
+      await this.#journal.destroyed(id, key);
+      rmSync(path, { force: true });
+      await this.#folderSync.sync(dirname(path));
+    } finally {
+      this.#open.delete(id);
+    }
   }
 
   listIds(): Iterable<string> {

@@ -46,7 +46,7 @@ export class PlainStore implements LocalInstanceStore {
   readonly #folderSync: FolderSync;
   readonly #room: DiskRoom;
   readonly #parts: PlainParts;
-  /** By path; null while the database is being opened. */
+  /** By path; null while the database is being opened or destroyed. */
   readonly #open = new Map<string, PlainDatabase | null>();
   readonly #copies = new ClosedCopies(true);
   /** Folders of databases that were opened. */
@@ -111,9 +111,16 @@ export class PlainStore implements LocalInstanceStore {
 
   async destroy(name: string): Promise<void> {
     const { path } = this.#paths.find(name);
+    if (this.#open.has(path)) throw new Error("the instance's database is open");
     if (!existsSync(path)) return;
-    removeDatabase(path);
-    await this.#folderSync.sync(dirname(path));
+    // Nothing opens it meanwhile.
+    this.#open.set(path, null);
+    try {
+      removeDatabase(path);
+      await this.#folderSync.sync(dirname(path));
+    } finally {
+      this.#open.delete(path);
+    }
   }
 
   listIds(): Iterable<string> {

@@ -73,7 +73,7 @@ export class SharedStore implements SharedInstanceStore {
   readonly #stores: readonly Store[];
   readonly #parts: SharedDatabaseParts;
   readonly #figures: Figures = createFigures();
-  /** Ids of databases that are open, or being opened. */
+  /** Ids of databases that are open, or being opened or destroyed. */
   readonly #open = new Set<string>();
   #whenClosed: Promise<void> | null = null;
 
@@ -145,12 +145,18 @@ export class SharedStore implements SharedInstanceStore {
   async destroy(name: string): Promise<void> {
     const { id } = this.#paths.find(name);
     if (this.#open.has(id)) throw new Error("the instance's database is open");
-    // Again if another node has taken the instance, which this node did not notice.
-    while (await this.ownership.exists(name)) {
-      const instance = await this.#hold(name);
-      if (await this.#destroyHeld(instance)) break;
+    // Nothing opens it meanwhile.
+    this.#open.add(id);
+    try {
+      // Again if another node has taken the instance, which this node did not notice.
+      while (await this.ownership.exists(name)) {
+        const instance = await this.#hold(name);
+        if (await this.#destroyHeld(instance)) break;
+      }
+      this.#cache.discard(id);
+    } finally {
+      this.#open.delete(id);
     }
-    this.#cache.discard(id);
   }
 
   async #destroyHeld(instance: HeldInstance): Promise<boolean> {
