@@ -1,5 +1,15 @@
 /** Starting, stopping and configuring the real process. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -99,6 +109,41 @@ describe("the first start", () => {
     await once(second, "exit");
     expect(again).not.toContain(token);
   });
+});
+
+it("no other user can read a file of the data folder, also of an earlier version", async () => {
+  const dataDir = join(folder, "data");
+  // The folder may be one that the operator has made.
+  mkdirSync(dataDir, { mode: 0o755 });
+  const readable = () =>
+    readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => (statSync(path).mode & 0o077) !== 0);
+  const start = async () => {
+    const server = await startServerProcess(["--data-dir", dataDir], { cwd: folder });
+    running.push(server);
+    return server;
+  };
+  const use = async ({ url }: ServerProcess) => {
+    const called = await fetch(`${url}/v1/default/default/echo/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "hello" }] }),
+    });
+    expect(called.status).toBe(200);
+  };
+  const first = await start();
+  await use(first);
+  expect(existsSync(join(dataDir, "signalbox.db-wal"))).toBe(true);
+  expect(readable()).toEqual([]);
+  await first.end("SIGKILL");
+  for (const name of ["signalbox.db", "signalbox.db-wal", "signalbox.db-shm", "lock"])
+    chmodSync(join(dataDir, name), 0o644);
+  const second = await start();
+  await use(second);
+  await second.end("SIGTERM");
+  expect(readable()).toEqual([]);
 });
 
 describe("flags and environment", () => {

@@ -14,7 +14,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/accounts-and-tokens.test.ts › a token is shown once, at creation, and only its hash is stored",
     "test/conformance/dashboard.test.ts › a session survives a restart, and only its hash is stored",
   ],
-  "Files with secrets are readable by their owner only": [
+  "Files of the data folder are readable by their owner only": [
+    "test/conformance/running-it.test.ts › no other user can read a file of the data folder, also of an earlier version",
     "test/conformance/running-it.test.ts › the first start creates a root token, prints it once and stores it in a file with mode 0600",
     "test/conformance/webhook-secret.test.ts › with the embedded database a secret is generated, survives restarts and is readable by its owner only",
     "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
