@@ -41,6 +41,8 @@ afterEach(async () => {
 });
 
 const ROOT = join(import.meta.dirname, "../..");
+const PRELOAD = pathToFileURL(join(import.meta.dirname, "../support/terminal-preload.ts")).href;
+const ON_A_TERMINAL = { NODE_OPTIONS: `--import=${PRELOAD}` };
 
 function isRunning(pid: number): boolean {
   try {
@@ -93,21 +95,36 @@ describe("the first start", () => {
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   });
 
-  it("the first start creates a root token, prints it once and stores it in a file with mode 0600", async () => {
-    const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
-    const [text] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+  /** What a start prints. */
+  const printed = async (env: Record<string, string>) => {
+    const args = ["serve", "--port", "0", "--data-dir", join(folder, "data")];
+    const child = spawnCli(args, { cwd: folder, env });
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+    await expect.poll(() => output).toMatch(/\n\n$/);
     child.kill("SIGTERM");
     await once(child, "exit");
+    return output;
+  };
+
+  it("the first start creates a root token, prints it once on a terminal and stores it in a file with mode 0600", async () => {
+    const first = await printed(ON_A_TERMINAL);
     const file = join(folder, "data", "root-token");
     const token = readFileSync(file, "utf8").trim();
-    expect(text).toContain(token);
-    expect(text).toMatch(/on http:\/\/127\.0\.0\.1:\d+/);
+    expect(first).toContain(token);
+    expect(first).toMatch(/on http:\/\/127\.0\.0\.1:\d+/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    const second = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
-    const [again] = (await once(second.stdout.setEncoding("utf8"), "data")) as [string];
-    second.kill("SIGTERM");
-    await once(second, "exit");
-    expect(again).not.toContain(token);
+    expect(await printed(ON_A_TERMINAL)).not.toContain(token);
+  });
+
+  it("output that is no terminal, and is kept in some log, has no credential: it says how to get one", async () => {
+    const output = await printed({});
+    const file = join(folder, "data", "root-token");
+    expect(output).not.toContain(readFileSync(file, "utf8").trim());
+    expect(output).not.toContain("code=");
+    expect(output).toContain(file);
+    expect(output).toContain(`signalbox login-link --data-dir ${join(folder, "data")}`);
+    expect(await printed({})).not.toContain(file);
   });
 });
 
