@@ -111,12 +111,15 @@ describe("a session of the root token", () => {
 });
 
 describe("the command line", () => {
-  it("`serve` prints a login link at start, and `login-link` prints another", async () => {
+  it("`serve` prints a login link on a terminal, and `login-link` prints another", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-link-"));
     const idle = await runCliProcess(["login-link", "--data-dir", dataDir]);
     expect(idle.code).toBe(2);
     expect(idle.stderr).toContain("no server runs on");
-    const child = spawnCli(["serve", "--port", "0", "--data-dir", dataDir, "--log-level", "error"]);
+    const preload = new URL("../support/terminal-preload.ts", import.meta.url).href;
+    const child = spawnCli(["serve", "--port", "0", "--data-dir", dataDir, "--log-level", "error"], {
+      env: { NODE_OPTIONS: `--import=${preload}` },
+    });
     let output = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
     await expect.poll(() => output).toMatch(/\/dashboard\/login\?code=[\w-]{43}\n/);

@@ -1,5 +1,15 @@
 /** Starting, stopping and configuring the real process. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -31,6 +41,8 @@ afterEach(async () => {
 });
 
 const ROOT = join(import.meta.dirname, "../..");
+const PRELOAD = pathToFileURL(join(import.meta.dirname, "../support/terminal-preload.ts")).href;
+const ON_A_TERMINAL = { NODE_OPTIONS: `--import=${PRELOAD}` };
 
 function isRunning(pid: number): boolean {
   try {
@@ -83,22 +95,72 @@ describe("the first start", () => {
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
   });
 
-  it("the first start creates a root token, prints it once and stores it in a file with mode 0600", async () => {
-    const child = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
-    const [text] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
+  /** What a start prints. */
+  const printed = async (env: Record<string, string>) => {
+    const args = ["serve", "--port", "0", "--data-dir", join(folder, "data")];
+    const child = spawnCli(args, { cwd: folder, env });
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+    await expect.poll(() => output).toMatch(/\n\n$/);
     child.kill("SIGTERM");
     await once(child, "exit");
+    return output;
+  };
+
+  it("the first start creates a root token, prints it once on a terminal and stores it in a file with mode 0600", async () => {
+    const first = await printed(ON_A_TERMINAL);
     const file = join(folder, "data", "root-token");
     const token = readFileSync(file, "utf8").trim();
-    expect(text).toContain(token);
-    expect(text).toMatch(/on http:\/\/127\.0\.0\.1:\d+/);
+    expect(first).toContain(token);
+    expect(first).toMatch(/on http:\/\/127\.0\.0\.1:\d+/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    const second = spawnCli(["serve", "--port", "0", "--data-dir", join(folder, "data")], { cwd: folder });
-    const [again] = (await once(second.stdout.setEncoding("utf8"), "data")) as [string];
-    second.kill("SIGTERM");
-    await once(second, "exit");
-    expect(again).not.toContain(token);
+    expect(await printed(ON_A_TERMINAL)).not.toContain(token);
   });
+
+  it("output that is no terminal, and is kept in some log, has no credential: it says how to get one", async () => {
+    const output = await printed({});
+    const file = join(folder, "data", "root-token");
+    expect(output).not.toContain(readFileSync(file, "utf8").trim());
+    expect(output).not.toContain("code=");
+    expect(output).toContain(file);
+    expect(output).toContain(`signalbox login-link --data-dir ${join(folder, "data")}`);
+    expect(await printed({})).not.toContain(file);
+  });
+});
+
+it("no other user can read a file of the data folder, also of an earlier version", async () => {
+  const dataDir = join(folder, "data");
+  // The folder may be one that the operator has made.
+  mkdirSync(dataDir, { mode: 0o755 });
+  const readable = () =>
+    readdirSync(dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => (statSync(path).mode & 0o077) !== 0);
+  const start = async () => {
+    const server = await startServerProcess(["--data-dir", dataDir], { cwd: folder });
+    running.push(server);
+    return server;
+  };
+  const use = async ({ url }: ServerProcess) => {
+    const called = await fetch(`${url}/v1/default/default/echo/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "hello" }] }),
+    });
+    expect(called.status).toBe(200);
+  };
+  const first = await start();
+  await use(first);
+  expect(existsSync(join(dataDir, "signalbox.db-wal"))).toBe(true);
+  expect(readable()).toEqual([]);
+  await first.end("SIGKILL");
+  for (const name of ["signalbox.db", "signalbox.db-wal", "signalbox.db-shm", "lock"])
+    chmodSync(join(dataDir, name), 0o644);
+  const second = await start();
+  await use(second);
+  await second.end("SIGTERM");
+  expect(readable()).toEqual([]);
 });
 
 describe("flags and environment", () => {

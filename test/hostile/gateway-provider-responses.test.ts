@@ -69,6 +69,18 @@ it.each([
   expect(text).toContain('"internalCode":2005');
 });
 
+it.each(["100 Continue", "103 Early Hints"])("a provider that sends %s for ever is a 502", async (status) => {
+  answer = (socket) => {
+    const send = () => {
+      while (socket.writable && socket.write(`HTTP/1.1 ${status}\r\n\r\n`));
+    };
+    socket.on("drain", send);
+    send();
+  };
+  const text = await rawExchange(server, head, /\}$/);
+  expect(text).toMatch(/^HTTP\/1\.1 502 Bad Gateway\r\n/);
+});
+
 it("a POST on a kept connection that dies is not repeated: the caller gets a 502", async () => {
   answer = (socket) => void socket.write(OK);
   await post(server, "openai/x", { body: "first" });

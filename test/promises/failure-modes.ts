@@ -179,6 +179,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "A provider cannot be reached, or sends something that is not HTTP": [
     "test/conformance/gateway-streaming.test.ts › a provider that cannot be reached or hangs up is answered 502 with code 2005",
     "test/conformance/gateway-bad-input.test.ts › a provider that %s: 502 and code 2005",
+    "test/hostile/gateway-provider-responses.test.ts › a provider that sends %s for ever is a 502",
   ],
   "A provider does not answer in time": [
     "test/conformance/gateway-streaming.test.ts › a provider that does not answer is timed out with 504 and code 2004",

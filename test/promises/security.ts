@@ -14,8 +14,9 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/accounts-and-tokens.test.ts › a token is shown once, at creation, and only its hash is stored",
     "test/conformance/dashboard.test.ts › a session survives a restart, and only its hash is stored",
   ],
-  "Files with secrets are readable by their owner only": [
-    "test/conformance/running-it.test.ts › the first start creates a root token, prints it once and stores it in a file with mode 0600",
+  "Files of the data folder are readable by their owner only": [
+    "test/conformance/running-it.test.ts › no other user can read a file of the data folder, also of an earlier version",
+    "test/conformance/running-it.test.ts › the first start creates a root token, prints it once on a terminal and stores it in a file with mode 0600",
     "test/conformance/webhook-secret.test.ts › with the embedded database a secret is generated, survives restarts and is readable by its owner only",
     "test/hostile/stored-secrets.test.ts › is in no file, log, row, answer, error or metric; the master key is in one file of the owner",
     "test/hostile/provider-secret-headers.test.ts › stored values are encrypted: the database alone reveals nothing, and a copied row cannot be decrypted",
@@ -30,6 +31,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/audit/hide-secrets.test.ts › a secret that has a name is hidden everywhere in the entry, also before it and in later texts",
   ],
   "Secrets are not logged": [
+    "test/conformance/running-it.test.ts › output that is no terminal, and is kept in some log, has no credential: it says how to get one",
     "packages/signalbox/src/telemetry/logger.test.ts › logs no credential, neither as a Secret nor under a known key or header",
     "packages/signalbox/src/core/secret.test.ts › prints, serialises and inspects as [secret]",
     "test/conformance/gateway-authentication.test.ts › no credential is logged",

@@ -52,7 +52,13 @@ export const serve: Command = {
     if (context.isJson) context.out.write(`${JSON.stringify(startLine(service))}\n`);
     // `dev` reports its restarts itself.
     else if (context.environment["SIGNALBOX_RESTARTED"] === undefined)
-      context.out.write(await welcome(service, config.dataDir, commandLine(config, true)("login-link")));
+      context.out.write(
+        await welcome(service, {
+          dataDir: config.dataDir,
+          linkCommand: commandLine(config, true)("login-link"),
+          isTerminal: context.out.isTTY === true,
+        }),
+      );
     // For `dev`, which starts this command.
     process.send?.({ serving: service.url });
     const reason = await stop.promise;
@@ -88,21 +94,41 @@ type StopReason = NodeJS.Signals | "unsound";
 /** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;
 
-async function welcome(service: Service, dataDir: string, linkCommand: string): Promise<string> {
+interface WelcomeOptions {
+  readonly dataDir: string;
+  readonly linkCommand: string;
+  /** False: what is printed is stored for good, in the log of a container or of the system. It contains no credential then. */
+  readonly isTerminal: boolean;
+}
+
+async function welcome(
+  service: Service,
+  { dataDir, linkCommand, isTerminal }: WelcomeOptions,
+): Promise<string> {
+  const { rootToken } = service;
   const lines = [`Signalbox ${VERSION} on ${service.url}`];
   if (service.adminUrl !== service.url) lines.push(`Dashboard and management on ${service.adminUrl}`);
   lines.push(`Data in ${dataDir}`, "");
   for (const warning of service.warnings) lines.push(`Warning: ${warning}`);
   if (service.warnings.length > 0) lines.push("");
-  if (service.rootToken.isNew) {
+  if (isTerminal) {
+    if (rootToken.isNew) {
+      lines.push(
+        "Root token, shown only once (stored in the file root-token of the data folder):",
+        `  ${rootToken.secret.reveal()}`,
+        "",
+      );
+    }
+    lines.push(`Dashboard (login link, valid once for ten minutes; \`${linkCommand}\` prints another):`);
+    lines.push(`  ${await service.createLoginLink()}`, "");
+  } else {
+    // In a container both need a shell in it; the guides of each kind of deployment have the lines.
+    if (rootToken.isNew) lines.push(`Root token (new, readable by its owner only): ${rootToken.file}`);
     lines.push(
-      "Root token, shown only once (stored in the file root-token of the data folder):",
-      `  ${service.rootToken.secret.reveal()}`,
+      `Dashboard: for a login link, run \`${linkCommand}\` where the service runs (with docker: docker exec CONTAINER ${linkCommand})`,
       "",
     );
   }
-  lines.push(`Dashboard (login link, valid once for ten minutes; \`${linkCommand}\` prints another):`);
-  lines.push(`  ${await service.createLoginLink()}`, "");
   if (service.firstCommands.length > 0) {
     lines.push("Try it, in this folder:");
     for (const { title, command } of service.firstCommands) lines.push(`  # ${title}`, `  ${command}`, "");

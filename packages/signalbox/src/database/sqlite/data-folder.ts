@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DataFolderError } from "../../core/data-folder-error.ts";
-import { SqliteConnection } from "../../engines/sqlite-file/index.ts";
+import { keepPrivate, SqliteConnection } from "../../engines/sqlite-file/index.ts";
 
 /** The addresses of the process that uses the folder. */
 export interface RunningServer {
@@ -140,7 +140,10 @@ function takeLock(path: string): SqliteConnection {
 }
 
 function openLock(path: string): SqliteConnection {
-  const lock = SqliteConnection.open(join(path, LOCK_FILE), { busyTimeoutMs: 0 });
+  const file = join(path, LOCK_FILE);
+  // Who can read it can lock it.
+  keepPrivate(file);
+  const lock = SqliteConnection.open(file, { busyTimeoutMs: 0 });
   try {
     lock.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
     return lock;

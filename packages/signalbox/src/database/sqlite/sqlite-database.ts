@@ -16,6 +16,7 @@ import {
   explainFailure,
   isBusy,
   isFullDisk,
+  keepPrivate,
   SqliteConnection,
   syncFolder,
   WalSync,
@@ -71,6 +72,7 @@ export class SqliteDatabase implements Database {
     onSyncFailure: (error: Error) => void,
     maxWaitMs: number = MAX_WAIT_MS,
   ): Promise<SqliteDatabase> {
+    keepPrivate(path);
     const writer = SqliteConnection.open(path);
     writer.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;");
     writer.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};`);

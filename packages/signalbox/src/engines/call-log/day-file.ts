@@ -1,6 +1,6 @@
 /** Opens a day file of any version. README.md: invariants 9 and 10. */
 import { rawSql, sql } from "../../core/sql.ts";
-import { SqliteConnection } from "../sqlite-file/index.ts";
+import { keepPrivate, SqliteConnection } from "../sqlite-file/index.ts";
 import { CREATE_TABLES, migrationSql, VERSION, viewSql } from "./day-schema.ts";
 
 /**
@@ -36,6 +36,7 @@ export interface ReadableDayFile {
  * synced: there are a few per second, on a thread of their own.
  */
 export function openDayFile(path: string): SqliteConnection {
+  keepPrivate(path);
   const connection = SqliteConnection.open(path);
   try {
     const version = versionOf(connection);

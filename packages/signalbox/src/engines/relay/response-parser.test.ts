@@ -91,6 +91,13 @@ it("never reports framing bytes, for any chunk sizes", () => {
   );
 });
 
+it("refuses informational responses without end, however they arrive", () => {
+  const early = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
+  expect(parse([early.repeat(100), FIXED]).heads).toHaveLength(1);
+  expect(() => parse([early.repeat(101)])).toThrow(/more than 100 informational responses/);
+  expect(() => parse(Array.from({ length: 101 }, () => early))).toThrow(/informational/);
+});
+
 it("skips informational responses", () => {
   const result = parse([`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${FIXED}`]);
   expect(result.heads.map((head) => head.status)).toEqual([200]);

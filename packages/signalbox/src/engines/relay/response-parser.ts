@@ -8,7 +8,7 @@
  *   chunk is a slice of the pushed buffer and valid until `push` returns.
  * - Input that can be read in two ways (two lengths, a length and chunks, unknown codings, folded lines, control characters, misplaced
  *   white space) is an error.
- * - Memory is bounded by `maxHeadBytes`.
+ * - Memory is bounded by `maxHeadBytes`, and the number of informational responses by `MAX_INTERIM`.
  */
 import { broken, NO_FIELDS, parseFields } from "./response-fields.ts";
 import type { ResponseHead } from "./upstream.ts";
@@ -35,6 +35,8 @@ const CHUNK_SIZE =
   /^([0-9a-f]{1,13})(?:;[\w!#$%&'*+.^`|~-]+(?:=(?:[\w!#$%&'*+.^`|~-]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/i;
 /** Longest chunk-size line; chunk extensions in use are far shorter. */
 const MAX_LINE_BYTES = 4096;
+/** Servers send one or two before a response, or one every few seconds while they work on it (102). */
+const MAX_INTERIM = 100;
 const LF = 0x0a;
 const CR = 0x0d;
 /** 52 bits, which a number holds exactly. */
@@ -50,6 +52,7 @@ export class ResponseParser {
   #remaining = 0;
   #line = "";
   #trailerBytes = 0;
+  #interim = 0;
   #canReuse = false;
   #keepAliveMs: number | null = null;
 
@@ -63,6 +66,7 @@ export class ResponseParser {
     this.#isHeadRequest = isHeadRequest;
     this.#state = "head";
     this.#pending = null;
+    this.#interim = 0;
     this.#canReuse = false;
     this.#keepAliveMs = null;
   }
@@ -139,7 +143,11 @@ export class ResponseParser {
     const fields = lineEnd === -1 ? NO_FIELDS : parseFields(text, lineEnd + 2);
     // Informational responses precede the final one. No request asks for an upgrade, so 101 is an error.
     if (code === 101) throw broken("unexpected 101 response");
-    if (code < 200) return;
+    if (code < 200) {
+      this.#interim += 1;
+      if (this.#interim > MAX_INTERIM) throw broken(`more than ${MAX_INTERIM} informational responses`);
+      return;
+    }
     // A server that announces a body with 204 may send one, and the next response could not be told apart from it.
     const isOdd = code === 204 && (fields.isChunked || (fields.contentLength ?? 0) > 0);
     this.#canReuse = status[1] === "1" && !fields.isClose && !isOdd;
