@@ -7,6 +7,7 @@ import { waitUntil } from "../../../../../test/support/wait-until.ts";
 import type { ObjectContext } from "../objects/object-context.ts";
 import { openHost, type TestHost } from "../objects/object-host-fixture.ts";
 import { DurableObject } from "../objects/workers-module.ts";
+import type { InstanceRef } from "./instance-ref.ts";
 import { FileHolds } from "./file-holds.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 
@@ -37,7 +38,7 @@ afterEach(async () => {
 });
 
 const counter = () => test.env["Counter"]?.getByName("x") as unknown as CounterStub;
-const ref = () => test.host.named("counter", "x");
+const ref = () => test.host.named("counter", "x") as InstanceRef;
 
 it("an event between the end of the instance and the end of its file starts a new one, and what it writes is kept", async () => {
   expect(await counter().add(1)).toBe(1);

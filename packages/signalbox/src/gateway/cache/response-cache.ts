@@ -64,7 +64,8 @@ export class ResponseCache {
     const { promise, resolve } = Promise.withResolvers<LeaderOutcome>();
     this.#leaders.set(key, promise);
     return (outcome) => {
-      this.#leaders.delete(key);
+      // Only the first report counts: another call may lead by the second one.
+      if (this.#leaders.get(key) === promise) this.#leaders.delete(key);
       resolve(outcome);
     };
   }

@@ -27,6 +27,7 @@ import type { Step } from "../plan/plan-step.ts";
 import type { PickedKey } from "../plan/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
+import type { PreparedAttempt } from "./call-steps.ts";
 import { type AttemptFailure, timeoutFailure, transportFailure } from "../reliability/attempt-failure.ts";
 
 /** The call that an attempt belongs to. */
@@ -59,10 +60,10 @@ export class Attempt implements UpstreamHandler {
   #hold: AnswerHold | null = null;
   #hasBody = false;
 
-  constructor(owner: AttemptOwner, step: Step, stepIndex: number, key: PickedKey | null) {
+  constructor(owner: AttemptOwner, { step, index, key }: PreparedAttempt) {
     this.#owner = owner;
     this.step = step;
-    this.stepIndex = stepIndex;
+    this.stepIndex = index;
     this.key = key;
   }
 

@@ -64,7 +64,17 @@ export class CallRunner {
     await this.#runAdmitted(planned, account);
   }
 
+  /** The call is counted, and may have a place among parallel calls: whatever fails before it goes upstream gives that back. */
   #runAdmitted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
+    try {
+      const running = this.#runCounted(planned, account);
+      return running?.catch((error: unknown) => giveBack(planned, account, error));
+    } catch (error) {
+      return giveBack(planned, account, error);
+    }
+  }
+
+  #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
@@ -74,21 +84,23 @@ export class CallRunner {
   async #runLater(planned: PlannedCall, account: CallAccount | null, use: CacheUse | null): Promise<void> {
     const { callLog } = this.#parts;
     const [step] = planned.steps;
-    let isSent = false;
+    // A full log delays calls; rows are not dropped.
+    if (!callLog.hasRoom) await callLog.whenRoom();
+    const start = this.#startOf(planned, account, use === null ? null : "MISS");
+    const turn: CacheTurn =
+      use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
+    if (turn.kind === "cached") {
+      if (step !== undefined && !planned.response.destroyed) this.#replay(start, step, turn.response);
+      if (step !== undefined) account?.settle(step, null, null);
+      return;
+    }
+    const report = turn.kind === "lead" ? turn.report : null;
     try {
-      // A full log delays calls; rows are not dropped.
-      if (!callLog.hasRoom) await callLog.whenRoom();
-      const start = this.#startOf(planned, account, use === null ? null : "MISS");
-      const turn: CacheTurn =
-        use === null || step === undefined ? { kind: "alone" } : await this.#takeTurn(use.key);
-      if (turn.kind !== "cached") {
-        isSent = true;
-        const sent = this.#send(start, use, turn.kind === "lead" ? turn.report : null);
-        if (sent !== undefined) await sent;
-      } else if (step !== undefined && !planned.response.destroyed) this.#replay(start, step, turn.response);
-    } finally {
-      // A call that goes upstream settles when it ends.
-      if (!isSent && step !== undefined) account?.settle(step, null, null);
+      await this.#send(start, use, report);
+    } catch (error) {
+      // Calls with the same key wait for this one.
+      report?.("abandoned");
+      throw error;
     }
   }
 
@@ -165,13 +177,8 @@ export class CallRunner {
     ) {
       const refusal = start.account.admitFirst(step);
       if (refusal instanceof Delay) return refusal.ready.then(() => this.#send(start, use, report));
-      if (refusal !== null) {
-        start.account.settle(step, null, null);
-        report?.("abandoned");
-        throw refusal;
-      }
+      if (refusal !== null) throw refusal;
     }
-    metrics.inFlight += 1;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
@@ -183,6 +190,8 @@ export class CallRunner {
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
       }
     });
+    start.account?.begin();
+    metrics.inFlight += 1;
     this.#running.add(call);
     metrics.overhead(performance.now() - start.startedAt);
     call.run();
@@ -265,6 +274,11 @@ export class CallRunner {
     response.writeHead(head.status, headers);
     response.end(body);
   }
+}
+
+function giveBack({ steps: [step] }: PlannedCall, account: CallAccount | null, error: unknown): never {
+  if (step !== undefined) account?.giveUp(step);
+  throw error;
 }
 
 /** Neither the call nor its gateway asks for the cache in the usual case. */

@@ -17,16 +17,15 @@
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
  * 3. When the client's socket is full, reading upstream pauses: a slow client does not fill the memory.
  * 4. `ended` is reached once; afterwards the call has no timer and no attempt.
- * 5. A step is admitted before its first attempt; one whose circuit is open is skipped while another step exists.
+ * 5. A step is admitted before its first attempt; one whose circuit is open is passed over while another step exists (`CallSteps`).
  */
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { Delay } from "../limits/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -42,6 +41,7 @@ import type { AttemptReport } from "./attempt-seams.ts";
 import { sendCallError } from "./call-error.ts";
 import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
+import { CallSteps } from "./call-steps.ts";
 import { ClientResponse } from "./response-headers.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
@@ -55,12 +55,7 @@ export class Call implements AttemptOwner, Placed {
   readonly #onEnded: (outcome: CallOutcome) => void;
   readonly #passing: PassingResponse;
   #state: "attempting" | "waiting" | "relaying" | "ended" = "attempting";
-  #steps: readonly Step[];
-  #stepIndex = 0;
-  /** Of the present step; 0 before it is admitted. */
-  #attempts = 0;
-  /** The present step is admitted, and the rate limit of its key decides later. */
-  #isKeyDelayed = false;
+  readonly #steps: CallSteps;
   #current: Attempt | null = null;
   /** The second attempt of a hedged call. */
   #hedge: Attempt | null = null;
@@ -72,7 +67,7 @@ export class Call implements AttemptOwner, Placed {
   constructor(parts: CallParts, start: CallStart, cacheBytes: number, onEnded: (o: CallOutcome) => void) {
     this.#parts = parts;
     this.#start = start;
-    this.#steps = start.steps;
+    this.#steps = new CallSteps(start, parts.circuits);
     this.#onEnded = onEnded;
     this.#passing = new PassingResponse(parts, start, cacheBytes);
     this.response = start.response;
@@ -92,7 +87,7 @@ export class Call implements AttemptOwner, Placed {
     this.#abortAttempts();
     this.#end(isRelaying ? this.#statusOr(error.status) : error.status, false);
     if (isRelaying) this.response.destroy();
-    else sendCallError(this.#start, this.#step.place ?? this.#stepIndex, error);
+    else sendCallError(this.#start, this.#step.place ?? this.#steps.index, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -103,32 +98,27 @@ export class Call implements AttemptOwner, Placed {
   }
 
   get #step(): Step {
-    const step = this.#steps[this.#stepIndex];
-    if (step === undefined) throw new Error("a call has at least one step");
-    return step;
-  }
-
-  get #hasOtherStep(): boolean {
-    return this.#stepIndex + 1 < this.#steps.length || this.#start.moreSteps?.mayHaveNext === true;
+    return this.#steps.present;
   }
 
   /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
   #try(): void {
     this.#state = "attempting";
     for (;;) {
-      const attempt = this.#prepare();
-      if (attempt instanceof Delay) return this.#tryAgainWhen(attempt);
-      if (attempt instanceof Attempt) {
+      const prepared = this.#steps.prepare();
+      if (prepared instanceof Delay) return this.#tryAgainWhen(prepared);
+      if (!(prepared instanceof SignalboxError)) {
+        const attempt = new Attempt(this, prepared);
         this.#current = attempt;
         attempt.send(this.#parts.client);
-        const { hedgeAfterMs } = attempt.step.policy;
-        if (hedgeAfterMs !== null && mayHedge(attempt.step.requestType)) this.#hedgeLater(hedgeAfterMs);
+        const { hedgeAfterMs } = prepared.step.policy;
+        if (hedgeAfterMs !== null && mayHedge(prepared.step.requestType)) this.#hedgeLater(hedgeAfterMs);
         return;
       }
-      const next = this.#takeNextStep();
-      if (next instanceof Delay) return this.#takeNextWhen(next, attempt);
+      const next = this.#steps.next();
+      if (next instanceof Delay) return this.#takeNextWhen(next, prepared);
       if (next) continue;
-      this.refuse(attempt);
+      this.refuse(prepared);
       return;
     }
   }
@@ -141,72 +131,28 @@ export class Call implements AttemptOwner, Placed {
     });
   }
 
-  /** The attempt to send, or why the step may not be sent. */
-  #prepare(): Attempt | Exclude<Admission, null> {
-    const step = this.#step;
-    const { account } = this.#start;
-    // First, because a refused call must use up neither the rate of a key nor the probe of a circuit.
-    const isAdmitted = this.#attempts > 0 || this.#isKeyDelayed;
-    const refusal = (isAdmitted ? null : account?.admit(step, this.#stepIndex)) ?? null;
-    if (refusal !== null) return refusal;
-    const key = step.keys?.pick(step.upstream) ?? null;
-    this.#isKeyDelayed = key instanceof Delay;
-    if (key !== null && (key instanceof Delay || key instanceof SignalboxError)) return key;
-    const isSkipped = this.#attempts === 0 && this.#isOpen(step, key) && this.#hasOtherStep;
-    const next = isSkipped && this.#takeNextStep();
-    if (next instanceof Delay) return next;
-    if (next) return this.#prepare();
-    const refused = (this.#current === null ? null : account?.admitAttempt(step)) ?? null;
-    if (refused === null) this.#attempts += 1;
-    return refused ?? new Attempt(this, step, this.#stepIndex, key);
-  }
-
-  #isOpen(step: Step, key: PickedKey | null): boolean {
-    const { circuits } = this.#parts;
-    return !circuits.isEmpty && !circuits.admits(targetOf(this.#start.gateway, step, key));
-  }
-
   /** A route decides later whether there is another step. */
   #takeNextWhen({ ready }: Delay, error: SignalboxError): void {
     this.#state = "waiting";
     void ready.then(() => {
       if (this.#state !== "waiting") return;
-      const found = this.#takeNextStep();
+      const found = this.#steps.next();
       if (found instanceof Delay) this.#takeNextWhen(found, error);
       else if (found) this.#try();
       else this.refuse(this.#start.moreSteps?.refusal ?? error);
     });
   }
 
-  #takeNextStep(): boolean | Delay {
-    if (this.#stepIndex + 1 >= this.#steps.length) {
-      const step = this.#start.moreSteps?.next() ?? null;
-      if (step === null) return false;
-      if (step instanceof Delay) return step;
-      this.#steps = [...this.#steps, step];
-    }
-    this.#stepIndex += 1;
-    this.#attempts = 0;
-    return true;
-  }
-
   #hedgeLater(ms: number): void {
     this.#timer = setTimeout(() => {
       if (this.#state !== "attempting" || this.#hedge !== null || !this.#canResend) return;
-      const [stepIndex, attempts] = [this.#stepIndex, this.#attempts];
-      this.#start.account?.keepReservation();
-      if (this.#hasOtherStep && this.#takeNextStep() instanceof Delay) return;
-      const attempt = this.#prepare();
-      if (attempt instanceof Attempt) {
-        this.#parts.metrics.retried(attempt.step.provider.slug);
-        this.#hedge = attempt;
-        attempt.send(this.#parts.client);
-      } else {
-        // A hedge that would have to wait for a limit comes too late.
-        this.#start.account?.stopWaiting();
-        this.#isKeyDelayed = false;
-        [this.#stepIndex, this.#attempts] = [stepIndex, attempts];
-      }
+      // A hedge that would have to wait for a limit comes too late.
+      const prepared = this.#steps.prepareBeside();
+      if (prepared === null) return;
+      this.#parts.metrics.retried(prepared.step.provider.slug);
+      const attempt = new Attempt(this, prepared);
+      this.#hedge = attempt;
+      attempt.send(this.#parts.client);
     }, ms);
   }
 
@@ -215,13 +161,13 @@ export class Call implements AttemptOwner, Placed {
   }
 
   onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
-    const hasOtherStep = this.#hasOtherStep;
+    const hasOtherStep = this.#steps.hasOther;
     const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     if (head.status >= 400) {
       const failure = statusFailure(head, this.#parts.clock.now());
       return this.#readsError(head.status, maxAttempts) ? new ErrorHold(failure) : failure;
     }
-    const isFinal = !hasOtherStep && this.#attempts >= maxAttempts && this.#hedge === null;
+    const isFinal = !hasOtherStep && this.#steps.attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
     return holdFor(head, step, this.#start.memory);
   }
@@ -229,8 +175,8 @@ export class Call implements AttemptOwner, Placed {
   /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */
   #readsError(status: number, maxAttempts: number): boolean {
     if (!this.#canResend) return false;
-    if (this.#hasOtherStep && mayHaveReason(status)) return true;
-    const isLast = !this.#hasOtherStep && this.#hedge === null && this.#attempts >= maxAttempts;
+    if (this.#steps.hasOther && mayHaveReason(status)) return true;
+    const isLast = !this.#steps.hasOther && this.#hedge === null && this.#steps.attempts >= maxAttempts;
     return this.#start.account !== null && !isLast;
   }
 
@@ -247,14 +193,14 @@ export class Call implements AttemptOwner, Placed {
     const move = nextMove({
       failure,
       policy: attempt.step.policy,
-      attempt: this.#attempts,
+      attempt: this.#steps.attempts,
       canResend: this.#canResend,
       hasOtherKey: attempt.step.keys?.hasOther(failure.status) ?? false,
-      hasOtherStep: this.#hasOtherStep,
+      hasOtherStep: this.#steps.hasOther,
       isCircuitOpen,
       random: Math.random(),
     });
-    const next = move.kind === "retry" || (move.kind !== "end" && this.#takeNextStep());
+    const next = move.kind === "retry" || (move.kind !== "end" && this.#steps.next());
     if (next !== false) {
       this.#addReport(attempt, "failed", failure);
       this.#abortAttempts();
@@ -293,16 +239,16 @@ export class Call implements AttemptOwner, Placed {
     clearTimeout(this.#timer);
     if (this.#hedge !== null) this.#dropLoser(attempt);
     this.#state = "relaying";
-    this.#stepIndex = attempt.stepIndex;
+    this.#steps.endAt(attempt.stepIndex);
     const { step, key } = attempt;
     if (head.status < 400) {
       if (key !== null) step.keys?.report(key, { status: head.status, retryAfterMs: null });
       if (!this.#parts.circuits.isEmpty)
         this.#parts.circuits.succeeded(targetOf(this.#start.gateway, step, key));
-      if (this.#steps.length > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
+      if (this.#steps.count > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     this.#passing.begin(step, head, attempt.converted?.tap ?? null);
-    const place = step.place ?? this.#stepIndex;
+    const place = step.place ?? this.#steps.index;
     const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
@@ -363,7 +309,7 @@ export class Call implements AttemptOwner, Placed {
     // Both attempts of a hedged call run on at their providers.
     if (this.#hedge !== null) this.#dropLoser(this.#hedge);
     const left = this.#state === "attempting" ? this.#current : null;
-    this.#stepIndex = left?.stepIndex ?? this.#stepIndex;
+    if (left !== null) this.#steps.endAt(left.stepIndex);
     this.#abortAttempts();
     const status = this.#state === "relaying" ? this.#statusOr(CLIENT_CLOSED) : CLIENT_CLOSED;
     this.#settle(false, left !== null);
@@ -382,7 +328,7 @@ export class Call implements AttemptOwner, Placed {
     this.#state = "ended";
     clearTimeout(this.#timer);
     const step = this.#step;
-    const outcome = this.#passing.end(step, step.place ?? this.#stepIndex, { status, isComplete });
+    const outcome = this.#passing.end(step, step.place ?? this.#steps.index, { status, isComplete });
     this.#onEnded({ ...outcome, isAbandoned, attemptStartedAt: this.#current?.startedAt ?? null });
   }
 }

@@ -7,7 +7,7 @@ import type { Usage } from "../../engines/relay/index.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallRules, Charge } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
-import { type Admission, Delay } from "./delay.ts";
+import type { Admission } from "./delay.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { unknownPrice } from "./step-amounts.ts";
 import { costOfStep, isModelCertain, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
@@ -21,12 +21,13 @@ export class CallAccount {
   readonly #parts: CallAccountParts;
   readonly #prices = new Map<Step, StepPrice>();
   #isSettled = false;
+  #hasBegun = false;
   /** The first step was admitted before the call began. */
   #isFirstAdmitted = false;
   /** Steps that were known when the call was counted. */
   #arrivedSteps = 0;
-  /** The step is admitted, and its attempt waits. */
-  #isAttemptDelayed = false;
+  /** An attempt that was counted and has not been sent. */
+  #counted: { readonly provider: string; readonly model: string } | null = null;
   /** The next attempt must reserve, even if its step is admitted. */
   #mustReserve = false;
 
@@ -50,7 +51,7 @@ export class CallAccount {
 
   /** Called before the first attempt of a step. An error sends the call to its next step; that of the last step goes to the client. */
   admit(step: Step, stepIndex: number): Admission {
-    if ((stepIndex === 0 && this.#isFirstAdmitted) || this.#isAttemptDelayed) return null;
+    if (stepIndex === 0 && this.#isFirstAdmitted) return null;
     return this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
   }
 
@@ -77,35 +78,60 @@ export class CallAccount {
     return refusal;
   }
 
-  /** Called for each attempt after the first one of the call; an error has the same effect. */
+  /** Called for each attempt after the first one of the call; an error has the same effect. An attempt that was counted and not sent counts for this one. */
   admitAttempt(step: Step): Admission {
-    const admission =
-      (this.#mustReserve ? this.#reserve(step) : null) ??
-      this.#parts.rules.takeAttempt(step.provider.slug, step.model);
-    this.#isAttemptDelayed = admission instanceof Delay;
-    return admission;
+    const { rules } = this.#parts;
+    const reserved = this.#mustReserve ? this.#reserve(step) : null;
+    if (reserved !== null) return reserved;
+    const { model } = step;
+    const provider = step.provider.slug;
+    const counted = this.#counted;
+    if (
+      counted !== null &&
+      (!rules.hasConditions || (counted.provider === provider && counted.model === model))
+    )
+      return null;
+    const refusal = rules.takeAttempt(provider, model);
+    if (refusal === null) this.#counted = { provider, model };
+    return refusal;
   }
 
-  /** The attempt that was delayed is not made. */
-  stopWaiting(): void {
-    this.#isAttemptDelayed = false;
-    this.#parts.rules.stopWaiting();
+  attemptSent(): void {
+    this.#counted = null;
   }
 
   /** Another attempt follows. */
   attemptFailed(report: AttemptReport): void {
-    if (this.#chargeOfReport(report) !== null) this.keepReservation();
-  }
-
-  /** Another attempt is to run beside the present one, or the present one is charged. */
-  keepReservation(): void {
+    if (this.#chargeOfReport(report) === null) return;
     this.#parts.rules.keep();
     this.#mustReserve = true;
+  }
+
+  /** Another attempt is to run beside the present one: both hold what they may use. The returned function takes that back: it is not sent. */
+  reserveBeside(): () => void {
+    const { rules } = this.#parts;
+    const takeBack = rules.keep();
+    this.#mustReserve = true;
+    return () => {
+      rules.stopWaiting();
+      takeBack();
+      this.#mustReserve = false;
+    };
   }
 
   /** Whether the model that the response names is needed for the price. */
   wantsModel(step: Step): boolean {
     return !isModelCertain(step, this.#priceOf(step).models);
+  }
+
+  /** The call goes upstream: it settles when it ends. */
+  begin(): void {
+    this.#hasBegun = true;
+  }
+
+  /** Gives back what a call holds that has not begun. */
+  giveUp(step: Step): void {
+    if (!this.#hasBegun) this.settle(step, null, null);
   }
 
   /** Charges what the call and its other attempts used. Only the first call counts. */

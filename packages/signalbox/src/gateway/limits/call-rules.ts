@@ -143,12 +143,23 @@ export class CallRules {
     this.#call = 0;
   }
 
-  /** Keeps what `reserve` took until the call ends: the next attempt must reserve for itself. */
-  keep(): void {
-    this.#kept.push(...this.#held);
+  /**
+   * Keeps what `reserve` took until the call ends: the next attempt must reserve for itself. The returned function undoes that, and gives back what was
+   * reserved since.
+   */
+  keep(): () => void {
+    const [held, call] = [this.#held, this.#call];
+    this.#kept.push(...held);
     this.#held = [];
-    if (this.#call !== 0) this.#keptCalls.push(this.#call);
+    if (call !== 0) this.#keptCalls.push(call);
     this.#call = 0;
+    return () => {
+      this.release();
+      for (const one of held) this.#kept.splice(this.#kept.indexOf(one), 1);
+      this.#held = held;
+      if (call !== 0) this.#keptCalls.splice(this.#keptCalls.indexOf(call), 1);
+      this.#call = call;
+    };
   }
 
   /** True when a rule on money applies to the step. */

@@ -309,3 +309,25 @@ it("counts an amount once if the process is killed after the database has it", a
   await books.start();
   expect(await rows()).toMatchObject([{ amount: 5_000_000 }]);
 });
+
+it("what a call keeps for an attempt beside another one can be taken back: it holds what it held before, in the books too", async () => {
+  const gateway = await addGateway({});
+  const rules = limits.rulesOf(gateway, null);
+  if (rules === null) throw new Error("the gateway has no rules");
+  const step = (cost: number) => [
+    { provider: "openai", model: "m", cost, most: cost, tokens: 0, isBounded: true },
+  ];
+  expect(rules.reserve(step(6))).toBeNull();
+  const takeBack = rules.keep();
+  expect(rules.reserve(step(3))).toBeNull();
+  expect(refusal(gateway, 2)).not.toBeNull();
+  takeBack();
+  expect(refusal(gateway, 5)).not.toBeNull();
+  expect(refusal(gateway, 4)).toBeNull();
+  // Given up for another step, and settled: nothing of it is left.
+  rules.release();
+  expect(refusal(gateway, 10)).toBeNull();
+  rules.settle([]);
+  await restart();
+  expect(refusal(gateway, 10)).toBeNull();
+});

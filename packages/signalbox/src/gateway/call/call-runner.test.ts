@@ -1,0 +1,109 @@
+/** What a call gives back that fails before it goes upstream. */
+import { SignalboxError } from "@signalbox/protocol";
+import { beforeEach, expect, it } from "vitest";
+import { ResponseCache } from "../cache/response-cache.ts";
+import { Delay } from "../limits/delay.ts";
+import { CallRunner, type CallRunnerParts, type PlannedCall } from "./call-runner.ts";
+
+const BROKEN = new Error("broken");
+const REFUSED = new SignalboxError("gateway_spend_limit");
+let settled: number;
+let reserve: () => SignalboxError | Delay | null;
+let callLog: { hasRoom: boolean; whenRoom(): Promise<void> };
+let cache: ResponseCache;
+let runner: CallRunner;
+
+beforeEach(() => {
+  settled = 0;
+  reserve = () => null;
+  callLog = { hasRoom: true, whenRoom: () => Promise.reject(BROKEN) };
+  cache = new ResponseCache(2 ** 20, 1024, { now: () => 0 });
+  const rules = {
+    hasConditions: false,
+    needsTokens: true,
+    setMetadata: () => undefined,
+    arrive: () => null,
+    limitsCostOf: () => false,
+    release: () => undefined,
+    reserve: () => reserve(),
+    settle: () => (settled += 1),
+  };
+  const prices = {
+    costOf: () => 0.01,
+    contextWindowOf: () => null,
+    ofAccount: () => undefined,
+    needsOtherName: () => false,
+    overrideOf: () => undefined,
+  };
+  runner = new CallRunner({
+    limits: { accountRules: new Map(), rulesOf: () => rules },
+    prices,
+    callLog,
+    cache,
+    clock: { now: () => 0 },
+    // Everything that a call upstream needs is missing: it cannot be created.
+  } as unknown as CallRunnerParts);
+});
+
+function planned(options: object = {}): PlannedCall {
+  const body = Buffer.from("{}");
+  return {
+    gateway: {
+      accountId: "default",
+      id: "g",
+      cacheGeneration: 0,
+      settings: { spend_limits: null, rate_limiting_limit: 1, cache_ttl: 0, collect_logs: true },
+    },
+    token: null,
+    options: { cacheKey: undefined, ...options },
+    request: { method: "POST", headers: {} },
+    steps: [
+      {
+        provider: { slug: "openai", modelInPath: () => null },
+        model: "m",
+        path: "chat/completions",
+        requestType: "chat",
+        maxOutputTokens: 10,
+        choices: 1,
+        policy: {},
+        door: null,
+        keyScope: "",
+        upstream: {
+          method: "POST",
+          origin: { key: "o" },
+          body: { kind: "whole", bytes: body },
+          headers: [],
+          target: "/",
+        },
+      },
+    ],
+  } as unknown as PlannedCall;
+}
+
+const run = async (call: PlannedCall) => {
+  await runner.run(call);
+};
+
+it.each([
+  ["while it waits for room in the log", () => (callLog.hasRoom = false)],
+  ["because its cost is refused", () => (reserve = () => REFUSED)],
+  [
+    "because its cost is refused later",
+    () => {
+      const answers = [new Delay(Promise.resolve()), REFUSED];
+      reserve = () => answers.shift() ?? null;
+    },
+  ],
+  ["because it cannot be created", () => undefined],
+])("a call that fails %s gives its place back, once", async (_, prepare) => {
+  prepare();
+  await expect(run(planned())).rejects.toThrow();
+  expect(settled).toBe(1);
+});
+
+it("calls that wait for the answer of a call that fails before it goes upstream do not wait for ever", async () => {
+  const waiting = [planned({ cacheKey: "k", cacheTtlS: 60 }), planned({ cacheKey: "k", cacheTtlS: 60 })];
+  const outcomes = await Promise.allSettled(waiting.map(run));
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(settled).toBe(2);
+});
