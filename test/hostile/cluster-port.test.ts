@@ -128,6 +128,21 @@ it("a stranger that sends byte by byte has the time of one handshake", async () 
   expect(await works()).toBe(true);
 });
 
+it.each([
+  ["the present version", helloOf({ cluster: "guessed", maxVersion: 2 })],
+  ["the former version, without the id of the cluster", helloOf({ cluster: "guessed" })],
+])("a stranger that dials with %s gets no name, no id and no proof", async (_name, hello) => {
+  const { one, works } = await victim();
+  const stranger = dial(one);
+  stranger.socket.write(frame(FRAME_KINDS.hello, hello));
+  await expect.poll(() => stranger.received().length).toBeGreaterThan(HEADER_BYTES);
+  stranger.socket.write(frame(FRAME_KINDS.proof, "p".repeat(43)));
+  await expect.poll(() => stranger.isClosed()).toBe(true);
+  const text = stranger.received().toString("latin1");
+  expect(text).not.toMatch(/"node"|"cluster"|"proof"/);
+  expect(await works()).toBe(true);
+});
+
 it("a recorded handshake cannot be replayed, and a proof cannot be reflected", async () => {
   // Records what node 3 sends to node 1 in a successful handshake.
   const one = await openLinks("1", ECHO);
@@ -164,7 +179,7 @@ it("a recorded handshake cannot be replayed, and a proof cannot be reflected", a
   await expect.poll(() => replay.isClosed()).toBe(true);
   expect(String(replay.received())).toContain("wrong cluster secret");
 
-  // The listener's own proof, sent back to it.
+  // The proof that a node of the former release gets from a listener, sent back to it.
   const mirror = dial(one);
   mirror.socket.write(frame(FRAME_KINDS.hello, helloOf({ node: "3" })));
   await expect.poll(() => mirror.received().length).toBeGreaterThan(HEADER_BYTES);
@@ -187,7 +202,8 @@ it("a node of another cluster is refused, with the same secret or another one", 
     await Promise.all([sameSecret.close(), otherSecret.close()]);
   });
   for (const links of [sameSecret, otherSecret]) links.setPeers([peerOf("1", one, true)]);
-  await expect.poll(() => problems).toContain("the other node uses another database");
-  await expect.poll(() => problems).toContain("wrong cluster secret");
+  const refused = "the other node refused the link: ";
+  await expect.poll(() => problems).toContain(`${refused}the other node uses another database`);
+  await expect.poll(() => problems).toContain(`${refused}wrong cluster secret`);
   expect([one.linked, await works()]).toEqual([["2"], true]);
 });

@@ -1,5 +1,5 @@
 /** Attacks on realtime sessions: strangers, callers who want more than their token allows, and peers that send or read as nobody should. */
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type RealtimePeer, send, serveLikeOpenAi, startRealtimePeer } from "../peers/realtime.ts";
@@ -310,5 +310,37 @@ describe("peers that misbehave", () => {
     );
     client.socket.close();
     await client.closed;
+  });
+});
+
+describe("a provider that never comes to an end", () => {
+  it.each([
+    ["its refusal", "HTTP/1.1 403 Forbidden\r\ncontent-length: 1000000\r\n\r\n", 403],
+    ["the head of its answer", "HTTP/1.1 101 Switching Protocols\r\nx: ", 504],
+    ["informational responses", "", 504],
+  ])("holds no session with %s, byte by byte", async (_, begin, status) => {
+    const timers = new Set<NodeJS.Timeout>();
+    const sockets = new Set<Socket>();
+    const provider = createServer((socket) => {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      socket.write(begin);
+      const piece = begin === "" ? "HTTP/1.1 103 Early Hints\r\n\r\n" : "x";
+      timers.add(setInterval(() => socket.write(piece), 10));
+    }).listen(0, "127.0.0.1");
+    await once(provider, "listening");
+    const { port } = provider.address() as AddressInfo;
+    const slow = await startTestServer({
+      file: {
+        providers: { openai: { baseUrl: `http://127.0.0.1:${port}/v1` } },
+        gateway: { connectTimeoutMs: 300 },
+      },
+    });
+    const refusal = await refusedSession(slow.url + PATH, { headers: { authorization: "Bearer sk-own" } });
+    expect(refusal.status).toBe(status);
+    for (const timer of timers) clearInterval(timer);
+    for (const socket of sockets) socket.destroy();
+    provider.close();
+    await slow.stop();
   });
 });

@@ -57,6 +57,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Nodes of a cluster prove that they have its secret": [
     "test/cluster/joining.long.test.ts › %s=%j is refused with one line",
     "test/cluster/joining.long.test.ts › the database has no secret of a node",
+    "test/hostile/cluster-port.test.ts › a stranger that dials with %s gets no name, no id and no proof",
+    "packages/signalbox/src/engines/node-link/handshake.test.ts › links to this one, whichever of them dials",
   ],
   "A token cannot grant more than it has": [
     "test/hostile/token-bounds.test.ts › a created token expires no later than its creator; no expiry is the latest",

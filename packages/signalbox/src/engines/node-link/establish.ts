@@ -82,7 +82,7 @@ class Establishing {
       this.#unread = taken.rest;
       this.#accept(taken.frame);
     }
-    // The dialler is linked when it has sent its proof: its first calls may arrive together with the proof.
+    // The side that has sent or checked the last proof is linked: first calls may arrive together with the proof.
     const rest = this.#unread;
     this.#unread = NOTHING;
     if (rest.length > 0) this.#link?.receive(rest);
@@ -92,14 +92,21 @@ class Establishing {
     if (kind === FRAME_KINDS.refusal) {
       throw new HandshakeError(`the other node refused the link: ${printable(payload)}`);
     }
-    if (this.#side === "dialler") {
-      if (kind !== FRAME_KINDS.hello) throw new HandshakeError("not a hello");
+    if (kind !== FRAME_KINDS.hello && kind !== FRAME_KINDS.proof) throw new HandshakeError("not a hello");
+    const isHello = kind === FRAME_KINDS.hello;
+    if (this.#side === "listener") {
+      if (isHello) {
+        this.#send(FRAME_KINDS.hello, this.#listener.answer(payload));
+        return;
+      }
+      const { peer, proof } = this.#listener.finish(payload);
+      if (proof !== null) this.#send(FRAME_KINDS.proof, proof);
+      this.#establish(peer);
+    } else if (isHello) {
       const { peer, proof } = this.#dialler.answer(payload);
       this.#send(FRAME_KINDS.proof, proof);
-      this.#establish(peer);
-    } else if (kind === FRAME_KINDS.hello) this.#send(FRAME_KINDS.hello, this.#listener.answer(payload));
-    else if (kind === FRAME_KINDS.proof) this.#establish(this.#listener.finish(payload));
-    else throw new HandshakeError("not a hello");
+      if (peer !== null) this.#establish(peer);
+    } else this.#establish(this.#dialler.finish(payload));
   }
 
   #establish(peer: LinkPeer): void {

@@ -1,15 +1,20 @@
 /**
- * The handshake of a link: both sides prove that they know the cluster's secret, and agree on a version.
+ * The handshake of a link: both sides prove that they know the cluster's secret, and agree on a version. The one that dials proves first:
  *
  *   dialler                         listener
  *   hello {versions, node, nonce} ─►
- *                                 ◄─ hello {version, node, nonce, proof over both hellos}
+ *                                 ◄─ hello {version, nonce}
  *   proof over both hellos        ─►
+ *                                 ◄─ proof {node, proof over both hellos and its node}
+ *
+ * Version 1, which nodes of the former release speak: the listener's hello has its node and its proof, and nothing follows the dialler's proof.
  *
  * Invariants:
  * 1. The secret itself is never sent. A proof is HMAC-SHA-256 over the side's name and both hellos, so a proof cannot be replayed on another
  *    connection, reflected to its sender, or combined with changed fields.
- * 2. The listener proves first: a stranger that dials learns one proof over its own nonce, and a node that dials a stranger sends no proof.
+ * 2. A stranger that dials learns a random number: nothing about this cluster, and no proof with which guesses of the secret could be checked. Anybody
+ *    who reaches the port can dial it; to be dialled, a stranger must have the address of a node. In version 1 only a dialler that names the cluster's
+ *    id, a random one, gets the listener's proof. See docs/decisions/0283.
  * 3. Nothing but a hello is accepted before the proof of the other side has been checked.
  *
  * The handshake authenticates the two ends. Against an attacker who can change packets between the nodes, use TLS (`LinkSecurity`).
@@ -17,7 +22,9 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
 /** The range of link versions that this code speaks. */
-export const LINK_VERSIONS = { min: 1, max: 1 } as const;
+export const LINK_VERSIONS = { min: 1, max: 2 } as const;
+/** The dialler proves itself first from this version on. */
+const DIALLER_FIRST = 2;
 /** A hello is small; a stranger cannot make the listener hold more. */
 export const MAX_HELLO_BYTES = 4096;
 const NONCE_BYTES = 32;
@@ -36,9 +43,13 @@ interface Hello extends NodeHello {
   readonly nonce: string;
 }
 
-interface ListenerHello extends NodeHello {
+interface ListenerHello {
   readonly version: number;
   readonly nonce: string;
+}
+
+/** Who the listener is: a part of its hello in version 1, an answer to the dialler's proof later. */
+interface ListenerProof extends NodeHello {
   readonly proof: string;
 }
 
@@ -60,6 +71,7 @@ export class DiallerHandshake {
   readonly #key: Buffer;
   readonly #self: NodeHello;
   readonly #hello: Buffer;
+  #transcript: readonly Buffer[] | null = null;
 
   constructor(key: Buffer, self: NodeHello) {
     this.#key = key;
@@ -72,19 +84,32 @@ export class DiallerHandshake {
     return this.#hello;
   }
 
-  /** Checks the listener's hello; returns the dialler's proof. */
-  answer(payload: Buffer): { readonly peer: AgreedPeer; readonly proof: Buffer } {
-    const hello = parseListenerHello(payload);
-    const transcript = [this.#hello, unsigned(hello)];
-    requireProof(this.#key, "listener", transcript, hello.proof);
-    if (hello.version < LINK_VERSIONS.min || hello.version > LINK_VERSIONS.max) {
-      throw new HandshakeError(`the other node chose version ${hello.version} of the link protocol`);
+  /** Checks the listener's hello; returns the dialler's proof. `peer` is null if the listener has to prove itself yet. */
+  answer(payload: Buffer): { readonly peer: AgreedPeer | null; readonly proof: Buffer } {
+    if (this.#transcript !== null) throw new HandshakeError("a second hello");
+    const { version } = parseListenerHello(payload);
+    if (version < LINK_VERSIONS.min || version > LINK_VERSIONS.max) {
+      throw new HandshakeError(`the other node chose version ${version} of the link protocol`);
     }
-    requireSameCluster(this.#self, hello);
-    return {
-      peer: { node: hello.node, version: hello.version },
-      proof: Buffer.from(proofOf(this.#key, "dialler", transcript)),
-    };
+    const isFirst = version >= DIALLER_FIRST;
+    const transcript = [this.#hello, isFirst ? Buffer.from(payload) : withoutProof(payload)];
+    this.#transcript = transcript;
+    const peer = isFirst ? null : this.#check(parseListenerProof(payload), transcript, version);
+    return { peer, proof: Buffer.from(proofOf(this.#key, "dialler", transcript)) };
+  }
+
+  /** Checks the listener's proof. */
+  finish(payload: Buffer): AgreedPeer {
+    const [hello, challenge] = this.#transcript ?? [];
+    if (hello === undefined || challenge === undefined) throw new HandshakeError("a proof before the hello");
+    const transcript = [hello, challenge, withoutProof(payload)];
+    return this.#check(parseListenerProof(payload), transcript, parseListenerHello(challenge).version);
+  }
+
+  #check(listener: ListenerProof, transcript: readonly Buffer[], version: number): AgreedPeer {
+    requireProof(this.#key, "listener", transcript, listener.proof);
+    requireSameCluster(this.#self, listener);
+    return { node: listener.node, version };
   }
 }
 
@@ -110,19 +135,32 @@ export class ListenerHandshake {
         `no common version of the link protocol: ${hello.minVersion} to ${hello.maxVersion} against ${LINK_VERSIONS.min} to ${LINK_VERSIONS.max}`,
       );
     }
+    this.#peer = { node: hello.node, version };
+    if (version >= DIALLER_FIRST) {
+      const challenge = encode({ version, nonce: nonce() });
+      this.#transcript = [Buffer.from(payload), challenge];
+      return challenge;
+    }
+    // This side must prove itself first: to nobody who does not know the cluster.
+    requireSameCluster(this.#self, hello);
     const own = { ...this.#self, version, nonce: nonce() };
     this.#transcript = [Buffer.from(payload), encode(own)];
-    this.#peer = { node: hello.node, version };
-    return encode({ ...own, proof: proofOf(this.#key, "listener", this.#transcript) });
+    return this.#prove(own, this.#transcript);
   }
 
-  /** Checks the dialler's proof. */
-  finish(payload: Buffer): AgreedPeer {
+  /** Checks the dialler's proof. `proof` is the listener's own; null if the dialler has it already. */
+  finish(payload: Buffer): { readonly peer: AgreedPeer; readonly proof: Buffer | null } {
     if (this.#peer === null) throw new HandshakeError("a proof before the hello");
     requireProof(this.#key, "dialler", this.#transcript, payload.toString("latin1"));
     // After the proof: a stranger learns nothing about this cluster.
     requireSameCluster(this.#self, parseHello(this.#transcript[0] ?? payload));
-    return this.#peer;
+    const isFirst = this.#peer.version >= DIALLER_FIRST;
+    const proof = isFirst ? this.#prove(this.#self, [...this.#transcript, encode(this.#self)]) : null;
+    return { peer: this.#peer, proof };
+  }
+
+  #prove(own: object, transcript: readonly Buffer[]): Buffer {
+    return encode({ ...own, proof: proofOf(this.#key, "listener", transcript) });
   }
 }
 
@@ -155,9 +193,9 @@ function requireProof(
   }
 }
 
-/** With all fields, also those that only a later version knows. */
-function unsigned(received: ListenerHello): Buffer {
-  return encode(Object.fromEntries(Object.entries(received).filter(([name]) => name !== "proof")));
+/** What the listener has signed: all other fields, also those that only a later version knows. */
+function withoutProof(payload: Buffer): Buffer {
+  return encode(Object.fromEntries(Object.entries(parse(payload)).filter(([name]) => name !== "proof")));
 }
 
 function encode(hello: object): Buffer {
@@ -184,14 +222,16 @@ function parseHello(payload: Buffer): Hello {
 
 function parseListenerHello(payload: Buffer): ListenerHello {
   const hello = parse(payload);
-  if (
-    isText(hello["node"]) &&
-    isText(hello["cluster"]) &&
-    isText(hello["nonce"]) &&
-    isText(hello["proof"]) &&
-    Number.isSafeInteger(hello["version"])
-  ) {
+  if (isText(hello["nonce"]) && Number.isSafeInteger(hello["version"])) {
     return hello as unknown as ListenerHello;
+  }
+  throw new HandshakeError("malformed hello");
+}
+
+function parseListenerProof(payload: Buffer): ListenerProof {
+  const proof = parse(payload);
+  if (isText(proof["node"]) && isText(proof["cluster"]) && isText(proof["proof"])) {
+    return proof as unknown as ListenerProof;
   }
   throw new HandshakeError("malformed hello");
 }

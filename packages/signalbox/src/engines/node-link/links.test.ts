@@ -186,7 +186,7 @@ it("a node with another secret is refused", async () => {
   one.setPeers([peerOf("2", stranger, false)]);
   stranger.setPeers([peerOf("1", one, true)]);
   await expect.poll(() => refused.length).toBeGreaterThan(0);
-  expect(refused[0]).toBe("wrong cluster secret");
+  expect(refused[0]).toBe("the other node refused the link: wrong cluster secret");
   expect(one.linked).toEqual([]);
 });
 

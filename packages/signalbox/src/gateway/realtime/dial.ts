@@ -1,7 +1,13 @@
-/** Opens the provider's side of a session. A provider that refuses the handshake answers with plain HTTP, which is passed on. */
+/**
+ * Opens the provider's side of a session. A provider that refuses the handshake answers with plain HTTP, which is passed on.
+ *
+ * Invariant: the handshake takes at most `connectTimeoutMs`, and so does the text of a refusal, whatever the provider sends meanwhile. The time limits of `ws` and
+ * of Node's responses begin again with each byte.
+ */
 import { lookup } from "node:dns";
 import { SignalboxError } from "@signalbox/protocol";
 import { type ClientOptions, WebSocket } from "ws";
+import { afterAwakeTime } from "../../core/awake-time.ts";
 import { createPublicLookup, isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 
@@ -46,7 +52,6 @@ export function dial(
   // The types of `ws` lack `closeTimeout`.
   const options: ClientOptions & { readonly closeTimeout: number } = {
     headers: toHeaders(headers),
-    handshakeTimeout: connectTimeoutMs,
     maxPayload: maxMessageBytes,
     // Compression takes about 300 KiB of memory per socket; sound does not become smaller.
     perMessageDeflate: false,
@@ -66,20 +71,19 @@ export function dial(
     signal.addEventListener("abort", abort, { once: true });
     const settle = (outcome: Dialled) => {
       signal.removeEventListener("abort", abort);
+      cancel();
       resolve(outcome);
     };
+    let cancel = afterAwakeTime(connectTimeoutMs, () => {
+      settle(failed("gateway_provider_timeout"));
+      socket.terminate();
+    });
     socket.once("open", () => {
       // Messages that arrive before the session listens would be lost.
       socket.pause();
       settle({ kind: "open", socket });
     });
-    socket.on("error", (error) =>
-      settle(
-        failed(
-          /timed out/i.test(error.message) ? "gateway_provider_timeout" : "gateway_provider_unreachable",
-        ),
-      ),
-    );
+    socket.on("error", () => settle(failed("gateway_provider_unreachable")));
     socket.once("unexpected-response", (_request, response) => {
       const chunks: Buffer[] = [];
       let length = 0;
@@ -93,7 +97,8 @@ export function dial(
         });
         socket.terminate();
       };
-      response.setTimeout(connectTimeoutMs, finish);
+      cancel();
+      cancel = afterAwakeTime(connectTimeoutMs, finish);
       response.on("data", (chunk: Buffer) => {
         chunks.push(chunk);
         length += chunk.length;
