@@ -61,16 +61,9 @@ try {
   const gatewayToken = await server.token(["gateway.run"]);
   const tagToken = await server.token(["tags.edit"]);
   const ways: readonly Way[] = [
-<<<<<<< HEAD
     { name: "gateway, JSON call to a provider", request: () => gatewayCall(gatewayToken) },
     { name: "webhook to a WebSocket client", request: () => webhook(socket) },
     { name: "tags, PUT on a resource", request: () => putTags(tagToken) },
-=======
-    { name: "gateway, JSON call to a provider", maxFiles: 41, request: () => gatewayCall(gatewayToken) },
-    { name: "webhook to a WebSocket client", maxFiles: 52, request: () => webhook(socket) },
-    // Seven of these files are the audit log, which records every management write: see docs/decisions/0205.
-    { name: "tags, PUT on a resource", maxFiles: 44, request: () => putTags(tagToken) },
->>>>>>> 719ead2fbbcddb8ef8414a5b3785c9ad7aa027ea
   ];
   for (const way of ways) report(way, await measure(way));
   socket.close();
