@@ -284,6 +284,9 @@ it("writes of a scope go on although a node has stopped inside a transaction of 
     await end.promise;
     await tx.run(rawSql("INSERT INTO scoped VALUES (2)"));
   });
+  // Whatever becomes of the test, the process continues.
+  onTestFinished(() => end.resolve());
+  write.catch(() => undefined);
   await inside.promise;
   await b.database.run(rawSql("INSERT INTO scoped VALUES (3)"));
   // The process continues: what it wrote before is gone, and it runs the transaction again.

@@ -18,7 +18,13 @@ import type { Pool, PoolClient, QueryResult } from "pg";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
-import { isConflict, isLost, isUnavailable, Servers } from "../../engines/postgres-session/index.ts";
+import {
+  isConflict,
+  isLocked,
+  isLost,
+  isUnavailable,
+  Servers,
+} from "../../engines/postgres-session/index.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
@@ -36,6 +42,8 @@ const MAX_WAIT_MS = 5000;
 const RETRY = { baseDelayMs: 50, maxDelayMs: 500 };
 /** How often a transaction is run if another one is in its way, or if its connection is lost. */
 const MAX_ATTEMPTS = 5;
+/** How often a lock is waited for, 2.5 s each time. */
+const MAX_LOCK_WAITS = 2;
 /** Interval of test writes while the server cannot write. */
 const PROBE_MS = 1000;
 const LIVING_NODES = rawSql("SELECT inc::text AS inc FROM signalbox_node WHERE state <> 'dead'");
@@ -273,11 +281,15 @@ export class PostgresDatabase implements Database {
       await previous;
       const lock = this.#isCluster && !isConcurrent ? scopeLock(scope) : null;
       for (let attempt = 1; ; attempt++) {
-        const begun = await this.#begin(deadline, lock, mayTakeLong);
+        let begun: Begun | undefined;
         try {
+          begun = await this.#begin(deadline, lock, mayTakeLong);
           return await this.#runBegun(begun, (client) => work(asQueryable(client, mayTakeLong)));
         } catch (error) {
-          const isRepeatable = isLost(error) || (isConcurrent && isConflict(error));
+          const isRepeatable =
+            (isLost(error) && begun !== undefined) ||
+            (isConflict(error) && isConcurrent) ||
+            (isLocked(error) && attempt < MAX_LOCK_WAITS);
           if (!isRepeatable || attempt === MAX_ATTEMPTS) throw this.#fail(error);
         }
         await sleep(fullJitterDelay(attempt, RETRY));
@@ -326,13 +338,13 @@ export class PostgresDatabase implements Database {
     for (let attempt = 1; ; attempt++) {
       // The deadline includes the wait for earlier transactions: if the server is unavailable, all waiting transactions fail together.
       const isOver = performance.now() >= deadline;
-      if (isOver && this.#problem !== null) throw this.#fail(new NodeSessionError());
+      if (isOver && this.#problem !== null) throw new NodeSessionError();
       const isLast = this.#isHasty || isOver;
       try {
         if (this.#session.isHeld) return await this.#tryToBegin(lock, mayTakeLong);
         if (isLast) throw new NodeSessionError();
       } catch (error) {
-        if (isLast || !isUnavailable(error)) throw this.#fail(error);
+        if (isLast || !isUnavailable(error)) throw error;
       }
       await sleep(fullJitterDelay(attempt, RETRY));
     }
@@ -374,7 +386,8 @@ export class PostgresDatabase implements Database {
         if (!this.#session.isHeld) throw new NodeSessionError();
         return await this.#pool.query(statement);
       } catch (error) {
-        if (!isUnavailable(error) || isLast) throw this.#fail(error);
+        const isWaited = isLocked(error) && attempt < MAX_LOCK_WAITS;
+        if (!isWaited && (!isUnavailable(error) || isLast)) throw this.#fail(error);
       }
       await sleep(fullJitterDelay(attempt, RETRY));
     }

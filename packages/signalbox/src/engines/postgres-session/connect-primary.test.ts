@@ -82,7 +82,7 @@ it("each session has limits of time in the server", async () => {
   );
   expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
     idle_in_transaction_session_timeout: "2000",
-    lock_timeout: "3000",
+    lock_timeout: "2500",
     statement_timeout: "7000",
     synchronous_commit: "on",
     tcp_keepalives_idle: "10",

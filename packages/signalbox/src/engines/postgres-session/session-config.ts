@@ -12,8 +12,11 @@ import { type ClientConfig, types } from "pg";
  * (`cluster.deadAfterMs`, 2.5 s), so its locks delay no other node for longer than its silence does.
  */
 const IDLE_TRANSACTION_MS = 2000;
-/** Longer than a silent transaction can hold the lock, and short enough for an answer to a client that waits. */
-const LOCK_MS = 3000;
+/**
+ * Longer than a silent transaction can hold the lock, and short enough for a second attempt before a client should have an answer: after a pause of the
+ * server's machine, this limit and that of the silent transaction are over at the same moment.
+ */
+const LOCK_MS = 2500;
 /** A statement that the server has not ended by then is on a connection that is lost. */
 const ANSWER_MS = 2000;
 /** 25 s after the machine of the client is gone, the server ends the session, and the locks of the session with it. */

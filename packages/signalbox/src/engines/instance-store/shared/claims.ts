@@ -11,7 +11,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { overloaded } from "../../../core/overload.ts";
 import { fullJitterDelay } from "../../../core/retry.ts";
-import { isStatementError } from "../../postgres-session/index.ts";
+import { isLocked, isStatementError } from "../../postgres-session/index.ts";
 import type { Figures } from "./figures.ts";
 import { HeldInstance } from "./held-instance.ts";
 import { CLAIM_BYTES, type Claimed, type InstanceRow, type Store } from "./history.ts";
@@ -125,16 +125,18 @@ export class StoreClaims {
     const claimable = located.filter((one) => !this.#settle(one, living));
     const again = [...missing];
     for (const batch of isTogether ? [claimable] : claimable.map((one) => [one]))
-      if (batch.length > 0) again.push(...(await this.#takeOverBatch(batch)));
+      if (batch.length > 0) again.push(...(await this.#takeOverBatch(batch, isTogether)));
     return again;
   }
 
-  async #takeOverBatch(batch: readonly Located[]): Promise<Claim[]> {
+  async #takeOverBatch(batch: readonly Located[], isFirst: boolean): Promise<Claim[]> {
     const claims = batch.map(({ claim }) => claim);
     try {
       return (await this.#takeOver(batch)) ? [] : claims;
     } catch (error) {
       if (isStatementError(error) && batch.length > 1) return claims;
+      // The transaction of a node that has stopped ends as soon as the wait for it, after a pause of the server's machine.
+      if (isLocked(error) && isFirst) return claims;
       for (const { done } of claims) done.reject(toClientError(error));
       return [];
     }
