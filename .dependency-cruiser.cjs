@@ -13,10 +13,11 @@ const ENGINES = [
   "otlp-export",
   "archive",
   "sqlite-file",
+  "durable-file",
   "ip-address",
 ];
-/** Small engines that the others stand on: an SQLite file with its statements, and what an address may be. */
-const FOUNDATIONS = ["sqlite-file", "ip-address"];
+/** Small engines that the others stand on: an SQLite file with its statements, files that are written whole, and what an address may be. */
+const FOUNDATIONS = ["sqlite-file", "durable-file", "ip-address"];
 const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */

@@ -4,5 +4,4 @@ export { copySqliteFile } from "./copy-file.ts";
 export type { PreparedStatement, RawRows } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./prepared-statement.ts";
 export { explainFailure, isBusy, isConstraint, isFullDisk, unavailable } from "./storage-failure.ts";
-export { syncFolder } from "./sync-folder.ts";
 export { WalSync } from "./wal-sync.ts";
