@@ -83,6 +83,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: PATH,
       access: "gateway.edit",
       summary: "Create a dynamic route and deploy it. Clients call it as the model `dynamic/{name}`.",
@@ -128,6 +129,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
     ...versionRoutes(gateways, routes),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${ONE}/try`,
       acceptsNul: true,
       access: "gateway.read",
@@ -171,6 +173,7 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: `${ONE}/versions`,
       access: "gateway.edit",
       summary: "Save a version of a dynamic route. It serves no call until it is deployed.",
@@ -209,6 +212,7 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: `${ONE}/deployments`,
       access: "gateway.edit",
       summary:
