@@ -13,11 +13,15 @@ const ENGINES = [
   "otlp-export",
   "archive",
   "sqlite-file",
+  "durable-file",
   "ip-address",
   "postgres-session",
 ];
-/** Small engines that the others stand on: an SQLite file with its statements, sessions with PostgreSQL, and what an address may be. */
-const FOUNDATIONS = ["sqlite-file", "ip-address", "postgres-session"];
+/**
+ * Small engines that the others stand on: an SQLite file with its statements, files that are written whole, sessions with PostgreSQL, and what an
+ * address may be.
+ */
+const FOUNDATIONS = ["sqlite-file", "durable-file", "ip-address", "postgres-session"];
 const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */

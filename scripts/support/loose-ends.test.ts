@@ -72,3 +72,9 @@ it.each(["const a = Buffer.alloc(1);", "const a = new SharedArrayBuffer(1);", "s
     expect(findLooseEnds("packages/signalbox/src/database/sample.ts", text)).toEqual([]);
   },
 );
+
+it("finds a write that may be a part of what was asked for", () => {
+  const text = 'import { openSync, writeSync } from "node:fs";\nwriteSync(openSync("a", "w"), "text");';
+  expect(problems(text)).toEqual([expect.stringContaining("use writeWhole()")]);
+  expect(findLooseEnds("packages/signalbox/src/engines/durable-file/sample.ts", text)).toEqual([]);
+});

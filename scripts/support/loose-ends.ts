@@ -6,7 +6,8 @@
  * 2. Failures that are ignored without a reason: an empty `catch`, or `.catch(() => undefined)`, without a comment.
  * 3. Sockets, servers, streams, child processes, workers and WebSockets in a file without an `error` listener: an `error` event without a
  *    listener is an uncaught exception.
- * 4. Raw memory (`Buffer.alloc`, `SharedArrayBuffer`) and Node's names with an underscore, outside `engines/` and `database/`.
+ * 4. `writeSync` of Node outside `engines/durable-file`: on a nearly full disk it writes a part and throws nothing.
+ * 5. Raw memory (`Buffer.alloc`, `SharedArrayBuffer`) and Node's names with an underscore, outside `engines/` and `database/`.
  *
  * The check reads syntax, not types: it does not find emitters that are created under other names, or listeners in another file.
  */
@@ -61,6 +62,10 @@ export function findLooseEnds(path: string, text: string): LooseEnd[] {
     const above = text.lastIndexOf("\n", lineStart - 1);
     return comments.some(({ start, end }) => end > above && start < node.end);
   };
+  if (!path.includes("engines/durable-file/"))
+    for (const specifier of importsFrom(program as unknown as Node, /^(node:)?fs$/))
+      if ((specifier["imported"] as { name?: string } | undefined)?.name === "writeSync")
+        report(specifier, "writeSync may write a part only; use writeWhole()");
   const makers = importedMakers(program as unknown as Node);
   const hasListener = LISTENING.test(text) || AWAITED.test(text);
 
@@ -93,22 +98,30 @@ export function findLooseEnds(path: string, text: string): LooseEnd[] {
   return found;
 }
 
+/** What a file imports from modules, except for types. */
+function importsFrom(program: Node, modules: RegExp): Node[] {
+  return (program["body"] as Node[])
+    .filter(
+      (statement) =>
+        statement.type === "ImportDeclaration" &&
+        statement["importKind"] !== "type" &&
+        modules.test((statement["source"] as { value: string }).value),
+    )
+    .flatMap((statement) => statement["specifiers"] as Node[])
+    .filter((specifier) => specifier["importKind"] !== "type");
+}
+
 /** Local names of functions and classes that create emitters, including methods of imported namespaces. */
 function importedMakers(program: Node): Set<string> {
   const names = new Set<string>();
-  for (const statement of program["body"] as Node[]) {
-    if (statement.type !== "ImportDeclaration" || statement["importKind"] === "type") continue;
-    if (!MODULES.test((statement["source"] as { value: string }).value)) continue;
-    for (const specifier of statement["specifiers"] as Node[]) {
-      if (specifier["importKind"] === "type") continue;
-      const local = (specifier["local"] as { name: string }).name;
-      if (specifier.type !== "ImportSpecifier") for (const name of [...MAKERS, ...CLASSES]) names.add(name);
-      else {
-        const imported = (specifier["imported"] as { name: string }).name;
-        if (MAKERS.has(imported) || CLASSES.has(imported)) names.add(local);
-        // Its method creates the socket.
-        if (imported === "WebSocketServer") names.add("handleUpgrade");
-      }
+  for (const specifier of importsFrom(program, MODULES)) {
+    const local = (specifier["local"] as { name: string }).name;
+    if (specifier.type !== "ImportSpecifier") for (const name of [...MAKERS, ...CLASSES]) names.add(name);
+    else {
+      const imported = (specifier["imported"] as { name: string }).name;
+      if (MAKERS.has(imported) || CLASSES.has(imported)) names.add(local);
+      // Its method creates the socket.
+      if (imported === "WebSocketServer") names.add("handleUpgrade");
     }
   }
   return names;

@@ -8,15 +8,15 @@
  * Invariants:
  * 1. Whenever the process ends, the file has every key that a row of the database needs: a new key is durable in the file before the first
  *    data key is encrypted with it, and an old key leaves the file after the last data key that needs it is durable under the new one.
- * 2. The file is replaced by a rename, so it is never half written.
+ * 2. The file is replaced by a rename, so it is never half written. One that is empty or cut is an error, and never replaced by a new key.
  * See docs/decisions/0118.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
-import { dirname } from "node:path";
 import { SignalboxError } from "@signalbox/protocol";
 import { Sealing } from "../core/sealing.ts";
 import { Secret } from "../core/secret.ts";
+import { replaceFile } from "../engines/durable-file/index.ts";
+import { readSecrets } from "./secret-file.ts";
 
 const KEY_BYTES = 32;
 
@@ -80,15 +80,8 @@ export class MasterKeys {
 
   #readFile(): Secret[] {
     const { file } = this.#parts;
-    if (file === null) return [];
-    let text: string;
-    try {
-      text = readFileSync(file, "utf8");
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-      throw error;
-    }
-    return text.split("\n").flatMap((line) => (line.trim() === "" ? [] : [new Secret(line.trim())]));
+    const texts = file === null ? null : readSecrets(file, 2 * KEY_BYTES);
+    return (texts ?? []).map((text) => new Secret(text));
   }
 
   #writeFile(keys: readonly Secret[]): void {
@@ -99,17 +92,7 @@ export class MasterKeys {
           "secret: with PostgreSQL, keys are stored only if the service has SIGNALBOX_MASTER_KEY (32 bytes in hex or base64); set it, or use secret_id",
       });
     }
-    const text = keys.map((key) => `${key.reveal()}\n`).join("");
-    const draft = `${file}.new`;
-    const descriptor = openSync(draft, "w", 0o600);
-    try {
-      writeSync(descriptor, text);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-    renameSync(draft, file);
-    syncFolder(dirname(file));
+    replaceFile(file, keys.map((key) => `${key.reveal()}\n`).join(""));
   }
 
   #warn(): void {
@@ -123,13 +106,4 @@ function newKey(): Secret {
 
 function toSealing([first, ...older]: readonly Secret[]): Sealing | null {
   return first === undefined ? null : new Sealing(first, ...older);
-}
-
-function syncFolder(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

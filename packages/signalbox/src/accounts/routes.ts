@@ -10,6 +10,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
   return [
     defineRoute({
       method: "POST",
+      effect: "create",
       path: "/accounts",
       access: "root",
       summary: "Create an account.",

@@ -92,6 +92,7 @@ function tokenListRoutes(tokens: Tokens, openGateways: OpenGateways): Route[] {
   return [
     defineRoute({
       method: "POST",
+      effect: "create",
       path: TOKENS_PATH,
       access: "tokens.edit",
       summary: "Create a token. Only this response contains its text, in `result.token`.",
@@ -199,6 +200,7 @@ function tokenChangeRoutes(tokens: Tokens): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${TOKEN_PATH}/rotate`,
       access: "tokens.edit",
       summary:

@@ -76,6 +76,7 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: ALL,
       access: "gateway.edit",
       summary:
@@ -147,6 +148,7 @@ export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${ONE}/test`,
       access: "gateway.edit",
       summary: "Send a test notice to every receiver of an alert.",

@@ -39,6 +39,7 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
     routes: [
       defineRoute({
         method: "POST",
+        effect: "create",
         path: "/login-links",
         access: "root",
         summary: "Create a login link for the dashboard that is valid once, for ten minutes.",

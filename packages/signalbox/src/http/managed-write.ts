@@ -147,17 +147,14 @@ interface RouteDescription {
 
 const descriptions = new WeakMap<object, RouteDescription>();
 
-/**
- * The last collection of the path and the id in it. A POST on a collection creates; on another word it is an action on the resource before it:
- * `/tokens/{token_id}/rotate`.
- */
-function describeRoute(route: Pick<Route, "method" | "path">): RouteDescription {
+/** The last collection of the path and the id in it; of an action, those of the resource before it. */
+export function describeRoute(route: Pick<Route, "method" | "effect" | "path">): RouteDescription {
   const known = descriptions.get(route);
   if (known !== undefined) return known;
   const { method, path } = route;
   const segments = path.slice(1).split("/");
   const last = segments.at(-1) ?? "";
-  const isAction = method === "POST" && !last.startsWith("{") && !last.endsWith("s");
+  const isAction = route.effect === "action";
   const own = isAction ? segments.slice(0, -1) : segments;
   const end = own.at(-1) ?? "";
   const isOne = end.startsWith("{");

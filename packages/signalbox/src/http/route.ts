@@ -66,6 +66,11 @@ export interface Reply {
 
 export interface Route<Body = unknown, Query = unknown, Path extends string = string> {
   readonly method: RouteMethod;
+  /**
+   * Of a POST, which must have it: `create` adds to the collection that the path names, `action` does what the last segment says with the resource before
+   * it (`/tokens/{token_id}/rotate`). For the audit log.
+   */
+  readonly effect?: "create" | "action";
   /** `/accounts/{account_id}/tokens`; also served below `/client/v4`. */
   readonly path: Path;
   readonly access: Access;
@@ -105,9 +110,13 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
   handler(request: RouteRequest<Body, Query, PathParams<Path>>): Reply | Promise<Reply>;
 }
 
+type WithEffect =
+  | { readonly method: "POST"; readonly effect: "create" | "action" }
+  | { readonly method: Exclude<RouteMethod, "POST">; readonly effect?: never };
+
 /** Infers the types of a handler from the route's path and schemas. The result has no type parameters: the router treats all routes alike. */
 export function defineRoute<Body = unknown, Query = unknown, const Path extends string = string>(
-  route: Route<Body, Query, Path>,
+  route: Route<Body, Query, Path> & WithEffect,
 ): Route {
   return route as unknown as Route;
 }

@@ -33,6 +33,7 @@ const item = z.object({
 export function bulkRoute(parts: ResourceRoutesParts): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: "/accounts/{account_id}/tags/bulk",
     access: "tags.edit",
     summary: `Set, merge or delete the tags of up to ${MAX_ITEMS} resources, with a result for each. With \`dry_run\` nothing is stored.`,

@@ -134,6 +134,7 @@ function read({ log }: DeliveryRouteParts): Route {
 function replayOne(parts: DeliveryRouteParts): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${DELIVERIES}/{delivery}/replay`,
     access: "webhooks.edit",
     summary: "Deliver a stored delivery to its agent again; `error` says why the agent failed.",
@@ -176,6 +177,7 @@ const bulkResult = z.object({
 function replayMany(parts: DeliveryRouteParts): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${DELIVERIES}/replay`,
     access: "webhooks.edit",
     summary:

@@ -55,6 +55,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${path}/{delivery}/replay`,
       access: "webhooks.edit",
       summary: "Retry a delivery whose attempts have all failed.",

@@ -70,6 +70,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     sampleRoute({ clock, findOwn: (params) => findOwn(sources, params) }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${path}/{source_name}/test`,
       acceptsNul: true,
       access: "webhooks.edit",

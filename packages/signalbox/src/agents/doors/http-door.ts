@@ -128,12 +128,11 @@ export async function handleHttp(
     options.elsewhere === null
       ? await runRequest(options, work)
       : await options.elsewhere.request(work, signalOf(response));
-  // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
-  const stopWatching =
-    principal === null || answer.body === null
-      ? undefined
-      : options.access.authenticator.watch(principal, () => response.destroy());
+  let stopWatching: (() => void) | undefined;
   try {
+    // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
+    if (principal !== null && answer.body !== null)
+      stopWatching = options.access.authenticator.watch(principal, () => response.destroy());
     await sendWebResponse(answer, response, method === "HEAD");
   } finally {
     stopWatching?.();

@@ -19,7 +19,7 @@ import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
 import type { InstanceEvents } from "./instance-events.ts";
-import { MAX_CUT_OFFS } from "./instance-failures.ts";
+import { MAX_CUT_OFFS } from "../work/cut-off.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
 import type { DueEntry } from "./instance-catalog.ts";

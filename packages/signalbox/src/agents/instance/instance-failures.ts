@@ -2,13 +2,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import type { Turn } from "../../engines/turn-runtime/index.ts";
+import { isStorageFailure } from "../work/cut-off.ts";
 import type { InstanceFailure } from "./leaving.ts";
-
-/**
- * An attempt of work that the storage has ended is repeated without being counted, so many times in a row. Work that fills the disk by itself ends in the
- * same way, and must run out of attempts.
- */
-export const MAX_CUT_OFFS = 20;
 
 export function createOverloadError(): SignalboxError {
   return overloaded("The instance has too many waiting events", { "retry-after": "1" });
@@ -27,7 +22,7 @@ export function throwInternal(cause: unknown): never {
 }
 
 export function failureOf(error: unknown): InstanceFailure {
-  return error instanceof SignalboxError && error.id === "storage_unavailable" ? "storage" : "own";
+  return isStorageFailure(error) ? "storage" : "own";
 }
 
 /**
@@ -35,7 +30,7 @@ export function failureOf(error: unknown): InstanceFailure {
  * call because of it would double that part. A delivery is recognised when it is repeated.
  */
 export function explainPartial({ kind }: Turn, error: unknown): unknown {
-  if (failureOf(error) !== "storage" || kind === "delivery") return error;
+  if (!isStorageFailure(error) || kind === "delivery") return error;
   return new SignalboxError("agent_outcome_unknown", {
     message:
       "The storage failed in the middle of the call; a part of it, or all of it, may have been carried out",

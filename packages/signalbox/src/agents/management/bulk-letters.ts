@@ -34,6 +34,7 @@ export function bulkReplayRoute(parts: BulkReplayParts): Route {
   const { access, catalog, pages, problems } = parts;
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${AGENTS}/{agent_name}/dead-letters/replay`,
     access: "agents.edit",
     summary:

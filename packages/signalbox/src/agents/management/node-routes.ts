@@ -46,6 +46,7 @@ export function targetsRoute(access: InstanceAccess, nodes: InstanceNodes | null
 export function moveRoute(access: InstanceAccess, nodes: InstanceNodes | null): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${INSTANCE}/move`,
     access: "agents.edit",
     summary:

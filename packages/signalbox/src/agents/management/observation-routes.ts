@@ -64,6 +64,7 @@ function listActivity({ access, directory, streams, problems }: ObservationRoute
 function runQuery({ access, sqlConsole }: ObservationRouteParts): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${INSTANCE}/sql`,
     acceptsNul: true,
     changesNothing: true,

@@ -99,6 +99,7 @@ function removeQueueItem(access: InstanceAccess): Route {
 function runQueueItem(access: InstanceAccess): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${QUEUE_ITEM}/run`,
     access: "agents.edit",
     summary: "Move a waiting queue item to the front of the queue and end its delay.",
@@ -136,6 +137,7 @@ function listDeadLetters(access: InstanceAccess): Route {
 function replayDeadLetters(access: InstanceAccess): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: REPLAY_LETTERS,
     access: "agents.edit",
     summary: "Return dead letters to the queue: those named in `ids`, or all, at most 10,000 with each call.",
@@ -291,6 +293,7 @@ function removeSchedule(access: InstanceAccess): Route {
 function runSchedule(access: InstanceAccess): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${SCHEDULE}/run`,
     access: "agents.edit",
     summary: "Run a schedule now; a recurring one keeps its next time.",

@@ -262,8 +262,9 @@ export class LiveObject implements Resident {
     const { body } = response;
     if (body === null) return response;
     const { holder } = this.#parts;
-    const release = holder.hold();
+    // First: it throws if the program reads the body itself.
     const reader = body.getReader();
+    const release = holder.hold();
     const held = new ReadableStream({
       async pull(controller) {
         try {

@@ -14,7 +14,7 @@
  */
 import { sql } from "../../core/sql.ts";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
-import { failureOf, MAX_CUT_OFFS } from "../instance/instance-failures.ts";
+import { isStorageFailure, MAX_CUT_OFFS } from "../work/cut-off.ts";
 import type { Participant } from "../../engines/turn-runtime/index.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
@@ -194,7 +194,7 @@ export class ObjectAlarm implements Participant {
     if (this.#row().alarm_running === 0) return;
     const now = this.#options.clock.now();
     this.#cutOffs += 1;
-    if (failureOf(error) === "storage" && this.#options.isStorageDown() && this.#cutOffs <= MAX_CUT_OFFS) {
+    if (isStorageFailure(error) && this.#options.isStorageDown() && this.#cutOffs <= MAX_CUT_OFFS) {
       this.#write(now + FIRST_RETRY_MS, retries, 0);
       return;
     }

@@ -49,8 +49,12 @@ class Life extends DurableObject {
     return count;
   }
 
-  fetch(): Response {
-    return Response.json(this.add());
+  fetch(request: Request): Response {
+    if (!request.url.endsWith("/read")) return Response.json(this.add());
+    // Somebody else reads the body that is returned.
+    const response = new Response(new ReadableStream());
+    response.body?.getReader();
+    return response;
   }
 
   async wait(name: string): Promise<string> {
@@ -335,6 +339,11 @@ describe("memory", () => {
     await begun;
     await evict();
     expect(inMemory()).toEqual([]);
+  });
+
+  it("is not kept by a response whose body the program reads itself", async () => {
+    await expect(life().fetch("http://object/read")).rejects.toThrow(/locked/);
+    await expect.poll(() => inMemory().map(({ isIdle }) => isIdle)).toEqual([true]);
   });
 
   it("that is left ends the object: code that outlives it receives an error", async () => {

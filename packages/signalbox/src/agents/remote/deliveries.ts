@@ -106,10 +106,9 @@ export function serveDeliveries(local: AgentsDoor, network: NodeNetwork, limits:
       inFlight.release();
       return encodeFailure(overloaded());
     }
-    return runDelivery(local, payload).then((answer) => {
+    return runDelivery(local, payload).finally(() => {
       inFlight.release();
       bytes.release(payload.length);
-      return answer;
     });
   });
 }

@@ -12,7 +12,7 @@
  */
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import type { Participant, Transactions, TurnSpec } from "../../engines/turn-runtime/index.ts";
-import { failureOf, MAX_CUT_OFFS } from "../instance/instance-failures.ts";
+import { isStorageFailure, MAX_CUT_OFFS } from "./cut-off.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
@@ -252,7 +252,7 @@ export class WorkPump implements Participant {
 
   #fail(kind: WorkKind, attempt: Attempt, error: unknown): void {
     const cutOffs = (this.#cutOffs.get(kind) ?? 0) + 1;
-    if (failureOf(error) === "storage" && this.#options.isStorageDown() && cutOffs <= MAX_CUT_OFFS) {
+    if (isStorageFailure(error) && this.#options.isStorageDown() && cutOffs <= MAX_CUT_OFFS) {
       this.#cutOffs.set(kind, cutOffs);
       this.#pause(error);
       return;

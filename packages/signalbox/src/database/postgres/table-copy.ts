@@ -1,6 +1,7 @@
 /** Copies tables of PostgreSQL to files and back, with `COPY` in its text format, which every version of the server reads. */
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import type { Client, Connection, Submittable } from "pg";
+import { writeWhole } from "../../engines/durable-file/index.ts";
 
 /** The part of the driver's connection that is missing from its types. */
 interface CopyConnection extends Connection {
@@ -87,7 +88,7 @@ class CopyOut extends Copy {
     this.#bytes = 0;
     if (this.error !== null) return;
     try {
-      for (let at = 0; at < bytes.length;) at += writeSync(this.#file, bytes, at);
+      writeWhole(this.#file, bytes);
     } catch (error) {
       this.error = error as Error;
     }

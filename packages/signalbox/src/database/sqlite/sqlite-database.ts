@@ -9,6 +9,7 @@
  */
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { syncFolder } from "../../engines/durable-file/index.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Database, Queryable } from "../database.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
@@ -18,7 +19,6 @@ import {
   isFullDisk,
   keepPrivate,
   SqliteConnection,
-  syncFolder,
   WalSync,
 } from "../../engines/sqlite-file/index.ts";
 

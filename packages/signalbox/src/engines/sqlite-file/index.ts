@@ -5,5 +5,4 @@ export { keepPrivate } from "./keep-private.ts";
 export type { PreparedStatement, RawRows } from "./prepared-statement.ts";
 export { StatementCache, textOf } from "./prepared-statement.ts";
 export { explainFailure, isBusy, isConstraint, isFullDisk, unavailable } from "./storage-failure.ts";
-export { syncFolder } from "./sync-folder.ts";
 export { WalSync } from "./wal-sync.ts";

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { OutputGate } from "./output-gate.ts";
 
 /** A disk whose syncs the test ends. */
@@ -231,5 +231,36 @@ describe("the output gate of a database that another process may take over", () 
     await settle();
     send("b");
     expect(left).toEqual(["a: taken", "b: taken"]);
+  });
+
+  it("releases the other outputs, and goes on, if one of them throws", async () => {
+    const { disk, gate, left, commit, send, idleCount } = open();
+    // The error is not lost: it is reported like every other one that nobody handles.
+    const reported: unknown[] = [];
+    const listeners = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection");
+    process.on("unhandledRejection", (error) => reported.push(error));
+    onTestFinished(() => {
+      process.removeAllListeners("unhandledRejection");
+      for (const listener of listeners) process.on("unhandledRejection", listener);
+    });
+    commit("a");
+    gate.send({
+      release: () => {
+        throw new Error("this output is broken");
+      },
+      drop: () => undefined,
+    });
+    send("b");
+    await disk.begun(1);
+    disk.syncs[0]?.succeed();
+    await settle();
+    expect([left, gate.isIdle, idleCount()]).toEqual([["a", "b"], true, 1]);
+    await expect.poll(() => reported.map(String)).toEqual(["Error: this output is broken"]);
+    commit("c");
+    await disk.begun(2);
+    disk.syncs[1]?.succeed();
+    await settle();
+    expect(left).toEqual(["a", "b", "c"]);
   });
 });

@@ -130,7 +130,8 @@ export class OutputGate {
   }
 
   transactionRolledBack(): void {
-    for (const output of this.#takeHeld()) output.drop(new RolledBackError());
+    const failure = forEach(this.#takeHeld(), (output) => output.drop(new RolledBackError()));
+    if (failure !== null) throw failure.error;
   }
 
   /** The running code is at an await or has ended. If its transaction is still open, the end of the transaction decides. */
@@ -210,12 +211,13 @@ export class OutputGate {
     this.#durable = covered;
     let count = 0;
     while (count < this.#waiting.length && (this.#waiting[count]?.commit ?? 0) <= covered) count++;
-    for (const { output } of this.#waiting.splice(0, count)) output.release();
+    const failure = forEach(this.#waiting.splice(0, count), ({ output }) => output.release());
     if (this.#waiting.length > 0) this.#sync();
     else {
       this.#isSyncing = false;
       this.#options.onIdle();
     }
+    if (failure !== null) throw failure.error;
   }
 
   /** Nothing leaves after a failed sync. */
@@ -226,6 +228,20 @@ export class OutputGate {
     this.#options.onFailure?.(error);
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const { output } of waiting) output.drop(error);
+    const failure = forEach(waiting, ({ output }) => output.drop(error));
+    if (failure !== null) throw failure.error;
   }
+}
+
+/** Calls the function with all of them, also if one throws: an output must not be lost because of another. Returns the first error. */
+function forEach<T>(items: readonly T[], call: (item: T) => void): { readonly error: unknown } | null {
+  let failure: { readonly error: unknown } | null = null;
+  for (const item of items) {
+    try {
+      call(item);
+    } catch (error) {
+      failure ??= { error };
+    }
+  }
+  return failure;
 }

@@ -112,7 +112,9 @@ export class Call implements AttemptOwner, Placed {
         this.#current = attempt;
         attempt.send(this.#parts.client);
         const { hedgeAfterMs } = prepared.step.policy;
-        if (hedgeAfterMs !== null && mayHedge(prepared.step.requestType)) this.#hedgeLater(hedgeAfterMs);
+        // An attempt may fail at once; the timer is that of the next one then.
+        if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
+          this.#hedgeLater(hedgeAfterMs);
         return;
       }
       const next = this.#steps.next();

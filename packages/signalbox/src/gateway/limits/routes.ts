@@ -220,6 +220,7 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
   return [
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${LIMITS}/credit`,
       access: "gateway.edit",
       summary: "Adds prepaid credit to a limit of the account that has no window.",
@@ -235,6 +236,7 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${GATEWAY}/credit`,
       access: "gateway.edit",
       summary: "Adds prepaid credit to a limit of the gateway that has no window.",
@@ -255,6 +257,7 @@ function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: Lim
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${TOKEN}/credit`,
       access: "tokens.edit",
       summary: "Adds prepaid credit to the budget of the token that has no window.",

@@ -17,8 +17,9 @@
  * 2. A line is valid only with its line feed; a damaged line is skipped.
  * 3. A file is deleted only when the database has everything of it and names a later file.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { writeWhole } from "../../engines/durable-file/index.ts";
 import type { NamedBucket } from "./rule-buckets.ts";
 
 export interface JournalPosition {
@@ -55,6 +56,7 @@ export interface SpendJournalParts {
 const FILE = /^spend-(\d{12})\.journal$/;
 /** A new file is begun above this size; reading it takes some milliseconds. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
+const NO_BYTES = Buffer.from("");
 
 export class SpendJournal {
   readonly #parts: SpendJournalParts;
@@ -64,6 +66,8 @@ export class SpendJournal {
   #bytes = 0;
   #numbers = 0;
   #pending = "";
+  /** What a write that failed has left of earlier lines. */
+  #rest = NO_BYTES;
   #isScheduled = false;
   #hasFailed = false;
   /** Buckets that have a number in the current file. */
@@ -129,6 +133,7 @@ export class SpendJournal {
     this.#bytes = 0;
     this.#sequence += 1;
     this.#file = file;
+    this.#rest = NO_BYTES;
     this.#pending = `J ${this.#id}\n`;
     for (const [call, amounts] of open) this.#append("R", call, amounts);
     this.flush();
@@ -147,17 +152,21 @@ export class SpendJournal {
 
   /** Writes the collected records. */
   flush(): void {
-    if (this.#pending === "" || this.#file === -1) return;
+    if ((this.#pending === "" && this.#rest.length === 0) || this.#file === -1) return;
+    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#pending)]);
+    this.#pending = "";
+    let written = 0;
     try {
-      this.#bytes += writeSync(this.#file, this.#pending);
-      this.#pending = "";
+      writeWhole(this.#file, bytes, null, (length) => (written += length));
+      this.#rest = NO_BYTES;
       this.#hasFailed = false;
     } catch (error) {
-      // The amounts are in memory and go to the database. Part of a line may have been written; the next one begins with a line feed.
-      this.#pending = `\n${this.#pending.slice(-MAX_FILE_BYTES)}`;
+      // The amounts are in memory and go to the database. A line that was written in part is continued: no line is written twice.
+      this.#rest = shorten(bytes.subarray(written));
       if (!this.#hasFailed) this.#parts.onError(error);
       this.#hasFailed = true;
     }
+    this.#bytes += written;
   }
 
   /** Deletes the files before the current one. */
@@ -215,6 +224,13 @@ export class SpendJournal {
     // Bytes and characters are the same, because JSON of other characters is read byte by byte.
     return readFileSync(this.#pathOf(sequence), "latin1");
   }
+}
+
+/** Keeps the last lines. The first of them is damaged then, and is skipped. */
+function shorten(lines: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
+  return lines.length <= MAX_FILE_BYTES
+    ? lines
+    : Buffer.concat([Buffer.from("\n"), lines.subarray(-MAX_FILE_BYTES)]);
 }
 
 type BucketNames = ReadonlyMap<string, readonly [accountId: string, owner: string, bucket: string]>;

@@ -65,6 +65,7 @@ function curlRoute(parts: ReplayRouteParts): Route {
 function replayRoute(parts: ReplayRouteParts): Route {
   return defineRoute({
     method: "POST",
+    effect: "action",
     path: `${ONE}/replay`,
     // The call has a row of its own; its answer does not belong in the audit log.
     changesNothing: true,

@@ -88,6 +88,7 @@ export function logPushRoutes(push: LogPush | null): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: "/log_push/run",
       access: "root",
       summary: "Copy the stored calls since the last run now, without waiting for the hour.",

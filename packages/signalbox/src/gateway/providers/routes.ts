@@ -68,6 +68,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: PATH,
       access: "gateway.edit",
       summary: "Create a custom provider, reached as `custom-<slug>`.",

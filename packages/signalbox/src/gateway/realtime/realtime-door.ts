@@ -105,12 +105,6 @@ export class RealtimeDoor {
   async #open(admitted: Admitted, incoming: Incoming): Promise<void> {
     const { step, dialect, start, gateway, caller } = admitted;
     const { socket } = incoming;
-    const place = this.#sessions.reserve(holderOf(caller, gateway));
-    if (place === null) {
-      throw new SignalboxError(this.#sessions.isStopping ? "stopping" : "overloaded", {
-        headers: { "retry-after": "1" },
-      });
-    }
     const account = new SessionAccount({
       limits: this.#parts.limits,
       prices: this.#parts.prices,
@@ -123,6 +117,13 @@ export class RealtimeDoor {
     let session: Session | null = null;
     const abort = new AbortController();
     const onClose = () => abort.abort();
+    // Nothing that may throw stands between the place and the block that gives it back.
+    const place = this.#sessions.reserve(holderOf(caller, gateway));
+    if (place === null) {
+      throw new SignalboxError(this.#sessions.isStopping ? "stopping" : "overloaded", {
+        headers: { "retry-after": "1" },
+      });
+    }
     socket.once("close", onClose);
     try {
       const refusal = await account.open(step.model, dialect.isKnown);

@@ -86,6 +86,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: PATH,
       access: "gateway.edit",
       summary: "Create a dynamic route and deploy it. Clients call it as the model `dynamic/{name}`.",
@@ -131,6 +132,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
     ...versionRoutes(gateways, routes),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: `${ONE}/try`,
       acceptsNul: true,
       access: "gateway.read",
@@ -180,6 +182,7 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: `${ONE}/versions`,
       access: "gateway.edit",
       summary: "Save a version of a dynamic route. It serves no call until it is deployed.",
@@ -218,6 +221,7 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: `${ONE}/deployments`,
       access: "gateway.edit",
       summary:

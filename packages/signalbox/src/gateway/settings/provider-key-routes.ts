@@ -121,6 +121,7 @@ export function providerKeyRoutes(parts: ProviderKeyRouteParts): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "action",
       path: "/provider_keys/rotate_master",
       access: "root",
       summary: "Encrypt all stored provider keys with a new master key.",
@@ -158,6 +159,7 @@ function scopeRoutes(
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path,
       access: "gateway.edit",
       summary: `Add a provider key of ${owner}: \`secret\` stores it encrypted, \`secret_id\` names a variable or file of the service.`,

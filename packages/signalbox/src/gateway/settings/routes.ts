@@ -67,6 +67,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: GATEWAYS_PATH,
       access: "gateway.edit",
       summary: "Create a gateway.",
@@ -119,6 +120,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
     }),
     defineRoute({
       method: "POST",
+      effect: "create",
       path: `${ONE}/tokens`,
       access: "gateway.edit",
       summary:

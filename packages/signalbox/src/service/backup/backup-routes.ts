@@ -42,6 +42,7 @@ export function backupRoutes({ source, folder, logger }: BackupRouteParts): Rout
   return [
     defineRoute({
       method: "POST",
+      effect: "action",
       path: "/backup",
       access: "root",
       summary:

@@ -9,28 +9,17 @@
  * 3. The marker has a state: `moving` until all former content is moved and the moves are durable, then `writing`. A restore that finds `moving`
  *    completes the moves; one that finds `writing` removes what the interrupted restore has written, and begins again.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { replaceFile, syncFolder } from "../../engines/durable-file/index.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { DataFolder, LOCK_FILE, RESTORE_MARKER } from "../../database/sqlite/data-folder.ts";
-import { syncFolder } from "../../engines/sqlite-file/index.ts";
 
 const FORMER = /^replaced-\d{8}T\d{6}Z(?:-\d+)?$/;
 /** In the root of a volume with ext4; only root may move it. */
 const LOST_AND_FOUND = "lost+found";
+/** The draft of `replaceFile`. */
 const NEW_MARKER = `${RESTORE_MARKER}.new`;
 
 interface Marker {
@@ -131,12 +120,8 @@ function readMarker(path: string): Marker | null {
 
 /** A reader sees the former marker or the new one, also after a power failure. */
 function writeMarker(path: string, { state, replacedTo }: Marker): void {
-  const file = join(path, NEW_MARKER);
   const text = `A restore has begun and not ended.\nstate: ${state}${replacedTo === null ? "" : ` ${replacedTo}`}\n`;
-  writeFileSync(file, text, { mode: 0o600 });
-  syncFile(file);
-  renameSync(file, join(path, RESTORE_MARKER));
-  syncFolder(path);
+  replaceFile(join(path, RESTORE_MARKER), text);
 }
 
 function newName(path: string): string {
@@ -174,13 +159,4 @@ function moveAll(
   }
   syncFolder(target);
   syncFolder(path);
-}
-
-function syncFile(path: string): void {
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

@@ -17,6 +17,7 @@
 import { closeSync, fchmodSync, fdatasync, openSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { writeWhole } from "../../durable-file/index.ts";
 import { rawSql } from "../../../core/sql.ts";
 import { isFullDisk, SqliteConnection } from "../../sqlite-file/index.ts";
 import { copyDatabase } from "../copy-database.ts";
@@ -30,7 +31,6 @@ import type { CacheBudget } from "./cache-budget.ts";
 import type { Entry, Journal } from "./journal.ts";
 import type { SpareWal, WalFile } from "./spare-wal.ts";
 import { WalReader } from "./wal-reader.ts";
-import { writeWhole } from "./segment.ts";
 
 /**
  * Exclusive: no other connection opens the database, and SQLite needs no shared-memory file. The page cache is limited to 256 KiB. The cache is

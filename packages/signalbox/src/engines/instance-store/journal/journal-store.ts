@@ -10,7 +10,7 @@ import { closeSync, existsSync, fdatasync, openSync, readdirSync, rmSync } from 
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { syncFolder } from "../../sqlite-file/index.ts";
+import { syncFolder } from "../../durable-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";

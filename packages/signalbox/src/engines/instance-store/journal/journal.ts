@@ -22,7 +22,8 @@ import { fdatasync, fdatasyncSync, mkdirSync, renameSync, rmSync } from "node:fs
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { isFullDisk, syncFolder } from "../../sqlite-file/index.ts";
+import { syncFolder } from "../../durable-file/index.ts";
+import { isFullDisk } from "../../sqlite-file/index.ts";
 import type { FolderSync } from "../folder-sync.ts";
 import {
   findSegments,

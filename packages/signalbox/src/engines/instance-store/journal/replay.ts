@@ -9,7 +9,8 @@
  */
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { type JournalRecord, NO_ID, RECORD_KINDS, writeWhole } from "./segment.ts";
+import { writeWhole } from "../../durable-file/index.ts";
+import { type JournalRecord, NO_ID, RECORD_KINDS } from "./segment.ts";
 import { eachPage } from "./wal-reader.ts";
 
 /** The changes of one segment to the file of one instance. */

@@ -16,11 +16,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { isFullDisk, syncFolder } from "../../sqlite-file/index.ts";
+import { isFullDisk } from "../../sqlite-file/index.ts";
 import { crc32 } from "node:zlib";
+import { syncFolder, writeWhole } from "../../durable-file/index.ts";
 import { ID_BYTES } from "../instance-path.ts";
 
 const NAME = /^(\d+)\.log$/;
@@ -295,10 +295,4 @@ function endOfRecord(bytes: Buffer, at: number, segment: number): number | null 
   if (end > bytes.length) return null;
   const expected = (bytes.readUInt32LE(at + 4) ^ segment) >>> 0;
   return crc32(bytes.subarray(at + CHECKSUM_START, end)) === expected ? end : null;
-}
-
-/** Writes all bytes, or throws. (`writeSync` on a nearly full disk writes a part and returns its length; only the next call fails.) */
-export function writeWhole(fd: number, bytes: Uint8Array, position: number): void {
-  for (let written = 0; written < bytes.length;)
-    written += writeSync(fd, bytes, written, bytes.length - written, position + written);
 }

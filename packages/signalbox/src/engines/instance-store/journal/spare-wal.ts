@@ -20,11 +20,10 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
 } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { syncFolder } from "../../sqlite-file/index.ts";
+import { syncFolder, writeWhole } from "../../durable-file/index.ts";
 import type { FolderSync } from "../folder-sync.ts";
 import { FOLDER_NAME } from "../instance-path.ts";
 import { WAL_HEADER_BYTES } from "./wal-reader.ts";
@@ -108,7 +107,7 @@ export class SpareWal {
   release(wal: WalFile, usedBytes: number): void {
     if (this.#spares.length < MAX_SPARES) {
       if (usedBytes > MAX_SPARE_BYTES) ftruncateSync(wal.fd, 0);
-      else if (usedBytes > 0) writeSync(wal.fd, NO_HEADER, 0, NO_HEADER.length, 0);
+      else if (usedBytes > 0) writeWhole(wal.fd, NO_HEADER, 0);
       this.#spares.push(wal);
     } else {
       closeSync(wal.fd);

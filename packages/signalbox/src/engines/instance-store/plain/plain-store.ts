@@ -19,7 +19,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SqliteConnection, syncFolder } from "../../sqlite-file/index.ts";
+import { syncFolder } from "../../durable-file/index.ts";
+import { SqliteConnection } from "../../sqlite-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";

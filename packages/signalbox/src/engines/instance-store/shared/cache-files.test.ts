@@ -49,18 +49,17 @@ it("finds closed files after a restart, and not one that was open", () => {
   again.close();
 });
 
+const refuse = () => {
+  throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+};
+
 it.each([
-  ["a part of a line is written", (fd: number) => fs.appendFileSync(fd, "c".repeat(20)) ?? 20],
-  [
-    "nothing is written",
-    () => {
-      throw Object.assign(new Error("no space"), { code: "ENOSPC" });
-    },
-  ],
-])("trusts no entry after a full disk: %s", (_name, write) => {
+  ["a part of a line is written", [(fd: number) => fs.appendFileSync(fd, "c".repeat(20)) ?? 20, refuse]],
+  ["nothing is written", [refuse]],
+])("trusts no entry after a full disk: %s", (_name, writes) => {
   const files = fill();
   create("c".repeat(40));
-  writeSync.mockImplementationOnce(write);
+  for (const write of writes) writeSync.mockImplementationOnce(write);
   files.closed("c".repeat(40), entry);
   // This one is open when the process is killed: its entry must not be found, whatever was before its line.
   files.open(second);

@@ -22,9 +22,9 @@ import {
   rmSync,
   statSync,
   writeFileSync,
-  writeSync,
 } from "node:fs";
 import { basename, extname, join } from "node:path";
+import { writeWhole } from "../../durable-file/index.ts";
 import { FOLDER_NAME, type InstancePaths } from "../instance-path.ts";
 import { SpareWal } from "../journal/spare-wal.ts";
 
@@ -161,10 +161,10 @@ export class CacheFiles {
         this.#file = file;
         return;
       }
-      // On a full disk a part may be written, without an error.
-      if (writeSync(this.#file, line) === line.length) return;
+      writeWhole(this.#file, Buffer.from(line));
+      return;
     } catch {
-      // As for a part of the line.
+      // A part of the line may be written.
     }
     // Without its first line the index is that of another start of the machine. This needs no room.
     ftruncateSync(this.#file, 0);

@@ -8,7 +8,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { zstdCompress } from "node:zlib";
-import { writeWhole } from "../journal/segment.ts";
+import { writeWhole } from "../../durable-file/index.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import {
   COMPRESSION,

@@ -12,6 +12,7 @@
  */
 import { closeSync, fchmodSync, openSync, rmSync } from "node:fs";
 import { SignalboxError } from "@signalbox/protocol";
+import { writeWhole } from "../../durable-file/index.ts";
 import { rawSql } from "../../../core/sql.ts";
 import { isConstraint, SqliteConnection, unavailable } from "../../sqlite-file/index.ts";
 import type { DiskRoom } from "../disk-room.ts";
@@ -19,7 +20,6 @@ import { GuardedDatabase } from "../guarded-database.ts";
 import type { InstancePath } from "../instance-path.ts";
 import type { BaseSchema } from "../instance-store.ts";
 import type { CacheBudget } from "../journal/cache-budget.ts";
-import { writeWhole } from "../journal/segment.ts";
 import type { SpareWal, WalFile } from "../journal/spare-wal.ts";
 import { WalReader } from "../journal/wal-reader.ts";
 import { PAGE_BYTES } from "../page-bytes.ts";
