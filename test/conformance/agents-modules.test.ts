@@ -52,25 +52,64 @@ it("a subclass that only handles events refuses unauthenticated requests before 
   expect(status).toBe(404);
 });
 
-it("agents see the environment without the secrets of the service", async () => {
+it("agents see the environment without the secrets of the service and the credentials that it uses, or what agents.env names", async () => {
   const path = join(folder, "env.ts");
   await writeFile(
     path,
     `import { Agent } from "signalbox";
      export class EnvAgent extends Agent { static callable = ["names"]; names() { return Object.keys(this.env); } }`,
   );
-  const own = await startTestServer({
-    file: { agents: { modules: [path] } },
+  const environment = {
+    MY_SECRET: "s3cret",
+    // No provider has this name.
+    MY_API_KEY: "k",
+    SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32),
+    SIGNALBOX_MASTER_KEY: "ab".repeat(32),
     // An empty address means the embedded database.
-    environment: {
-      MY_SECRET: "s3cret",
-      SIGNALBOX_ENCRYPTION_KEY: "k".repeat(32),
-      SIGNALBOX_MASTER_KEY: "ab".repeat(32),
-      DATABASE_URL: "",
-    },
-  });
-  expect((await own.api("POST", "/agents/env-agent/x/rpc/names", [])).body.result).toEqual(["MY_SECRET"]);
-  await own.stop();
+    DATABASE_URL: "",
+    OPENAI_API_KEY: "sk-1",
+    OPENAI_API_KEY_EU: "sk-2",
+    OLLAMA_LOCAL_API_KEY: "k",
+    CUSTOM_CORP_API_KEY: "k",
+    BUCKET_KEY: "k",
+    BUCKET_SECRET: "k",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=k",
+    // Agents may verify deliveries themselves.
+    GITHUB_WEBHOOK_SECRET: "w",
+  };
+  const namesOf = async (env?: string[]) => {
+    const own = await startTestServer({
+      file: {
+        agents: { modules: [path], ...(env === undefined ? {} : { env }) },
+        providers: { "ollama-local": { baseUrl: "http://127.0.0.1:1" } },
+        gateway: {
+          providerKeys: { CUSTOM_CORP_API_KEY: { accounts: ["default"], origin: "https://corp.example" } },
+          logPush: {
+            endpoint: "http://127.0.0.1:1",
+            bucket: "stored-calls",
+            accessKeyId: "BUCKET_KEY",
+            secretAccessKey: "BUCKET_SECRET",
+          },
+        },
+      },
+      environment,
+    });
+    const { body } = await own.api("POST", "/agents/env-agent/x/rpc/names", []);
+    const withheld = own.logs.find(({ msg }) => String(msg).includes("agents.env"));
+    await own.stop();
+    return [body.result, withheld?.["variables"]];
+  };
+  expect(await namesOf()).toEqual([
+    ["MY_SECRET", "MY_API_KEY", "GITHUB_WEBHOOK_SECRET"],
+    expect.arrayContaining(["OPENAI_API_KEY", "BUCKET_SECRET"]) as unknown,
+  ]);
+  expect(await namesOf(["OPENAI_*", "MY_SECRET", "SIGNALBOX_*"])).toEqual([
+    ["MY_SECRET", "OPENAI_API_KEY", "OPENAI_API_KEY_EU"],
+    undefined,
+  ]);
+  await expect(namesOf(["DATABASE_URL"])).rejects.toThrow(
+    /agents\.env: DATABASE_URL is a secret of the service/,
+  );
 });
 
 it("a configuration file imports signalbox and its neighbours without extension, wherever it is", async () => {

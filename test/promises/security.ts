@@ -306,7 +306,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/untrusted-responses.test.ts › an agent cannot set the dashboard's session cookie or act for the origin",
   ],
   "Agents do not see the service's own secrets": [
-    "test/conformance/agents-modules.test.ts › agents see the environment without the secrets of the service",
+    "test/conformance/agents-modules.test.ts › agents see the environment without the secrets of the service and the credentials that it uses, or what agents.env names",
   ],
   "An agent's uncaught error does not end the process": [
     "test/faults/uncaught-errors.test.ts › the server continues after uncaught errors of every kind in an agent and counts them",

@@ -26,7 +26,7 @@ beforeAll(async () => {
   await once(upstream, "listening");
   upstreamHost = `127.0.0.1:${(upstream.address() as AddressInfo).port}`;
   server = await startWorker("basic/src/server.tsx", {
-    env: { FROM_PROCESS: "process", UPSTREAM: `http://${upstreamHost}` },
+    env: { FROM_PROCESS: "process", OPENAI_API_KEY: "sk-1", UPSTREAM: `http://${upstreamHost}` },
     file: { agents: { maxBodyBytes: 1024 * 1024 } },
   });
 });
@@ -106,7 +106,7 @@ test("variables come from the wrangler file and the process, without the server'
     nested: { list: [1, 2] },
     global: "wrangler",
     fromProcess: "process",
-    hidden: [null, null],
+    hidden: [null, null, null],
     hasCache: true,
   });
 });

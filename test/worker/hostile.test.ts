@@ -129,6 +129,14 @@ test("the length of a body that is passed on is kept, and that of a changed one 
   expect(await read("/passed", "HEAD")).toEqual([String(page.length), ""]);
 });
 
+test("the answer to a handshake may be endless: it is sent as it comes, and ends with its client", async () => {
+  const raw = new RawSocket(server.url);
+  raw.write(`GET /endless HTTP/1.1\r\n${HANDSHAKE}`);
+  await raw.until("more more more");
+  raw.destroy();
+  await expect.poll(async () => (await fetch(`${server.url}/cancelled`)).text()).toBe("1");
+});
+
 test.each(["/plain", "/never"])(
   "the connection of a handshake at %s ends with its client, so that there is room for others",
   async (path) => {

@@ -69,6 +69,7 @@ async function openArea(): Promise<void> {
     ownAgents: [],
     server: { url: "" },
     builtInAgents: [],
+    variables: {},
     tagFeed: { newestPosition: async () => 0, follow: async function* () {} },
   });
   await area.start?.();

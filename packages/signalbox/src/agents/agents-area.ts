@@ -5,7 +5,7 @@ import type { Registry } from "prom-client";
 import type { WebSocket } from "ws";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
-import { type Config, ConfigError, storeVariables } from "../config/index.ts";
+import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Repetition } from "../core/repeat.ts";
@@ -83,6 +83,8 @@ export interface AgentsParts {
   readonly ownAgents: readonly AgentClass[];
   readonly tags?: TagLookup | undefined;
   readonly tagFeed: TagFeed;
+  /** Variables of the process that agents may see. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
 export interface AgentsArea extends AreaModule {
@@ -100,8 +102,7 @@ export interface AgentsArea extends AreaModule {
   connectObjects(): Promise<() => void>;
   /** Joins a WebSocket of an object's response to the client's socket. */
   joinClient(end: object, webSocket: WebSocket, socket: Duplex): void;
-  /** Variables of the process that agents may see. */
-  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly variables: AgentsParts["variables"];
 }
 
 /** How long the owners of instances may take to run `onClose` for the sockets of a node that stops. */
@@ -112,15 +113,6 @@ const REPLACE_MS = 3500;
 const REPLACE_SOCKETS_MS = 7500;
 /** What this area offers to other nodes: the beginnings of the names. */
 const SERVICES = ["agents.", "objects."];
-
-/** Variables of the service that agents must not see. */
-const HIDDEN_VARIABLES: readonly string[] = [
-  "SIGNALBOX_ROOT_TOKEN",
-  "SIGNALBOX_CLUSTER_SECRET",
-  "SIGNALBOX_ENCRYPTION_KEY",
-  "SIGNALBOX_MASTER_KEY",
-  "DATABASE_URL",
-];
 
 export function createAgentsArea(parts: AgentsParts): AgentsArea {
   const settings = parts.config.file.agents;
@@ -144,10 +136,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
   });
   const activity = new ActivityHub();
   const streams = new ActivityStreams(activity);
-  const hidden = new Set([...HIDDEN_VARIABLES, ...storeVariables(settings.stores)]);
-  const variables = Object.fromEntries(
-    Object.entries(parts.config.environment).filter(([name]) => !hidden.has(name)),
-  );
+  const { variables } = parts;
   const callOther: InstanceEnvironment["callAgent"] = (target, call) =>
     parts.tracing.turns === null
       ? calls.call(target, call, remote?.requests ?? null)

@@ -60,6 +60,13 @@ export const agentsConfig = z
     worker: worker.optional(),
     /** The models behind `env.AI` of the worker. */
     ai,
+    /**
+     * Variables of the process that agents and the worker see in `env`; `*` stands for any text. Secrets of the service itself are never among them. Default: all except those and
+     * the credentials that the service uses, such as provider keys.
+     */
+    env: z
+      .array(z.string().regex(/^[A-Za-z_*][A-Za-z0-9_*]*$/, "expected the name of an environment variable"))
+      .optional(),
     /** Called for a request to an agent without a valid token. */
     authorize: z
       .custom<Authorize>((value) => typeof value === "function", { error: "expected a function" })

@@ -55,6 +55,8 @@ import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
 
+export { isProviderKeyName } from "./keys/provider-key-name.ts";
+
 export interface GatewayParts {
   readonly config: Config;
   readonly logger: Logger;

@@ -19,6 +19,7 @@ import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ClientAddress } from "../engines/ip-address/index.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
+import { agentVariables } from "./agent-variables.ts";
 import type { Storage } from "./storage.ts";
 
 export interface AreaParts extends Storage {
@@ -65,6 +66,7 @@ export function createAreas(parts: AreaParts): Areas {
     builtInAgents: [WebhookAgent],
     tags: tags.lookup,
     tagFeed: tags.feed,
+    variables: agentVariables(parts.config, parts.logger),
   });
   const addresses = new ClientAddress(parts.config.file.audit.trustedProxies);
   const webhooks = createWebhooksArea({

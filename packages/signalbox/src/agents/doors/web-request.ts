@@ -104,4 +104,5 @@ export async function sendWebResponse(from: Response, to: HttpResponse, isHead: 
     return;
   }
   await relayStream(from.body, to, null);
+  to.end();
 }

@@ -1,15 +1,20 @@
 /** The body of a program's `Response` on the network, at the client's pace. A client that disconnects cancels the body. */
-import type { HttpResponse } from "./http-exchange.ts";
+import type { Writable } from "node:stream";
+
+/** A response, or the connection itself. */
+interface Receiver extends Writable {
+  readonly headersSent?: boolean;
+}
 
 /**
  * `length`: what the head of the response says; null if it says nothing, so that node:http frames the pieces. A body of any other length would be read as part of
  * the next response of the connection, or swallow it: the connection is cut instead.
  *
- * Rejects if the body fails; a response that has begun is then cut.
+ * Resolves when all of it was written, and the receiver is to be ended. Rejects if the body fails; a response that has begun is then cut.
  */
 export async function relayStream(
   body: ReadableStream<Uint8Array>,
-  to: HttpResponse,
+  to: Receiver,
   length: number | null,
 ): Promise<void> {
   const reader = body.getReader();
@@ -27,14 +32,13 @@ export async function relayStream(
     if (length !== null && sent < length && !to.destroyed)
       throw new Error(`the body has ${sent} of ${length} bytes`);
   } catch (error) {
-    if (to.headersSent) to.destroy();
+    if (to.headersSent !== false) to.destroy();
     throw error;
   }
-  to.end();
 }
 
 /** Resolves when more can be written, or when the response is closed. */
-function drained(to: HttpResponse): Promise<void> {
+function drained(to: Receiver): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       to.off("drain", end);

@@ -46,7 +46,8 @@ export function checkSecretId(text: string, providerSlug: string, secretFolder: 
   return ENV + name;
 }
 
-function isOf(prefix: string, name: string): boolean {
+/** `OPENAI_API_KEY` itself, or `OPENAI_API_KEY_…`. */
+export function isOf(prefix: string, name: string): boolean {
   return name === prefix || name.startsWith(`${prefix}_`);
 }
 

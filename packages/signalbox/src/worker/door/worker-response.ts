@@ -55,4 +55,5 @@ export async function sendWorkerResponse(from: Response, to: HttpResponse, isHea
   // A client that waits for a stream to open must not wait for its first piece.
   to.flushHeaders();
   await relayStream(body, to, length);
+  to.end();
 }

@@ -7,6 +7,7 @@ import type { WebSocket } from "ws";
 import { createDoorServer } from "../../agents/index.ts";
 import {
   type HttpRequest,
+  relayStream,
   sendFinalAnswer,
   STATUS_CODES,
   toIncomingMessage,
@@ -59,15 +60,17 @@ export class WorkerSockets {
   }
 }
 
-/** Sends a response on a socket without a response object, and closes it. */
+/** Sends a response on a socket without a response object. It is the last of the connection, which ends with its body. */
 async function sendResponse(response: Response, socket: Duplex): Promise<void> {
   const list = toHeadList(response);
   const lines = [
     `HTTP/1.1 ${response.status} ${response.statusText || (STATUS_CODES[response.status] ?? "")}`,
   ];
   for (let i = 0; i + 1 < list.length; i += 2) lines.push(`${list[i]}: ${list[i + 1]}`);
-  // The client has asked for another protocol: this response is the last of the connection.
-  const body = Buffer.from(await response.arrayBuffer());
-  lines.push(`content-length: ${body.length}`, "connection: close", "", "");
-  sendFinalAnswer(socket, Buffer.concat([Buffer.from(lines.join("\r\n"), "latin1"), body]));
+  // Who has asked for a WebSocket has nothing to send to a response, and has left when its side ends. The body may be endless.
+  socket.once("end", () => socket.destroy());
+  socket.resume();
+  socket.write([...lines, "connection: close", "", ""].join("\r\n"), "latin1");
+  if (response.body !== null) await relayStream(response.body, socket, null);
+  sendFinalAnswer(socket, "");
 }

@@ -97,7 +97,7 @@ const routes: Record<string, Handler> = {
     nested: env.NESTED,
     global: globalEnv.SETTING,
     fromProcess: env.FROM_PROCESS,
-    hidden: [env.SIGNALBOX_ROOT_TOKEN ?? null, env.DATABASE_URL ?? null],
+    hidden: [env.SIGNALBOX_ROOT_TOKEN ?? null, env.DATABASE_URL ?? null, env.OPENAI_API_KEY ?? null],
     hasCache: env.CACHE !== undefined,
   }),
   "/missing-binding": (_request, env) => env.CACHE.get("x"),

@@ -1,6 +1,7 @@
 /** Objects for callers that do what no caller should, and a program that does what no program should. */
 import { DurableObject } from "cloudflare:workers";
 
+let cancelled = 0;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Target extends DurableObject<Env> {
@@ -144,6 +145,7 @@ export class Target extends DurableObject<Env> {
 export default {
   async fetch(request: Request, env: Env) {
     const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/cancelled") return new Response(String(cancelled));
     if (pathname === "/plain") return new Response("no WebSocket here");
     if (pathname === "/framed") return framed(searchParams);
     if (pathname === "/passed") return fetch(searchParams.get("from") ?? "");
@@ -157,6 +159,9 @@ export default {
         async pull(controller) {
           await pause(5);
           controller.enqueue(new TextEncoder().encode("more "));
+        },
+        cancel() {
+          cancelled += 1;
         },
       });
       return new Response(body);
