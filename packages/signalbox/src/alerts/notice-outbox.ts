@@ -120,7 +120,7 @@ export class NoticeOutbox {
   async send(ids: readonly string[]): Promise<void> {
     await this.sendDue();
     // Another look may have found them first.
-    await Promise.all(ids.map((id) => this.#attempts.get(id)));
+    await Promise.all(ids.map((id) => this.#attempts.get(id) ?? Promise.resolve()));
   }
 
   /** Begins nothing further; resolves when what is under way has ended. */

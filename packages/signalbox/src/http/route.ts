@@ -118,5 +118,5 @@ type WithEffect =
 export function defineRoute<Body = unknown, Query = unknown, const Path extends string = string>(
   route: Route<Body, Query, Path> & WithEffect,
 ): Route {
-  return route as unknown as Route;
+  return route;
 }

@@ -153,7 +153,7 @@ function startSynchronously(
         return Promise.resolve(result);
       } catch (error) {
         turn.afterFailure(error);
-        return Promise.reject(error as Error);
+        return Promise.reject(error);
       }
     },
     transactions: { join: () => undefined, commitNow: () => null },

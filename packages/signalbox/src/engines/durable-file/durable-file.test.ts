@@ -67,10 +67,10 @@ it("a file is replaced as a whole: its content and then its name are durable bef
   const order: string[] = [];
   for (const name of ["fsyncSync", "renameSync"] as const) {
     const original = fs[name] as (...args: unknown[]) => void;
-    vi.spyOn(fs, name).mockImplementation(((...args: unknown[]) => {
+    vi.spyOn(fs, name).mockImplementation((...args: unknown[]) => {
       order.push(name === "renameSync" ? `rename over ${fs.readFileSync(path, "utf8")}` : "sync");
       original(...args);
-    }) as never);
+    });
   }
   syncBuiltinESMExports();
   replaceFile(path, "new\n");
