@@ -1,11 +1,11 @@
 /**
  * `npm run chaos -- --minutes n [--seed s] [--load agents]`: runs a cluster under load and random faults. Prints a summary. If a rule is broken, it
  * prints the history with the seed, and exits with 1. `--until goal` ends it earlier, when it has reached the goal of a long run (test/chaos/goal.ts).
- * `--record file` adds a line with the seed and the totals to a file, and prints the sum of all its runs.
+ * `--record file` adds a line with the seed and the totals to a file, and prints the sum of all its runs; the goal is that of all of them.
  * `--only "pause,black hole to PostgreSQL"` injects these kinds of faults only.
  * `npm run chaos -- --rolls n [--balancer nginx]` restarts the nodes one after the other behind a load balancer instead. See docs/decisions/0160.
  */
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { FAULT_KINDS, type FaultKind } from "../test/chaos/faults.ts";
 import type { History } from "../test/chaos/history.ts";
@@ -81,6 +81,8 @@ function toKinds(names: string): FaultKind[] {
 
 async function runFaults({ seed, minutes, load, isUntilGoal, record, only }: FaultRun): Promise<number> {
   const begun = new Date();
+  const earlier = record === undefined ? [] : readRecord(record);
+  const isDone = (soFar: History) => isReached(sumOf([...earlier, totalsOf(soFar)]));
   console.log(`seed ${seed}, at most ${minutes} min${isUntilGoal ? ", until the goal" : ""}, load ${load}`);
   const history = await runChaos({
     seed,
@@ -89,7 +91,7 @@ async function runFaults({ seed, minutes, load, isUntilGoal, record, only }: Fau
     load,
     onProgress: printTime(),
     signal: endSignal(minutes * 60_000),
-    ...(isUntilGoal ? { isEnough: (soFar: History) => isReached(totalsOf(soFar)) } : {}),
+    ...(isUntilGoal ? { isEnough: isDone } : {}),
   });
   const code = report(
     history,
@@ -100,14 +102,20 @@ async function runFaults({ seed, minutes, load, isUntilGoal, record, only }: Fau
   console.log(`\nseed ${seed}, load ${load}, ${lasted} s: ${describeTotals(totals)}`);
   if (record !== undefined) {
     appendFileSync(record, `${JSON.stringify({ seed, load, begun, lasted, ...totals })}\n`);
-    const runs = readFileSync(record, "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as Totals);
+    const runs = readRecord(record);
     console.log(`all ${runs.length} runs of ${record}: ${describeTotals(sumOf(runs))}`);
   }
-  if (isUntilGoal && code === 0 && !isReached(totals)) console.log("the goal was not reached in this run");
+  if (isUntilGoal && code === 0 && !isDone(history)) console.log("the goal has not been reached yet");
   return code;
+}
+
+/** Runs of earlier days; none if there is no such file yet. */
+function readRecord(file: string): Totals[] {
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Totals);
 }
 
 /**

@@ -18,6 +18,7 @@ import { CallRecord } from "./load/call-record.ts";
 import { LimitLoad } from "./load/limit-load.ts";
 import { type CountingProvider, providerConfig, startCountingProvider } from "./load/provider.ts";
 import { ObjectsLoad, objectsConfig } from "./load/objects/objects-load.ts";
+import { WorkLoad } from "./load/objects/work-load.ts";
 import { TagLoad } from "./load/tag-load.ts";
 import { TokenLoad } from "./load/token-load.ts";
 import type { LoadContext, Workload } from "./load/workload.ts";
@@ -182,5 +183,8 @@ function createWorkloads(context: LoadContext, provider: CountingProvider, load:
     new CallLoad(context, provider, record),
   ];
   const objects = new ObjectsLoad(context, load === "agents" ? OBJECT_CALLERS : 1);
-  return [...(load === "agents" ? [] : gateway), ...(load === "gateway" ? [] : [agents, objects])];
+  return [
+    ...(load === "agents" ? [] : gateway),
+    ...(load === "gateway" ? [] : [agents, objects, new WorkLoad(context)]),
+  ];
 }

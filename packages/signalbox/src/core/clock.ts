@@ -20,11 +20,13 @@ export const systemClock: Clock = { now: () => Date.now() };
  */
 export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() };
 
-/** A timer for due work, which does not keep the process running. Time limits of running work use timers of the process instead. */
+/**
+ * A timer for due work, which does not keep the process running. A time that has passed meanwhile is due now. Time limits of running work use timers
+ * of the process instead.
+ */
 export function setTimer(clock: Clock, callback: () => void, delayMs: number): Timer {
-  return clock.setTimer === undefined
-    ? setTimeout(callback, delayMs).unref()
-    : clock.setTimer(callback, delayMs);
+  const delay = Math.max(0, delayMs);
+  return clock.setTimer === undefined ? setTimeout(callback, delay).unref() : clock.setTimer(callback, delay);
 }
 
 export function clearTimer(timer: Timer | undefined): void {

@@ -1,13 +1,24 @@
 /**
- * The object of the chaos test. As the agent there, it has a row for each event with the hash of the previous row's hash and its own id, and counts
- * its activations.
+ * The program of the chaos test. As the agent there, a ledger has a row for each event with the hash of the previous row's hash and its own id, and
+ * counts its activations. Alarms and workflows leave receipts.
  */
-import { DurableObject } from "cloudflare:workers";
+import { DurableObject, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { nextHash, START_HASH } from "../../../../chaos/load/agents/chain-hash.ts";
 
 interface Env {
   readonly Ledger: DurableObjectNamespace<Ledger>;
+  readonly Receipts: DurableObjectNamespace<Receipts>;
+  readonly ERRANDS: Workflow<Errand>;
 }
+
+/** What a workflow does, and where it leaves its receipts. */
+interface Errand {
+  readonly id: string;
+  readonly receipts: string;
+}
+
+const ALARM_MS = 1000;
+const SLEEP_MS = 500;
 
 interface Head {
   readonly seq: number;
@@ -59,11 +70,71 @@ export class Ledger extends DurableObject<Env> {
   }
 }
 
+/** Counts what was done: by workflows, and by its own alarm. */
+export class Receipts extends DurableObject<Env> {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS receipt (id TEXT PRIMARY KEY, times INTEGER NOT NULL)");
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS due (id TEXT PRIMARY KEY, at INTEGER NOT NULL)");
+  }
+
+  put(id: string): void {
+    this.ctx.storage.sql.exec(
+      "INSERT INTO receipt VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET times = times + 1",
+      id,
+    );
+  }
+
+  /** The alarm leaves a receipt about a second later. */
+  async arm(id: string): Promise<void> {
+    const at = Date.now() + ALARM_MS;
+    this.ctx.storage.sql.exec("INSERT OR IGNORE INTO due VALUES (?, ?)", id, at);
+    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(at);
+  }
+
+  override async alarm(): Promise<void> {
+    const { sql } = this.ctx.storage;
+    for (const { id } of sql.exec<{ id: string }>("SELECT id FROM due WHERE at <= ?", Date.now()).toArray()) {
+      this.put(id);
+      sql.exec("DELETE FROM due WHERE id = ?", id);
+    }
+    const [next] = sql.exec<{ at: number | null }>("SELECT min(at) AS at FROM due").toArray();
+    if (typeof next?.at === "number") await this.ctx.storage.setAlarm(next.at);
+  }
+
+  all(): object {
+    const { sql } = this.ctx.storage;
+    return {
+      receipts: Object.fromEntries(sql.exec("SELECT id, times FROM receipt").raw()),
+      due: sql.exec("SELECT id FROM due").toArray().length,
+    };
+  }
+}
+
+export class ErrandWorkflow extends WorkflowEntrypoint<Env, Errand> {
+  override async run({ payload }: WorkflowEvent<Errand>, step: WorkflowStep): Promise<void> {
+    const leave = async (text: string) => {
+      await this.env.Receipts.getByName(payload.receipts).put(`${payload.id} ${text}`);
+    };
+    await step.do("begin", () => leave("begun"));
+    await step.sleep("pause", SLEEP_MS);
+    await step.do("end", () => leave("ended"));
+  }
+}
+
+async function begin(env: Env, errand: Errand): Promise<void> {
+  await env.ERRANDS.create({ id: errand.id, params: errand });
+}
+
 export default {
-  /** `/ledger/<name>/<method>`, with the arguments as an array. */
+  /** `/ledger/<name>/<method>` and `/receipts/<name>/<method>`; `/errands/all/begin` begins a workflow. The body has the arguments. */
   async fetch(request: Request, env: Env): Promise<Response> {
-    const [, , name = "", method = ""] = new URL(request.url).pathname.split("/");
-    const stub = env.Ledger.getByName(name) as unknown as Record<string, (...args: unknown[]) => unknown>;
+    const [, kind, name = "", method = ""] = new URL(request.url).pathname.split("/");
+    const target =
+      kind === "errands"
+        ? { begin: (errand: Errand) => begin(env, errand) }
+        : (kind === "receipts" ? env.Receipts : env.Ledger).getByName(name);
+    const stub = target as unknown as Record<string, (...args: unknown[]) => unknown>;
     const args = (await request.json()) as unknown[];
     try {
       return Response.json({ result: await stub[method]?.(...args) });
