@@ -117,7 +117,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/agents-damaged-file.long.test.ts › calls of a damaged instance get an internal error, and other instances work",
     "test/faults/agents-damaged-file.long.test.ts › a failed instance is not retried for a while, whichever page is damaged",
   ],
-  "The file of a secret is empty or cut": [
+  "The file of a secret is empty, or `master-key` is cut": [
     "packages/signalbox/src/accounts/secret-file.test.ts › a file that %s is an error, and stays as it is: no new secret takes its place",
     "packages/signalbox/src/engines/durable-file/durable-file.test.ts › a file is replaced as a whole: its content and then its name are durable before the function returns",
   ],

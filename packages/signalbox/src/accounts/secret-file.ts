@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. A secret is durable before it is used: what is encrypted with it, or told to somebody, never outlives it.
- * 2. A file that is empty or cut is an error. A new secret in its place would make what depends on the old one unreadable, without a word.
+ * 2. A file that is empty, or visibly cut, is an error. A new secret in its place would make what depends on the old one unreadable, without a word.
  */
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/index.ts";
@@ -17,14 +17,15 @@ export interface SecretFile {
 
 /** Reads the secret, or creates the file with the result of `generate`. */
 export function openSecretFile(file: string, generate: () => string): SecretFile {
-  const generated = generate();
-  const [stored] = readSecrets(file, generated.length) ?? [];
+  // Operators put secrets of their own there, short ones and without a line feed.
+  const [stored] = readSecrets(file, 0) ?? [];
   if (stored !== undefined) return { text: stored, isNew: false };
-  replaceFile(file, `${generated}\n`);
-  return { text: generated, isNew: true };
+  const text = generate();
+  replaceFile(file, `${text}\n`);
+  return { text, isNew: true };
 }
 
-/** Null if there is no file. `length` is that of a secret that this program has generated. */
+/** Null if there is no file. `length` is that of every complete secret; 0 if they have none. */
 export function readSecrets(file: string, length: number): readonly string[] | null {
   const text = readText(file);
   if (text === null) return null;
