@@ -101,6 +101,15 @@ it("a node is cut off when its lease is over and an attempt to reach the databas
   expect(lease.cutOffMs).toBe(0);
 });
 
+it("a node that was paused is not cut off: it may reach the database at once", () => {
+  const lease = renewed();
+  const now = performance.now();
+  vi.spyOn(performance, "now").mockImplementation(() => now + 60_000);
+  lease.reportUnreachable();
+  expect([lease.isFresh, lease.isOverdue, lease.cutOffMs]).toEqual([false, false, 0]);
+  vi.restoreAllMocks();
+});
+
 it("a database that answers too slowly counts as unreachable", async () => {
   const lease = renewed();
   vi.advanceTimersByTime(3000);

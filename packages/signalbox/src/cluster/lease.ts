@@ -16,7 +16,7 @@
  * clock may be set back. If both stop, the machine cannot notice its pause: its next heartbeat, half a second later, ends the lease.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { afterAwakeTime } from "../core/awake-time.ts";
+import { AwakeClock, afterAwakeTime } from "../core/awake-time.ts";
 
 /** Of the time after which a node is declared dead: the clocks of this machine and of PostgreSQL may run at slightly different rates. */
 const LEASE_PART = 0.8;
@@ -46,6 +46,9 @@ export class Lease {
   #beaten = NEVER;
   /** When memory had every committed write. */
   #known = NEVER;
+  readonly #awake = new AwakeClock();
+  /** When this was learned, by the clock that does not count pauses. */
+  #knownAwake = -Infinity;
   /** Heartbeats that were sent before count no more. */
   #endedAt = -Infinity;
   /** Resolves with the next renewal or failure. */
@@ -63,6 +66,7 @@ export class Lease {
     if (sentAt <= Math.max(this.#beaten.at, this.#endedAt)) return;
     this.#beaten = momentOf(sentAt);
     this.#known = this.#beaten;
+    this.#knownAwake = this.#awake.now();
     if (!this.isFresh) return;
     this.#isUnreachable = false;
     this.#settle();
@@ -72,6 +76,7 @@ export class Lease {
   recordRead(sentAt: number): void {
     if (sentAt <= this.#known.at) return;
     this.#known = momentOf(sentAt);
+    this.#knownAwake = this.#awake.now();
     this.reportUnreachable();
   }
 
@@ -95,10 +100,21 @@ export class Lease {
     return ageOf(this.#beaten) <= this.#lengthMs;
   }
 
-  /** How long this node has not reached the database, once its lease is over and an attempt has failed; 0 otherwise. */
+  /**
+   * How long this node has not reached the database, once its lease is over and an attempt has failed; 0 otherwise. Its own pauses do not count: after
+   * one it may reach the database at once, and what has arrived meanwhile can wait for that.
+   */
   get cutOffMs(): number {
-    const age = ageOf(this.#known);
-    return this.#isUnreachable && age > this.#lengthMs ? age : 0;
+    return this.#isUnreachable && this.isOverdue ? this.#silentMs : 0;
+  }
+
+  /** The lease would be over although this process has not been paused. */
+  get isOverdue(): boolean {
+    return this.#silentMs > this.#lengthMs;
+  }
+
+  get #silentMs(): number {
+    return this.#awake.now() - this.#knownAwake;
   }
 
   /**

@@ -30,3 +30,22 @@ export function awakeSignal(ms: number): AbortSignal {
   afterAwakeTime(ms, () => controller.abort(new DOMException(`no answer within ${ms} ms`, "TimeoutError")));
   return controller.signal;
 }
+
+const TICK_MS = 250;
+
+/** Counts the milliseconds in which this process runs: a pause counts as two ticks at most. Does not keep the process running. */
+export class AwakeClock {
+  #ms = 0;
+  #at = performance.now();
+
+  constructor() {
+    setInterval(() => {
+      this.#ms = this.now();
+      this.#at = performance.now();
+    }, TICK_MS).unref();
+  }
+
+  now(): number {
+    return this.#ms + Math.min(performance.now() - this.#at, 2 * TICK_MS);
+  }
+}
