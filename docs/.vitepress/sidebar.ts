@@ -47,6 +47,7 @@ export const GROUPS: readonly Group[] = [
       "guides/working-with-logs",
       "guides/audit-log",
       "failure-modes",
+      "chaos",
     ],
   },
   {

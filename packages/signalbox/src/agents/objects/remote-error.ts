@@ -11,6 +11,7 @@ const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
   ]),
 );
 
+const RETRYABLE: ReadonlySet<string> = new Set(["stopping", "storage_unavailable", "agent_outcome_unknown"]);
 const RESET_FLAGS = ["retryable", "overloaded", "durableObjectReset"];
 const FLAGS = [...RESET_FLAGS, "remote"];
 
@@ -82,8 +83,8 @@ function toHostError(error: SignalboxError | InstanceGoneError): Error {
       durableObjectReset: true,
     });
   const isOverloaded = error.id === "overloaded";
-  // In both cases nothing was written.
-  const retryable = error.id === "stopping" || error.id === "storage_unavailable";
+  // A failure around the object, and not of its code. As in the originals, also if the call may have been carried out.
+  const retryable = RETRYABLE.has(error.id);
   const flags = isOverloaded ? { overloaded: true } : { retryable };
   const text = isOverloaded ? `Durable Object is overloaded. ${error.message}` : error.message;
   return Object.assign(new Error(text, { cause: error }), flags);
