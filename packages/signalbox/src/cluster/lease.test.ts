@@ -95,6 +95,11 @@ it("a node is cut off when its lease is over and an attempt to reach the databas
   // It can be read, although it cannot store heartbeats.
   lease.recordRead(performance.now());
   expect(lease.cutOffMs).toBe(0);
+  vi.advanceTimersByTime(3000);
+  expect(lease.cutOffMs).toBe(3000);
+  // The node has joined again, and has had no heartbeat yet.
+  lease.reportReachable();
+  expect(lease.cutOffMs).toBe(0);
   lease.renew(performance.now());
   // A pause of the process is no failure.
   vi.advanceTimersByTime(60_000);

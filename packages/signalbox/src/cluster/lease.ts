@@ -80,6 +80,11 @@ export class Lease {
     this.#settle();
   }
 
+  /** The database answers again; the next heartbeat shows whether memory is up to date. */
+  reportReachable(): void {
+    this.#isUnreachable = false;
+  }
+
   /** This node was declared dead. */
   end(): void {
     this.#endedAt = performance.now();
