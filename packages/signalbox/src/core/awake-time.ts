@@ -27,8 +27,6 @@ export function afterAwakeTime(ms: number, onOver: () => void): () => void {
 /** Like `AbortSignal.timeout`, for an answer of another process. */
 export function awakeSignal(ms: number): AbortSignal {
   const controller = new AbortController();
-  afterAwakeTime(ms, () =>
-    controller.abort(new DOMException(`no answer within ${ms} ms`, "TimeoutError")),
-  );
+  afterAwakeTime(ms, () => controller.abort(new DOMException(`no answer within ${ms} ms`, "TimeoutError")));
   return controller.signal;
 }

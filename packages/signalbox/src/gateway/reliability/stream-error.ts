@@ -31,7 +31,10 @@ export function sendCut(response: HttpResponse, cut: CutAnswer): void {
 
 /** A client that has read the event usually closes the connection itself. One that was paused together with this process still has its time. */
 function closeLater(response: HttpResponse): void {
-  response.once("close", afterAwakeTime(READING_MS, () => response.destroy()));
+  response.once(
+    "close",
+    afterAwakeTime(READING_MS, () => response.destroy()),
+  );
 }
 
 function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
