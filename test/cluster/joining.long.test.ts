@@ -1,11 +1,19 @@
 /** Which processes may share a database, and what a refused one is told. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client } from "pg";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { scopeLock } from "../../packages/signalbox/src/database/postgres/node-table.ts";
 import { CLUSTER_ENVIRONMENT, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { spawnCli } from "../support/server-process.ts";
+
+const GITHUB = { GITHUB_WEBHOOK_SECRET: "secret-of-github" };
 
 let cluster: TestCluster;
 beforeAll(async () => {
-  cluster = await startTestCluster({ nodes: 2, env: { GITHUB_WEBHOOK_SECRET: "secret-of-github" } });
+  cluster = await startTestCluster({ nodes: 2, env: GITHUB });
 });
 afterAll(() => cluster.stop());
 
@@ -64,4 +72,28 @@ it("a key may be replaced node by node: a node that accepts the current key join
   // This node would write with a key that the others do not have.
   const { stderr } = await cluster.refused({ env: { SIGNALBOX_ENCRYPTION_KEY: `${next},${key}` } });
   expect(stderr).toMatch(/SIGNALBOX_ENCRYPTION_KEY differs/);
+});
+
+it("a node that waits for the migrations of another one says so, and starts when they are done", async () => {
+  const hand = new Client({ connectionString: cluster.postgres.url });
+  await hand.connect();
+  onTestFinished(() => hand.end());
+  await hand.query("BEGIN");
+  await hand.query("SELECT pg_advisory_xact_lock($1)", [scopeLock("migrations")]);
+  const dataDir = await mkdtemp(join(tmpdir(), "signalbox-waiting-"));
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const child = spawnCli(
+    ["serve", "--json", "--port", "0", "--data-dir", dataDir, "--database-url", cluster.postgres.url],
+    { env: { ...CLUSTER_ENVIRONMENT, ...GITHUB }, cwd: dataDir },
+  );
+  let [output, log] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (log += text));
+  await expect.poll(() => log).toContain("the start waits for the migrations of the database");
+  expect(output).toBe("");
+  await hand.query("COMMIT");
+  await expect.poll(() => output).toContain('"url"');
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  expect(await exit).toEqual([0, null]);
 });

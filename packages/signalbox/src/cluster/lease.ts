@@ -85,6 +85,11 @@ export class Lease {
     this.#settle();
   }
 
+  /** The database answers again; the next heartbeat shows whether memory is up to date. */
+  reportReachable(): void {
+    this.#isUnreachable = false;
+  }
+
   /** This node was declared dead. */
   end(): void {
     this.#endedAt = performance.now();
@@ -105,16 +110,8 @@ export class Lease {
    * one it may reach the database at once, and what has arrived meanwhile can wait for that.
    */
   get cutOffMs(): number {
-    return this.#isUnreachable && this.isOverdue ? this.#silentMs : 0;
-  }
-
-  /** The lease would be over although this process has not been paused. */
-  get isOverdue(): boolean {
-    return this.#silentMs > this.#lengthMs;
-  }
-
-  get #silentMs(): number {
-    return this.#awake.now() - this.#knownAwake;
+    const silentMs = this.#awake.now() - this.#knownAwake;
+    return this.#isUnreachable && silentMs > this.#lengthMs ? silentMs : 0;
   }
 
   /**

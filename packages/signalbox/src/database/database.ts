@@ -37,7 +37,7 @@ export interface Database extends Queryable {
   readonly isShared?: boolean;
   /**
    * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. If the connection to the
-   * server is lost before the commit, `work` runs again: what it does besides `tx` must not depend on how often it runs. Resolves to the result of `work`
+   * server is lost before the commit, or a lock is not free in time, `work` runs again: what it does besides `tx` must not depend on how often it runs. Resolves to the result of `work`
    * when the commit is durable.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>, options?: TransactionOptions): Promise<T>;

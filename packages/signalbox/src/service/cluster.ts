@@ -95,6 +95,7 @@ async function openAsMember(
       onDead: () => lease.end(),
       onOtherServer: invalidate,
       onUnreachable: () => lease.reportUnreachable(),
+      onReachable: () => lease.reportReachable(),
       onRejoined: ({ inc }) => {
         invalidate();
         logger.warn({ inc }, "cluster: this node was declared dead, and has joined again");

@@ -45,7 +45,7 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
         return lease.isFresh;
       },
       get cutOffMs() {
-        return lease.isOverdue && cluster.isAbandoned ? Infinity : lease.cutOffMs;
+        return lease.cutOffMs > 0 && cluster.isAbandoned ? Infinity : lease.cutOffMs;
       },
       readLiving: async () => new Set(await cluster.readLiving()),
     },

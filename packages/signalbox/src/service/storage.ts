@@ -5,6 +5,7 @@ import { AuditedDatabase } from "../audit/index.ts";
 import { BASE_SCHEMA, type OpenRemote, RESERVED_NAME } from "../agents/index.ts";
 import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
+import { afterAwakeTime } from "../core/awake-time.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
@@ -25,6 +26,9 @@ import type { ClusterMembership } from "./cluster.ts";
 import type { DatabaseNode } from "./database-node.ts";
 import type { SharedAgentsOptions } from "./shared-agents.ts";
 import type { SharedAgentsReport } from "./shared-agents-report.ts";
+
+/** How long a step of the start may take without a line in the log. */
+const QUIET_START_MS = 5000;
 
 export interface StorageOptions {
   readonly config: Config;
@@ -69,17 +73,24 @@ export async function openStorage(
     dataFolder,
     closers,
   );
-  await migrate(database);
+  const announced = <T>(what: string, step: Promise<T>) => announce(options.logger, what, step);
+  await announced("the migrations of the database, which another node may be applying", migrate(database));
   await membership?.openSettings();
   const cluster = membership?.cluster ?? null;
-  const callLog = await openCallLog({ ...options, dataFolder, database, cluster, clock });
+  const callLog = await announced(
+    "the call log",
+    openCallLog({ ...options, dataFolder, database, cluster, clock }),
+  );
   closers.push({ close: () => callLog.close() });
   node?.onOtherServer(() => callLog.reconnect?.());
   const lease = membership?.lease ?? null;
   const { instanceStore, localInstances, ownership, openRemote, agentsReport } =
     cluster === null || lease === null || incarnation === null
       ? await openAlone(options, dataFolder)
-      : await openShared({ ...options, dataFolder, cluster, lease, incarnation, node });
+      : await announced(
+          "the PostgreSQL of the instances (agents.stores)",
+          openShared({ ...options, dataFolder, cluster, lease, incarnation, node }),
+        );
   closers.push({ close: () => instanceStore.close(), canStall: true });
   closers.push({ close: () => agentsReport?.close() });
   return {
@@ -97,6 +108,12 @@ export async function openStorage(
     openRemote,
     agentsReport,
   };
+}
+
+/** A supervisor, and who reads its log, should know what a start waits for. */
+function announce<T>(logger: Logger, what: string, step: Promise<T>): Promise<T> {
+  const cancel = afterAwakeTime(QUIET_START_MS, () => logger.warn(`the start waits for ${what}`));
+  return step.finally(cancel);
 }
 
 type Agents = Pick<Storage, "instanceStore" | "localInstances" | "ownership" | "openRemote" | "agentsReport">;

@@ -68,6 +68,8 @@ export class ClusterPlacement implements Placement {
     let moves = 0;
     for (let pauses = 0; ;) {
       signal?.throwIfAborted();
+      // Asking PostgreSQL would take seconds to fail.
+      if (this.#ownership.cutOffMs > MAX_CUT_OFF_MS && !this.#isKnown(ref)) throw cutOff();
       const node = await this.find(ref);
       let error: unknown;
       try {
@@ -90,6 +92,11 @@ export class ClusterPlacement implements Placement {
     }
   }
 
+  #isKnown(ref: InstanceRef): boolean {
+    const name = databaseName(ref);
+    return this.#ownership.isHeld(name) || this.#ownership.peek(name) !== undefined;
+  }
+
   #requireDatabase(): void {
     const { cutOffMs } = this.#ownership;
     if (cutOffMs > MAX_CUT_OFF_MS) throw cutOff();
@@ -102,7 +109,6 @@ export class ClusterPlacement implements Placement {
 
   /** The owner is in PostgreSQL. */
   async #ask(name: string): Promise<NodeInc | null> {
-    if (this.#ownership.cutOffMs > MAX_CUT_OFF_MS) throw cutOff();
     const [placement] = await this.#ownership.find([name]);
     return this.#choose(name, placement?.node ?? null);
   }

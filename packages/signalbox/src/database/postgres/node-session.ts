@@ -24,7 +24,7 @@ import { afterAwakeTime } from "../../core/awake-time.ts";
 import { DataFolderError } from "../../core/data-folder-error.ts";
 import { fullJitterDelay } from "../../core/retry.ts";
 import {
-  describe,
+  describeFailure,
   hasNoRoom,
   isLocked,
   isTimeout,
@@ -107,6 +107,8 @@ export interface NodeSessionOptions {
   readonly onUnresponsive: () => void;
   /** An attempt to use the server has failed. */
   readonly onUnreachable?: (() => void) | undefined;
+  /** The session was lost, and is there again. */
+  readonly onReachable?: (() => void) | undefined;
   /** Called once if the start has to wait: at once if the server cannot be reached, and after some seconds if a process that was killed is in the way. */
   readonly onWait?: ((error: Error) => void) | undefined;
   readonly startWaitMs?: number | undefined;
@@ -162,11 +164,15 @@ export class NodeSession {
           if (performance.now() - startedAt > QUIET_WAIT_MS) announce(error);
         } else if (isUnavailable(error) || isLocked(error)) {
           if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
-            throw new DataFolderError(`cannot connect to PostgreSQL: ${describe(error)}`, { cause: error });
+            throw new DataFolderError(`cannot connect to PostgreSQL: ${describeFailure(error)}`, {
+              cause: error,
+            });
           announce(error);
         } else {
           if (error instanceof DataFolderError) throw error;
-          throw new DataFolderError(`cannot connect to PostgreSQL: ${describe(error)}`, { cause: error });
+          throw new DataFolderError(`cannot connect to PostgreSQL: ${describeFailure(error)}`, {
+            cause: error,
+          });
         }
       }
       await sleep(delayMs);
@@ -360,6 +366,7 @@ export class NodeSession {
         this.#options.onOtherServer();
       }
       this.#hold(client);
+      this.#options.onReachable?.();
       return true;
     } catch {
       // The server is still unavailable; `/readyz` reports it.
@@ -402,6 +409,7 @@ export class NodeSession {
     }
     try {
       this.#hold(await this.#joinAnew());
+      this.#options.onReachable?.();
     } catch (error) {
       if (node.secretCheck !== null || !(error instanceof JoinRefusal)) throw error;
       this.#beReplaced();

@@ -71,6 +71,7 @@ export interface ClusterOptions {
   /** The server was restarted, or another one has taken its place. */
   readonly onOtherServer?: () => void;
   readonly onUnreachable?: () => void;
+  readonly onReachable?: () => void;
   readonly onRejoined: (identity: NodeIdentity) => void;
 }
 
@@ -173,6 +174,7 @@ export class PostgresDatabase implements Database {
         database?.leaveServer();
       },
       onUnreachable: cluster?.onUnreachable,
+      onReachable: cluster?.onReachable,
       onUnresponsive: () => database?.leaveServer(),
       onWait,
       startWaitMs,

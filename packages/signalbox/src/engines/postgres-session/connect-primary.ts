@@ -75,12 +75,12 @@ function summarise(failures: readonly Error[]): Error {
   const mistake = failures.find((failure) => !isUnavailable(failure));
   if (mistake !== undefined || failures.length < 2) return mistake ?? first;
   const full = failures.find(hasNoRoom) as { readonly code?: string } | undefined;
-  const message = `no server accepts writes: ${failures.map(describe).join("; ")}`;
+  const message = `no server accepts writes: ${failures.map(describeFailure).join("; ")}`;
   return Object.assign(new Error(message, { cause: first }), { code: full?.code ?? UNABLE_TO_CONNECT });
 }
 
 /** The error of a host with several addresses has a code and no message. */
-export function describe(error: unknown): string {
+export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || ((error as NodeJS.ErrnoException).code ?? "no answer");
 }

@@ -1,5 +1,5 @@
 /** Sessions with PostgreSQL: which server, with which limits, and what their errors mean. See README.md. */
-export { connectPrimary, describe, endClient } from "./connect-primary.ts";
+export { connectPrimary, describeFailure, endClient } from "./connect-primary.ts";
 export {
   hasNoRoom,
   isConflict,

@@ -10,7 +10,7 @@ import { asQueryable } from "../../database/postgres/postgres-pool.ts";
 import { readSequences, readTables, type TableShape } from "../../database/postgres/read-tables.ts";
 import { copyToFile, quoteName } from "../../database/postgres/table-copy.ts";
 import { type ArchivePart, bytesPart, temporaryFilePart } from "../../engines/archive/index.ts";
-import { describe } from "../../engines/postgres-session/index.ts";
+import { describeFailure } from "../../engines/postgres-session/index.ts";
 import type { StoredMigration } from "./manifest.ts";
 import type { Staging } from "./staging.ts";
 import { readMigrations } from "./stored-migrations.ts";
@@ -53,7 +53,7 @@ export async function dumpPostgres(
   staging: Staging,
 ): Promise<DumpedTables> {
   const client = await connectPlain(url).catch((cause: unknown) => {
-    throw new ConfigError(`cannot connect to PostgreSQL: ${describe(cause)}`, { cause });
+    throw new ConfigError(`cannot connect to PostgreSQL: ${describeFailure(cause)}`, { cause });
   });
   try {
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");

@@ -16,7 +16,7 @@ import { copyFromChunks, quoteName } from "../../database/postgres/table-copy.ts
 import { ArchiveError, type ArchiveFile } from "../../engines/archive/index.ts";
 import { createCallTables } from "../../engines/call-log/index.ts";
 import { createSharedTables } from "../../engines/instance-store/index.ts";
-import { describe } from "../../engines/postgres-session/index.ts";
+import { describeFailure } from "../../engines/postgres-session/index.ts";
 import { endFormerProcesses } from "./after-restore.ts";
 import type { Manifest } from "./manifest.ts";
 import { entryOf, TABLES_ENTRY } from "./postgres-parts.ts";
@@ -34,7 +34,7 @@ export interface PostgresTarget {
 /** Throws `ConfigError` if the database cannot be reached or is not empty. */
 export async function openTarget(url: string): Promise<PostgresTarget> {
   const client = await connectPlain(url).catch((cause: unknown) => {
-    throw new ConfigError(`cannot connect to PostgreSQL: ${describe(cause)}`, { cause });
+    throw new ConfigError(`cannot connect to PostgreSQL: ${describeFailure(cause)}`, { cause });
   });
   try {
     const [found] = await readTables(client, ownTables());
