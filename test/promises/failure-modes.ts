@@ -14,6 +14,17 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   ...CLUSTER_FAILURES,
   ...WATCH_FAILURES,
+  "Work was accepted, and something fails afterwards": [
+    "test/faults/work-goes-on.long.test.ts › after kill -9 and a restart",
+    "test/faults/work-goes-on.long.test.ts › after a stop and a restart",
+    "test/faults/work-goes-on.long.test.ts › after the clock was set ahead by an hour",
+    "test/faults/work-goes-on.long.test.ts › after the clock was set back by an hour, what waits for no time",
+    "test/faults/work-goes-on.long.test.ts › after a disk that was full again and again under load",
+    "test/cluster/work-goes-on.long.test.ts › after a node was killed",
+    "test/cluster/work-goes-on.long.test.ts › after a node was stopped",
+    "test/cluster/work-goes-on.long.test.ts › after instances were fenced at nodes that stay alive",
+    "test/cluster/work-goes-on.long.test.ts › after the disk of a node was full",
+  ],
   "The process is killed": [
     "test/faults/agents-kill.long.test.ts › fifty kills under load lose no reported change and leave no change partial",
     "test/faults/agents-plain-store.long.test.ts › kills under load lose no acknowledged change with %s",
@@ -61,6 +72,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "packages/signalbox/src/engines/http-server/draining.test.ts › a connection that was handed over and never ended is cut after the grace period",
     "test/conformance/agents-hooks.test.ts › clients are closed with a code that asks them to reconnect, and running turns finish",
     "test/faults/call-log.long.test.ts › no stored call is lost if the server is stopped directly after the last response",
+    "test/faults/work-goes-on.long.test.ts › after a stop and a restart",
   ],
   "Agent code throws outside a turn": [
     "test/faults/uncaught-errors.test.ts › the server continues after uncaught errors of every kind in an agent and counts them",

@@ -38,6 +38,8 @@ export interface NodeOptions {
   /** Default: the server itself; a test may put a proxy in between. */
   readonly databaseUrl?: string;
   readonly dataDir?: string;
+  /** A command that runs the node, for example in another namespace. */
+  readonly through?: readonly string[];
   /**
    * The others declare it dead when it is silent. Default false: only a node that a test kills, pauses or cuts off needs it, and the others must not
    * die of a machine that is short of time.
@@ -79,7 +81,8 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   };
   const prepare = async (node: NodeOptions) => {
     const dataDir = node.dataDir ?? (await newFolder());
-    const config = join(dataDir, "cluster.json");
+    // Not in the data folder, which the test may not see.
+    const config = join(node.through === undefined ? dataDir : await newFolder(), "cluster.json");
     const file = {
       ...options.file,
       listener: { lameDuckMs: 0, ...options.file?.listener },
@@ -94,7 +97,8 @@ export async function startTestCluster(options: TestClusterOptions = {}): Promis
   };
   const startNode = async (node: NodeOptions): Promise<ClusterNodeProcess> => {
     const { dataDir, args, env } = await prepare(node);
-    const start = () => startServerProcess(args, { env });
+    const { through } = node;
+    const start = () => startServerProcess(args, { env, ...(through === undefined ? {} : { through }) });
     // As a supervisor would: a pause of the machine at the wrong moment looks like a database that cannot be reached.
     const server = await start().catch((error: unknown) => {
       if (!String(error).includes("PostgreSQL cannot be reached")) throw error;

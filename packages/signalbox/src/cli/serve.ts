@@ -76,6 +76,8 @@ export const serve: Command = {
       process.exit(1);
     }
     if (reason === "unsound") process.exit(1);
+    // What code of agents has left open, such as a request without an answer, must not keep the process.
+    setTimeout(() => process.exit(0), LEFT_OPEN_MS).unref();
   },
 };
 
@@ -93,6 +95,9 @@ type StopReason = NodeJS.Signals | "unsound";
 
 /** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;
+
+/** Enough for what ends by itself, and for the output. */
+const LEFT_OPEN_MS = 1000;
 
 interface WelcomeOptions {
   readonly dataDir: string;

@@ -1,7 +1,7 @@
 /** The day files that the writer has open: few at a time, because a connection holds memory and a WAL beside its file. */
 import { syncFolder } from "../durable-file/index.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { type SqliteConnection } from "../sqlite-file/index.ts";
+import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { CallInserts } from "./call-inserts.ts";
 import { LaterVersionError, migrateDayFile, openDayFile } from "./day-file.ts";
 import { type Day, dayPath, listDays, removeDay } from "./day-files.ts";

@@ -431,3 +431,36 @@ test("a pause that waits for a step is kept when the storage cuts the step off",
   await host.settle();
   expect([await host.status(), ran]).toEqual(["complete", ["a", "a"]]);
 });
+
+test("what the storage refuses half way leaves nothing behind that waits for ever", async () => {
+  const program: Program = async (_event, step) => {
+    await step.waitForEvent("go", { type: "go" });
+    return "done";
+  };
+  const refusing = async (host: Host, query: (text: string) => boolean, act: () => Promise<unknown>) => {
+    host.isFull = query;
+    await expect(act()).rejects.toThrow("the disk is full");
+    host.isFull = () => false;
+    await host.settle();
+  };
+  for (const refused of [(text: string) => text === "alarm", (text: string) => text !== "alarm"]) {
+    const host = new Host(program);
+    await refusing(host, refused, () => host.object.create("w1", {}));
+    expect(await host.status()).toBeUndefined();
+    expect(await host.object.create("w1", {})).toBe(true);
+    await host.settle();
+    expect(await host.status()).toBe("waiting");
+    await host.object.pause();
+    await refusing(host, refused, () => host.object.resume());
+    expect(await host.status()).toBe("paused");
+    await host.object.resume();
+    await host.settle();
+    await refusing(host, refused, () => host.object.sendEvent("go", 1));
+    expect(await host.status()).toBe("waiting");
+    await refusing(host, refused, () => host.object.restart());
+    expect(await host.status()).toBe("waiting");
+    await host.object.sendEvent("go", 2);
+    await host.settle();
+    expect(await host.status()).toBe("complete");
+  }
+});

@@ -1,7 +1,8 @@
 /**
  * The object of a workflow instance: its database holds the workflow, its alarm moves it on. Everything that the program does happens while `alarm`
  * runs, so the object stays in memory for it, and a crash in the middle runs the alarm again. So does a failure of the storage: it fails the
- * alarm, which is tried again, and never the workflow.
+ * alarm, which is tried again, and never the workflow. An alarm is set before what it is for: one too many does no harm, and a write that the storage
+ * refuses in between leaves nothing that waits for ever.
  *
  * States:  queued → running ⇄ waiting → complete | errored
  *          running → waitingForPause → paused → running;  any but the ended ones → terminated;  any → queued by `restart`
@@ -77,8 +78,8 @@ export class WorkflowObject extends DurableObject {
   /** False: an instance with this id exists. */
   async create(instanceId: string, params: unknown): Promise<boolean> {
     if (this.#store.find() !== null) return false;
-    this.#store.create(instanceId, params, Date.now());
     await this.#storage.setAlarm(Date.now());
+    this.#store.create(instanceId, params, Date.now());
     return true;
   }
 
@@ -93,8 +94,9 @@ export class WorkflowObject extends DurableObject {
   async sendEvent(type: string, payload: unknown): Promise<void> {
     this.#requireLive("receive events");
     if (typeof type !== "string" || type === "") throw new TypeError("an event needs a type");
+    await this.#keepGoing();
     this.#store.addEvent(type, payload, Date.now());
-    await this.#goOn();
+    this.#current?.wake();
   }
 
   async pause(): Promise<void> {
@@ -108,9 +110,9 @@ export class WorkflowObject extends DurableObject {
   async resume(): Promise<void> {
     const { status } = this.#requireLive("be resumed");
     if (status !== "paused" && status !== "waitingForPause") return;
+    await this.#keepGoing();
     this.#store.setStatus("running");
     this.#current?.resume();
-    await this.#goOn();
   }
 
   async terminate(): Promise<void> {
@@ -122,10 +124,10 @@ export class WorkflowObject extends DurableObject {
 
   async restart(): Promise<void> {
     if (this.#store.find() === null) throw new Error("instance.not_found");
+    await this.#storage.setAlarm(Date.now());
+    this.#store.reset();
     this.#run?.end();
     this.#run = null;
-    this.#store.reset();
-    await this.#storage.setAlarm(Date.now());
   }
 
   async alarm(): Promise<void> {
@@ -198,12 +200,10 @@ export class WorkflowObject extends DurableObject {
     if (wakeAt !== null) await this.#storage.setAlarm(wakeAt);
   }
 
-  /** Something changed that a waiting step may wait for. While nothing but waits runs, the alarm goes on, so that the object stays in memory. */
-  async #goOn(): Promise<void> {
+  /** While nothing but waits runs, the alarm lets the program go on, so that the object stays in memory meanwhile. */
+  async #keepGoing(): Promise<void> {
     const run = this.#current;
-    const wasParked = run === null || run.isParked;
-    run?.wake();
-    if (wasParked) await this.#storage.setAlarm(Date.now());
+    if (run === null || run.isParked) await this.#storage.setAlarm(Date.now());
   }
 
   async #end(
