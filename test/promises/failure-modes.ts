@@ -60,7 +60,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "Instances have due work when the process starts again": [
     "test/faults/agents-waking.long.test.ts › all work is done once without any request",
-    "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
+    "test/conformance/agents-on-postgres.test.ts › all due instances of the catalog are woken, and accounts have names of their own",
   ],
   "WAL files of a killed process are left in the data folder": [
     "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › are removed in the background, and their folder with them when the store closes",

@@ -14,6 +14,9 @@ const FLUSH = "call-log.flush";
 /** How long a read waits for the calls of other nodes. A node that has ended is no longer a member within this time. */
 const MAX_FLUSH_MS = 5000;
 
+/** Bodies that wait to be written; above it, new calls are delayed. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+
 const NOTHING = new Uint8Array(0);
 
 export interface CallLogParts {
@@ -30,6 +33,7 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
   const { config, logger, onFatal, dataFolder, database, cluster, clock } = parts;
   const options = {
     ...config.file.gateway.logs,
+    maxQueuedBytes: MAX_QUEUED_BYTES,
     clock,
     onError: (error: Error) => logger.error({ err: error }, "call log: error"),
     onRecovery: (droppedCalls: number) => logger.warn({ droppedCalls }, "call log: writes succeed again"),

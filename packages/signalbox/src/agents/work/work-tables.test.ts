@@ -202,15 +202,6 @@ describe("the time of a schedule", () => {
     expect(() => schedules.add(1e13, "work", 1, {})).toThrow("too long");
     expect(() => schedules.addEvery(1e13, "work", 1, {})).toThrow("too long");
   });
-
-  it("that an earlier version stored as a cron expression and that does not come again ends the schedule", () => {
-    const { schedules, transactions } = open();
-    schedules.add("0 0 * * *", "work", 1, {});
-    transactions.finish();
-    database.run(sql`UPDATE _signalbox_schedule SET spec = '2020-01-01T00:00:00Z', due = 0, next_at = 0`);
-    schedules.begin()?.complete();
-    expect(schedules.count()).toBe(0);
-  });
 });
 
 it("work that throws something without a text becomes a dead letter like any other", () => {

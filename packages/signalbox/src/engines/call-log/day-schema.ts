@@ -38,8 +38,12 @@ const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
       since,
       default: "0",
     })),
-    ...LATENCY_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 1)),
-    ...FIRST_TOKEN_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 3)),
+    ...[...LATENCY_COLUMNS, ...FIRST_TOKEN_COLUMNS].map((sqlName) => ({
+      sqlName,
+      definition: "INTEGER NOT NULL",
+      since: 1,
+      default: "0",
+    })),
   ],
 };
 const TABLE_NAMES = ["call", "hourly"] as const;
@@ -111,10 +115,6 @@ function definitions(table: "call" | "hourly"): string {
 /** Only an added column needs a default. */
 function withDefault({ definition, since, default: value }: TableColumn): string {
   return since === 1 ? definition : `${definition} DEFAULT ${value}`;
-}
-
-function toBucketColumn(sqlName: string, since: number): TableColumn {
-  return { sqlName, definition: "INTEGER NOT NULL", since, default: "0" };
 }
 
 function toTableColumn(sqlName: string, sqlType: string, column: Column): TableColumn {

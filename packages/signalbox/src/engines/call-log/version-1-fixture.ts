@@ -3,7 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { ulidFloor } from "../../core/ulid.ts";
 import { GATEWAY, HOUR } from "./call-log-fixture.ts";
 
-const LATENCY = Array.from({ length: 15 }, (_, i) => `latency_${i} INTEGER NOT NULL`).join(",\n  ");
+const BUCKETS = ["latency", "first_token"]
+  .flatMap((name) => Array.from({ length: 15 }, (_, i) => `${name}_${i} INTEGER NOT NULL`))
+  .join(",\n  ");
 
 export const VERSION_1_SCHEMA = `
 CREATE TABLE gateway (
@@ -38,10 +40,15 @@ CREATE TABLE call (
   tokens_out_reasoning INTEGER NOT NULL,
   cost REAL,
   is_custom_cost INTEGER NOT NULL,
+  usage_state TEXT NOT NULL,
+  is_cost_estimated INTEGER NOT NULL,
   metadata TEXT,
   event_id TEXT,
   user_agent TEXT NOT NULL,
   token_id TEXT,
+  client_dialect TEXT,
+  provider_dialect TEXT,
+  dropped TEXT,
   request_bytes INTEGER NOT NULL,
   response_bytes INTEGER NOT NULL,
   has_request_body INTEGER NOT NULL,
@@ -72,7 +79,7 @@ CREATE TABLE hourly (
   tokens_out_reasoning INTEGER NOT NULL,
   cost REAL NOT NULL,
   duration_ms REAL NOT NULL,
-  ${LATENCY},
+  ${BUCKETS},
   PRIMARY KEY (hour, gateway, provider, model)
 ) WITHOUT ROWID;
 PRAGMA user_version = 1;
@@ -91,17 +98,18 @@ export function writeVersion1File(path: string, time: number, count: number): st
     file
       .prepare(
         `INSERT INTO call VALUES (?, 1, ?, ?, 'openai', 'gpt-5-mini', 'chat/completions', 'POST', 'chat', 'application/json',
-          'text/plain', 200, 1, 120.5, 80.25, 0, 0, 10, 5, 3, 2, 1, 0.5, 0, '{"user":"ada"}', NULL, 'test/1', NULL, 100, 5,
+          'text/plain', 200, 1, 120.5, 80.25, 0, 0, 10, 5, 3, 2, 1, 0.5, 0, 'reported', 0, '{"user":"ada"}', NULL, 'test/1', NULL, NULL, NULL, NULL,
+          100, 5,
           0, 1, 1, 1, NULL, NULL)`,
       )
       .run(i + 1, id, time + i * 1000);
     file.prepare("INSERT INTO body VALUES (?, 0, ?)").run((i + 1) * 2 + 1, Buffer.from(`body ${i}`));
   }
   const hour = Math.floor(time / HOUR) * HOUR;
-  const latency = Array.from({ length: 15 }, (_, i) => (i === 5 ? count : 0)).join(", ");
+  const buckets = Array.from({ length: 30 }, (_, i) => (i === 5 ? count : 0)).join(", ");
   file
     .prepare(
-      `INSERT INTO hourly VALUES (?, 1, 'openai', 'gpt-5-mini', ?, 0, 0, ?, ?, ?, ?, ?, ?, ${latency})`,
+      `INSERT INTO hourly VALUES (?, 1, 'openai', 'gpt-5-mini', ?, 0, 0, ?, ?, ?, ?, ?, ?, ${buckets})`,
     )
     .run(hour, count, count * 10, count * 5, count * 3, count, count * 0.5, count * 120.5);
   file.close();

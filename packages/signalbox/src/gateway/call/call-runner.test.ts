@@ -17,7 +17,7 @@ beforeEach(() => {
   settled = 0;
   reserve = () => null;
   callLog = { hasRoom: true, whenRoom: () => Promise.reject(BROKEN) };
-  cache = new ResponseCache(2 ** 20, 1024, { now: () => 0 });
+  cache = new ResponseCache(2 ** 20, { now: () => 0 });
   const rules = {
     hasConditions: false,
     needsTokens: true,

@@ -57,7 +57,7 @@ const COLUMNS: readonly AddedColumn[] = [
     table: "call_log_hour",
     sqlName,
     definition: "BIGINT NOT NULL DEFAULT 0",
-    since: 3,
+    since: 1,
   })),
 ];
 

@@ -33,8 +33,6 @@ const MAX_SPARES = 256;
 const MAX_SPARE_BYTES = 128 * 1024;
 const NO_HEADER = Buffer.alloc(WAL_HEADER_BYTES);
 const FOLDER = "spare-wal";
-/** The name of the folder in earlier versions. */
-const FORMER_FOLDER = "logs";
 
 export interface WalFile {
   readonly fd: number;
@@ -64,13 +62,12 @@ export class SpareWal {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(this.#folder)) rmSync(join(this.#folder, name));
     syncFolder(root);
-    rmSync(join(root, FORMER_FOLDER), { recursive: true, force: true });
     this.#sweeping = this.#sweep();
   }
 
   /** True if the last process that used the folder crashed. */
   static isLeftIn(root: string): boolean {
-    return existsSync(join(root, FOLDER)) || existsSync(join(root, FORMER_FOLDER));
+    return existsSync(join(root, FOLDER));
   }
 
   /** Resolves when the WAL files of a crashed process are removed; some may be left if a folder cannot be read. */

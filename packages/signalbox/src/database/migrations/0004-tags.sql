@@ -107,3 +107,12 @@ CREATE TABLE tag_change (
 ) WITHOUT ROWID;
 
 CREATE INDEX tag_change_by_resource ON tag_change (account_no, resource_no, change_no);
+
+-- How far each agent instance that subscribes to tag changes has got in its account's feed.
+CREATE TABLE tag_subscription (
+  agent      TEXT NOT NULL,
+  name       TEXT NOT NULL,
+  account_id TEXT NOT NULL,
+  position   BIGINT NOT NULL,
+  PRIMARY KEY (agent, name, account_id)
+);
