@@ -26,7 +26,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/work-goes-on.long.test.ts › after the disk of a node was full",
   ],
   "The process is killed": [
-    "test/faults/agents-kill.long.test.ts › fifty kills under load lose no reported change and leave no change partial",
+    "test/faults/agents-kill.long.test.ts › kills under load lose no reported change and leave no change partial",
     "test/faults/agents-plain-store.long.test.ts › kills under load lose no acknowledged change with %s",
     "test/faults/webhooks-kill.long.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
     "test/faults/mixed-kill.long.test.ts › everything acknowledged survives seven kills at random moments under mixed load",
