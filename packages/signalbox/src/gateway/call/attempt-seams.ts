@@ -6,7 +6,7 @@
  */
 import type { ResponseHead, Usage } from "../../engines/relay/index.ts";
 import type { SignalboxError } from "@signalbox/protocol";
-import type { Delay } from "../limits/delay.ts";
+import type { Delay } from "../step/delay.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { AttemptFailure } from "../reliability/attempt-failure.ts";
 

@@ -22,9 +22,9 @@ import {
   type UpstreamHandler,
   type Usage,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../plan/door-step.ts";
+import type { ConvertedExchange } from "../step/door-step.ts";
 import type { Step } from "../plan/plan-step.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
+import type { PickedKey } from "../step/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
 import type { AttemptReport } from "./attempt-seams.ts";
 import type { PreparedAttempt } from "./call-steps.ts";

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
 import { ResponseCache } from "../cache/response-cache.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import { CallRunner, type CallRunnerParts, type PlannedCall } from "./call-runner.ts";
 
 const BROKEN = new Error("broken");

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
 import { CallAccount } from "../limits/call-account.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import type { StepDemand } from "../limits/limit-rule.ts";
 import type { Step } from "../plan/plan-step.ts";
 import { Circuits, targetOf } from "../reliability/circuits.ts";

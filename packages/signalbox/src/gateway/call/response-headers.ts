@@ -13,8 +13,8 @@ import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
-import { gatewayHeaderName } from "../plan/call-options.ts";
-import type { DoorStep } from "../plan/door-step.ts";
+import { gatewayHeaderName } from "../step/call-options.ts";
+import type { DoorStep } from "../step/door-step.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { CallStart } from "./call-start.ts";
 

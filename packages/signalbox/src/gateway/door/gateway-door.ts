@@ -25,7 +25,7 @@ import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
 import { type Caller, holderOf, identifyCaller } from "../keys/caller-token.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { ModelList } from "../models/model-list.ts";
+import type { ModelList } from "./model-list.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import {
   checkProviderPath,
@@ -38,7 +38,7 @@ import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import type { RouteResolver } from "../routes/resolve-route.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
-import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
+import { orderSteps, type StepOrderParts } from "../routes/order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { toBodyError } from "./body-failure.ts";

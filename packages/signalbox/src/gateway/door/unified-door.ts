@@ -22,7 +22,7 @@ import type { CallRunner } from "../call/call-runner.ts";
 import { type Caller, holderOf, identifyCaller } from "../keys/caller-token.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
-import type { ModelList } from "../models/model-list.ts";
+import type { ModelList } from "./model-list.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import { type DoorRequest, parseFields } from "../plan/door-request.ts";
 import {
@@ -33,7 +33,7 @@ import {
 import { planDoorStep } from "../plan/plan-door-step.ts";
 import { malformed, type Step, type StepParts } from "../plan/plan-step.ts";
 import { planRunStep } from "../plan/plan-run-step.ts";
-import { sessionOf } from "../reliability/order-steps.ts";
+import { sessionOf } from "../routes/order-steps.ts";
 import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";

@@ -1,7 +1,7 @@
 /** A call as a unified door received it, and the headers of it that go to a provider. */
 import { NO_CREDENTIAL, type ForwardedHeaders } from "./forwarded-request.ts";
-import type { CallOptions } from "./call-options.ts";
-import type { DoorDialect } from "./door-step.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { DoorDialect } from "../step/door-step.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { Gateway } from "../settings/gateway.ts";

@@ -11,7 +11,7 @@
  * See docs/decisions/0012 and docs/decisions/0071.
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
-import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "./call-options.ts";
+import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "../step/call-options.ts";
 
 /** `drop`: not forwarded; `option`: read by the gateway; `pass`: forwarded. */
 type HeaderFate = "drop" | "option" | "pass";

@@ -17,11 +17,11 @@ import {
 } from "@signalbox/translate";
 import { ulid } from "../../core/ulid.ts";
 import { editMembers, type MemberEdit, type RequestBody } from "../../engines/relay/index.ts";
-import { PingedExchange } from "../call/stream-ping.ts";
-import { TranslatedExchange } from "../call/translated-exchange.ts";
+import { PingedExchange } from "../exchange/stream-ping.ts";
+import { TranslatedExchange } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { ProviderApi } from "../providers/provider-api.ts";
-import type { DoorStep, ResponseConverter } from "./door-step.ts";
+import type { DoorStep, ResponseConverter } from "../step/door-step.ts";
 import { type DoorRequest, headersFor, takeBetas } from "./door-request.ts";
 import { malformed, planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
 

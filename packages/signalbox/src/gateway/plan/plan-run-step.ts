@@ -3,7 +3,7 @@
  * the envelope of the management interface, except for a stream.
  */
 import { ERROR_TABLE } from "@signalbox/protocol";
-import { TranslatedExchange, type ResponseTranslation } from "../call/translated-exchange.ts";
+import { TranslatedExchange, type ResponseTranslation } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { DoorRequest } from "./door-request.ts";
 import { headersFor } from "./door-request.ts";

@@ -13,14 +13,14 @@ import {
 import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
-import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { ProviderKeys } from "../keys/provider-keys.ts";
 import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
 import { StepKeys } from "../keys/step-keys.ts";
-import type { AttemptPolicy } from "./attempt-policy.ts";
-import type { CallOptions } from "./call-options.ts";
-import type { DoorStep } from "./door-step.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { DoorStep } from "../step/door-step.ts";
 import { decodePath, type ForwardedHeaders } from "./forwarded-request.ts";
-import type { KeyPool } from "./key-pool.ts";
+import type { KeyPool } from "../step/key-pool.ts";
 import { requestStreamUsage, type UsageEventRemover } from "./stream-usage.ts";
 
 export interface Step {

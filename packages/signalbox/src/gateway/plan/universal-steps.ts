@@ -7,7 +7,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelNames } from "../models/model-names.ts";
-import { type CallOptions, stepConfigOptions } from "./call-options.ts";
+import { type CallOptions, stepConfigOptions } from "../step/call-options.ts";
 import type { DoorRequest } from "./door-request.ts";
 import {
   checkProviderPath,

@@ -5,7 +5,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
-import { pageOf, pageQuery } from "../settings/page.ts";
+import { pageOf, pageQuery } from "../page.ts";
 import type { CustomProvider, CustomProviders } from "./custom-providers.ts";
 import { HIDDEN } from "./secret-headers.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { RequestType } from "../plan/plan-step.ts";
 import { ErrorHold, holdFor, type HoldVerdict } from "./answer-hold.ts";
 

@@ -5,11 +5,11 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { StepSource } from "../call/attempt-seams.ts";
 import type { CallStart } from "../call/call-start.ts";
-import { Delay } from "../limits/delay.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import { Delay } from "../step/delay.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
-import { shareOf } from "../reliability/order-steps.ts";
+import { shareOf } from "./order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
 import type { PendingCounts, RouteCounters } from "./route-counters.ts";

@@ -1,7 +1,7 @@
 /** Walks through a route without calling a model, to show which way a request takes. */
-import { shareOf } from "../reliability/order-steps.ts";
+import { shareOf } from "./order-steps.ts";
 import type { RequestFacts } from "./route-facts.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk, type WalkedElement } from "./route-walk.ts";
 

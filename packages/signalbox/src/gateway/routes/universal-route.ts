@@ -17,7 +17,7 @@ import {
   universalJson,
   type UniversalRequest,
 } from "../plan/universal-steps.ts";
-import { sessionOf } from "../reliability/order-steps.ts";
+import { sessionOf } from "./order-steps.ts";
 import { ROUTE_PREFIX, type RoutedCall, type RouteResolver } from "./resolve-route.ts";
 
 const BYTES_PER_TOKEN = 4;

@@ -17,7 +17,7 @@ import type { Gateway } from "./gateway.ts";
 import { gatewayCreation, gatewaySettings, gatewayUpdate, pickSettings } from "./gateway-settings.ts";
 import { gatewayMissing, type Gateways } from "./gateways.ts";
 import { hideOtel, type OtelReceivers } from "./otel-receivers.ts";
-import { pageOf, pageQuery } from "./page.ts";
+import { pageOf, pageQuery } from "../page.ts";
 
 export const GATEWAYS_PATH = "/accounts/{account_id}/ai-gateway/gateways";
 const ONE = `${GATEWAYS_PATH}/{gateway_id}`;

@@ -1,7 +1,7 @@
 /** The stored keys of one step. One object per step and call, so that it knows which keys this call has tried. */
 import type { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
-import type { Delay } from "../limits/delay.ts";
+import type { Delay } from "./delay.ts";
 
 export interface KeyPool {
   /**

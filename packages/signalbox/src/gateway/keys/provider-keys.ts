@@ -23,16 +23,16 @@ import {
   type SettingsStore,
   type SharedSettings,
 } from "../../database/shared-settings.ts";
-import { KeyHealth, type KeyOutcome } from "../keys/key-health.ts";
-import type { KeyRates } from "../keys/key-rates.ts";
-import { ProviderKeyPool, type PoolKey } from "../keys/provider-key-pool.ts";
-import { KeyMaterial, type KeyMaterialParts } from "../keys/key-material.ts";
-import { checkSecretId, envPrefix, grantName } from "../keys/key-source.ts";
-import { KeyVault } from "../keys/key-vault.ts";
-import { fromRow, type ProviderKey, type ProviderKeyRow, putKey } from "../keys/provider-key.ts";
-import { StoredHealth } from "../keys/stored-health.ts";
+import { KeyHealth, type KeyOutcome } from "./key-health.ts";
+import type { KeyRates } from "./key-rates.ts";
+import { ProviderKeyPool, type PoolKey } from "./provider-key-pool.ts";
+import { KeyMaterial, type KeyMaterialParts } from "./key-material.ts";
+import { checkSecretId, envPrefix, grantName } from "./key-source.ts";
+import { KeyVault } from "./key-vault.ts";
+import { fromRow, type ProviderKey, type ProviderKeyRow, putKey } from "./provider-key.ts";
+import { StoredHealth } from "./stored-health.ts";
 import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
-import type { Gateway } from "./gateway.ts";
+import type { Gateway } from "../settings/gateway.ts";
 
 export interface ProviderKeysParts extends KeyMaterialParts {
   readonly database: Database;

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { PriceTable } from "../limits/price-table.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { orderSteps, sessionOf, shareOf } from "./order-steps.ts";
-import { TargetLatencies } from "./target-latencies.ts";
+import { TargetLatencies } from "../reliability/target-latencies.ts";
 
 const gateway = { accountId: "a", id: "g" } as Gateway;
 const step = (model: string, weight = 1) =>

@@ -14,10 +14,10 @@
 import { createHash } from "node:crypto";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import type { PriceTable } from "../limits/price-table.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Step } from "../plan/plan-step.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { TargetLatencies } from "./target-latencies.ts";
+import type { TargetLatencies } from "../reliability/target-latencies.ts";
 
 export interface StepOrderParts {
   readonly prices: PriceTable;

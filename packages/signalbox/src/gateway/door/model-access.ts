@@ -12,8 +12,8 @@ import { mayUseStoredKeys } from "../plan/plan-step.ts";
 import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
 import { NO_APIS, type ProviderApis } from "../providers/provider-api.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { ProviderKeys } from "../settings/provider-keys.ts";
-import type { ModelTarget } from "./model-target.ts";
+import type { ProviderKeys } from "../keys/provider-keys.ts";
+import type { ModelTarget } from "../models/model-target.ts";
 
 export interface ListingCaller {
   /** The dialect of the listing; a key in the headers is a key of its provider. */

@@ -11,9 +11,9 @@ import { packageIdOf, type PriceOverrides } from "../limits/price-table.ts";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
 import type { DynamicRoutes } from "../routes/dynamic-routes.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { ProviderKeys } from "../settings/provider-keys.ts";
+import type { ProviderKeys } from "../keys/provider-keys.ts";
 import { type ListingCaller, ModelAccess } from "./model-access.ts";
-import { type ModelNames, ROUTE_PREFIX } from "./model-names.ts";
+import { type ModelNames, ROUTE_PREFIX } from "../models/model-names.ts";
 
 export interface ModelListParts {
   readonly names: ModelNames;

@@ -1,10 +1,10 @@
 /** Decides whether a call uses the cache, and under which key. */
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallStart } from "../call/call-start.ts";
-import { readNamedModels } from "../keys/named-models.ts";
+import type { CallStart } from "./call-start.ts";
+import { readNamedModels } from "../models/named-models.ts";
 import { isNeutral } from "../plan/forwarded-request.ts";
 import type { Step } from "../plan/plan-step.ts";
-import { cacheKey, type ResponseCache } from "./response-cache.ts";
+import { cacheKey, type ResponseCache } from "../cache/response-cache.ts";
 
 export interface CacheUse {
   readonly key: string;

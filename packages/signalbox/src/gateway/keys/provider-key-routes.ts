@@ -7,13 +7,13 @@ import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import { Secret } from "../../core/secret.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
-import type { PoolKey } from "../keys/provider-key-pool.ts";
-import { grantName, SECRET_TEXT } from "../keys/key-source.ts";
+import type { PoolKey } from "./provider-key-pool.ts";
+import { grantName, SECRET_TEXT } from "./key-source.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
-import type { Gateways } from "./gateways.ts";
-import { pageOf, pageQuery } from "./page.ts";
+import type { Gateways } from "../settings/gateways.ts";
+import { pageOf, pageQuery } from "../page.ts";
 import type { KeyChange, KeyScope, ProviderKeys } from "./provider-keys.ts";
-import { GATEWAYS_PATH, requireGateway } from "./routes.ts";
+import { GATEWAYS_PATH, requireGateway } from "../settings/routes.ts";
 
 const OF_GATEWAY = `${GATEWAYS_PATH}/{gateway_id}/provider_configs`;
 const OF_ACCOUNT = "/accounts/{account_id}/ai-gateway/provider_configs";
