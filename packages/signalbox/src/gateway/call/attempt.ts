@@ -23,10 +23,10 @@ import {
   type Usage,
 } from "../../engines/relay/index.ts";
 import type { ConvertedExchange } from "../step/door-step.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { PickedKey } from "../step/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { PreparedAttempt } from "./call-steps.ts";
 import { type AttemptFailure, timeoutFailure, transportFailure } from "../reliability/attempt-failure.ts";
 

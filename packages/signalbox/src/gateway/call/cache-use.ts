@@ -3,7 +3,7 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "./call-start.ts";
 import { readNamedModels } from "../models/named-models.ts";
 import { isNeutral } from "../plan/forwarded-request.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { cacheKey, type ResponseCache } from "../cache/response-cache.ts";
 
 export interface CacheUse {

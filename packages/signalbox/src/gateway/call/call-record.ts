@@ -16,9 +16,8 @@ import type { CallFigures, UsageState } from "../limits/call-figures.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
 import { isFree } from "../limits/step-price.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
-import type { Step } from "../plan/plan-step.ts";
-import type { UsageEventRemover } from "../plan/stream-usage.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
+import type { ResponseFilter, Step } from "../step/step.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 
 /** Of a response under limits: enough to estimate its output, if its usage is not reported. */
@@ -36,7 +35,7 @@ export class PassingResponse {
   readonly #start: CallStart;
   readonly #kept: KeptBody;
   #tap: UsageTap | null = null;
-  #filter: UsageEventRemover | null = null;
+  #filter: ResponseFilter | null = null;
   #firstByteMs: number | null = null;
   #bytes = 0;
 

@@ -17,7 +17,7 @@ import type { CallFigures } from "../limits/call-figures.ts";
 import { type Admission, Delay } from "../step/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";

@@ -12,12 +12,13 @@ import type { ErrorDialect } from "../../http/render-error.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { Circuits } from "../reliability/circuits.ts";
 import type { TargetLatencies } from "../reliability/target-latencies.ts";
-import type { AttemptReport, StepSource } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
+import type { StepSource } from "../step/step-source.ts";
 
 export interface CallStart {
   readonly id: string;

@@ -4,7 +4,7 @@ import { beforeEach, expect, it } from "vitest";
 import { CallAccount } from "../limits/call-account.ts";
 import { type Admission, Delay } from "../step/delay.ts";
 import type { StepDemand } from "../limits/limit-rule.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { Circuits, targetOf } from "../reliability/circuits.ts";
 import type { CallStart } from "./call-start.ts";
 import { CallSteps } from "./call-steps.ts";

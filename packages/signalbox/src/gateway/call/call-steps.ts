@@ -13,7 +13,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { type Admission, Delay } from "../step/delay.ts";
 import type { PickedKey } from "../step/key-pool.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { type Circuits, targetOf } from "../reliability/circuits.ts";
 import type { CallStart } from "./call-start.ts";
 

@@ -12,6 +12,11 @@
  *   In `attempting` one attempt runs, or two with hedging; the first that answers wins, and the other is cancelled.
  *   From any state except `ended`, a disconnect of the client ends the call and aborts the attempts.
  *
+ * Other parts of the gateway take part in an attempt at these points only:
+ *
+ *   step chosen → `CallAccount.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
+ *                                                    (`DoorStep.convert`: both)     └─ answer: `KeyPool.report`
+ *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
@@ -25,7 +30,7 @@ import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { Delay } from "../step/delay.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -37,7 +42,7 @@ import { targetOf } from "../reliability/circuits.ts";
 import { mayHedge, nextMove } from "../reliability/next-move.ts";
 import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
 import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";

@@ -15,7 +15,7 @@ import type { CallFigures } from "../limits/call-figures.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../step/call-options.ts";
 import type { DoorStep } from "../step/door-step.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { CallStart } from "./call-start.ts";
 
 export interface ResponseMarks {

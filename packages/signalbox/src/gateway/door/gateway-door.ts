@@ -34,7 +34,8 @@ import {
   readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
-import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import { planStep, type StepParts } from "../plan/plan-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import type { RouteResolver } from "../routes/resolve-route.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";

@@ -31,7 +31,9 @@ import {
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
-import { malformed, type Step, type StepParts } from "../plan/plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import type { Step } from "../step/step.ts";
+import type { StepParts } from "../plan/plan-step.ts";
 import { planRunStep } from "../plan/plan-run-step.ts";
 import { sessionOf } from "../routes/order-steps.ts";
 import type { RoutedCall, RouteResolver } from "../routes/resolve-route.ts";

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { AmountBucket } from "./amount-bucket.ts";
-import { createRateWindow, createWindow, isTimeZone, NEVER, parseWindow } from "./window.ts";
+import { createRateWindow, createWindow, NEVER, parseWindow } from "./window.ts";
+import { isTimeZone } from "../../core/time-zone.ts";
 
 const time = (text: string) => Date.parse(text);
 

@@ -7,7 +7,7 @@
  * meaning is unknown.
  */
 import { readEachMember, type RequestBody } from "../../engines/relay/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 export interface NamedModels {
   readonly names: readonly string[];

@@ -5,7 +5,7 @@ import type { DoorDialect } from "../step/door-step.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import { malformed } from "./plan-step.ts";
+import { malformed } from "../step/malformed.ts";
 
 export interface DoorRequest {
   readonly gateway: Gateway;

@@ -23,7 +23,10 @@ import type { ModelTarget } from "../models/model-target.ts";
 import type { ProviderApi } from "../providers/provider-api.ts";
 import type { DoorStep, ResponseConverter } from "../step/door-step.ts";
 import { type DoorRequest, headersFor, takeBetas } from "./door-request.ts";
-import { malformed, planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
+import type { Step } from "../step/step.ts";
+import { toFacts } from "../step/body-facts.ts";
 
 type Send = Parameters<ResponseConverter>[0];
 

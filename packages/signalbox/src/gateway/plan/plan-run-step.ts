@@ -5,10 +5,11 @@
 import { ERROR_TABLE } from "@signalbox/protocol";
 import { TranslatedExchange, type ResponseTranslation } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import type { DoorRequest } from "./door-request.ts";
-import { headersFor } from "./door-request.ts";
+import { type DoorRequest, headersFor } from "./door-request.ts";
 import { planDoorStep } from "./plan-door-step.ts";
-import { planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
+import type { Step } from "../step/step.ts";
+import { toFacts } from "../step/body-facts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -17,7 +17,9 @@ import {
 } from "./forwarded-request.ts";
 import { planDoorStep } from "./plan-door-step.ts";
 import { COMPAT, targetOf, toDoorRequest } from "./universal-door.ts";
-import { malformed, planStep, type Step, type StepParts } from "./plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 const MAX_STEPS = 20;
 /** RFC 9110, section 5: a token, and visible characters without line breaks. */

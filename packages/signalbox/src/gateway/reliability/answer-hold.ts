@@ -16,7 +16,7 @@
  */
 import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { type AttemptFailure, readReason } from "./attempt-failure.ts";
 import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 

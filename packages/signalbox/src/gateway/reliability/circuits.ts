@@ -14,7 +14,7 @@
  */
 import type { Clock } from "../../core/clock.ts";
 import type { PickedKey } from "../step/key-pool.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { AttemptFailure } from "./attempt-failure.ts";
 

@@ -12,7 +12,7 @@
  * 5. The end: the client gets the response of this attempt, or an error if there was none.
  */
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
-import type { RequestType } from "../plan/plan-step.ts";
+import type { RequestType } from "../step/step.ts";
 import { allowsFallback, type AttemptFailure, isTransient } from "./attempt-failure.ts";
 import { backoffBefore } from "./retry-wait.ts";
 

@@ -6,7 +6,7 @@
 import { afterAwakeTime } from "../../core/awake-time.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { RequestType } from "../plan/plan-step.ts";
+import type { RequestType } from "../step/step.ts";
 import type { ConvertedExchange, DoorDialect } from "../step/door-step.ts";
 
 /** The answer that broke off. */

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { PriceTable } from "../limits/price-table.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { orderSteps, sessionOf, shareOf } from "./order-steps.ts";
 import { TargetLatencies } from "../reliability/target-latencies.ts";

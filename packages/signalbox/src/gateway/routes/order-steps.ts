@@ -15,7 +15,7 @@ import { createHash } from "node:crypto";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { TargetLatencies } from "../reliability/target-latencies.ts";
 

@@ -3,11 +3,11 @@
  * way to call a route; the caller supplies the facts of its request and turns a target into a step of its dialect.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { StepSource } from "../call/attempt-seams.ts";
+import type { StepSource } from "../step/step-source.ts";
 import type { CallStart } from "../call/call-start.ts";
 import { Delay } from "../step/delay.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
 import { shareOf } from "./order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";

@@ -8,7 +8,8 @@ import {
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
 import { planDoorStep } from "../plan/plan-door-step.ts";
-import { malformed, planStep } from "../plan/plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import { planStep } from "../plan/plan-step.ts";
 import { COMPAT, toDoorRequest } from "../plan/universal-door.ts";
 import {
   splitEndpoint,

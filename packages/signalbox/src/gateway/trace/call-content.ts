@@ -3,7 +3,7 @@
  * messages with parts. What is not text stays in the part as it was sent.
  */
 import type { AttributeValue } from "../../engines/otlp-export/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 /** Receivers refuse large spans. */
 const MAX_CHARACTERS = 64 * 1024;

@@ -3,11 +3,18 @@
  * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
  * later. Loaded when a receiver is configured.
  */
-import type { Attributes, Histograms, OtlpReceiver, Series, Span } from "../../engines/otlp-export/index.ts";
-import { randomSpanId, SpanKind } from "../../engines/otlp-export/index.ts";
+import {
+  type Attributes,
+  type Histograms,
+  type OtlpReceiver,
+  type Series,
+  type Span,
+  randomSpanId,
+  SpanKind,
+} from "../../engines/otlp-export/index.ts";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "../../telemetry/tracing.ts";
-import type { AttemptReport } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { CallOutcome, CallStart, CallTracing } from "../call/call-start.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Gateway } from "../settings/gateway.ts";
