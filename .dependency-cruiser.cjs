@@ -38,7 +38,7 @@ const islands = AREAS.map((name) => ({
   },
 }));
 
-/** The layers of the agents' area: each imports itself and those before it. */
+/** The layers of the agents' area. */
 const AGENT_LAYERS = [
   "work",
   "api",
@@ -48,6 +48,32 @@ const AGENT_LAYERS = [
   "objects",
   "(doors|management|modules|remote)",
 ];
+
+/** The layers of the gateway, from the vocabulary to the entrances. */
+const GATEWAY_LAYERS = [
+  "providers",
+  "(settings|cache)",
+  "step",
+  "(models|exchange|reliability)",
+  "limits",
+  "keys",
+  "plan",
+  "call",
+  "routes",
+  "door",
+  "realtime",
+  "trace",
+];
+
+/** Each layer imports itself and those before it. */
+function layersOf(name, layers) {
+  return layers.slice(0, -1).map((layer, i) => ({
+    name: `${name}-${layer}-imports-lower-layers`,
+    severity: "error",
+    from: { path: area(`${name}/${layer}`), pathNot: TESTS },
+    to: { path: area(`${name}/(${layers.slice(i + 1).join("|")})`) },
+  }));
+}
 
 module.exports = {
   forbidden: [
@@ -59,12 +85,8 @@ module.exports = {
       to: { circular: true },
     },
     ...islands,
-    ...AGENT_LAYERS.slice(0, -1).map((layer, i) => ({
-      name: `agents-${layer}-imports-lower-layers`,
-      severity: "error",
-      from: { path: area(`agents/${layer}`), pathNot: TESTS },
-      to: { path: area(`agents/(${AGENT_LAYERS.slice(i + 1).join("|")})`) },
-    })),
+    ...layersOf("agents", AGENT_LAYERS),
+    ...layersOf("gateway", GATEWAY_LAYERS),
     {
       name: "core-stands-alone",
       severity: "error",
@@ -132,7 +154,7 @@ module.exports = {
       name: "areas-use-the-database-interface",
       comment: "The composition root picks the adapter.",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|http)/`, pathNot: TESTS },
+      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|http)/`, pathNot: TESTS },
       to: { path: `${SRC}/database/(sqlite|postgres)/` },
     },
     {
@@ -144,7 +166,7 @@ module.exports = {
     {
       name: "areas-use-route-types-of-http",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|dashboard)/`, pathNot: "\\.test\\.ts$" },
+      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|dashboard)/`, pathNot: "\\.test\\.ts$" },
       to: { path: area("http"), pathNot: HTTP_TYPES },
     },
     {

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route } from "../http/route.ts";
-import type { Account, Accounts } from "./account.ts";
+import type { Account, Accounts } from "../accounts/account.ts";
 
 const accountResult = z.object({ id: z.string(), name: z.string(), created_at: z.iso.datetime() });
 

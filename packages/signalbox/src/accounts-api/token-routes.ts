@@ -3,43 +3,25 @@ import { PERMISSIONS, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { entityTag, requireMatch } from "../core/entity-tag.ts";
 import { defineRoute, type Reply, type Route } from "../http/route.ts";
-import { boundGateway, type Principal } from "./principal.ts";
-import type { Token } from "./token.ts";
-import { mayRevoke, mayRotate, maySee } from "./token-bounds.ts";
-import { isLimiting, NO_POLICY } from "./token-policy.ts";
-import { applyPolicyBody, policyFields, policyResult, showPolicy } from "./token-policy-schema.ts";
-import { type NewToken, type TokenChange, tokenMissing, type Tokens } from "./tokens.ts";
+import { boundGateway, type Principal } from "../accounts/principal.ts";
+import type { Token } from "../accounts/token.ts";
+import { mayRevoke, mayRotate, maySee } from "../accounts/token-bounds.ts";
+import { NO_POLICY } from "../accounts/token-policy.ts";
+import { applyPolicyBody, showPolicy } from "../accounts/token-policy-schema.ts";
+import {
+  newTokenFields,
+  showToken,
+  tokenResult,
+  toNewToken,
+  warnOfOpenGateways,
+} from "../accounts/token-schema.ts";
+import { type TokenChange, tokenMissing, type Tokens } from "../accounts/tokens.ts";
 
 const MAX_GRACE_S = 30 * 24 * 3600;
 
-const tokenResult = z.object({
-  id: z.string(),
-  name: z.string(),
-  permissions: z.array(z.enum(PERMISSIONS)),
-  gateway_id: z.string().nullable(),
-  created_at: z.iso.datetime(),
-  expires_at: z.iso.datetime().nullable(),
-  last_used_at: z.iso.datetime().nullable(),
-  last_four: z.string(),
-  disabled: z.boolean(),
-  /** The time until which the secret before the last rotation is valid. */
-  previous_expires_at: z.iso.datetime().nullable(),
-  ...policyResult,
-});
-
 const createdResult = tokenResult.extend({ token: z.string() });
 
-const expiry = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const name = z.string().min(1).max(256);
-
-/** What a new token can have besides its name and permissions. */
-export const newTokenFields = {
-  expires_at: expiry.nullish(),
-  disabled: z.boolean().optional(),
-  ...policyFields,
-};
-
-const newTokenBody = z.object(newTokenFields);
 
 const newToken = z.strictObject({
   name,
@@ -63,26 +45,10 @@ const tokenChange = z.strictObject({
 
 const TOKENS_PATH = "/accounts/{account_id}/tokens";
 const TOKEN_PATH = `${TOKENS_PATH}/{token_id}`;
-/** More gateways are counted in a message instead of named. */
-const MAX_NAMED = 3;
 const NO_STORE = { "cache-control": "no-store" };
 
 /** Gateways of an account that require no token. */
 export type OpenGateways = (accountId: string) => readonly string[];
-
-/** A limited token of a gateway without authentication limits only those who send it. */
-export function warnOfOpenGateways(
-  { policy, permissions, gatewayId }: Pick<Token, "policy" | "permissions" | "gatewayId">,
-  openGateways: readonly string[],
-): string[] {
-  if (!isLimiting(policy) || !permissions.has("gateway.run")) return [];
-  const open = openGateways.filter((id) => gatewayId === null || id === gatewayId);
-  if (open.length === 0) return [];
-  const names = open.length > MAX_NAMED ? `${open.length} gateways` : `gateway ${open.join(", ")}`;
-  return [
-    `${names}: authentication is off, so callers may leave the token and its limits out; turn authentication on to enforce them`,
-  ];
-}
 
 export function tokenRoutes(tokens: Tokens, openGateways: OpenGateways): Route[] {
   return [...tokenListRoutes(tokens, openGateways), ...oneTokenRoutes(tokens), ...tokenChangeRoutes(tokens)];
@@ -218,15 +184,6 @@ function tokenChangeRoutes(tokens: Tokens): Route[] {
   ];
 }
 
-/** The members of a checked body that a new token takes over. */
-export function toNewToken(body: z.output<typeof newTokenBody>): Omit<NewToken, "name" | "permissions"> {
-  return {
-    expiresAt: body.expires_at ?? null,
-    isDisabled: body.disabled ?? false,
-    policy: applyPolicyBody(NO_POLICY, body),
-  };
-}
-
 function toChange(before: Token, body: z.output<typeof tokenChange>): TokenChange {
   return {
     name: body.name,
@@ -284,25 +241,4 @@ function beyondYours(): SignalboxError {
   return new SignalboxError("forbidden", {
     message: "Permission denied: the token has access that yours lacks",
   });
-}
-
-/** Returns the JSON form of a token, without the credential. */
-export function showToken(token: Token, lastUsedAt?: number): z.input<typeof tokenResult> {
-  return {
-    id: token.id,
-    name: token.name,
-    permissions: [...token.permissions],
-    gateway_id: token.gatewayId,
-    created_at: isoTime(token.createdAt),
-    expires_at: token.expiresAt === null ? null : isoTime(token.expiresAt),
-    last_used_at: lastUsedAt === undefined ? null : isoTime(lastUsedAt),
-    last_four: token.suffix,
-    disabled: token.isDisabled,
-    previous_expires_at: token.previous === null ? null : isoTime(token.previous.endsAt),
-    ...showPolicy(token.policy ?? NO_POLICY),
-  };
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }
