@@ -22,7 +22,7 @@ import {
   type UpstreamHandler,
   type Usage,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../step/door-step.ts";
+import type { ConvertedExchange } from "../step/translation.ts";
 import type { Step } from "../step/step.ts";
 import type { PickedKey } from "../step/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
@@ -68,7 +68,7 @@ export class Attempt implements UpstreamHandler {
   }
 
   send(client: UpstreamClient): void {
-    const { provider, upstream, policy, door } = this.step;
+    const { provider, upstream, policy, translation } = this.step;
     const { requestTimeoutMs, firstTokenTimeoutMs } = policy;
     if (requestTimeoutMs !== null || firstTokenTimeoutMs !== null) {
       this.#arm(Math.min(requestTimeoutMs ?? Infinity, firstTokenTimeoutMs ?? Infinity));
@@ -76,9 +76,9 @@ export class Attempt implements UpstreamHandler {
     const planned = this.key?.upstream ?? upstream;
     const request =
       policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
-    if (door !== null && door.convert !== null) {
+    if (translation !== null && translation.convert !== null) {
       const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
-      this.converted = door.convert((handler) => answer(request, handler), this);
+      this.converted = translation.convert((handler) => answer(request, handler), this);
       this.#exchange = this.converted;
     } else {
       this.#exchange = provider.answer?.(request, this) ?? client.send(request, this);

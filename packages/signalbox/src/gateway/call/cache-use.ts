@@ -49,7 +49,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     target,
     significant(headers),
     step.keyScope,
-    `${step.door?.clientDialect ?? ""}${step.door?.isEnveloped === true ? " in an envelope" : ""}`,
+    `${step.translation?.clientDialect ?? ""}${step.translation?.isEnveloped === true ? " in an envelope" : ""}`,
     ...(options.cacheKey === undefined
       ? ["body", bodyOf(step)]
       : ["custom", options.cacheKey, modelsOf(step)]),
@@ -63,8 +63,8 @@ function modelsOf(step: Step): string {
 }
 
 /** Of a translated call the client's body: it decides the request and the form of the response. */
-function bodyOf({ upstream, door }: Step): string | Buffer {
-  const body = door === null || door.convert === null ? upstream.body : door.request;
+function bodyOf({ upstream, translation }: Step): string | Buffer {
+  const body = translation === null || translation.convert === null ? upstream.body : translation.request;
   return body.kind === "whole" ? body.bytes : "";
 }
 

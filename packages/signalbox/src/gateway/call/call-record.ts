@@ -136,7 +136,7 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
   const { usage } = figures;
   const isKept = start.logDetail === "bodies";
   // Of a translated call the row has both bodies as the client knows them.
-  const request = step.door?.request ?? step.upstream.body;
+  const request = step.translation?.request ?? step.upstream.body;
   const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
   const sentBytes = sent?.length ?? 0;
   const responseBody = isKept ? cut(result.body, payloadBytes) : null;
@@ -171,9 +171,9 @@ function toCallRecord(start: CallStart, result: CallResult, payloadBytes: number
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",
     tokenId: start.tokenId,
-    clientDialect: step.door?.clientDialect ?? null,
-    providerDialect: step.door?.providerDialect ?? null,
-    dropped: step.door === null || step.door.dropped.length === 0 ? null : step.door.dropped.join(","),
+    clientDialect: step.translation?.clientDialect ?? null,
+    providerDialect: step.translation?.providerDialect ?? null,
+    dropped: step.translation === null || step.translation.dropped.length === 0 ? null : step.translation.dropped.join(","),
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: result.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,

@@ -66,7 +66,7 @@ function planned(options: object = {}): PlannedCall {
         maxOutputTokens: 10,
         choices: 1,
         policy: {},
-        door: null,
+        translation: null,
         keyScope: "",
         upstream: {
           method: "POST",

@@ -262,7 +262,7 @@ export class CallRunner {
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
-      door: step.door,
+      translation: step.translation,
     });
     addFigureHeaders(headers, {
       provider: step.provider.slug,

@@ -40,7 +40,7 @@ function step(model: string): Step {
     choices: 1,
     tier: "",
     policy: {},
-    door: null,
+    translation: null,
     upstream: {
       method: "POST",
       body: { kind: "whole", bytes: Buffer.from(JSON.stringify({ model, messages: [], max_tokens: 10 })) },

@@ -15,7 +15,7 @@
  * Other parts of the gateway take part in an attempt at these points only:
  *
  *   step chosen → `CallAccount.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
- *                                                    (`DoorStep.convert`: both)     └─ answer: `KeyPool.report`
+ *                                                    (`Translation.convert`: both)  └─ answer: `KeyPool.report`
  *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
@@ -304,7 +304,7 @@ export class Call implements AttemptOwner, Placed {
     this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
       head: this.#passing.head,
-      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
+      dialect: attempt.step.translation?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#passing.lastChunk,
       converted: attempt.converted,
       isTimeout: failure.kind === "timeout",

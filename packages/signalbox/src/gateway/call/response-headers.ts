@@ -14,7 +14,7 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../step/call-options.ts";
-import type { DoorStep } from "../step/door-step.ts";
+import type { Translation } from "../step/translation.ts";
 import type { Step } from "../step/step.ts";
 import type { CallStart } from "./call-start.ts";
 
@@ -24,7 +24,7 @@ export interface ResponseMarks {
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
   /** Null for calls that did not come through a unified door. */
-  readonly door: DoorStep | null;
+  readonly translation: Translation | null;
 }
 
 const DROPPED: ReadonlySet<string> = new Set([
@@ -100,7 +100,7 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
   // Clients of the hosted original choose by its name for the header which of their models reads the answer.
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step), "cf-aig-step", String(marks.step));
-  if (marks.door !== null) headers.push(...marks.door.responseHeaders);
+  if (marks.translation !== null) headers.push(...marks.translation.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
 }
@@ -296,7 +296,7 @@ export class ClientResponse {
       logId: logDetail === "none" ? null : id,
       step: showsStep ? this.#place : null,
       errorOrigin: head.status >= 400 ? "provider" : null,
-      door: step.door,
+      translation: step.translation,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
     addFigureHeaders(headers, {

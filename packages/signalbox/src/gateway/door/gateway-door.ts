@@ -213,7 +213,7 @@ export class GatewayDoor implements Area {
         isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
-        door: null,
+        translation: null,
         facts: null,
         isAuthenticated: caller.isAuthenticated,
       });

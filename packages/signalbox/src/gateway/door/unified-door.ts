@@ -24,13 +24,13 @@ import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelList } from "./model-list.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import { type DoorRequest, parseFields } from "../plan/door-request.ts";
+import { type ModelRequest, parseFields } from "../plan/model-request.ts";
 import {
   type ForwardedHeaders,
   readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
-import { planDoorStep } from "../plan/plan-door-step.ts";
+import { planModelStep } from "../plan/plan-model-step.ts";
 import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import type { StepParts } from "../plan/plan-step.ts";
@@ -82,7 +82,7 @@ const MAX_MODEL_LENGTH = 512;
 const BYTES_PER_TOKEN = 4;
 
 /** Plans the step for one model. */
-type PlanModel = (request: DoorRequest, target: ModelTarget) => Step;
+type PlanModel = (request: ModelRequest, target: ModelTarget) => Step;
 
 export class UnifiedDoor {
   readonly #parts: UnifiedDoorParts;
@@ -153,24 +153,24 @@ export class UnifiedDoor {
     sendJson(response, answer);
   }
 
-  async #serveCall(call: Admitted, endpoint: DoorRequest["endpoint"], body: RequestBody): Promise<void> {
+  async #serveCall(call: Admitted, endpoint: ModelRequest["endpoint"], body: RequestBody): Promise<void> {
     const { model, isStream } = readHead(body);
-    const request = this.#toDoorRequest(call, endpoint, body, isStream);
-    await this.#run(call, request, model, (own, target) => planDoorStep(this.#parts, own, target));
+    const request = this.#toModelRequest(call, endpoint, body, isStream);
+    await this.#run(call, request, model, (own, target) => planModelStep(this.#parts, own, target));
   }
 
   async #serveRun(call: Admitted, body: RequestBody): Promise<void> {
-    const request = this.#toDoorRequest(call, "chat", body, false);
+    const request = this.#toModelRequest(call, "chat", body, false);
     const { model, input } = readRun(call.path.model, request.fields());
     await this.#run(call, request, model, (own, target) => planRunStep(this.#parts, own, target, input));
   }
 
-  #toDoorRequest(
+  #toModelRequest(
     { gateway, request, context, caller, traceparent, memory }: Admitted,
-    endpoint: DoorRequest["endpoint"],
+    endpoint: ModelRequest["endpoint"],
     body: RequestBody,
     isStream: boolean,
-  ): DoorRequest {
+  ): ModelRequest {
     const { clock, bodyLimits } = this.#parts;
     const forwarded = this.#readHeaders(request, caller);
     const [header, value = ""] = forwarded.credential;
@@ -206,7 +206,7 @@ export class UnifiedDoor {
   }
 
   /** Runs the call with the model that the name means, or with the models of a route. */
-  async #run(call: Admitted, doorRequest: DoorRequest, model: string, plan: PlanModel): Promise<void> {
+  async #run(call: Admitted, modelRequest: ModelRequest, model: string, plan: PlanModel): Promise<void> {
     const { request, response, context, gateway, caller, startedAt, memory } = call;
     const policy = caller.token?.policy ?? null;
     const planAllowed: PlanModel = (own, target) => {
@@ -217,13 +217,13 @@ export class UnifiedDoor {
     const named = this.#parts.modelNames.resolve(gateway.accountId, model);
     const found: RoutedCall | Promise<RoutedCall> =
       named.kind === "model"
-        ? { steps: [planAllowed(doorRequest, named)] }
-        : this.#planRoute(call, doorRequest, named.name, planAllowed);
+        ? { steps: [planAllowed(modelRequest, named)] }
+        : this.#planRoute(call, modelRequest, named.name, planAllowed);
     const planned = found instanceof Promise ? await found : found;
     await this.#parts.runner.run({
       ...planned,
       showsStep: named.kind === "route",
-      options: doorRequest.options,
+      options: modelRequest.options,
       gateway,
       request,
       response,
@@ -238,7 +238,7 @@ export class UnifiedDoor {
 
   #planRoute(
     { request, gateway, caller }: Admitted,
-    call: DoorRequest,
+    call: ModelRequest,
     name: string,
     plan: PlanModel,
   ): RoutedCall | Promise<RoutedCall> {
@@ -268,7 +268,7 @@ export class UnifiedDoor {
   /** Anthropic counts; for all other models the gateway estimates. An estimate is no call: it has no row and no cost. */
   async #countTokens(call: Admitted, body: RequestBody): Promise<void> {
     const { model } = readHead(body);
-    const request = this.#toDoorRequest(call, "messages", body, false);
+    const request = this.#toModelRequest(call, "messages", body, false);
     const named = this.#parts.modelNames.resolve(call.gateway.accountId, model);
     const path = named.kind === "route" ? null : named.provider.apisFor(named.model).countTokens;
     if (path === null) {
@@ -276,7 +276,7 @@ export class UnifiedDoor {
       return;
     }
     await this.#run(call, { ...request, path }, model, (own, target) =>
-      planDoorStep(this.#parts, own, target),
+      planModelStep(this.#parts, own, target),
     );
   }
 

@@ -8,7 +8,7 @@ import type {
   UpstreamFailure,
   UpstreamHandler,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../step/door-step.ts";
+import type { ConvertedExchange } from "../step/translation.ts";
 
 export const PING = Buffer.from(": ping\n\n");
 export const PING_MS = 15_000;

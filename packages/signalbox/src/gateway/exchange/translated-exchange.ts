@@ -25,7 +25,7 @@ import {
   type UpstreamHandler,
   type UsageTap,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../step/door-step.ts";
+import type { ConvertedExchange } from "../step/translation.ts";
 import { PING, PING_MS } from "./stream-ping.ts";
 
 /** Translates one response. */

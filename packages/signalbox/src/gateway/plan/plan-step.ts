@@ -13,7 +13,7 @@ import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
 import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { DoorStep } from "../step/door-step.ts";
+import type { Translation } from "../step/translation.ts";
 import { decodePath, type ForwardedHeaders } from "./forwarded-request.ts";
 import { type BodyFacts, inspectBody, inspectStart, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
@@ -40,7 +40,7 @@ export interface StepRequest {
   readonly isEncoded: boolean;
   readonly body: RequestBody;
   readonly options: CallOptions;
-  readonly door: DoorStep | null;
+  readonly translation: Translation | null;
   /** Already read from the body; null leaves it to `planStep`. */
   readonly facts: BodyFacts | null;
   /** The caller has sent a valid token. */
@@ -110,7 +110,7 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
     hasOwnKey: pool === null && sendsKey(wanted) && provider.extraHeaders.length === 0,
     keyScope: pool?.scope ?? "",
     policy: toPolicy(wanted.options, wanted.gateway.settings),
-    door: wanted.door,
+    translation: wanted.translation,
     filter: usage?.filter ?? null,
   };
 }

@@ -8,13 +8,13 @@ import type { Clock } from "../../core/clock.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { Provider } from "../providers/provider.ts";
-import type { DoorRequest } from "./door-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 import type { ForwardedHeaders } from "./forwarded-request.ts";
 
 /** Stands for the provider that the model names. */
 export const COMPAT = "compat";
 
-const ENDPOINTS: ReadonlyMap<string, DoorRequest["endpoint"]> = new Map([
+const ENDPOINTS: ReadonlyMap<string, ModelRequest["endpoint"]> = new Map([
   ["chat/completions", "chat"],
   ["responses", "responses"],
   ["messages", "messages"],
@@ -24,7 +24,7 @@ const VERSION = "v1/";
 
 /** A step as it was sent. */
 export interface UniversalStep extends Pick<
-  DoorRequest,
+  ModelRequest,
   "gateway" | "body" | "options" | "traceparent" | "isAuthenticated" | "holdMemory"
 > {
   readonly path: string;
@@ -35,7 +35,7 @@ export interface UniversalStep extends Pick<
 }
 
 /** Null when the endpoint belongs to no door. */
-export function toDoorRequest(step: UniversalStep, clock: Clock): DoorRequest | null {
+export function toModelRequest(step: UniversalStep, clock: Clock): ModelRequest | null {
   const { path, query, forwarded, search, ...rest } = step;
   const endpoint = ENDPOINTS.get(path.startsWith(VERSION) ? path.slice(VERSION.length) : path);
   if (endpoint === undefined || typeof query !== "object" || query === null) return null;
@@ -56,7 +56,7 @@ export function toDoorRequest(step: UniversalStep, clock: Clock): DoorRequest | 
 /** The model of a step; null when its provider takes the call as it is. `provider` is null for `compat`. */
 export function targetOf(
   names: ModelNames,
-  { endpoint, fields, gateway }: DoorRequest,
+  { endpoint, fields, gateway }: ModelRequest,
   provider: Provider | null,
 ): ModelTarget | null {
   const { model } = fields();
@@ -69,7 +69,7 @@ export function targetOf(
   throw new SignalboxError("gateway_malformed_request", { message: "A dynamic route must be the only step" });
 }
 
-function speaks(provider: Provider, model: string, endpoint: DoorRequest["endpoint"]): boolean {
+function speaks(provider: Provider, model: string, endpoint: ModelRequest["endpoint"]): boolean {
   const { calls, embeddings } = provider.apisFor(model);
   if (endpoint === "embeddings") return embeddings?.dialect !== "gemini";
   // A provider without an API for conversations judges the call itself.

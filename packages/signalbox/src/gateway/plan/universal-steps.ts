@@ -8,15 +8,15 @@ import type { Clock } from "../../core/clock.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import { type CallOptions, stepConfigOptions } from "../step/call-options.ts";
-import type { DoorRequest } from "./door-request.ts";
+import type { ModelRequest } from "./model-request.ts";
 import {
   checkProviderPath,
   readForwardedHeaders,
   refuseOwnTokenInTarget,
   type RootTokenCheck,
 } from "./forwarded-request.ts";
-import { planDoorStep } from "./plan-door-step.ts";
-import { COMPAT, targetOf, toDoorRequest } from "./universal-door.ts";
+import { planModelStep } from "./plan-model-step.ts";
+import { COMPAT, targetOf, toModelRequest } from "./universal-door.ts";
 import { malformed } from "../step/malformed.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
 import type { Step } from "../step/step.ts";
@@ -51,7 +51,7 @@ const OF_THE_CALL = [
 
 /** The request of the universal endpoint, apart from what its body says. */
 export type UniversalRequest = Pick<
-  DoorRequest,
+  ModelRequest,
   "gateway" | "options" | "traceparent" | "isAuthenticated" | "holdMemory"
 >;
 
@@ -110,10 +110,10 @@ function toStep(
   );
   const options = { ...common.options, ...stepConfigOptions(given["config"]), ...forwarded.options };
   const body: RequestBody = { kind: "whole", bytes: universalJson(query ?? {}) };
-  const request = toDoorRequest({ ...common, path, query, search, forwarded, body, options }, parts.clock);
+  const request = toModelRequest({ ...common, path, query, search, forwarded, body, options }, parts.clock);
   const target = request === null ? null : targetOf(parts.modelNames, request, provider);
   const own = forwarded.options;
-  if (request !== null && target !== null) return { step: planDoorStep(parts, request, target), own };
+  if (request !== null && target !== null) return { step: planModelStep(parts, request, target), own };
   if (provider === null) throw malformed(`${COMPAT} has no endpoint ${path.slice(0, 64)}`);
   const step = planStep(parts, {
     gateway,
@@ -127,7 +127,7 @@ function toStep(
     isEncoded: false,
     body,
     options,
-    door: null,
+    translation: null,
     facts: null,
     isAuthenticated,
   });

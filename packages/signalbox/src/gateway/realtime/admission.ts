@@ -95,7 +95,7 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
     isEncoded: false,
     body: NO_BODY,
     options,
-    door: null,
+    translation: null,
     facts: { ...NO_FACTS, model },
     isAuthenticated: caller.isAuthenticated,
   });

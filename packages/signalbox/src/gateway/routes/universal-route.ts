@@ -7,10 +7,10 @@ import {
   readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
-import { planDoorStep } from "../plan/plan-door-step.ts";
+import { planModelStep } from "../plan/plan-model-step.ts";
 import { malformed } from "../step/malformed.ts";
 import { planStep } from "../plan/plan-step.ts";
-import { COMPAT, toDoorRequest } from "../plan/universal-door.ts";
+import { COMPAT, toModelRequest } from "../plan/universal-door.ts";
 import {
   splitEndpoint,
   type UniversalParts,
@@ -86,7 +86,7 @@ export function planUniversalRoute(
         body,
         options: { ...options, ...forwarded.options, ...target.options },
       };
-      const call = toDoorRequest({ ...step, query, search }, parts.clock);
+      const call = toModelRequest({ ...step, query, search }, parts.clock);
       const planned =
         call === null
           ? planStep(parts, {
@@ -96,10 +96,10 @@ export function planUniversalRoute(
               query: search,
               contentType: rawHeaders[1],
               isEncoded: false,
-              door: null,
+              translation: null,
               facts: null,
             })
-          : planDoorStep(parts, call, { ...target, isExplicit: false });
+          : planModelStep(parts, call, { ...target, isExplicit: false });
       if (caller.token?.policy != null) requireAllowedStep(caller.token.policy, planned);
       return planned;
     },

@@ -2,7 +2,7 @@
 import type { ResponseHead, UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
 import type { AttemptPolicy } from "./attempt-policy.ts";
-import type { DoorStep } from "./door-step.ts";
+import type { Translation } from "./translation.ts";
 import type { KeyPool } from "./key-pool.ts";
 
 export interface Step {
@@ -27,7 +27,7 @@ export interface Step {
   readonly keyScope: string;
   readonly policy: AttemptPolicy;
   /** Null for calls that did not come through a unified door. */
-  readonly door: DoorStep | null;
+  readonly translation: Translation | null;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
   /** Removes from the response what only the gateway asked for; null when it passes as it is. */

@@ -16,7 +16,7 @@ interface Message {
 }
 
 export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
-  const request = step.door?.request ?? step.upstream.body;
+  const request = step.translation?.request ?? step.upstream.body;
   const input = request.kind === "whole" ? readInput(request.bytes) : null;
   const output = answer === null ? null : readOutput(answer);
   return [

@@ -61,7 +61,7 @@ export class GatewayTracing implements CallTracing {
     if (!place.isRecorded) return;
     const { id, finishReason } = readAnswerFacts(
       outcome.body,
-      step.door?.clientDialect === "chat" ? "chat" : step.requestType,
+      step.translation?.clientDialect === "chat" ? "chat" : step.requestType,
     );
     const { usage, cost, named, model } = figures;
     const attributes: (string | number | boolean | readonly string[])[] = [

@@ -1,13 +1,13 @@
-/** What a step of a unified door has beyond other steps: two dialects, and a response that may have to be translated. */
+/** A step whose client and provider may speak different dialects, and the way its response takes between them. */
 import type { Dialect } from "@signalbox/translate";
 import type { RequestBody, UpstreamExchange, UpstreamHandler, UsageTap } from "../../engines/relay/index.ts";
 
-/** What a door takes or a provider expects. */
-export type DoorDialect = Dialect | "embeddings";
+/** What a unified door takes or a provider expects. */
+export type ApiDialect = Dialect | "embeddings";
 
-export interface DoorStep {
-  readonly clientDialect: DoorDialect;
-  readonly providerDialect: DoorDialect;
+export interface Translation {
+  readonly clientDialect: ApiDialect;
+  readonly providerDialect: ApiDialect;
   /** Fields of the request that were left out, as the caller allowed. */
   readonly dropped: readonly string[];
   /** The body as the client sent it. */

@@ -21,8 +21,8 @@ import { PingedExchange } from "../exchange/stream-ping.ts";
 import { TranslatedExchange } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { ProviderApi } from "../providers/provider-api.ts";
-import type { DoorStep, ResponseConverter } from "../step/door-step.ts";
-import { type DoorRequest, headersFor, takeBetas } from "./door-request.ts";
+import type { Translation, ResponseConverter } from "../step/translation.ts";
+import { type ModelRequest, headersFor, takeBetas } from "./model-request.ts";
 import { malformed } from "../step/malformed.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
 import type { Step } from "../step/step.ts";
@@ -35,13 +35,13 @@ interface Plan {
   readonly path: string;
   readonly body: RequestBody;
   /** The request whose headers are sent on. */
-  readonly request: DoorRequest;
+  readonly request: ModelRequest;
   /** Whether the body does not name the model. */
   readonly isModelHidden: boolean;
-  readonly door: Omit<DoorStep, "clientDialect" | "request" | "responseHeaders">;
+  readonly translation: Omit<Translation, "clientDialect" | "request" | "responseHeaders">;
 }
 
-export function planDoorStep(parts: StepParts, request: DoorRequest, target: ModelTarget): Step {
+export function planModelStep(parts: StepParts, request: ModelRequest, target: ModelTarget): Step {
   const { provider } = target;
   if (provider.isHostOfCaller) {
     throw malformed(
@@ -50,7 +50,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
   }
   const plan =
     request.endpoint === "embeddings" ? planEmbeddings(request, target) : planCall(request, target);
-  const { door } = plan;
+  const { translation } = plan;
   // The client's query belongs to the API of the client's dialect, at the path that this API has everywhere.
   const isSameApi = !plan.isModelHidden || request.path !== undefined;
   const question = plan.path.indexOf("?");
@@ -61,18 +61,18 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
     method: "POST",
     path: question === -1 ? plan.path : plan.path.slice(0, question),
     query: isSameApi && query === "" ? request.query : query,
-    forwarded: headersFor(plan.request, target, door.providerDialect),
+    forwarded: headersFor(plan.request, target, translation.providerDialect),
     traceparent: request.traceparent,
     isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
     isEncoded: false,
     body: plan.body,
     options: target.options === undefined ? request.options : { ...request.options, ...target.options },
-    door: {
-      ...door,
+    translation: {
+      ...translation,
       clientDialect: request.endpoint,
       request: request.body,
-      responseHeaders: responseHeaders(door.dropped),
+      responseHeaders: responseHeaders(translation.dropped),
     },
     facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : null,
   });
@@ -80,7 +80,7 @@ export function planDoorStep(parts: StepParts, request: DoorRequest, target: Mod
   return request.path === undefined ? { ...step, requestType: request.endpoint } : step;
 }
 
-function planCall(request: DoorRequest, target: ModelTarget): Plan {
+function planCall(request: ModelRequest, target: ModelTarget): Plan {
   const { endpoint } = request;
   if (endpoint === "embeddings") throw new Error("embeddings are planned elsewhere");
   const { calls } = target.provider.apisFor(target.model);
@@ -102,7 +102,7 @@ function withBetas(plan: Plan, { member, known }: NonNullable<ProviderApi["betas
     ...plan,
     request,
     body: taken.length === 0 ? plan.body : addMember(plan.body, member, taken),
-    door: { ...plan.door, dropped: [...plan.door.dropped, ...left] },
+    translation: { ...plan.translation, dropped: [...plan.translation.dropped, ...left] },
   };
 }
 
@@ -122,7 +122,7 @@ function addMember(body: RequestBody, name: string, value: unknown): RequestBody
   return { ...edited, start: added, length };
 }
 
-function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): Plan {
+function planSame(request: ModelRequest, target: ModelTarget, api: ProviderApi): Plan {
   const { isStream } = request;
   const { inPlaceOfModel, without = [] } = api;
   const member =
@@ -136,7 +136,7 @@ function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): 
     path: request.path ?? pathOf(api, target, isStream),
     body: editBody(request.body, edits),
     isModelHidden: inPlaceOfModel !== undefined || request.path !== undefined,
-    door: {
+    translation: {
       providerDialect: api.dialect,
       dropped: [],
       convert: isStream ? (send, handler) => new PingedExchange(unframed(send, api.unframe), handler) : null,
@@ -145,7 +145,7 @@ function planSame(request: DoorRequest, target: ModelTarget, api: ProviderApi): 
 }
 
 function planTranslated(
-  request: DoorRequest,
+  request: ModelRequest,
   from: Dialect,
   target: ModelTarget,
   { dialect, traits, inPlaceOfModel, without = [], path, unframe }: ProviderApi,
@@ -164,7 +164,7 @@ function planTranslated(
     body[inPlaceOfModel.name] = inPlaceOfModel.value;
   }
   for (const name of without) delete body[name];
-  const translation = {
+  const response = {
     isStream: stream,
     translate: (value: unknown) => translateResponse(context, requireAnswer(dialect, value)),
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
@@ -175,11 +175,11 @@ function planTranslated(
     path: pathOf({ path }, target, stream),
     body: { kind: "whole", bytes: Buffer.from(JSON.stringify(body)) },
     isModelHidden: true,
-    door: {
+    translation: {
       providerDialect: dialect,
       dropped,
       convert: (send, handler) =>
-        new TranslatedExchange(translation, request.holdMemory, unframed(send, unframe), handler),
+        new TranslatedExchange(response, request.holdMemory, unframed(send, unframe), handler),
     },
   };
 }
@@ -202,14 +202,14 @@ function unframed(send: Send, unframe: ProviderApi["unframe"]): Send {
   return unframe === undefined ? send : (handler) => unframe(send, handler);
 }
 
-function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
+function planEmbeddings(request: ModelRequest, target: ModelTarget): Plan {
   const { embeddings } = target.provider.apisFor(target.model);
   if (embeddings === null) throw unavailable(target, "embeddings");
   if (embeddings.dialect === "chat") {
     const edits = new Map([["model", { name: "model", json: JSON.stringify(target.model) }]]);
-    const door = { providerDialect: "embeddings" as const, dropped: [], convert: null };
+    const translation = { providerDialect: "embeddings" as const, dropped: [], convert: null };
     const body = editBody(request.body, edits);
-    return { request, path: embeddings.path(target.model), body, isModelHidden: false, door };
+    return { request, path: embeddings.path(target.model), body, isModelHidden: false, translation };
   }
   const { body, dropped, context } = checked(() =>
     embeddingsToGemini(request.fields(), {
@@ -217,7 +217,7 @@ function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
       dropUnsupported: request.options.dropParams === true,
     }),
   );
-  const translation = {
+  const response = {
     isStream: false,
     translate: (value: unknown) => embeddingsFromGemini(context, value),
     translateError: (status: number, value: unknown) =>
@@ -231,10 +231,10 @@ function planEmbeddings(request: DoorRequest, target: ModelTarget): Plan {
     path: embeddings.path(encodeURIComponent(target.model)),
     body: { kind: "whole", bytes: Buffer.from(JSON.stringify(body)) },
     isModelHidden: true,
-    door: {
+    translation: {
       providerDialect: "gemini",
       dropped,
-      convert: (send, handler) => new TranslatedExchange(translation, request.holdMemory, send, handler),
+      convert: (send, handler) => new TranslatedExchange(response, request.holdMemory, send, handler),
     },
   };
 }

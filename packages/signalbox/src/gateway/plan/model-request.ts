@@ -1,16 +1,16 @@
-/** A call as a unified door received it, and the headers of it that go to a provider. */
+/** A request for a model in the dialect of its client, before a provider is chosen; and the headers of it that go to the provider. */
 import { NO_CREDENTIAL, type ForwardedHeaders } from "./forwarded-request.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { DoorDialect } from "../step/door-step.ts";
+import type { ApiDialect } from "../step/translation.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { malformed } from "../step/malformed.ts";
 
-export interface DoorRequest {
+export interface ModelRequest {
   readonly gateway: Gateway;
-  /** What the door takes. */
-  readonly endpoint: Exclude<DoorDialect, "gemini">;
+  /** The dialect of the client. */
+  readonly endpoint: Exclude<ApiDialect, "gemini">;
   readonly body: RequestBody;
   /** The body as an object. It is parsed once, when it is needed; throws `gateway_malformed_request`. */
   readonly fields: () => Readonly<Record<string, unknown>>;
@@ -40,14 +40,14 @@ export interface CallerCredential {
 }
 
 /** The provider whose SDK a door is made for. A key in the SDK's own place is a key of this provider, unless the model names another. */
-const HOME: Readonly<Record<DoorRequest["endpoint"], string>> = {
+const HOME: Readonly<Record<ModelRequest["endpoint"], string>> = {
   chat: "openai",
   responses: "openai",
   messages: "anthropic",
   embeddings: "openai",
 };
 
-export function homeOf(endpoint: DoorRequest["endpoint"]): string {
+export function homeOf(endpoint: ModelRequest["endpoint"]): string {
   return HOME[endpoint];
 }
 
@@ -72,9 +72,9 @@ export function parseFields(bytes: Buffer): Record<string, unknown> {
 }
 
 export function headersFor(
-  request: DoorRequest,
+  request: ModelRequest,
   target: ModelTarget,
-  dialect: DoorDialect,
+  dialect: ApiDialect,
 ): Omit<ForwardedHeaders, "options"> {
   const headers =
     dialect === request.endpoint ? [...request.headers] : translatedHeaders(request.headers, dialect);
@@ -85,8 +85,8 @@ export function headersFor(
 }
 
 /** The request without the header `anthropic-beta`, for an API that takes betas in its body, and the betas. */
-export function takeBetas(request: DoorRequest): {
-  readonly request: DoorRequest;
+export function takeBetas(request: ModelRequest): {
+  readonly request: ModelRequest;
   readonly betas: readonly string[];
 } {
   const headers: string[] = [];
@@ -100,7 +100,7 @@ export function takeBetas(request: DoorRequest): {
 }
 
 /** Headers that mean something to another API than the client's. */
-function translatedHeaders(given: readonly string[], dialect: DoorDialect): string[] {
+function translatedHeaders(given: readonly string[], dialect: ApiDialect): string[] {
   const headers = ["content-type", "application/json"];
   for (let i = 0; i + 1 < given.length; i += 2) {
     const name = given[i] ?? "";
@@ -111,7 +111,7 @@ function translatedHeaders(given: readonly string[], dialect: DoorDialect): stri
   return headers;
 }
 
-function belongsElsewhere(name: string, dialect: DoorDialect): boolean {
+function belongsElsewhere(name: string, dialect: ApiDialect): boolean {
   if (name.startsWith("anthropic-")) return dialect !== "messages";
   if (name.startsWith("openai-")) return dialect !== "chat" && dialect !== "responses";
   return name.startsWith("x-goog-") && dialect !== "gemini";
@@ -125,7 +125,7 @@ function isVersion(name: string): boolean {
  * The caller's own key, in the place where the provider expects it. A key goes to a provider only if the caller named the provider, or if
  * it is the provider that the client believes to talk to: an alias of the configuration must not send it to another one.
  */
-function credentialFor({ credential, endpoint }: DoorRequest, target: ModelTarget): readonly string[] {
+function credentialFor({ credential, endpoint }: ModelRequest, target: ModelTarget): readonly string[] {
   const { provider, isExplicit } = target;
   const isHome = provider.slug === homeOf(endpoint);
   if (credential === null || !(isExplicit || isHome)) return NO_CREDENTIAL;
