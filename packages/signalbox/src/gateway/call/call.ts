@@ -44,10 +44,10 @@ import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
-import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 import { CallSteps } from "./call-steps.ts";
-import { ClientResponse } from "./response-headers.ts";
+import { ClientResponse } from "./client-response.ts";
+import { PassingResponse } from "./passing-response.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
@@ -92,7 +92,7 @@ export class Call implements AttemptOwner, Placed {
     this.#abortAttempts();
     this.#end(isRelaying ? this.#statusOr(error.status) : error.status, false);
     if (isRelaying) this.response.destroy();
-    else sendCallError(this.#start, this.#step.place ?? this.#steps.index, error);
+    else sendCallError(this.#start, this.#place, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -104,6 +104,11 @@ export class Call implements AttemptOwner, Placed {
 
   get #step(): Step {
     return this.#steps.present;
+  }
+
+  /** The position of the present step in the caller's list. */
+  get #place(): number {
+    return this.#step.place ?? this.#steps.index;
   }
 
   /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
@@ -255,8 +260,7 @@ export class Call implements AttemptOwner, Placed {
       if (this.#steps.count > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     this.#passing.begin(step, head, attempt.converted?.tap ?? null);
-    const place = step.place ?? this.#steps.index;
-    const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
+    const client = new ClientResponse(this.#start, head, step, this.#place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
   }
@@ -334,8 +338,8 @@ export class Call implements AttemptOwner, Placed {
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
-    const step = this.#step;
-    const outcome = this.#passing.end(step, step.place ?? this.#steps.index, { status, isComplete });
-    this.#onEnded({ ...outcome, isAbandoned, attemptStartedAt: this.#current?.startedAt ?? null });
+    const attemptStartedAt = this.#current?.startedAt ?? null;
+    const ending = { status, isComplete, isAbandoned, attemptStartedAt };
+    this.#onEnded(this.#passing.end(this.#step, this.#place, ending));
   }
 }

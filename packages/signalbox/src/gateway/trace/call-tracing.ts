@@ -59,8 +59,9 @@ export class GatewayTracing implements CallTracing {
     if (receivers.length === 0) return;
     const place = placeOf(this.#parts.tracing, start, step.upstream);
     if (!place.isRecorded) return;
+    const body = outcome.isBodyWhole ? outcome.body : null;
     const { id, finishReason } = readAnswerFacts(
-      outcome.body,
+      body,
       step.translation?.clientDialect === "chat" ? "chat" : step.requestType,
     );
     const { usage, cost, named, model } = figures;
@@ -94,9 +95,9 @@ export class GatewayTracing implements CallTracing {
     if (cost !== null) attributes.push("gen_ai.usage.cost", cost);
     if (start.options.sessionId !== undefined)
       attributes.push("gen_ai.conversation.id", start.options.sessionId);
-    if (start.tokenId !== null) attributes.push("signalbox.token.id", start.tokenId);
+    if (start.caller.tokenId !== null) attributes.push("signalbox.token.id", start.caller.tokenId);
     if (error !== null) attributes.push("error.type", error);
-    if (capturesContent) attributes.push(...contentAttributes(step, outcome.body));
+    if (capturesContent) attributes.push(...contentAttributes(step, body));
     const { metadata } = start.options;
     const span: Span = {
       ...place,
