@@ -32,7 +32,6 @@ export interface DoorPath {
   readonly errorDialect: ErrorDialect;
 }
 
-export const COMPAT = "compat";
 const DEFAULT_ACCOUNT = "default";
 const VERSION = "v1/";
 

@@ -1,14 +1,14 @@
 /**
  * Decides which models a caller can call, for the listing: a model is listed only if a call of the same caller would be planned and would
  * have a key. The rules are those of a call: the token's models, providers and kinds of calls (`keys/policy-use.ts`), whose key a call takes
- * (`plan/model-request.ts`), and who may use stored keys (`plan/plan-step.ts`).
+ * (`plan/model-request.ts`), and who may use stored keys (`keys/caller-token.ts`).
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { TokenPolicy } from "../../accounts/index.ts";
 import { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { mayUseStoredKeys } from "../keys/caller-token.ts";
 import { allowsModel } from "../keys/policy-use.ts";
 import { homeOf } from "../plan/model-request.ts";
-import { mayUseStoredKeys } from "../plan/plan-step.ts";
 import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
 import { NO_APIS, type ProviderApis } from "../providers/provider-api.ts";
 import type { Gateway } from "../settings/gateway.ts";

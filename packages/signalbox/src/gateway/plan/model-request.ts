@@ -1,14 +1,14 @@
 /** A request for a model in the dialect of its client, before a provider is chosen; and the headers of it that go to the provider. */
-import { NO_CREDENTIAL, type ForwardedHeaders } from "./forwarded-request.ts";
+import { bearerText } from "../../accounts/index.ts";
+import { NO_CREDENTIAL } from "./forwarded-request.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import type { ApiDialect } from "../step/translation.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import type { Gateway } from "../settings/gateway.ts";
-import { malformed } from "../step/malformed.ts";
+import type { StepContext, StepRequest } from "./step-request.ts";
 
 export interface ModelRequest {
-  readonly gateway: Gateway;
+  readonly context: StepContext;
   /** The dialect of the client. */
   readonly endpoint: Exclude<ApiDialect, "gemini">;
   readonly body: RequestBody;
@@ -18,25 +18,10 @@ export interface ModelRequest {
   /** Replaces the path of the provider's API, for a provider that speaks the client's dialect. */
   readonly path?: string;
   readonly query: string;
-  /** The headers to forward, without keys: name, value, name, value, … */
-  readonly headers: readonly string[];
-  /** The caller's own key of a provider; null when the caller sent none. */
-  readonly credential: CallerCredential | null;
-  /** The caller has sent a valid token. */
-  readonly isAuthenticated: boolean;
-  readonly traceparent: string | null;
+  readonly forwarded: StepRequest["forwarded"];
   readonly options: CallOptions;
-  /** Milliseconds since 1970. */
-  readonly now: number;
   /** Counts memory for the call until its response has ended; false when the caller's share has no room. */
   readonly holdMemory: (bytes: number) => boolean;
-}
-
-export interface CallerCredential {
-  readonly header: string;
-  /** The value of the header. */
-  readonly value: string;
-  readonly key: string;
 }
 
 /** The provider whose SDK a door is made for. A key in the SDK's own place is a key of this provider, unless the model names another. */
@@ -57,27 +42,13 @@ const REPLACED = /^(?:accept|content-(?!language)[\w-]+|digest|x-stainless-.*|x-
 /** What coding agents tell their own vendor about the session: of no use to another provider, and not meant for it. */
 const OF_AGENTS = /^(?:x-codex-.*|x-claude-code-.*|originator|session-id|thread-id)$/i;
 
-/** Throws when the body is not a JSON object. */
-export function parseFields(bytes: Buffer): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(bytes.toString("utf8"));
-  } catch {
-    throw malformed("The body is not valid JSON");
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw malformed("The body must be a JSON object");
-  }
-  return value as Record<string, unknown>;
-}
-
 export function headersFor(
   request: ModelRequest,
   target: ModelTarget,
   dialect: ApiDialect,
-): Omit<ForwardedHeaders, "options"> {
-  const headers =
-    dialect === request.endpoint ? [...request.headers] : translatedHeaders(request.headers, dialect);
+): StepRequest["forwarded"] {
+  const given = request.forwarded.headers;
+  const headers = dialect === request.endpoint ? [...given] : translatedHeaders(given, dialect);
   if (dialect === "messages" && !headers.some((name, i) => i % 2 === 0 && isVersion(name))) {
     headers.push("anthropic-version", ANTHROPIC_VERSION);
   }
@@ -91,12 +62,13 @@ export function takeBetas(request: ModelRequest): {
 } {
   const headers: string[] = [];
   const betas = new Set<string>();
-  for (let i = 0; i + 1 < request.headers.length; i += 2) {
-    const [name = "", value = ""] = request.headers.slice(i, i + 2);
+  const given = request.forwarded.headers;
+  for (let i = 0; i + 1 < given.length; i += 2) {
+    const [name = "", value = ""] = given.slice(i, i + 2);
     if (name.toLowerCase() !== "anthropic-beta") headers.push(name, value);
     else for (const beta of value.split(",")) if (beta.trim() !== "") betas.add(beta.trim());
   }
-  return { request: { ...request, headers }, betas: [...betas] };
+  return { request: { ...request, forwarded: { ...request.forwarded, headers } }, betas: [...betas] };
 }
 
 /** Headers that mean something to another API than the client's. */
@@ -125,13 +97,12 @@ function isVersion(name: string): boolean {
  * The caller's own key, in the place where the provider expects it. A key goes to a provider only if the caller named the provider, or if
  * it is the provider that the client believes to talk to: an alias of the configuration must not send it to another one.
  */
-function credentialFor({ credential, endpoint }: ModelRequest, target: ModelTarget): readonly string[] {
+function credentialFor({ forwarded, endpoint }: ModelRequest, target: ModelTarget): readonly string[] {
   const { provider, isExplicit } = target;
+  const [header, value = ""] = forwarded.credential;
   const isHome = provider.slug === homeOf(endpoint);
-  if (credential === null || !(isExplicit || isHome)) return NO_CREDENTIAL;
+  if (header === undefined || !(isExplicit || isHome)) return NO_CREDENTIAL;
   // Anthropic takes keys in `x-api-key` and tokens of subscriptions in `authorization`; its SDK knows which.
-  if (isHome && provider.credentialHeaders.includes(credential.header)) {
-    return [credential.header, credential.value];
-  }
-  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(credential.key)];
+  if (isHome && provider.credentialHeaders.includes(header)) return [header, value];
+  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(bearerText(value) ?? value)];
 }

@@ -15,6 +15,7 @@ import {
   translateResponse,
   UnsupportedFieldError,
 } from "@signalbox/translate";
+import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
 import { editMembers, type MemberEdit, type RequestBody } from "../../engines/relay/index.ts";
 import { PingedExchange } from "../exchange/stream-ping.ts";
@@ -49,23 +50,22 @@ export function planModelStep(parts: StepParts, request: ModelRequest, target: M
     );
   }
   const plan =
-    request.endpoint === "embeddings" ? planEmbeddings(request, target) : planCall(request, target);
+    request.endpoint === "embeddings"
+      ? planEmbeddings(request, target)
+      : planCall(parts.clock, request, target);
   const { translation } = plan;
   // The client's query belongs to the API of the client's dialect, at the path that this API has everywhere.
   const isSameApi = !plan.isModelHidden || request.path !== undefined;
   const question = plan.path.indexOf("?");
   const query = question === -1 ? "" : plan.path.slice(question + 1);
   const step = planStep(parts, {
-    gateway: request.gateway,
+    context: request.context,
     provider,
     method: "POST",
     path: question === -1 ? plan.path : plan.path.slice(0, question),
     query: isSameApi && query === "" ? request.query : query,
     forwarded: headersFor(plan.request, target, translation.providerDialect),
-    traceparent: request.traceparent,
-    isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
-    isEncoded: false,
     body: plan.body,
     options: target.options === undefined ? request.options : { ...request.options, ...target.options },
     translation: {
@@ -74,13 +74,13 @@ export function planModelStep(parts: StepParts, request: ModelRequest, target: M
       request: request.body,
       responseHeaders: responseHeaders(translation.dropped),
     },
-    facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : null,
+    facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : undefined,
   });
   // What the caller does counts, not the path at the provider.
   return request.path === undefined ? { ...step, requestType: request.endpoint } : step;
 }
 
-function planCall(request: ModelRequest, target: ModelTarget): Plan {
+function planCall(clock: Clock, request: ModelRequest, target: ModelTarget): Plan {
   const { endpoint } = request;
   if (endpoint === "embeddings") throw new Error("embeddings are planned elsewhere");
   const { calls } = target.provider.apisFor(target.model);
@@ -89,7 +89,7 @@ function planCall(request: ModelRequest, target: ModelTarget): Plan {
   const plan =
     api.dialect === endpoint
       ? planSame(request, target, api)
-      : planTranslated(request, endpoint, target, api);
+      : planTranslated(clock.now(), request, endpoint, target, api);
   return api.betas === undefined ? plan : withBetas(plan, api.betas);
 }
 
@@ -145,6 +145,7 @@ function planSame(request: ModelRequest, target: ModelTarget, api: ProviderApi):
 }
 
 function planTranslated(
+  now: number,
   request: ModelRequest,
   from: Dialect,
   target: ModelTarget,
@@ -155,8 +156,8 @@ function planTranslated(
       model: target.model,
       target: traits ?? {},
       dropUnsupported: request.options.dropParams === true,
-      newId: (prefix) => prefix + ulid(request.now).toLowerCase(),
-      now: Math.floor(request.now / 1000),
+      newId: (prefix) => prefix + ulid(now).toLowerCase(),
+      now: Math.floor(now / 1000),
     }),
   );
   if (inPlaceOfModel !== undefined) {

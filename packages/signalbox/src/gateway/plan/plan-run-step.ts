@@ -80,19 +80,15 @@ function endpointOf({ provider, model }: ModelTarget, input: Fields): ModelReque
 
 function planWorkersAi(parts: StepParts, request: ModelRequest, target: ModelTarget, input: Fields): Step {
   return planStep(parts, {
-    gateway: request.gateway,
+    context: request.context,
     provider: target.provider,
     method: "POST",
     path: `run/${target.model}`,
     query: "",
     forwarded: headersFor(request, target, "chat"),
-    traceparent: request.traceparent,
-    isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
-    isEncoded: false,
     body: toBody(input),
     options: request.options,
-    translation: null,
     facts: { ...toFacts(input), model: target.model },
   });
 }

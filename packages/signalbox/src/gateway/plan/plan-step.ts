@@ -4,47 +4,28 @@
  * See docs/decisions/0011.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { RequestBody } from "../../engines/relay/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../providers/provider.ts";
-import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../keys/provider-keys.ts";
 import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { mayUseStoredKeys } from "../keys/caller-token.ts";
 import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import type { Translation } from "../step/translation.ts";
-import { decodePath, type ForwardedHeaders } from "./forwarded-request.ts";
+import { decodePath } from "./forwarded-request.ts";
 import { type BodyFacts, inspectBody, inspectStart, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
 import type { RequestType, Step } from "../step/step.ts";
+import type { StepRequest } from "./step-request.ts";
 import { requestStreamUsage } from "./stream-usage.ts";
 
 export interface StepParts {
+  readonly clock: Clock;
   readonly providers: ProviderDirectory;
   /** Whether the gateway asks for the usage of streams whose callers do not. */
   readonly injectsStreamUsage: boolean;
   readonly keys: ProviderKeys;
-}
-
-export interface StepRequest {
-  readonly gateway: Gateway;
-  readonly provider: Provider;
-  readonly method: string;
-  readonly path: string;
-  readonly query: string;
-  readonly forwarded: Omit<ForwardedHeaders, "options">;
-  /** Continues the caller's trace; null when the caller sent none. */
-  readonly traceparent: string | null;
-  readonly contentType: string | undefined;
-  readonly isEncoded: boolean;
-  readonly body: RequestBody;
-  readonly options: CallOptions;
-  readonly translation: Translation | null;
-  /** Already read from the body; null leaves it to `planStep`. */
-  readonly facts: BodyFacts | null;
-  /** The caller has sent a valid token. */
-  readonly isAuthenticated: boolean;
 }
 
 /** Of requests with POST. */
@@ -78,12 +59,13 @@ const DEFAULT_MAX_RETRY_WAIT_MS = 10_000;
 
 export function planStep(parts: StepParts, wanted: StepRequest): Step {
   const { provider, path, method, query } = wanted;
+  const { gateway } = wanted.context;
   const plain = plainPath(path);
   const requestType = requestTypeOf(method, plain);
   const facts = wanted.facts ?? factsOf(wanted, requestType);
   const { origin, path: upstreamPath } = path.startsWith("/")
     ? provider.locateAtHost(path)
-    : provider.locate(path, wanted.gateway.accountId);
+    : provider.locate(path, gateway.accountId);
   const isInjected = parts.injectsStreamUsage && facts.stream === "without_usage" && requestType === "chat";
   const usage = isInjected ? requestStreamUsage(provider, facts.model ?? "", wanted.body) : null;
   const pool = storedKeys(parts.keys, wanted);
@@ -109,8 +91,8 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
         : new StepKeys(pool, { providerSlug: provider.slug, model, session: wanted.options.sessionId }),
     hasOwnKey: pool === null && sendsKey(wanted) && provider.extraHeaders.length === 0,
     keyScope: pool?.scope ?? "",
-    policy: toPolicy(wanted.options, wanted.gateway.settings),
-    translation: wanted.translation,
+    policy: toPolicy(wanted.options, gateway.settings),
+    translation: wanted.translation ?? null,
     filter: usage?.filter ?? null,
   };
 }
@@ -135,7 +117,8 @@ function requestTypeOf(method: string, path: string): RequestType {
 }
 
 function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): string[] {
-  const { forwarded, provider, traceparent } = wanted;
+  const { forwarded, provider } = wanted;
+  const { traceparent } = wanted.context;
   return [
     ...(pool === null ? forwarded.headers : withoutAccountHeaders(forwarded.headers)),
     // Usage is read from the response as it passes, so the response must not be compressed.
@@ -149,10 +132,10 @@ function upstreamHeaders(wanted: StepRequest, pool: ProviderKeyPool | null): str
 
 /** The stored keys that replace the caller's credential: when the caller sent none, or names a stored key. */
 function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | null {
-  const { gateway, provider, options, isAuthenticated } = wanted;
+  const { provider, options } = wanted;
+  const { gateway, isAuthenticated } = wanted.context;
   if (options.keyAlias === undefined && sendsKey(wanted)) return null;
   const pool = keys.poolFor(gateway, provider, options.keyAlias);
-  // A stored key is the operator's money; without a token, every client that reaches the listener could spend it.
   if (pool !== null && !mayUseStoredKeys(gateway, isAuthenticated)) {
     throw new SignalboxError("gateway_unauthorized", {
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
@@ -171,10 +154,6 @@ function sendsKey({ forwarded, provider, query }: StepRequest): boolean {
   return forwarded.credential.length > 0 || (provider.acceptsKeyInQuery && /(?:^|&)key=/.test(query));
 }
 
-export function mayUseStoredKeys({ settings }: Gateway, isAuthenticated: boolean): boolean {
-  return isAuthenticated || settings.allow_anonymous_keys;
-}
-
 /** Headers that select an account or project belong to the credential: with a stored key the provider would refuse those of the caller. */
 const ACCOUNT_HEADERS: ReadonlySet<string> = new Set(["openai-organization", "openai-project"]);
 
@@ -186,12 +165,12 @@ function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
   const { body, contentType, provider } = wanted;
   if (!CHECKED_TYPES.has(requestType)) {
     // The provider judges the bodies of other types; of a Gemini body the output limit is read.
-    return body.kind === "whole" && requestType === "generate_content" && !wanted.isEncoded
+    return body.kind === "whole" && requestType === "generate_content" && wanted.isEncoded !== true
       ? inspectBody(body.bytes, false)
       : NO_FACTS;
   }
   // A compressed body is forwarded as it is.
-  if (wanted.isEncoded) return NO_FACTS;
+  if (wanted.isEncoded === true) return NO_FACTS;
   if (requestType === "chat" && contentType !== undefined && !JSON_TYPE.test(contentType)) {
     throw malformed("Content-Type must be application/json");
   }

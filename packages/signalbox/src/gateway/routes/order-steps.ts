@@ -65,8 +65,11 @@ function drawRank(uniform: number, weight: number): number {
 /** What makes calls belong together: the session, else the user that the metadata names; null for neither. */
 export function sessionOf({ sessionId, metadata }: CallOptions): string | null {
   if (sessionId !== undefined) return sessionId;
-  if (metadata === undefined) return null;
-  const { user_id: user } = JSON.parse(metadata) as { user_id?: unknown };
+  return metadata === undefined ? null : userOf(JSON.parse(metadata) as Record<string, unknown>);
+}
+
+export function userOf(metadata: Readonly<Record<string, unknown>> | undefined): string | null {
+  const user = metadata?.["user_id"];
   return typeof user === "string" || typeof user === "number" ? String(user) : null;
 }
 

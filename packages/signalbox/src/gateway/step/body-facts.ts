@@ -1,6 +1,6 @@
 /** What the gateway reads from a JSON request body. */
 import { readMembers } from "../../engines/relay/index.ts";
-import { malformed } from "./malformed.ts";
+import { parseFields } from "./json-body.ts";
 
 export interface BodyFacts {
   readonly model: string | null;
@@ -54,18 +54,14 @@ const WANTED: ReadonlySet<string> = new Set([
 /** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
 export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
   if (bytes.length > PARSE_LIMIT_BYTES) return inspectStart(bytes);
-  let value: unknown;
+  let fields: Fields;
   try {
-    value = JSON.parse(bytes.toString("utf8"));
-  } catch {
-    if (mustBeJson) throw malformed("The body is not valid JSON");
+    fields = parseFields(bytes);
+  } catch (error) {
+    if (mustBeJson) throw error;
     return NO_FACTS;
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    if (mustBeJson) throw malformed("The body must be a JSON object");
-    return NO_FACTS;
-  }
-  return toFacts(value as Record<string, unknown>);
+  return toFacts(fields);
 }
 
 /** Reads the beginning of a JSON object. */

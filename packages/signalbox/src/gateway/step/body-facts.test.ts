@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { inspectBody, inspectStart } from "../step/body-facts.ts";
+import { inspectBody, inspectStart } from "./body-facts.ts";
 
 const NAMES = ["model", "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "stream"];
 
