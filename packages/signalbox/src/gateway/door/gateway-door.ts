@@ -175,7 +175,8 @@ export class GatewayDoor implements Area {
       }
       const { steps, options } = parseUniversalSteps(bytes, call, this.#parts);
       await this.#run(arrival, {
-        options,
+        // The headers of a step are the caller's, too.
+        options: stampOptions(policy, options),
         steps: orderSteps(steps, gateway, call.options, this.#parts.stepOrder),
         showsStep: true,
       });
