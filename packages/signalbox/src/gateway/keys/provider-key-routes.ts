@@ -13,7 +13,7 @@ import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { pageOf, pageQuery } from "../page.ts";
 import type { KeyChange, KeyScope, ProviderKeys } from "./provider-keys.ts";
-import { GATEWAYS_PATH, requireGateway } from "../settings/routes.ts";
+import { GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
 
 const OF_GATEWAY = `${GATEWAYS_PATH}/{gateway_id}/provider_configs`;
 const OF_ACCOUNT = "/accounts/{account_id}/ai-gateway/provider_configs";

@@ -10,7 +10,7 @@ import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { pageOf, pageQuery } from "../page.ts";
-import { GATEWAYS_PATH, requireGateway } from "../settings/routes.ts";
+import { GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
 import type { DynamicRoute, DynamicRoutes, RouteDeployment, RouteVersion } from "./dynamic-routes.ts";
 import { parseTrial, tryRoute } from "./try-route.ts";
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { Gateways } from "../settings/gateways.ts";
-import { GATEWAYS_PATH, requireGateway } from "../settings/routes.ts";
+import { GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
 import type { Circuit, Circuits } from "./circuits.ts";
 
 const PATH = `${GATEWAYS_PATH}/{gateway_id}/circuits`;
