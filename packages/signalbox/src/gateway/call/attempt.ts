@@ -10,8 +10,8 @@
  * of the limit for the first token, else the stall limit; in `relaying` the stall limit.
  *
  * Invariants:
- * 1. The owner hears of an attempt once: `onFailed` (and may let the response pass all the same), or `onAnswer`.
- * 2. After `abort` the owner hears nothing, and the attempt has no timer and no exchange.
+ * 1. The owner gets one verdict of an attempt: `onFailed` (and may let the response pass all the same), or `onAnswer`.
+ * 2. After `abort` the owner gets no event, and the attempt has no timer and no exchange.
  */
 import {
   createUsageTap,
@@ -136,7 +136,7 @@ export class Attempt implements UpstreamHandler {
     if (this.#state === "relaying") this.#armStall();
   }
 
-  /** Ends the attempt from outside; the owner hears nothing. */
+  /** Ends the attempt from outside; the owner gets no event. */
   abort(): void {
     this.#end();
     this.#leaveHold();

@@ -54,7 +54,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 const NO_HEADERS: readonly string[] = [];
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const DEFAULT_RETRY_DELAY_MS = 100;
-/** A caller that waits longer for one provider would rather hear of the limit. */
+/** A caller that waits longer for one provider would rather have the error. */
 const DEFAULT_MAX_RETRY_WAIT_MS = 10_000;
 
 export function planStep(parts: StepParts, wanted: StepRequest): Step {
@@ -141,7 +141,7 @@ function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | 
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
     });
   }
-  // The caller's path names the host: the key would go to whomever the caller chooses.
+  // The caller's path names the host: the key would go to a server of the caller's choice.
   if (pool !== null && provider.isHostOfCaller) {
     throw malformed(
       `A stored key of ${provider.slug} is sent only to a configured address: set providers.${provider.slug}.baseUrl`,
