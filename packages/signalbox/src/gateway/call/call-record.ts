@@ -1,6 +1,11 @@
 /** The row of a call in the call log. */
 import type { CallRecord } from "../../engines/call-log/index.ts";
-import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
+import type { CallOutcome, CallParts, CallStart, LogDetail, PlannedCall } from "./call-start.ts";
+
+export function logDetailOf({ options, gateway }: Pick<PlannedCall, "options" | "gateway">): LogDetail {
+  if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
+  return options.collectLogPayload === false ? "row" : "bodies";
+}
 
 /** Records the call, unless logging is off or the gateway was deleted: a later gateway of that name would show the row. */
 export function recordCall(parts: CallParts, start: CallStart, outcome: CallOutcome): void {

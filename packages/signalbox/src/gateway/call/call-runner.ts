@@ -19,8 +19,8 @@ import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
-import { recordCall } from "./call-record.ts";
-import type { CallOutcome, CallParts, CallStart, LogDetail, PlannedCall } from "./call-start.ts";
+import { logDetailOf, recordCall } from "./call-record.ts";
+import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
 import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
 
 export interface CallRunnerParts extends CallParts {
@@ -280,9 +280,4 @@ function wantsCache({ options, gateway }: PlannedCall): boolean {
   return (
     options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
   );
-}
-
-function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
-  if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
-  return options.collectLogPayload === false ? "row" : "bodies";
 }

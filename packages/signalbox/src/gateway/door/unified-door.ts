@@ -12,6 +12,7 @@ import type { ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import {
   type ForwardedHeaders,
+  KEY_HEADERS,
   NO_CREDENTIAL,
   readForwardedHeaders,
   refuseOwnTokenInTarget,
@@ -38,8 +39,6 @@ export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts {
 
 /** The members that are needed before the body is parsed, if it ever is. */
 const WANTED: ReadonlySet<string> = new Set(["model", "stream"]);
-/** Where SDKs put their key. */
-const KEY_HEADERS = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 const MAX_MODEL_LENGTH = 512;
 
 /** Plans the step for one model. */

@@ -254,10 +254,10 @@ export function refuseOwnTokenInTarget(root: RootTokenCheck, path: string, query
 }
 
 /** Headers in which SDKs send a provider's key. */
-const KEY_HEADERS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key"]);
+export const KEY_HEADERS: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 function isCallerToken(name: string, value: string, callerText: string): boolean {
-  if (!value.endsWith(callerText) || !KEY_HEADERS.has(name)) return false;
+  if (!value.endsWith(callerText) || !KEY_HEADERS.includes(name)) return false;
   return name === "authorization"
     ? /^bearer +$/i.test(value.slice(0, -callerText.length))
     : value === callerText;

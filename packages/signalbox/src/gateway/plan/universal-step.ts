@@ -58,7 +58,8 @@ export const COMPAT = "compat";
 /** RFC 9110, section 5: a token, and visible characters without line breaks. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const ENDPOINTS: ReadonlyMap<string, ModelRequest["endpoint"]> = new Map([
+/** The paths of calls of models in each dialect. */
+export const MODEL_ENDPOINTS: ReadonlyMap<string, ModelRequest["endpoint"]> = new Map([
   ["chat/completions", "chat"],
   ["responses", "responses"],
   ["messages", "messages"],
@@ -88,7 +89,7 @@ export function planUniversalStep(
   const { path, search, headers, query } = sent;
   const { options } = forwarded;
   const body: RequestBody = { kind: "whole", bytes: toJson(query ?? {}) };
-  const endpoint = ENDPOINTS.get(path.startsWith(VERSION) ? path.slice(VERSION.length) : path);
+  const endpoint = MODEL_ENDPOINTS.get(path.startsWith(VERSION) ? path.slice(VERSION.length) : path);
   if (endpoint !== undefined && typeof query === "object" && query !== null) {
     const fields = query as Readonly<Record<string, unknown>>;
     const request: ModelRequest = {

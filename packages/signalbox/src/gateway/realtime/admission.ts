@@ -5,6 +5,7 @@ import { ulid } from "../../core/ulid.ts";
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import { NO_BODY } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
+import { logDetailOf } from "../call/call-record.ts";
 import { findGateway } from "../door/arrive.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
 import { limitsModels, requireAllowedKind, requireAllowedModels, stampOptions } from "../keys/policy-use.ts";
@@ -92,7 +93,6 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
     facts: { ...NO_FACTS, model },
   });
   const createdAt = clock.now();
-  const isLogged = options.collectLog ?? gateway.settings.collect_logs;
   const start: SessionStart = {
     id: ulid(createdAt),
     createdAt,
@@ -106,7 +106,7 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
     traceparent:
       typeof request.headers["traceparent"] === "string" ? request.headers["traceparent"] : undefined,
     userAgent: request.headers["user-agent"] ?? "",
-    logDetail: !isLogged ? "none" : options.collectLogPayload === false ? "row" : "bodies",
+    logDetail: logDetailOf({ options, gateway }),
   };
   return { gateway, caller, step, dialect, protocols, start };
 }

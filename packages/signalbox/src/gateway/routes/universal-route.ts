@@ -1,7 +1,7 @@
 /** A dynamic route called through the universal endpoint: one step with the provider `compat` and the model `dynamic/{name}`. */
 import type { Arrival, CallPlan } from "../call/call-start.ts";
 import { ROUTE_PREFIX } from "../models/model-names.ts";
-import { readForwardedHeaders } from "../plan/forwarded-request.ts";
+import { KEY_HEADERS, NO_CREDENTIAL, readForwardedHeaders } from "../plan/forwarded-request.ts";
 import {
   COMPAT,
   parseSentStep,
@@ -12,12 +12,6 @@ import {
 import { toItems } from "../plan/universal-steps.ts";
 import { malformed } from "../step/malformed.ts";
 import type { RouteResolver } from "./resolve-route.ts";
-
-/**
- * A route decides which provider gets the call, so the caller's credential, which is for one of them, goes to none: the providers' stored keys
- * are used.
- */
-const CREDENTIAL_HEADERS = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 /** Null when the body does not call a route. */
 export function planUniversalRoute(
@@ -47,12 +41,14 @@ export function planUniversalRoute(
     const forwarded = readForwardedHeaders(
       sent.headers,
       undefined,
-      [...CREDENTIAL_HEADERS, ...provider.credentialHeaders],
+      [...KEY_HEADERS, ...provider.credentialHeaders],
       parts.authenticator,
     );
     const named = { ...sent, query: { ...query, model } };
     const options = { ...call.options, ...forwarded.options };
-    return planUniversalStep(parts, call, named, { provider, target }, { ...forwarded, credential: [], options });
+    // A route decides which provider gets the call, so the caller's credential, which is for one of them, goes to none.
+    const sendable = { headers: forwarded.headers, credential: NO_CREDENTIAL, options };
+    return planUniversalStep(parts, call, named, { provider, target }, sendable);
   });
 }
 
