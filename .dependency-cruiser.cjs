@@ -22,14 +22,14 @@ const ENGINES = [
  * address may be.
  */
 const FOUNDATIONS = ["sqlite-file", "durable-file", "ip-address", "postgres-session"];
-const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
+const FOUNDATION_APIS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */
 const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
 
 const islands = AREAS.map((name) => ({
   name: `${name}-is-an-island`,
-  comment: "Areas do not know each other; webhooks and the worker may use the agents' door.",
+  comment: "Areas do not know each other; webhooks and the worker may use the api of the agents.",
   severity: "error",
   from: { path: area(name), pathNot: "\\.test\\.ts$" },
   to: {
@@ -103,7 +103,7 @@ module.exports = {
     ...ENGINES.map((name) => ({
       name: `engine-${name}-stands-alone`,
       comment:
-        "An engine knows core, itself and the doors of the foundations; it could be a package of its own.",
+        "An engine knows core, itself and the apis of the foundations; it could be a package of its own.",
       severity: "error",
       from: { path: area(`engines/${name}`), pathNot: TESTS },
       to: {
@@ -111,12 +111,12 @@ module.exports = {
         pathNot: [
           area("core"),
           area(`engines/${name}`),
-          ...(FOUNDATIONS.includes(name) ? [] : [FOUNDATION_DOORS]),
+          ...(FOUNDATIONS.includes(name) ? [] : [FOUNDATION_APIS]),
         ],
       },
     })),
     {
-      name: "engines-have-one-door",
+      name: "engines-have-one-api",
       comment: "Everything outside an engine imports its index.ts.",
       severity: "error",
       from: { path: `${SRC}/(?!engines/)`, pathNot: TESTS },
@@ -126,7 +126,7 @@ module.exports = {
       name: "database-adapters-know-their-interface",
       severity: "error",
       from: { path: `${SRC}/database/`, pathNot: TESTS },
-      to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_DOORS] },
+      to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_APIS] },
     },
     {
       name: "cluster-knows-links-and-the-database-interface",
