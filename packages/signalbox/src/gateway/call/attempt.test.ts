@@ -183,11 +183,14 @@ it("does not wait for the rest of an answer whose head cannot be written", async
 it.each([
   ["before the head", () => undefined, []],
   ["in the middle", () => loopback.last.begin(), ["head 200", "answer 200", `body ${EVENT.trim()}`]],
-])("an attempt that is aborted %s is gone at the provider, and its owner gets nothing more", async (_, happen, seen) => {
-  await send();
-  happen();
-  await expect.poll(events).toEqual(seen);
-  attempt.abort();
-  await expect.poll(() => loopback.openExchanges).toBe(0);
-  expect(owner.events).toEqual(seen);
-});
+])(
+  "an attempt that is aborted %s is gone at the provider, and its owner gets nothing more",
+  async (_, happen, seen) => {
+    await send();
+    happen();
+    await expect.poll(events).toEqual(seen);
+    attempt.abort();
+    await expect.poll(() => loopback.openExchanges).toBe(0);
+    expect(owner.events).toEqual(seen);
+  },
+);

@@ -113,11 +113,18 @@ export class Loopback {
       incoming.resume().on("error", () => response.destroy());
       this.exchanges.push(new ProviderExchange(incoming.url ?? "", response));
     }).on("error", fail);
-    this.#gateway = createServer((incoming, response) => this.#onRequest(incoming, response)).on("error", fail);
+    this.#gateway = createServer((incoming, response) => this.#onRequest(incoming, response)).on(
+      "error",
+      fail,
+    );
     this.parts = {
       clock: systemClock,
       client: this.client,
-      callLog: { hasRoom: true, whenRoom: () => Promise.resolve(), record: (row) => void this.rows.push(row) },
+      callLog: {
+        hasRoom: true,
+        whenRoom: () => Promise.resolve(),
+        record: (row) => void this.rows.push(row),
+      },
       gateways: { find: () => GATEWAY },
       metrics: new GatewayMetrics(this.#registry, () => ({ bytes: 0, bodiesRemoved: 0, rowsRemoved: 0 })),
       prices: new PriceTable(),

@@ -56,7 +56,10 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     tokenId: start.caller.tokenId,
     clientDialect: step.translation?.clientDialect ?? null,
     providerDialect: step.translation?.providerDialect ?? null,
-    dropped: step.translation === null || step.translation.dropped.length === 0 ? null : step.translation.dropped.join(","),
+    dropped:
+      step.translation === null || step.translation.dropped.length === 0
+        ? null
+        : step.translation.dropped.join(","),
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: outcome.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,

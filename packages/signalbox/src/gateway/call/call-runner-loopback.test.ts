@@ -27,23 +27,27 @@ afterEach(() => loopback.close());
 
 /** Starts a call; the client sees what becomes of it. */
 async function start(options: CallOptions = {}): Promise<ClientView & { readonly response: object }> {
-  const { planned, see } = await loopback.arrive([loopback.step()]);
+  const { planned, see: client } = await loopback.arrive([loopback.step()]);
   const running = runner.run({ ...planned, options });
   // A call that waits for another one is answered later.
   if (running instanceof Promise) running.catch((error: unknown) => expect(error).toBeUndefined());
-  return Object.assign(see, { response: planned.response });
+  return Object.assign(client, { response: planned.response });
 }
 
-const arrived = (count: number) => expect.poll(() => loopback.exchanges.length).toBe(count);
-const completed = (...calls: readonly ClientView[]) =>
-  expect.poll(() => calls.map(({ status, state }) => `${status} ${state}`));
+async function arrived(count: number): Promise<void> {
+  await expect.poll(() => loopback.exchanges.length).toBe(count);
+}
+
+async function see(calls: readonly ClientView[], expected: readonly string[]): Promise<void> {
+  await expect.poll(() => calls.map(({ status, state }) => `${status} ${state}`)).toEqual(expected);
+}
 
 it("a call is under way until it has ended, and has a row then", async () => {
   const call = await start();
   await arrived(1);
   expect([parts.metrics.inFlight, loopback.rows.length]).toEqual([1, 0]);
   loopback.last.answer(200, ANSWER);
-  await completed(call).toEqual(["200 complete"]);
+  await see([call], ["200 complete"]);
   expect(parts.metrics.inFlight).toBe(0);
   expect(loopback.rows).toMatchObject([{ statusCode: 200, cached: false }]);
 });
@@ -52,9 +56,9 @@ it("the same call again is answered from the cache", async () => {
   const first = await start(CACHED);
   await arrived(1);
   loopback.last.answer(200, ANSWER);
-  await completed(first).toEqual(["200 complete"]);
+  await see([first], ["200 complete"]);
   const second = await start(CACHED);
-  await completed(second).toEqual(["200 complete"]);
+  await see([second], ["200 complete"]);
   expect([first, second].map(({ headers }) => headers["gw-aig-cache-status"])).toEqual(["MISS", "HIT"]);
   expect(second.text).toBe(first.text);
   expect(loopback.exchanges).toHaveLength(1);
@@ -68,7 +72,7 @@ it("of equal calls at the same time one goes upstream, and its answer is that of
   const calls = [await start(CACHED), await start(CACHED), await start(CACHED)];
   await arrived(1);
   loopback.last.answer(200, ANSWER);
-  await completed(...calls).toEqual(["200 complete", "200 complete", "200 complete"]);
+  await see(calls, ["200 complete", "200 complete", "200 complete"]);
   expect(loopback.exchanges).toHaveLength(1);
 });
 
@@ -78,7 +82,7 @@ it("calls that wait for an answer that cannot be kept go upstream by themselves"
   loopback.last.answer(500, {});
   await arrived(3);
   for (const exchange of loopback.exchanges.slice(1)) exchange.answer(200, ANSWER);
-  await completed(...calls).toEqual(["500 complete", "200 complete", "200 complete"]);
+  await see(calls, ["500 complete", "200 complete", "200 complete"]);
 });
 
 it("when the client of the call that went upstream leaves, one of the others takes its place", async () => {
@@ -87,7 +91,7 @@ it("when the client of the call that went upstream leaves, one of the others tak
   first?.leave();
   await arrived(2);
   loopback.last.answer(200, ANSWER);
-  await completed(...others).toEqual(["200 complete", "200 complete"]);
+  await see(others, ["200 complete", "200 complete"]);
   expect(loopback.exchanges).toHaveLength(2);
 });
 
@@ -100,14 +104,14 @@ it("a call waits while the call log is full", async () => {
   makeRoom();
   await arrived(1);
   loopback.last.answer(200, ANSWER);
-  await completed(call).toEqual(["200 complete"]);
+  await see([call], ["200 complete"]);
 });
 
 it("refuses the call that answers with this response, and no other", async () => {
   const calls = [await start(), await start()];
   await arrived(2);
   runner.refuse(calls[0]?.response as Parameters<CallRunner["refuse"]>[0], REFUSED);
-  await completed(...calls).toEqual(["429 complete", "null open"]);
+  await see(calls, ["429 complete", "null open"]);
   await expect.poll(() => loopback.openExchanges).toBe(1);
 });
 
@@ -116,7 +120,7 @@ it("a stop ends all calls, and no row follows", async () => {
   await arrived(2);
   runner.close();
   const rows = loopback.rows.length;
-  await completed(...calls).toEqual(["null broken", "null broken"]);
+  await see(calls, ["null broken", "null broken"]);
   await expect.poll(() => loopback.openExchanges).toBe(0);
   expect([parts.metrics.inFlight, rows, loopback.rows.length]).toEqual([0, 2, 2]);
 });

@@ -14,7 +14,10 @@ let loopback: Loopback;
 let call: Call;
 let see: ClientView;
 let outcomes: CallOutcome[];
-let timers: { readonly set: MockInstance<typeof setTimeout>; readonly cleared: MockInstance<typeof clearTimeout> };
+let timers: {
+  readonly set: MockInstance<typeof setTimeout>;
+  readonly cleared: MockInstance<typeof clearTimeout>;
+};
 
 beforeEach(async () => {
   timers = { set: vi.spyOn(globalThis, "setTimeout"), cleared: vi.spyOn(globalThis, "clearTimeout") };
@@ -155,30 +158,32 @@ function retryTimers(): unknown[] {
     .filter((timer) => !cleared.includes(timer));
 }
 
-for (const [state, reach] of Object.entries(STATES)) {
-  describe(state, () => {
-    for (const [operation, happen] of Object.entries(OPERATIONS)) {
-      const expected = MATRIX[state as keyof typeof STATES][operation as keyof typeof OPERATIONS];
-      if (expected === null) {
-        it(`${operation} cannot come`, async () => {
-          await reach();
-          if (state !== "relaying") await expect.poll(() => loopback.openExchanges).toBe(0);
-          else expect(see.status).toBe(200);
-        });
-        continue;
-      }
-      it(`${operation}: ${expected.ended === null ? "the call goes on" : `it has ended with ${expected.ended}`}`, async () => {
-        await reach();
-        const sent = loopback.exchanges.length;
-        happen();
-        await expect.poll(view).toEqual(expected);
-        expect([outcomes.length, loopback.rows.length]).toEqual(expected.ended === null ? [0, 0] : [1, 1]);
-        expect(loopback.exchanges.length).toBe(sent);
-        if (expected.ended !== null) expect(retryTimers()).toEqual([]);
-      });
-    }
-  });
-}
+const CELLS = Object.entries(MATRIX).flatMap(([state, row]) =>
+  Object.entries(row).map(([operation, expected]) => ({
+    state,
+    operation,
+    expected,
+    result: expected === null ? "cannot come" : `ended: ${expected.ended ?? "no"}`,
+    reach: STATES[state as keyof typeof STATES],
+    happen: OPERATIONS[operation as keyof typeof OPERATIONS],
+  })),
+);
+
+it.each(CELLS)("$state × $operation → $result", async ({ state, expected, reach, happen }) => {
+  await reach();
+  if (expected === null) {
+    if (state !== "relaying") await expect.poll(() => loopback.openExchanges).toBe(0);
+    else expect(see.status).toBe(200);
+    return;
+  }
+  const sent = loopback.exchanges.length;
+  happen();
+  await expect.poll(view).toEqual(expected);
+  const ended = expected.ended === null ? 0 : 1;
+  expect([outcomes.length, loopback.rows.length]).toEqual([ended, ended]);
+  expect(loopback.exchanges.length).toBe(sent);
+  if (ended === 1) expect(retryTimers()).toEqual([]);
+});
 
 describe("a hedged call", () => {
   beforeEach(() => STATES.hedged());

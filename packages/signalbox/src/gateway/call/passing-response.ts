@@ -1,10 +1,5 @@
 /** The response of a call as it passes to the client: what is read from it and kept of it, and what is known of the call when it ends. */
-import {
-  createUsageTap,
-  KeptBody,
-  type ResponseHead,
-  type UsageTap,
-} from "../../engines/relay/index.ts";
+import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { ResponseFilter, Step } from "../step/step.ts";
