@@ -1,5 +1,5 @@
 /** How long calls wait for their limits: four nodes in this process on one PostgreSQL, 16 callers each, calls of ten milliseconds. */
-import { Delay } from "../../packages/signalbox/src/gateway/limits/delay.ts";
+import { Delay } from "../../packages/signalbox/src/gateway/step/delay.ts";
 import {
   demandOf,
   gatewayWith,

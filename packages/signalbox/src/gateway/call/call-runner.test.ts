@@ -2,8 +2,9 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
 import { ResponseCache } from "../cache/response-cache.ts";
-import { Delay } from "../limits/delay.ts";
-import { CallRunner, type CallRunnerParts, type PlannedCall } from "./call-runner.ts";
+import { Delay } from "../step/delay.ts";
+import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
+import type { PlannedCall } from "./call-start.ts";
 
 const BROKEN = new Error("broken");
 const REFUSED = new SignalboxError("gateway_spend_limit");
@@ -54,7 +55,7 @@ function planned(options: object = {}): PlannedCall {
       cacheGeneration: 0,
       settings: { spend_limits: null, rate_limiting_limit: 1, cache_ttl: 0, collect_logs: true },
     },
-    token: null,
+    caller: { token: null, tokenId: null },
     options: { cacheKey: undefined, ...options },
     request: { method: "POST", headers: {} },
     steps: [
@@ -66,7 +67,7 @@ function planned(options: object = {}): PlannedCall {
         maxOutputTokens: 10,
         choices: 1,
         policy: {},
-        door: null,
+        translation: null,
         keyScope: "",
         upstream: {
           method: "POST",

@@ -10,20 +10,18 @@ import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
-import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
+import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import { CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
-import { recordCall } from "./call-record.ts";
-import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
+import { logDetailOf, recordCall } from "./call-record.ts";
+import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
 import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
-
-export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail" | "account">;
 
 export interface CallRunnerParts extends CallParts {
   readonly cache: ResponseCache;
@@ -133,7 +131,8 @@ export class CallRunner {
   /** Null for a call without limits. */
   #accountOf(planned: PlannedCall): CallAccount | null {
     const { limits } = this.#parts;
-    const { gateway, token, budgets } = planned;
+    const { gateway, options, caller, budgets } = planned;
+    const { token, tokenId } = caller;
     // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
       gateway.settings.spend_limits !== null ||
@@ -143,8 +142,9 @@ export class CallRunner {
       budgets !== undefined;
     const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
     if (rules === null) return null;
-    rules.setMetadata(planned.options.metadata ?? null);
-    return new CallAccount({ rules, pricing: pricingOf(this.#parts.prices, planned) });
+    rules.setMetadata(options.metadata ?? null);
+    const pricing = pricingOf(this.#parts.prices, { gateway, options, token, tokenId });
+    return new CallAccount({ rules, pricing });
   }
 
   /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
@@ -211,9 +211,9 @@ export class CallRunner {
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, figures: { usage } }: CallOutcome): boolean {
+  #store(use: CacheUse, { status, head, body, isBodyWhole, figures: { usage } }: CallOutcome): boolean {
     const { cache } = this.#parts;
-    if (status !== 200 || head === null || body === null) return false;
+    if (status !== 200 || head === null || !isBodyWhole) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
     cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
     return true;
@@ -232,37 +232,31 @@ export class CallRunner {
       isCustomCost: false,
     };
     this.#parts.metrics.ended(step.provider.slug, head.status, firstByteMs, null);
-    recordCall(this.#parts, start, {
+    const outcome: CallOutcome = {
       step,
-      stepIndex: 0,
-      status: head.status,
-      isComplete: true,
-      isCached: true,
-      head,
-      firstByteMs,
-      figures,
-      responseBytes: body.length,
-      body,
-    });
-    this.#parts.tracing.current?.ended(start, {
-      step,
+      place: 0,
       status: head.status,
       isComplete: true,
       isAbandoned: false,
+      isCached: true,
       head,
-      // The tokens were used by the call that filled the cache.
-      figures: { ...figures, state: "none" },
+      figures,
+      responseBytes: body.length,
       body,
-      otherAttempts: null,
+      isBodyWhole: true,
       firstByteMs,
+      otherAttempts: null,
       attemptStartedAt: null,
-    });
+    };
+    recordCall(this.#parts, start, outcome);
+    // The tokens were used by the call that filled the cache.
+    this.#parts.tracing.current?.ended(start, { ...outcome, figures: { ...figures, state: "none" } });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
-      door: step.door,
+      translation: step.translation,
     });
     addFigureHeaders(headers, {
       provider: step.provider.slug,
@@ -286,9 +280,4 @@ function wantsCache({ options, gateway }: PlannedCall): boolean {
   return (
     options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
   );
-}
-
-function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
-  if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
-  return options.collectLogPayload === false ? "row" : "bodies";
 }

@@ -2,9 +2,9 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
 import { CallAccount } from "../limits/call-account.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import type { StepDemand } from "../limits/limit-rule.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { Circuits, targetOf } from "../reliability/circuits.ts";
 import type { CallStart } from "./call-start.ts";
 import { CallSteps } from "./call-steps.ts";
@@ -40,7 +40,7 @@ function step(model: string): Step {
     choices: 1,
     tier: "",
     policy: {},
-    door: null,
+    translation: null,
     upstream: {
       method: "POST",
       body: { kind: "whole", bytes: Buffer.from(JSON.stringify({ model, messages: [], max_tokens: 10 })) },

@@ -11,9 +11,9 @@
  * 4. An attempt beside a running one keeps the reservation of both only if it is sent.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { type Admission, Delay } from "../limits/delay.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
-import type { Step } from "../plan/plan-step.ts";
+import { type Admission, Delay } from "../step/delay.ts";
+import type { PickedKey } from "../step/key-pool.ts";
+import type { Step } from "../step/step.ts";
 import { type Circuits, targetOf } from "../reliability/circuits.ts";
 import type { CallStart } from "./call-start.ts";
 

@@ -12,6 +12,11 @@
  *   In `attempting` one attempt runs, or two with hedging; the first that answers wins, and the other is cancelled.
  *   From any state except `ended`, a disconnect of the client ends the call and aborts the attempts.
  *
+ * Other parts of the gateway take part in an attempt at these points only:
+ *
+ *   step chosen → `CallAccount.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
+ *                                                    (`Translation.convert`: both)  └─ answer: `KeyPool.report`
+ *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
@@ -24,8 +29,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../limits/delay.ts";
-import type { Step } from "../plan/plan-step.ts";
+import { Delay } from "../step/delay.ts";
+import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -37,12 +42,12 @@ import { targetOf } from "../reliability/circuits.ts";
 import { mayHedge, nextMove } from "../reliability/next-move.ts";
 import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
-import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
 import { CallSteps } from "./call-steps.ts";
-import { ClientResponse } from "./response-headers.ts";
+import { ClientResponse } from "./client-response.ts";
+import { PassingResponse } from "./passing-response.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
@@ -87,7 +92,7 @@ export class Call implements AttemptOwner, Placed {
     this.#abortAttempts();
     this.#end(isRelaying ? this.#statusOr(error.status) : error.status, false);
     if (isRelaying) this.response.destroy();
-    else sendCallError(this.#start, this.#step.place ?? this.#steps.index, error);
+    else sendCallError(this.#start, this.#place, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -99,6 +104,11 @@ export class Call implements AttemptOwner, Placed {
 
   get #step(): Step {
     return this.#steps.present;
+  }
+
+  /** The position of the present step in the caller's list. */
+  get #place(): number {
+    return this.#step.place ?? this.#steps.index;
   }
 
   /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
@@ -250,8 +260,7 @@ export class Call implements AttemptOwner, Placed {
       if (this.#steps.count > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     this.#passing.begin(step, head, attempt.converted?.tap ?? null);
-    const place = step.place ?? this.#steps.index;
-    const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
+    const client = new ClientResponse(this.#start, head, step, this.#place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
   }
@@ -299,7 +308,7 @@ export class Call implements AttemptOwner, Placed {
     this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
       head: this.#passing.head,
-      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
+      dialect: attempt.step.translation?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#passing.lastChunk,
       converted: attempt.converted,
       isTimeout: failure.kind === "timeout",
@@ -329,8 +338,8 @@ export class Call implements AttemptOwner, Placed {
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
     clearTimeout(this.#timer);
-    const step = this.#step;
-    const outcome = this.#passing.end(step, step.place ?? this.#steps.index, { status, isComplete });
-    this.#onEnded({ ...outcome, isAbandoned, attemptStartedAt: this.#current?.startedAt ?? null });
+    const attemptStartedAt = this.#current?.startedAt ?? null;
+    const ending = { status, isComplete, isAbandoned, attemptStartedAt };
+    this.#onEnded(this.#passing.end(this.#step, this.#place, ending));
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { SignalboxError } from "@signalbox/protocol";
 import type { Claim } from "../limits/claim.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import type { LimitRule } from "../limits/limit-rule.ts";
 import { accountOwner, gatewayOwner, type Limits } from "../limits/limits.ts";
 import type { ShareExchange } from "../limits/share-exchange.ts";

@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import type { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import type { KeyHealth, KeyOutcome } from "./key-health.ts";
 import type { KeyRefusal, PendingRate } from "./key-rates.ts";
 import type { ProviderKey } from "./provider-key.ts";

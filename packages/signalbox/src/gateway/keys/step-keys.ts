@@ -1,6 +1,6 @@
 /**
  * The stored keys of one step of one call: picks a key for each request, reports the answers to the pool, and says whether another key is left. It is what
- * the attempt loop sees (`plan/key-pool.ts`):
+ * the attempt loop sees (`step/key-pool.ts`):
  *
  *   const picked = step.keys.pick(step.upstream);            // before each request; an error when no key can be used
  *   step.keys.report(picked, { status, retryAfterMs });      // when the response has a status, or there is none
@@ -10,8 +10,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
-import type { KeyPool, KeyResult, PickedKey } from "../plan/key-pool.ts";
-import type { Delay } from "../limits/delay.ts";
+import type { KeyPool, KeyResult, PickedKey } from "../step/key-pool.ts";
+import type { Delay } from "../step/delay.ts";
 import type { PendingRate } from "./key-rates.ts";
 import { concernsKey, type KeyChoice, type ProviderKeyPool } from "./provider-key-pool.ts";
 

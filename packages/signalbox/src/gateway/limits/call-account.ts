@@ -2,12 +2,12 @@
  * The account of one call: admits its steps and attempts under the call's limits, and settles what they used. Exists only for calls that
  * have limits.
  */
-import type { AttemptReport } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { Usage } from "../../engines/relay/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { CallRules, Charge } from "./call-rules.ts";
 import type { CallFigures } from "./call-figures.ts";
-import type { Admission } from "./delay.ts";
+import type { Admission } from "../step/delay.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { unknownPrice } from "./step-amounts.ts";
 import { costOfStep, isModelCertain, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";

@@ -15,7 +15,7 @@ import {
   type StepDemand,
 } from "./limit-rule.ts";
 import type { Claim, ClaimPart } from "./claim.ts";
-import { type Admission, Delay } from "./delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import { refuse, type Refusal } from "./limit-refusal.ts";
 import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 import type { ShareExchange } from "./share-exchange.ts";

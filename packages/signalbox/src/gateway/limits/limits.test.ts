@@ -10,7 +10,7 @@ import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
 import { LocalBooks } from "./books.ts";
-import { Delay } from "./delay.ts";
+import { Delay } from "../step/delay.ts";
 import { gatewayOwner, Limits } from "./limits.ts";
 import { SpendJournal } from "./spend-journal.ts";
 

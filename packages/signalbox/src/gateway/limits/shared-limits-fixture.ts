@@ -10,7 +10,7 @@ import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
 import type { CallRules } from "./call-rules.ts";
-import { type Admission, Delay } from "./delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import type { StepDemand } from "./limit-rule.ts";
 import { Limits } from "./limits.ts";
 import { ShareTable } from "./share-table.ts";

@@ -7,11 +7,12 @@
  */
 import { editMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
+import type { ResponseFilter } from "../step/step.ts";
 
 export interface StreamUsageRequest {
   readonly body: RequestBody;
   /** Null for a response that is no stream. */
-  readonly filter: (head: ResponseHead) => UsageEventRemover | null;
+  readonly filter: (head: ResponseHead) => ResponseFilter | null;
 }
 
 const INCLUDE_USAGE = { include_usage: true };
@@ -74,14 +75,13 @@ const NO_BYTES = Buffer.from("");
  * Removes the event that has usage and no choices. The end of a read that is not a whole line is kept until the rest of the line arrives:
  * a client could not use the part. The blank line after a removed event is removed as well.
  */
-export class UsageEventRemover {
+class UsageEventRemover implements ResponseFilter {
   #unfinished: Buffer = NO_BYTES;
   /** The line that is being passed on is too long to be kept. */
   #isInLongLine = false;
   /** The last line was removed: a blank line that follows belongs to it. */
   #isAfterRemoved = false;
 
-  /** The bytes for the client, possibly none. Called with every read, in order; `isLast` exactly once. Changes the memory of `chunk`. */
   push(chunk: Buffer, isLast: boolean): Buffer {
     const bytes = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk]);
     const end = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;

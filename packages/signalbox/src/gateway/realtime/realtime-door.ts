@@ -20,17 +20,16 @@ import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { LazyGatewayTracing } from "../trace/lazy-gateway-tracing.ts";
 import { CLOSE_TIMEOUT_MS, dial, type Dialled } from "./dial.ts";
-import { type EndCause, Session } from "./session.ts";
+import { type EndCause, Session, type SessionEnd } from "./session.ts";
 import { SessionAccount } from "./session-account.ts";
 import { SessionList } from "./session-list.ts";
 import { SessionMeter } from "./session-meter.ts";
-import { recordSession } from "./session-record.ts";
+import { recordSession, type SessionStart } from "./session-record.ts";
 import { SessionTranscript } from "./session-transcript.ts";
 import { chooseSubprotocol } from "./subprotocols.ts";
 import { type AdmissionParts, type Admitted, admitSession } from "./admission.ts";
@@ -43,7 +42,8 @@ export interface RealtimeParts extends AdmissionParts {
   readonly prices: PriceTable;
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
-  readonly tracing: LazyGatewayTracing;
+  /** Describes ended sessions to OpenTelemetry; null inside while nothing does. */
+  readonly tracing: { readonly current: SessionTracing | null };
   readonly alertFeed: AlertFeedSlot;
   /** How many bytes of each direction the log stores. */
   readonly payloadBytes: number;
@@ -53,6 +53,11 @@ export interface RealtimeParts extends AdmissionParts {
   readonly maxMessageBytes: number;
   readonly maxSessionMs: number;
   readonly idleTimeoutMs: number;
+}
+
+/** Receives every ended session. */
+interface SessionTracing {
+  sessionEnded(start: SessionStart, end: SessionEnd, traceparent: string | undefined): void;
 }
 
 interface Incoming {

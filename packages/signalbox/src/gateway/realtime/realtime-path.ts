@@ -8,6 +8,7 @@
  */
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import { checkProviderPath, decodePath } from "../plan/forwarded-request.ts";
+import { COMPAT } from "../plan/universal-step.ts";
 
 export interface RealtimePath {
   readonly accountId: string;
@@ -20,7 +21,6 @@ export interface RealtimePath {
 }
 
 const DEFAULT_ACCOUNT = "default";
-const COMPAT = "compat";
 const VERSION = /^v1\//;
 const OPENAI = "openai";
 const REALTIME = "realtime";

@@ -7,7 +7,7 @@ import type { SignalboxError } from "@signalbox/protocol";
 import type { Token } from "../../accounts/index.ts";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import type { CallRules } from "../limits/call-rules.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { type Admission, Delay } from "../step/delay.ts";
 import type { StepDemand } from "../limits/limit-rule.ts";
 import type { Limits } from "../limits/limits.ts";
 import { costByCaller, type PriceTable } from "../limits/price-table.ts";
@@ -19,7 +19,7 @@ import {
   pricingOf,
   type PricingParts,
 } from "../limits/step-price.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
 export interface SessionAccountParts {

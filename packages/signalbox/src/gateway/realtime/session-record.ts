@@ -3,7 +3,7 @@ import { type CallSink } from "../../engines/call-log/index.ts";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import type { LogDetail } from "../call/call-start.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { SessionDialect } from "./message.ts";

@@ -1,37 +1,32 @@
 /**
  * Resolves a dynamic route for one call: the first step, the steps that follow when it fails, and the headers that name the route. Used by every
- * way to call a route; the caller supplies the facts of its request and turns a target into a step of its dialect.
+ * way to call a route; the caller turns a target into a step of its dialect. Every step is checked against the rules of the call's token.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { StepSource } from "../call/attempt-seams.ts";
-import type { CallStart } from "../call/call-start.ts";
-import { Delay } from "../limits/delay.ts";
-import type { CallOptions } from "../plan/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
-import type { Provider, ProviderDirectory } from "../providers/provider.ts";
-import { shareOf } from "../reliability/order-steps.ts";
+import type { StepSource } from "../step/step-source.ts";
+import type { Arrival, CallPlan } from "../call/call-start.ts";
+import { requireAllowedStep } from "../keys/policy-use.ts";
+import type { ModelTarget } from "../models/model-target.ts";
+import { Delay } from "../step/delay.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
+import { shareOf } from "./order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
 import type { PendingCounts, RouteCounters } from "./route-counters.ts";
-import type { RequestFacts } from "./route-facts.ts";
+import { type CallBody, factsOfCall } from "./route-facts.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
 
-/** The name of a route as a model. */
-export const ROUTE_PREFIX = "dynamic/";
-
-/** What a model element asks for. */
-export interface RouteTarget {
-  readonly provider: Provider;
-  readonly model: string;
-  /** The element's timeout and attempts; they take precedence over the caller's. */
-  readonly options: Pick<CallOptions, "requestTimeoutMs" | "maxAttempts">;
+/** A call of a route. */
+export interface RouteCall extends CallBody {
+  readonly name: string;
+  readonly options: CallOptions;
 }
 
 /** Turns a target into a step; may throw a `SignalboxError`, and the route then goes to the element's fallback. */
-export type PlanTarget = (target: RouteTarget) => Step;
-
-export type RoutedCall = Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "budgets">;
+export type PlanTarget = (target: ModelTarget) => Step;
 
 export interface RouteResolverParts {
   readonly routes: DynamicRoutes;
@@ -50,13 +45,10 @@ export class RouteResolver {
    * Throws `gateway_unknown_route` for a name without a route, `gateway_route_without_model` when the route reaches no model, and the refusal
    * of a rate element without a fallback.
    */
-  resolveRoute(
-    gateway: Gateway,
-    name: string,
-    facts: RequestFacts,
-    plan: PlanTarget,
-  ): RoutedCall | Promise<RoutedCall> {
+  resolveRoute(arrival: Arrival, call: RouteCall, plan: PlanTarget): CallPlan | Promise<CallPlan> {
     const { routes, counters } = this.#parts;
+    const { gateway } = arrival;
+    const { name, options } = call;
     const route = routes.findByName(gateway, name);
     if (route === undefined) {
       const known = routes.list(gateway).map((one) => one.name);
@@ -65,6 +57,8 @@ export class RouteResolver {
       });
     }
     const graph = this.#graphOf(gateway, route);
+    const facts = factsOfCall(arrival, options, call);
+    const policy = arrival.caller.token?.policy ?? null;
     const pending: PendingCounts = new Map();
     const walk = new RouteWalk({
       graph,
@@ -73,11 +67,17 @@ export class RouteResolver {
       draw: (elementId) =>
         facts.session === null ? Math.random() : shareOf(facts.session, `${route.id}/${elementId}`),
     });
-    const source = new WalkedSteps(walk, (element) => plan(this.#toTarget(gateway, element)));
-    const begin = (first: Step | null): RoutedCall => {
+    const source = new WalkedSteps(walk, (element) => {
+      const step = plan(this.#toTarget(gateway, element));
+      if (policy !== null) requireAllowedStep(policy, step);
+      return step;
+    });
+    const begin = (first: Step | null): CallPlan => {
       if (first === null) throw source.error ?? withoutModel(name, walk);
       return {
+        options,
         steps: [first],
+        showsStep: true,
         moreSteps: source,
         routeHeaders: ["gw-aig-route", route.name, "gw-aig-route-version", route.version.id],
         budgets: hasBudget(graph) ? walk.budgets : undefined,
@@ -99,7 +99,7 @@ export class RouteResolver {
     }
   }
 
-  #toTarget(gateway: Gateway, element: ModelElement): RouteTarget {
+  #toTarget(gateway: Gateway, element: ModelElement): ModelTarget {
     const provider = this.#parts.providers.find(gateway.accountId, element.provider);
     if (provider === undefined) {
       throw new SignalboxError("gateway_unknown_provider", {
@@ -109,6 +109,8 @@ export class RouteResolver {
     return {
       provider,
       model: element.model,
+      isExplicit: false,
+      // The element's timeout and attempts take precedence over the caller's.
       options: {
         ...(element.timeoutMs === null ? {} : { requestTimeoutMs: element.timeoutMs }),
         ...(element.retries === null ? {} : { maxAttempts: element.retries + 1 }),

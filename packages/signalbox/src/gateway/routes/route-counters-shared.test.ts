@@ -1,6 +1,6 @@
 /** Rate elements whose counts nodes share, in a real PostgreSQL. */
 import { expect, it, onTestFinished } from "vitest";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import { gatewayWith, openSharedCluster } from "../limits/shared-limits-fixture.ts";
 import { type PendingCounts, RouteCounters } from "./route-counters.ts";
 import type { RateElement } from "./route-graph.ts";

@@ -10,7 +10,7 @@
 import type { SignalboxError } from "@signalbox/protocol";
 import type { RouteBudget } from "../limits/call-rules.ts";
 import type { Claim, ClaimPart } from "../limits/claim.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import { refuse } from "../limits/limit-refusal.ts";
 import { type LimitRule, MICRO } from "../limits/limit-rule.ts";
 import { gatewayOwner, type Limits } from "../limits/limits.ts";

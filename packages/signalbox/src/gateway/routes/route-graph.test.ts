@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Delay } from "../limits/delay.ts";
-import { shareOf } from "../reliability/order-steps.ts";
+import { Delay } from "../step/delay.ts";
+import { shareOf } from "./order-steps.ts";
 import { parseGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
 import { parseTrial, tryRoute } from "./try-route.ts";

@@ -6,7 +6,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { RouteBudget } from "../limits/call-rules.ts";
-import { Delay } from "../limits/delay.ts";
+import { Delay } from "../step/delay.ts";
 import type { Taken } from "./route-counters.ts";
 import { readFact, type RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RateElement, RouteElement, RouteGraph, Share } from "./route-graph.ts";

@@ -3,7 +3,7 @@
  * messages with parts. What is not text stays in the part as it was sent.
  */
 import type { AttributeValue } from "../../engines/otlp-export/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 /** Receivers refuse large spans. */
 const MAX_CHARACTERS = 64 * 1024;
@@ -16,7 +16,7 @@ interface Message {
 }
 
 export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
-  const request = step.door?.request ?? step.upstream.body;
+  const request = step.translation?.request ?? step.upstream.body;
   const input = request.kind === "whole" ? readInput(request.bytes) : null;
   const output = answer === null ? null : readOutput(answer);
   return [

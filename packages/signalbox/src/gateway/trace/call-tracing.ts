@@ -3,11 +3,18 @@
  * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
  * later. Loaded when a receiver is configured.
  */
-import type { Attributes, Histograms, OtlpReceiver, Series, Span } from "../../engines/otlp-export/index.ts";
-import { randomSpanId, SpanKind } from "../../engines/otlp-export/index.ts";
+import {
+  type Attributes,
+  type Histograms,
+  type OtlpReceiver,
+  type Series,
+  type Span,
+  randomSpanId,
+  SpanKind,
+} from "../../engines/otlp-export/index.ts";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "../../telemetry/tracing.ts";
-import type { AttemptReport } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { CallOutcome, CallStart, CallTracing } from "../call/call-start.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -52,9 +59,10 @@ export class GatewayTracing implements CallTracing {
     if (receivers.length === 0) return;
     const place = placeOf(this.#parts.tracing, start, step.upstream);
     if (!place.isRecorded) return;
+    const body = outcome.isBodyWhole ? outcome.body : null;
     const { id, finishReason } = readAnswerFacts(
-      outcome.body,
-      step.door?.clientDialect === "chat" ? "chat" : step.requestType,
+      body,
+      step.translation?.clientDialect === "chat" ? "chat" : step.requestType,
     );
     const { usage, cost, named, model } = figures;
     const attributes: (string | number | boolean | readonly string[])[] = [
@@ -87,9 +95,9 @@ export class GatewayTracing implements CallTracing {
     if (cost !== null) attributes.push("gen_ai.usage.cost", cost);
     if (start.options.sessionId !== undefined)
       attributes.push("gen_ai.conversation.id", start.options.sessionId);
-    if (start.tokenId !== null) attributes.push("signalbox.token.id", start.tokenId);
+    if (start.caller.tokenId !== null) attributes.push("signalbox.token.id", start.caller.tokenId);
     if (error !== null) attributes.push("error.type", error);
-    if (capturesContent) attributes.push(...contentAttributes(step, outcome.body));
+    if (capturesContent) attributes.push(...contentAttributes(step, body));
     const { metadata } = start.options;
     const span: Span = {
       ...place,
