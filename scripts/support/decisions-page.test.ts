@@ -21,7 +21,8 @@ it("a decision without date, status or area is refused", () => {
 });
 
 it("a decision belongs to the first area that it names, and may be marked as a detail", () => {
-  const head = "# 0001 Title\n\n- Date: 2026-11-15\n- Status: accepted\n- Area: http, agents\n- Kind: detail\n\n";
+  const head =
+    "# 0001 Title\n\n- Date: 2026-11-15\n- Status: accepted\n- Area: http, agents\n- Kind: detail\n\n";
   const decision = parseDecision("0001-title.md", head);
   expect(decision).toMatchObject({ area: "http", isDetail: true });
 });

@@ -64,7 +64,15 @@ export function parseDecision(file: string, text: string): Decision {
   if (head === undefined) throw new Error(`${file} does not begin with title, date, status and area`);
   const { number = "", title = "", date = "", status = "", area = "", kind } = head;
   if (!file.startsWith(`${number}-`)) throw new Error(`${file} has the number ${number} in its title`);
-  return { file, number, title, date, status: status.replaceAll(/\s+/g, " "), area, isDetail: kind !== undefined };
+  return {
+    file,
+    number,
+    title,
+    date,
+    status: status.replaceAll(/\s+/g, " "),
+    area,
+    isDetail: kind !== undefined,
+  };
 }
 
 export function readDecisions(): Decision[] {
@@ -75,7 +83,8 @@ export function readDecisions(): Decision[] {
 
 export function decisionsPage(decisions: readonly Decision[]): string {
   const first = Object.entries(FIRST).map(
-    ([title, numbers]) => `**${title}**\n\n${numbers.map((number) => toItem(find(decisions, number))).join("")}\n`,
+    ([title, numbers]) =>
+      `**${title}**\n\n${numbers.map((number) => toItem(find(decisions, number))).join("")}\n`,
   );
   const areas = Object.entries(areasOf(decisions)).map(([area, about]) => {
     const items = decisions.filter((decision) => decision.area === area).map(toItem);
