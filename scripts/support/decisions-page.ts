@@ -7,7 +7,7 @@ const FOLDER = join(import.meta.dirname, "../../docs/decisions");
 export const DECISIONS_PAGE_PATH = join(FOLDER, "README.md");
 
 /** The areas, in the order of the index. */
-export const AREAS = {
+export const AREAS: Readonly<Record<string, string>> = {
   architecture: "Sources, engines, clocks, what accounts share, command line, client.",
   http: "Listener, management interface, tokens, sessions, audit log.",
   database: "The control plane on SQLite and PostgreSQL.",
@@ -20,10 +20,10 @@ export const AREAS = {
   webhooks: "Deliveries and their entities.",
   tags: "Tags and their index.",
   tests: "How promises are proven.",
-} as const;
+};
 
 /** The decisions that explain most of the code, in the order in which to read them. */
-const FIRST = {
+const FIRST: Readonly<Record<string, readonly string[]>> = {
   "The whole": ["0001", "0101", "0002", "0088", "0003", "0091"],
   Agents: ["0078", "0021", "0020", "0049", "0084", "0083"],
   Gateway: ["0010", "0108", "0120", "0015"],
@@ -31,7 +31,7 @@ const FIRST = {
   Cluster: ["0147", "0148", "0162", "0167", "0171", "0172", "0174"],
   Tags: ["0030"],
   Tests: ["0028", "0160"],
-} as const;
+};
 
 const INTRODUCTION = `# Decisions
 
