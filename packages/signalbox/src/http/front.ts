@@ -2,7 +2,7 @@
  * Opens the listeners: one for everything or, if an admin address is configured, one for traffic and one for dashboard and management interface.
  * With two listeners the dashboard and the management interface can be on another network, and have an origin that no response of a
  * provider or agent shares.
- * See docs/decisions/0089.
+ * See http/README.md.
  */
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";

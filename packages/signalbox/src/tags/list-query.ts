@@ -1,4 +1,4 @@
-/** Query parameters and cursors of the lists. See docs/decisions/0094. */
+/** Query parameters and cursors of the lists. See tags/README.md. */
 import { hash } from "node:crypto";
 import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import type { ResourceTypes } from "./payload.ts";

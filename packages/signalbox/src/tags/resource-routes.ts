@@ -1,6 +1,6 @@
 /**
  * Reads, sets, merges and deletes the tags of one resource, below an account and below a zone.
- * See docs/decisions/0033 and docs/decisions/0034.
+ * See tags/README.md.
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";

@@ -12,7 +12,7 @@
  * 4. A read includes every record made before it, at this node or another one.
  * 5. Records that cannot be written wait, at most `keep` of them, and are retried after a growing pause; those displaced by newer ones are
  *    counted. A failing database is not tried with every record, and its failure is logged once.
- * See docs/decisions/0037 and 0231.
+ * See webhooks/README.md.
  */
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";

@@ -30,7 +30,7 @@
  *
  * A name is certain before its row is durable. `onName` reports it then, so that the instance can be prepared during the commit; nothing may
  * be stored under the name before the claim has resolved.
- * See docs/decisions/0083 and docs/decisions/0256.
+ * See docs/decisions/0083.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";

@@ -3,7 +3,7 @@
  * intake, deliveries posted to an instance itself and replays use the same functions.
  *
  * Refusals are `SignalboxError`s with the code that the sender receives.
- * See docs/decisions/0085.
+ * See webhooks/README.md.
  */
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";

@@ -9,7 +9,7 @@
  *    before a subclass's own SQL; the other reads leave out what is due to be pruned. The instance's ledger keeps ids longer than the
  *    table keeps events, so a pruned event is still recognised as a duplicate.
  * 3. All times in the table have one form (ISO 8601, UTC, milliseconds), so that they can be compared as text.
- * See docs/decisions/0039.
+ * See webhooks/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import {

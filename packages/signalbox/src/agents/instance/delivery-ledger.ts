@@ -4,7 +4,7 @@
  *
  * Entries are one B-tree, by period and id. A delivery is looked up in the current and in the previous period, so that each is remembered for
  * one to two periods. Older entries are deleted a few at a time.
- * See docs/decisions/0060.
+ * See agents/README.md.
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";

@@ -12,7 +12,7 @@
  *    no turn.
  * 5. Errors of all instances are written in batches: at most `ROWS_PER_FLUSH` in `FLUSH_MS`, of each instance at most `KEPT` are stored, and of all
  *    together at most `KEPT_IN_ALL`.
- * See docs/decisions/0232.
+ * See agents/README.md.
  */
 import { setImmediate } from "node:timers/promises";
 import { RowsStatement } from "../../core/rows-statement.ts";

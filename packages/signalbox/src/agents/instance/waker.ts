@@ -12,7 +12,7 @@
  * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
  * 5. A due time that was not reported here, for whatever reason, waits for the scan of every minute, and no longer.
  * 6. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
- * See docs/decisions/0079.
+ * See agents/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";

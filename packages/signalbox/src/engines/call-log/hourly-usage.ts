@@ -1,6 +1,6 @@
 /**
  * Adds up the usage of one transaction in memory, so that a commit touches each row of `hourly` once.
- * See docs/decisions/0016.
+ * See README.md.
  */
 import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import { USAGE_SUMS, type UsageSum } from "./columns.ts";

@@ -6,7 +6,7 @@
  *   listening → retired: `retire()`; connections and requests are accepted, and responses carry `connection: close`.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
- * See docs/decisions/0098.
+ * See README.md.
  */
 import type { Server, ServerOptions } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

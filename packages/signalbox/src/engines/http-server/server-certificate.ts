@@ -6,7 +6,7 @@
  * 2. Files that are wrong after a change do not replace the pair in use. A renewal writes two files, so a moment with a new certificate and an
  *    old key is normal; the next look finds both.
  * 3. A new pair applies to new connections; open ones continue.
- * See docs/decisions/0215.
+ * See README.md.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";

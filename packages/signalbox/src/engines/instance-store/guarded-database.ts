@@ -6,7 +6,7 @@
  * 1. Guarded statements compile and run under the guard; trusted statements do not.
  * 2. When SQLite has rolled back the transaction by itself, as it does on a full disk, every later statement of that transaction and its end fail with
  *    the error that was the reason. They would run outside of a transaction otherwise, and fail with errors that tell nothing.
- * See docs/decisions/0097.
+ * See README.md.
  */
 import { rawSql, type SqlQuery, type SqlValue } from "../../core/sql.ts";
 import {

@@ -6,7 +6,7 @@
  * 1. `tokensIn` and `tokensOut` are totals. Anthropic and Bedrock count cached input separately from `input_tokens`, Gemini counts
  *    thoughts separately from candidates, and xAI counts reasoning separately from `completion_tokens`; these are added.
  * 2. A count that is missing, negative or not an integer is 0.
- * See docs/decisions/0017.
+ * See README.md.
  */
 import { isUtf8 } from "node:buffer";
 import {

@@ -3,7 +3,7 @@
  * configuration (`gateway.providerKeys`); entries that tenants store can only select among granted ones.
  *
  * The decision does not depend on whether a variable exists, so an account learns nothing about variables of others.
- * See docs/decisions/0075.
+ * See docs/decisions/0118.
  */
 import { CUSTOM_PREFIX } from "../providers/provider.ts";
 

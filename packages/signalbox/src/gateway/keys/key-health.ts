@@ -9,7 +9,7 @@
  *
  * A 403 of a key that has worked before concerns the model of the call only: providers answer 403 for a model that the key's account has not enabled, and a
  * caller chooses the model. Otherwise any caller could make a working key invalid for all others.
- * See docs/decisions/0119 and 0181.
+ * See docs/decisions/0119 and gateway/README.md.
  */
 import type { ProviderKey } from "./provider-key.ts";
 

@@ -8,7 +8,7 @@
  * 3. The text of a stored key leaves this process only in the credential header of a request to its provider. The key of a custom provider is bound to the
  *    address that the provider had when the key was stored.
  * 4. Writes run one after the other, so that none encrypts with a master key that a rotation is about to remove.
- * See docs/decisions/0014, 0075, 0118 and 0119.
+ * See docs/decisions/0118 and 0119.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { MasterKeys } from "../../accounts/index.ts";

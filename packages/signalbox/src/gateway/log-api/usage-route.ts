@@ -1,7 +1,7 @@
 /**
  * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums, without counting rows; by token, owner, user
  * and metadata from the rows, within a budget.
- * See docs/decisions/0189.
+ * See engines/call-log/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";

@@ -8,7 +8,7 @@
  *
  * A token of this service must not leave it. Tokens are recognised by their form and checksum, the root token by comparison. The token of the
  * call is dropped from the places of a provider's key (`keys/caller-token.ts`); any other token, and a token in any other place, is refused.
- * See docs/decisions/0012 and docs/decisions/0071.
+ * See docs/decisions/0071 and gateway/README.md.
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
 import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "../step/call-options.ts";

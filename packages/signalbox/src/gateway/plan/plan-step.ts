@@ -1,7 +1,7 @@
 /**
  * Turns a request for one provider into a step: determines the type of the call, checks the body as far as the gateway understands it,
  * and builds the request to send upstream. A plain call has one step, the universal endpoint several.
- * See docs/decisions/0011.
+ * See gateway/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";

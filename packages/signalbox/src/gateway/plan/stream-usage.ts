@@ -3,7 +3,7 @@
  *
  * OpenAI-shaped APIs report the usage of a stream only with `stream_options.include_usage`, in one more event without choices before the
  * end. Most clients do not ask; without the event a call's cost could only be estimated. Every other byte of the stream is passed on.
- * See docs/decisions/0113.
+ * See gateway/README.md.
  */
 import { editMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";

@@ -7,7 +7,7 @@
  *    context. A user who changes the address must set the values again, and a row that was modified in the database cannot be decrypted.
  * 2. `HIDDEN` in place of a value means the stored value of that name, so that a client can send back what it read. It never moves a
  *    value to another name.
- * See docs/decisions/0076.
+ * See docs/decisions/0118.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Sealing } from "../../core/sealing.ts";

@@ -7,7 +7,7 @@
  *    or encoding is invalid.
  * 2. Every key is tried (rotation), and every signature of a header that can hold several.
  * 3. A signed time must be within the window in both directions: a delivery dated in the future could be replayed until then.
- * See docs/decisions/0035.
+ * See webhooks/README.md.
  */
 import type { KeyObject } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";

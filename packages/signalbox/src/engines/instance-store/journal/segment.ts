@@ -4,7 +4,7 @@
  *
  * Records overwrite bytes that are already allocated: those of a former segment whose file is reused, otherwise zeros written ahead. Then a sync writes
  * data only. The sync of a file that has grown also writes its size, which takes several times as long on common file systems.
- * See docs/decisions/0061.
+ * See ../README.md.
  */
 import {
   closeSync,

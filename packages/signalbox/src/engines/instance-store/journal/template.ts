@@ -1,7 +1,7 @@
 /**
  * Templates: the bytes of an empty database with its tables, in WAL mode. A new instance starts as a copy of a template, which takes a quarter of the
  * time that creating the tables takes. Templates are built in memory, once per process and schema.
- * See docs/decisions/0057.
+ * See ../README.md.
  */
 import { hash } from "node:crypto";
 import { SqliteConnection } from "../../sqlite-file/index.ts";
