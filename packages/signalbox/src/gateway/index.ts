@@ -237,8 +237,8 @@ function createDataPlane(
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
-  const { limits } = gatewayLimits;
-  if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
+  const { limits, ledger } = gatewayLimits;
+  if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
     onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
@@ -289,7 +289,7 @@ function createDataPlane(
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new RouteCounters(limits),
+      counters: new RouteCounters(ledger),
       providers,
     }),
     openRealtime: async () => {

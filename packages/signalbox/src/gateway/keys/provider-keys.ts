@@ -358,7 +358,7 @@ export class ProviderKeys implements SettingsStore {
       keys,
       scope,
       clock: this.#parts.clock,
-      takeRate: rates === null ? null : (key, pending) => rates.take(key, gateway, pending),
+      takeRate: rates === null ? null : (key, isNow) => rates.take(key, gateway, isNow),
       toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
       onReport: (key, outcome) => this.#onReport(key, outcome),
     });
