@@ -4,6 +4,7 @@
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { isoTime } from "../../core/iso-time.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Secret } from "../../core/secret.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -264,10 +265,6 @@ function showKey({ key, health }: PoolKey, now: number): z.input<typeof result> 
 
 function previewOf(secretId: string): string {
   return secretId.startsWith("file:") ? secretId : `$${grantName(secretId)}`;
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }
 
 function invalid(message: string): SignalboxError {
