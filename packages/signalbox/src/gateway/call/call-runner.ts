@@ -12,9 +12,8 @@ import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
-import { CallAccount } from "../limits/call-account.ts";
+import { type Admission, CallAccount } from "../limits/call-account.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { type Admission, Delay } from "../step/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
@@ -46,24 +45,19 @@ export class CallRunner {
   run(planned: PlannedCall): void | Promise<void> {
     const account = this.#accountOf(planned);
     // Counts the call. Everything is checked before anything is counted.
-    const admission = account === null ? null : account.arrive(planned.steps);
-    if (admission instanceof Delay) return this.#runDelayed(planned, account, admission);
-    if (admission !== null) throw admission;
-    return this.#runAdmitted(planned, account);
-  }
-
-  async #runDelayed(planned: PlannedCall, account: CallAccount | null, delay: Delay): Promise<void> {
-    let admission: Admission = delay;
-    while (admission instanceof Delay) {
-      await admission.ready;
-      admission = account?.arrive(planned.steps) ?? null;
-    }
-    if (admission !== null) throw admission;
-    await this.#runAdmitted(planned, account);
+    const admission: Admission = account === null ? null : account.arrive(planned.steps);
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#runArrived(planned, account, refusal));
+    return this.#runArrived(planned, account, admission);
   }
 
   /** The call is counted, and may have a place among parallel calls: whatever fails before it goes upstream gives that back. */
-  #runAdmitted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
+  #runArrived(
+    planned: PlannedCall,
+    account: CallAccount | null,
+    refusal: SignalboxError | null,
+  ): void | Promise<void> {
+    if (refusal !== null) throw refusal;
     try {
       const running = this.#runCounted(planned, account);
       return running?.catch((error: unknown) => giveBack(planned, account, error));
@@ -166,19 +160,23 @@ export class CallRunner {
     use: CacheUse | null,
     report: ((outcome: LeaderOutcome) => void) | null,
   ): void | Promise<void> {
-    const { metrics, cache } = this.#parts;
     const [step] = start.steps;
+    const isOnly = step !== undefined && start.steps.length === 1 && start.moreSteps === undefined;
     // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
-    if (
-      start.account !== null &&
-      step !== undefined &&
-      start.steps.length === 1 &&
-      start.moreSteps === undefined
-    ) {
-      const refusal = start.account.admitFirst(step);
-      if (refusal instanceof Delay) return refusal.ready.then(() => this.#send(start, use, report));
-      if (refusal !== null) throw refusal;
-    }
+    const admission = start.account !== null && isOnly ? start.account.admit(step, 0) : null;
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#sendAdmitted(start, use, report, refusal));
+    return this.#sendAdmitted(start, use, report, admission);
+  }
+
+  #sendAdmitted(
+    start: CallStart,
+    use: CacheUse | null,
+    report: ((outcome: LeaderOutcome) => void) | null,
+    refusal: SignalboxError | null,
+  ): void {
+    if (refusal !== null) throw refusal;
+    const { metrics, cache } = this.#parts;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;

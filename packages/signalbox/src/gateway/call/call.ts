@@ -29,7 +29,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../step/delay.ts";
 import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
@@ -45,7 +44,7 @@ import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
-import { CallSteps } from "./call-steps.ts";
+import { CallSteps, type Prepared, type PreparedAttempt } from "./call-steps.ts";
 import { ClientResponse } from "./client-response.ts";
 import { PassingResponse } from "./passing-response.ts";
 
@@ -113,44 +112,42 @@ export class Call implements AttemptOwner, Placed {
 
   /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
   #try(): void {
+    const prepared = this.#steps.prepare();
+    if (prepared instanceof Promise) this.#waitFor(prepared, (late) => this.#sendOrGoOn(late));
+    else this.#sendOrGoOn(prepared);
+  }
+
+  #sendOrGoOn(prepared: Prepared): void {
+    if (!(prepared instanceof SignalboxError)) return this.#send(prepared);
+    const next = this.#steps.next();
+    if (next instanceof Promise) this.#takeNextWhen(next, prepared);
+    else if (next) this.#try();
+    else this.refuse(prepared);
+  }
+
+  #send(prepared: PreparedAttempt): void {
     this.#state = "attempting";
-    for (;;) {
-      const prepared = this.#steps.prepare();
-      if (prepared instanceof Delay) return this.#tryAgainWhen(prepared);
-      if (!(prepared instanceof SignalboxError)) {
-        const attempt = new Attempt(this, prepared);
-        this.#current = attempt;
-        attempt.send(this.#parts.client);
-        const { hedgeAfterMs } = prepared.step.policy;
-        // An attempt may fail at once; the timer is that of the next one then.
-        if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
-          this.#hedgeLater(hedgeAfterMs);
-        return;
-      }
-      const next = this.#steps.next();
-      if (next instanceof Delay) return this.#takeNextWhen(next, prepared);
-      if (next) continue;
-      this.refuse(prepared);
-      return;
-    }
+    const attempt = new Attempt(this, prepared);
+    this.#current = attempt;
+    attempt.send(this.#parts.client);
+    const { hedgeAfterMs } = prepared.step.policy;
+    // An attempt may fail at once; the timer is that of the next one then.
+    if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
+      this.#hedgeLater(hedgeAfterMs);
   }
 
   /** A limit that nodes share decides later. */
-  #tryAgainWhen({ ready }: Delay): void {
+  #waitFor<Answer>(answer: Promise<Answer>, next: (answer: Answer) => void): void {
     this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state === "waiting") this.#try();
+    void answer.then((late) => {
+      if (this.#state === "waiting") next(late);
     });
   }
 
   /** A route decides later whether there is another step. */
-  #takeNextWhen({ ready }: Delay, error: SignalboxError): void {
-    this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state !== "waiting") return;
-      const found = this.#steps.next();
-      if (found instanceof Delay) this.#takeNextWhen(found, error);
-      else if (found) this.#try();
+  #takeNextWhen(next: Promise<boolean>, error: SignalboxError): void {
+    this.#waitFor(next, (found) => {
+      if (found) this.#try();
       else this.refuse(this.#start.moreSteps?.refusal ?? error);
     });
   }
@@ -218,7 +215,7 @@ export class Call implements AttemptOwner, Placed {
       this.#abortAttempts();
       this.#parts.metrics.retried(attempt.step.provider.slug);
       this.#state = "waiting";
-      if (next instanceof Delay) this.#takeNextWhen(next, toCallError(failure));
+      if (next instanceof Promise) this.#takeNextWhen(next, toCallError(failure));
       else this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
       return true;
     }
@@ -337,6 +334,7 @@ export class Call implements AttemptOwner, Placed {
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
+    this.#steps.end();
     clearTimeout(this.#timer);
     const attemptStartedAt = this.#current?.startedAt ?? null;
     const ending = { status, isComplete, isAbandoned, attemptStartedAt };

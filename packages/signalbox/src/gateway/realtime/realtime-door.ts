@@ -20,7 +20,6 @@ import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../step/delay.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
@@ -146,11 +145,7 @@ export class RealtimeDoor {
   /** Dials with one stored key after the other while keys are refused. */
   async #dial({ step, protocols }: Admitted, signal: AbortSignal): Promise<Dialled> {
     for (;;) {
-      let key = step.keys?.pick(step.upstream) ?? null;
-      while (key instanceof Delay) {
-        await key.ready;
-        key = step.keys?.pick(step.upstream) ?? null;
-      }
+      const key = (await step.keys?.pick(step.upstream)) ?? null;
       if (key instanceof SignalboxError) throw key;
       const upstream: UpstreamRequest = key?.upstream ?? step.upstream;
       const dialled = await dial(upstream, protocols.offered, this.#parts, signal);

@@ -17,7 +17,7 @@ import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
 import type { CallFigures } from "../limits/call-figures.ts";
 import { startsInBackground } from "../limits/deferred-work.ts";
-import { ASSUMED_OUTPUT_TOKENS } from "../limits/estimate-usage.ts";
+import { ASSUMED_OUTPUT_TOKENS, BYTES_PER_TOKEN, MEDIA_BYTES_PER_TOKEN } from "../limits/estimate-usage.ts";
 import { refersToOtherInput } from "../limits/referred-input.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
 import type { Begun, Reservation, ResponseDemand, SessionAccount } from "./session-account.ts";
@@ -71,9 +71,6 @@ interface OpenResponse {
 }
 
 const MAX_OPEN = 16;
-const BYTES_PER_TOKEN = 3;
-/** Sound in base64: ten to thirty tokens a second, 20 to 60 KB a second. */
-const MEDIA_BYTES_PER_TOKEN = 1000;
 
 export class SessionMeter {
   readonly #parts: SessionMeterParts;
