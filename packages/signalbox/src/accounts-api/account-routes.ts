@@ -1,6 +1,7 @@
 /** Management routes of accounts. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { isoTime } from "../core/iso-time.ts";
 import { defineRoute, type Route } from "../http/route.ts";
 import type { Account, Accounts } from "../accounts/account.ts";
 
@@ -50,8 +51,4 @@ export function accountRoutes(accounts: Accounts): Route[] {
 
 function showAccount(account: Account): z.input<typeof accountResult> {
   return { id: account.id, name: account.name, created_at: isoTime(account.createdAt) };
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }

@@ -1,6 +1,7 @@
 /** The JSON form of a token in the management interface, without its text. */
 import { PERMISSIONS } from "@signalbox/protocol";
 import { z } from "zod";
+import { isoTime } from "../core/iso-time.ts";
 import type { Token } from "./token.ts";
 import { isLimiting, NO_POLICY } from "./token-policy.ts";
 import { applyPolicyBody, policyFields, policyResult, showPolicy } from "./token-policy-schema.ts";
@@ -58,10 +59,6 @@ export function showToken(token: Token, lastUsedAt?: number): z.input<typeof tok
     previous_expires_at: token.previous === null ? null : isoTime(token.previous.endsAt),
     ...showPolicy(token.policy ?? NO_POLICY),
   };
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }
 
 /** A limited token of a gateway without authentication limits only those who send it. */

@@ -1,5 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -83,8 +84,6 @@ export interface GatewayParts {
   readonly tracing: LazyTracing;
   readonly alertFeed: AlertFeedSlot;
 }
-
-const DEFAULT_ACCOUNT = "default";
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
@@ -237,8 +236,8 @@ function createDataPlane(
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
-  const { limits } = gatewayLimits;
-  if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
+  const { limits, ledger } = gatewayLimits;
+  if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
     onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
@@ -289,7 +288,7 @@ function createDataPlane(
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new RouteCounters(limits),
+      counters: new RouteCounters(ledger),
       providers,
     }),
     openRealtime: async () => {

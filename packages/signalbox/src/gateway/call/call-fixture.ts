@@ -8,6 +8,9 @@ import { systemClock } from "../../core/clock.ts";
 import type { CallRecord } from "../../engines/call-log/index.ts";
 import { type HttpRequest, type HttpResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import { toOrigin, UpstreamClient } from "../../engines/relay/index.ts";
+import { CallAccount } from "../limits/call-account.ts";
+import { Grant } from "../limits/grant.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
 import { PriceTable } from "../limits/price-table.ts";
 import { GatewayMetrics } from "../metrics.ts";
 import { Circuits } from "../reliability/circuits.ts";
@@ -214,6 +217,37 @@ export class Loopback {
       showsStep: false,
     } as unknown as PlannedCall;
     return { planned, see };
+  }
+}
+
+/** A limit that nodes share: it answers when the test says so. */
+export class LateLimit {
+  /** Grants that are not over. */
+  held = 0;
+  #answer: (taken: Grant | Refusal) => void = () => undefined;
+  readonly #asked = new Promise<Grant | Refusal>((resolve) => (this.#answer = resolve));
+
+  grant(): void {
+    this.held += 1;
+    this.#answer(new Grant({ end: () => (this.held -= 1) }, []));
+  }
+
+  refuse(error: SignalboxError): void {
+    this.#answer(Refusal.unchecked(error));
+  }
+
+  /** The account of a call under this limit alone. */
+  createAccount(prices: PriceTable): CallAccount {
+    const rules = {
+      hasConditions: false,
+      needsTokens: true,
+      limitsCostOf: () => false,
+      reserve: () => this.#asked,
+      settle: (reservation: Grant | null) => reservation?.release(),
+      remaining: () => null,
+    };
+    const pricing = { prices, own: undefined, custom: undefined, unknownPrice: "allow" };
+    return new CallAccount({ rules, pricing } as never);
   }
 }
 

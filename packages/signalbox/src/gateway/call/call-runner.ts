@@ -12,16 +12,15 @@ import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
-import { CallAccount } from "../limits/call-account.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import { type Admission, Delay } from "../step/delay.ts";
+import { type Admission, CallAccount } from "../limits/call-account.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
-import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
+import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 export interface CallRunnerParts extends CallParts {
   readonly cache: ResponseCache;
@@ -46,24 +45,19 @@ export class CallRunner {
   run(planned: PlannedCall): void | Promise<void> {
     const account = this.#accountOf(planned);
     // Counts the call. Everything is checked before anything is counted.
-    const admission = account === null ? null : account.arrive(planned.steps);
-    if (admission instanceof Delay) return this.#runDelayed(planned, account, admission);
-    if (admission !== null) throw admission;
-    return this.#runAdmitted(planned, account);
-  }
-
-  async #runDelayed(planned: PlannedCall, account: CallAccount | null, delay: Delay): Promise<void> {
-    let admission: Admission = delay;
-    while (admission instanceof Delay) {
-      await admission.ready;
-      admission = account?.arrive(planned.steps) ?? null;
-    }
-    if (admission !== null) throw admission;
-    await this.#runAdmitted(planned, account);
+    const admission: Admission = account === null ? null : account.arrive(planned.steps);
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#runArrived(planned, account, refusal));
+    return this.#runArrived(planned, account, admission);
   }
 
   /** The call is counted, and may have a place among parallel calls: whatever fails before it goes upstream gives that back. */
-  #runAdmitted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
+  #runArrived(
+    planned: PlannedCall,
+    account: CallAccount | null,
+    refusal: SignalboxError | null,
+  ): void | Promise<void> {
+    if (refusal !== null) throw refusal;
     try {
       const running = this.#runCounted(planned, account);
       return running?.catch((error: unknown) => giveBack(planned, account, error));
@@ -166,19 +160,23 @@ export class CallRunner {
     use: CacheUse | null,
     report: ((outcome: LeaderOutcome) => void) | null,
   ): void | Promise<void> {
-    const { metrics, cache } = this.#parts;
     const [step] = start.steps;
+    const isOnly = step !== undefined && start.steps.length === 1 && start.moreSteps === undefined;
     // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
-    if (
-      start.account !== null &&
-      step !== undefined &&
-      start.steps.length === 1 &&
-      start.moreSteps === undefined
-    ) {
-      const refusal = start.account.admitFirst(step);
-      if (refusal instanceof Delay) return refusal.ready.then(() => this.#send(start, use, report));
-      if (refusal !== null) throw refusal;
-    }
+    const admission = start.account !== null && isOnly ? start.account.admit(step, 0) : null;
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#sendAdmitted(start, use, report, refusal));
+    return this.#sendAdmitted(start, use, report, admission);
+  }
+
+  #sendAdmitted(
+    start: CallStart,
+    use: CacheUse | null,
+    report: ((outcome: LeaderOutcome) => void) | null,
+    refusal: SignalboxError | null,
+  ): void {
+    if (refusal !== null) throw refusal;
+    const { metrics, cache } = this.#parts;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
@@ -199,19 +197,19 @@ export class CallRunner {
 
   /** A client that left is no failure of the call. */
   #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
-    const { status, isComplete, isAbandoned, step, figures } = outcome;
+    const { status, isComplete, isAbandoned, step, spend } = outcome;
     feed.call({
       accountId: gateway.accountId,
       gatewayId: gateway.id,
       provider: step.provider.slug,
       isFailed: !isAbandoned && (!isComplete || status >= 400),
       durationMs: performance.now() - startedAt,
-      cost: figures.cost ?? 0,
+      cost: spend.cost ?? 0,
     });
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, isBodyWhole, figures: { usage } }: CallOutcome): boolean {
+  #store(use: CacheUse, { status, head, body, isBodyWhole, spend: { usage } }: CallOutcome): boolean {
     const { cache } = this.#parts;
     if (status !== 200 || head === null || !isBodyWhole) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
@@ -222,7 +220,7 @@ export class CallRunner {
   #replay(start: CallStart, step: Step, { head, body, usage }: CachedResponse): void {
     const { response } = start;
     const firstByteMs = performance.now() - start.startedAt;
-    const figures: CallFigures = {
+    const spend: CallSpend = {
       state: "reported",
       usage,
       model: step.model,
@@ -240,7 +238,7 @@ export class CallRunner {
       isAbandoned: false,
       isCached: true,
       head,
-      figures,
+      spend,
       responseBytes: body.length,
       body,
       isBodyWhole: true,
@@ -250,7 +248,7 @@ export class CallRunner {
     };
     recordCall(this.#parts, start, outcome);
     // The tokens were used by the call that filled the cache.
-    this.#parts.tracing.current?.ended(start, { ...outcome, figures: { ...figures, state: "none" } });
+    this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,
       cacheStatus: "HIT",
@@ -258,11 +256,11 @@ export class CallRunner {
       errorOrigin: null,
       translation: step.translation,
     });
-    addFigureHeaders(headers, {
+    addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: step.model,
       overheadMs: firstByteMs,
-      figures,
+      spend,
       remaining: start.account?.remaining(step) ?? null,
     });
     response.writeHead(head.status, headers);

@@ -4,13 +4,14 @@
  */
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from "vitest";
 import { Call } from "./call.ts";
-import { type ClientView, Loopback, REFUSED, startOf } from "./call-fixture.ts";
+import { type ClientView, LateLimit, Loopback, REFUSED, startOf } from "./call-fixture.ts";
 import type { CallOutcome } from "./call-start.ts";
 
 /** The provider asks for a wait that no test is long enough for. */
 const RETRY_AFTER_S = 1800;
 
 let loopback: Loopback;
+let limit: LateLimit | null;
 let call: Call;
 let see: ClientView;
 let outcomes: CallOutcome[];
@@ -21,6 +22,7 @@ let timers: {
 
 beforeEach(async () => {
   timers = { set: vi.spyOn(globalThis, "setTimeout"), cleared: vi.spyOn(globalThis, "clearTimeout") };
+  limit = null;
   loopback = new Loopback();
   await loopback.open();
 });
@@ -35,12 +37,17 @@ async function begin(policy: Parameters<Loopback["step"]>[0] = {}): Promise<void
   // A call that a test leaves open ends while the next test runs.
   const own: CallOutcome[] = [];
   outcomes = own;
-  call = new Call(loopback.parts, startOf(arrived.planned), 0, (outcome) => own.push(outcome));
+  const start = startOf(arrived.planned, limit?.createAccount(loopback.parts.prices) ?? null);
+  call = new Call(loopback.parts, start, 0, (outcome) => own.push(outcome));
   call.run();
-  await expect.poll(() => loopback.exchanges.length).toBeGreaterThan(0);
+  if (limit === null) await expect.poll(() => loopback.exchanges.length).toBeGreaterThan(0);
 }
 
 const STATES = {
+  "asking a limit": async () => {
+    limit = new LateLimit();
+    await begin();
+  },
   attempting: () => begin(),
   waiting: async () => {
     await begin({ maxAttempts: 2 });
@@ -72,6 +79,7 @@ const OPERATIONS = {
   },
   "a broken connection": () => loopback.last.breakOff(),
   "a client that leaves": () => see.leave(),
+  "the answer of a limit": () => limit?.grant(),
   "a refusal": () => call.refuse(REFUSED),
   "a stop of the service": () => call.cancel(),
 };
@@ -92,13 +100,23 @@ const DONE = cell("200, complete", "200 complete");
 const CUT = cell("200, broken", "200 incomplete");
 const ABANDONED = cell("200, broken", "200 abandoned");
 
-/** Null: the provider cannot do it, because no attempt of the call runs there, or because its head has been sent. */
+/** Null: it cannot come. No attempt of the call runs at the provider, its head has been sent, or no limit was asked. */
 const MATRIX: Record<keyof typeof STATES, Record<keyof typeof OPERATIONS, Cell | null>> = {
+  "asking a limit": {
+    "the head of a response": null,
+    "the last byte of a response": null,
+    "a broken connection": null,
+    "a client that leaves": LEFT,
+    "the answer of a limit": cell("nothing, open", null, 1),
+    "a refusal": REFUSED_CELL,
+    "a stop of the service": LEFT,
+  },
   attempting: {
     "the head of a response": cell("200, open", null, 1),
     "the last byte of a response": DONE,
     "a broken connection": cell("502, complete", "502 incomplete"),
     "a client that leaves": LEFT,
+    "the answer of a limit": null,
     "a refusal": REFUSED_CELL,
     "a stop of the service": LEFT,
   },
@@ -107,6 +125,7 @@ const MATRIX: Record<keyof typeof STATES, Record<keyof typeof OPERATIONS, Cell |
     "the last byte of a response": null,
     "a broken connection": null,
     "a client that leaves": LEFT,
+    "the answer of a limit": null,
     "a refusal": REFUSED_CELL,
     "a stop of the service": LEFT,
   },
@@ -115,6 +134,7 @@ const MATRIX: Record<keyof typeof STATES, Record<keyof typeof OPERATIONS, Cell |
     "the last byte of a response": DONE,
     "a broken connection": cell("nothing, open", null, 1),
     "a client that leaves": LEFT,
+    "the answer of a limit": null,
     "a refusal": REFUSED_CELL,
     "a stop of the service": LEFT,
   },
@@ -123,6 +143,7 @@ const MATRIX: Record<keyof typeof STATES, Record<keyof typeof OPERATIONS, Cell |
     "the last byte of a response": DONE,
     "a broken connection": CUT,
     "a client that leaves": ABANDONED,
+    "the answer of a limit": null,
     "a refusal": CUT,
     "a stop of the service": ABANDONED,
   },
@@ -131,6 +152,7 @@ const MATRIX: Record<keyof typeof STATES, Record<keyof typeof OPERATIONS, Cell |
     "the last byte of a response": null,
     "a broken connection": null,
     "a client that leaves": DONE,
+    "the answer of a limit": null,
     "a refusal": DONE,
     "a stop of the service": DONE,
   },
@@ -169,20 +191,52 @@ const CELLS = Object.entries(MATRIX).flatMap(([state, row]) =>
   })),
 );
 
-it.each(CELLS)("$state × $operation → $result", async ({ state, expected, reach, happen }) => {
+it.each(CELLS)("$state × $operation → $result", async ({ state, operation, expected, reach, happen }) => {
   await reach();
   if (expected === null) {
-    if (state !== "relaying") await expect.poll(() => loopback.openExchanges).toBe(0);
-    else expect(see.status).toBe(200);
+    if (operation === "the answer of a limit") expect(limit).toBeNull();
+    else if (state === "relaying") expect(see.status).toBe(200);
+    else await expect.poll(() => loopback.openExchanges).toBe(0);
     return;
   }
-  const sent = loopback.exchanges.length;
+  const sent = loopback.exchanges.length + (operation === "the answer of a limit" ? 1 : 0);
   happen();
   await expect.poll(view).toEqual(expected);
   const ended = expected.ended === null ? 0 : 1;
   expect([outcomes.length, loopback.rows.length]).toEqual([ended, ended]);
   expect(loopback.exchanges.length).toBe(sent);
   if (ended === 1) expect(retryTimers()).toEqual([]);
+});
+
+describe("a call that asks a limit", () => {
+  beforeEach(() => STATES["asking a limit"]());
+
+  it("is refused with the answer of the limit", async () => {
+    limit?.refuse(REFUSED);
+    await expect.poll(view).toEqual(REFUSED_CELL);
+  });
+
+  it.each([
+    ["its client left", () => see.leave()],
+    ["it was refused", () => call.refuse(REFUSED)],
+    ["the service stops", () => call.cancel()],
+  ])("sends nothing when it is granted after %s, and holds nothing", async (_, happen) => {
+    happen();
+    await expect.poll(() => outcomes.length).toBe(1);
+    limit?.grant();
+    await expect.poll(() => limit?.held).toBe(0);
+    expect([outcomes.length, loopback.exchanges.length]).toEqual([1, 0]);
+  });
+
+  it("holds what it was granted until it has ended", async () => {
+    limit?.grant();
+    await expect.poll(() => loopback.exchanges.length).toBe(1);
+    expect(limit?.held).toBe(1);
+    loopback.last.begin();
+    loopback.last.end();
+    await expect.poll(view).toEqual(DONE);
+    expect(limit?.held).toBe(0);
+  });
 });
 
 describe("a hedged call", () => {

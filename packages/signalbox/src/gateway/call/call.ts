@@ -28,8 +28,7 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../step/delay.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
@@ -45,7 +44,7 @@ import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
-import { CallSteps } from "./call-steps.ts";
+import { CallSteps, type Prepared, type PreparedAttempt } from "./call-steps.ts";
 import { ClientResponse } from "./client-response.ts";
 import { PassingResponse } from "./passing-response.ts";
 
@@ -113,44 +112,42 @@ export class Call implements AttemptOwner, Placed {
 
   /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
   #try(): void {
+    const prepared = this.#steps.prepare();
+    if (prepared instanceof Promise) this.#waitFor(prepared, (late) => this.#sendOrGoOn(late));
+    else this.#sendOrGoOn(prepared);
+  }
+
+  #sendOrGoOn(prepared: Prepared): void {
+    if (!(prepared instanceof SignalboxError)) return this.#send(prepared);
+    const next = this.#steps.next();
+    if (next instanceof Promise) this.#takeNextWhen(next, prepared);
+    else if (next) this.#try();
+    else this.refuse(prepared);
+  }
+
+  #send(prepared: PreparedAttempt): void {
     this.#state = "attempting";
-    for (;;) {
-      const prepared = this.#steps.prepare();
-      if (prepared instanceof Delay) return this.#tryAgainWhen(prepared);
-      if (!(prepared instanceof SignalboxError)) {
-        const attempt = new Attempt(this, prepared);
-        this.#current = attempt;
-        attempt.send(this.#parts.client);
-        const { hedgeAfterMs } = prepared.step.policy;
-        // An attempt may fail at once; the timer is that of the next one then.
-        if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
-          this.#hedgeLater(hedgeAfterMs);
-        return;
-      }
-      const next = this.#steps.next();
-      if (next instanceof Delay) return this.#takeNextWhen(next, prepared);
-      if (next) continue;
-      this.refuse(prepared);
-      return;
-    }
+    const attempt = new Attempt(this, prepared);
+    this.#current = attempt;
+    attempt.send(this.#parts.client);
+    const { hedgeAfterMs } = prepared.step.policy;
+    // An attempt may fail at once; the timer is that of the next one then.
+    if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
+      this.#hedgeLater(hedgeAfterMs);
   }
 
   /** A limit that nodes share decides later. */
-  #tryAgainWhen({ ready }: Delay): void {
+  #waitFor<Answer>(answer: Promise<Answer>, next: (answer: Answer) => void): void {
     this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state === "waiting") this.#try();
+    void answer.then((late) => {
+      if (this.#state === "waiting") next(late);
     });
   }
 
   /** A route decides later whether there is another step. */
-  #takeNextWhen({ ready }: Delay, error: SignalboxError): void {
-    this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state !== "waiting") return;
-      const found = this.#steps.next();
-      if (found instanceof Delay) this.#takeNextWhen(found, error);
-      else if (found) this.#try();
+  #takeNextWhen(next: Promise<boolean>, error: SignalboxError): void {
+    this.#waitFor(next, (found) => {
+      if (found) this.#try();
       else this.refuse(this.#start.moreSteps?.refusal ?? error);
     });
   }
@@ -218,7 +215,7 @@ export class Call implements AttemptOwner, Placed {
       this.#abortAttempts();
       this.#parts.metrics.retried(attempt.step.provider.slug);
       this.#state = "waiting";
-      if (next instanceof Delay) this.#takeNextWhen(next, toCallError(failure));
+      if (next instanceof Promise) this.#takeNextWhen(next, toCallError(failure));
       else this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
       return true;
     }
@@ -290,7 +287,7 @@ export class Call implements AttemptOwner, Placed {
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#statusOr(0), true);
-      client.end(chunk, this.#passing.figures);
+      client.end(chunk, this.#passing.spend);
     } else if (chunk.length > 0) client.write(chunk, this.#current);
   }
 
@@ -304,7 +301,7 @@ export class Call implements AttemptOwner, Placed {
     this.#reportFailure(attempt, failure);
     this.#settle(false, false);
     const client = this.#answer;
-    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.figures))) return;
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.spend))) return;
     this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
       head: this.#passing.head,
@@ -331,12 +328,13 @@ export class Call implements AttemptOwner, Placed {
     return this.#passing.head?.status ?? status;
   }
 
-  #settle(isComplete: boolean, isLeft: boolean): CallFigures {
+  #settle(isComplete: boolean, isLeft: boolean): CallSpend {
     return this.#passing.settle(this.#step, isComplete, isLeft);
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
+    this.#steps.end();
     clearTimeout(this.#timer);
     const attemptStartedAt = this.#current?.startedAt ?? null;
     const ending = { status, isComplete, isAbandoned, attemptStartedAt };

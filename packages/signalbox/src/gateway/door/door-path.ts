@@ -8,6 +8,7 @@
  *
  * Below `compat` and the bare `/v1`, an endpoint may have `v1/` before it: Anthropic's SDK adds it to its base address.
  */
+import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { ErrorDialect } from "../../http/render-error.ts";
 import { decodePath } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
@@ -31,7 +32,6 @@ export interface DoorPath {
   readonly errorDialect: ErrorDialect;
 }
 
-const DEFAULT_ACCOUNT = "default";
 const VERSION = "v1/";
 
 const ENDPOINTS: ReadonlyMap<string, DoorEndpoint> = new Map<string, DoorEndpoint>([

@@ -2,8 +2,10 @@
  * Management routes of provider keys, compatible with the `providerConfigs` resource of the public `cloudflare` SDK: of a gateway, and of all gateways of
  * an account. A key is accepted and never returned.
  */
-import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
+import { isTokenShaped } from "@signalbox/protocol";
 import { z } from "zod";
+import { invalidRequest } from "../../core/invalid-request.ts";
+import { isoTime } from "../../core/iso-time.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Secret } from "../../core/secret.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
@@ -168,7 +170,7 @@ function scopeRoutes(
       handler: async ({ params, body }) => {
         const scope = scopeOf(params);
         if (providers.find(scope.accountId, body.provider_slug) === undefined) {
-          throw invalid("provider_slug names no provider");
+          throw invalidRequest("provider_slug names no provider");
         }
         return { result: show(await keys.create(scope, body.provider_slug, toChange(body))) };
       },
@@ -192,7 +194,7 @@ function scopeRoutes(
         const scope = scopeOf(params);
         const { key } = keys.get(scope, params[parameter] ?? "");
         if (body.provider_slug !== undefined && body.provider_slug !== key.providerSlug) {
-          throw invalid("provider_slug: a key keeps its provider");
+          throw invalidRequest("provider_slug: a key keeps its provider");
         }
         // A client that sends back what it read names the present source.
         const isSame = body.secret_id === secretIdOf(key);
@@ -215,10 +217,10 @@ function scopeRoutes(
 
 function toChange(body: Omit<z.output<typeof change>, "provider_slug">): KeyChange {
   if (body.secret !== undefined && body.secret_id !== undefined) {
-    throw invalid("secret and secret_id: expected one of them, found both");
+    throw invalidRequest("secret and secret_id: expected one of them, found both");
   }
   if (body.secret !== undefined && isTokenShaped(body.secret.reveal())) {
-    throw invalid("secret: a Signalbox token is not a provider key");
+    throw invalidRequest("secret: a Signalbox token is not a provider key");
   }
   return {
     alias: body.alias,
@@ -264,12 +266,4 @@ function showKey({ key, health }: PoolKey, now: number): z.input<typeof result> 
 
 function previewOf(secretId: string): string {
   return secretId.startsWith("file:") ? secretId : `$${grantName(secretId)}`;
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

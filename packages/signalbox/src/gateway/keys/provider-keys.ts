@@ -14,6 +14,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { MasterKeys } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Secret } from "../../core/secret.ts";
+import { Serial } from "../../core/serial.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
@@ -81,7 +82,7 @@ export class ProviderKeys implements SettingsStore {
   readonly #healthById = new Map<string, KeyHealth>();
   readonly #storedHealth: StoredHealth;
   #rates: KeyRates | null = null;
-  #lastWrite: Promise<unknown> = Promise.resolve();
+  readonly #writes = new Serial();
 
   constructor(parts: ProviderKeysParts) {
     this.#parts = parts;
@@ -163,7 +164,7 @@ export class ProviderKeys implements SettingsStore {
   }
 
   async create(scope: KeyScope, providerSlug: string, wanted: KeyChange): Promise<PoolKey> {
-    return this.#inTurn(async () => {
+    return this.#writes.run(async () => {
       const now = this.#parts.clock.now();
       const blank: ProviderKey = {
         id: ulid(now).toLowerCase(),
@@ -197,7 +198,7 @@ export class ProviderKeys implements SettingsStore {
 
   /** Changes a key. It counts as active until a provider says otherwise. */
   async update(scope: KeyScope, id: string, wanted: KeyChange): Promise<PoolKey> {
-    return this.#inTurn(() =>
+    return this.#writes.run(() =>
       this.#write(scope, (stored) => {
         const before = stored.find((key) => key.id === id);
         if (before === undefined) throw keyMissing();
@@ -209,7 +210,7 @@ export class ProviderKeys implements SettingsStore {
   }
 
   async delete(scope: KeyScope, id: string): Promise<PoolKey> {
-    return this.#inTurn(async () => {
+    return this.#writes.run(async () => {
       const found = await findToDelete(this.#parts.settings, () => this.get(scope, id));
       await this.#parts.settings.write("provider_key", async (tx, changed) => {
         const { changes } = await tx.run(sql`DELETE FROM stored_provider_key WHERE id = ${id}`);
@@ -236,7 +237,7 @@ export class ProviderKeys implements SettingsStore {
 
   /** Encrypts all data keys with a new master key. Old master keys are kept while a data key cannot be decrypted. */
   async rotateMaster(): Promise<{ readonly rotated: number; readonly unreadable: number }> {
-    return this.#inTurn(async () => {
+    return this.#writes.run(async () => {
       const { sealing, finish } = this.#parts.masterKeys.rotate();
       let rotated = 0;
       let unreadable = 0;
@@ -259,13 +260,6 @@ export class ProviderKeys implements SettingsStore {
       if (unreadable === 0) finish();
       return { rotated, unreadable };
     });
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#lastWrite.then(work);
-    // The next write runs whether this one succeeded or failed; the caller gets the failure.
-    this.#lastWrite = result.catch(() => undefined);
-    return result;
   }
 
   /** The key after a change, checked and sealed. */
@@ -358,7 +352,7 @@ export class ProviderKeys implements SettingsStore {
       keys,
       scope,
       clock: this.#parts.clock,
-      takeRate: rates === null ? null : (key, pending) => rates.take(key, gateway, pending),
+      takeRate: rates === null ? null : (key, isNow) => rates.take(key, gateway, isNow),
       toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
       onReport: (key, outcome) => this.#onReport(key, outcome),
     });

@@ -1,6 +1,7 @@
 /** Management of prices, of an account's limits, of prepaid credit, and of what is left of budgets. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { budgetId, MAX_BUDGET, type Tokens, type TokenBudget } from "../../accounts/index.ts";
 import { priceTable } from "../../config/index.ts";
 import { entityTag, requireMatch } from "../../core/entity-tag.ts";
@@ -75,7 +76,7 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
         const own = { prices: accountPrices.of(accountId) ?? {} };
         if (provider === undefined && model === undefined) return tagged(own);
         if (provider === undefined || model === undefined)
-          throw invalid("provider and model belong together");
+          throw invalidRequest("provider and model belong together");
         return { result: { ...own, found: find(accountId, provider, model) } };
       },
     }),
@@ -305,18 +306,16 @@ const MAX_CREDIT = Math.floor(Number.MAX_SAFE_INTEGER / MICRO);
 
 function raised(limit: number, amount: number, max: number): number {
   const sum = Math.round((limit + amount) * MICRO) / MICRO;
-  if (sum > max) throw invalid(`amount: the limit would be more than ${max} US dollars`);
+  if (sum > max) throw invalidRequest(`amount: the limit would be more than ${max} US dollars`);
   return sum;
 }
 
 function noCredit(): SignalboxError {
-  return invalid("there is no such limit on cost with window null; name it in rule if there are several");
+  return invalidRequest(
+    "there is no such limit on cost with window null; name it in rule if there are several",
+  );
 }
 
 function tokenMissing(): SignalboxError {
   return new SignalboxError("not_found", { message: "Token not found" });
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -7,6 +7,7 @@
  *   /v1/{path}                                      the account `default`; the gateway by header
  */
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
+import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import { checkProviderPath, decodePath } from "../plan/forwarded-request.ts";
 import { COMPAT } from "../plan/universal-step.ts";
 
@@ -20,7 +21,6 @@ export interface RealtimePath {
   readonly path: string;
 }
 
-const DEFAULT_ACCOUNT = "default";
 const VERSION = /^v1\//;
 const OPENAI = "openai";
 const REALTIME = "realtime";

@@ -24,9 +24,14 @@ export interface StepOrderParts {
   readonly latencies: TargetLatencies;
 }
 
-/** Only compared between steps, so that it need not be exact. */
+/** Only compared, between steps and with what a route says, so that it need not be exact. */
 const BYTES_PER_TOKEN = 4;
 const ASSUMED_OUTPUT_TOKENS = 1000;
+
+/** Of JSON. */
+export function estimateTokens(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
 
 /** Numbers the steps as given (`Step.place`) and sorts them. */
 export function orderSteps(
@@ -81,7 +86,7 @@ export function shareOf(session: string, name: string): number {
 
 function expectedCost(prices: PriceTable, { provider, model, upstream, maxOutputTokens }: Step): number {
   const { body } = upstream;
-  const tokensIn = body.kind === "whole" ? Math.ceil(body.bytes.length / BYTES_PER_TOKEN) : 0;
+  const tokensIn = body.kind === "whole" ? estimateTokens(body.bytes.length) : 0;
   const usage = { ...NO_USAGE, tokensIn, tokensOut: maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS };
   return prices.costOf(provider.slug, model, usage) ?? Number.MAX_VALUE;
 }

@@ -7,14 +7,13 @@ import type { StepSource } from "../step/step-source.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
 import { requireAllowedStep } from "../keys/policy-use.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import { Delay } from "../step/delay.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import type { Step } from "../step/step.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import { shareOf } from "./order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
-import type { PendingCounts, RouteCounters } from "./route-counters.ts";
+import type { RouteCounters } from "./route-counters.ts";
 import { type CallBody, factsOfCall } from "./route-facts.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
@@ -59,11 +58,10 @@ export class RouteResolver {
     const graph = this.#graphOf(gateway, route);
     const facts = factsOfCall(arrival, options, call);
     const policy = arrival.caller.token?.policy ?? null;
-    const pending: PendingCounts = new Map();
     const walk = new RouteWalk({
       graph,
       facts,
-      count: (element, value) => counters.take(gateway, route.id, element, value, pending),
+      count: (element, value) => counters.count(gateway, route.id, element, value),
       draw: (elementId) =>
         facts.session === null ? Math.random() : shareOf(facts.session, `${route.id}/${elementId}`),
     });
@@ -84,7 +82,7 @@ export class RouteResolver {
       };
     };
     const first = source.take(walk.start());
-    return first instanceof Delay ? source.whenReady(first).then(begin) : begin(first);
+    return first instanceof Promise ? first.then(begin) : begin(first);
   }
 
   /** A stored graph may name a provider that was deleted since. */
@@ -139,33 +137,21 @@ class WalkedSteps implements StepSource {
     return this.#walk.refusal;
   }
 
-  next(): Step | Delay | null {
+  next(): Step | null | Promise<Step | null> {
     return this.take(this.#walk.fallback());
   }
 
-  /** The next step, when the limits that nodes share have decided. */
-  async whenReady(delay: Delay): Promise<Step | null> {
-    let found: Step | Delay | null = delay;
-    while (found instanceof Delay) {
-      await found.ready;
-      found = this.next();
+  /** The step of the model, or of the first one behind it that can be planned. */
+  take(model: ModelElement | null | Promise<ModelElement | null>): Step | null | Promise<Step | null> {
+    if (model instanceof Promise) return model.then((late) => this.take(late));
+    if (model === null) return null;
+    try {
+      return this.#plan(model);
+    } catch (error) {
+      // The walk may go on in the middle of a call, where nothing catches an error.
+      this.error = error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
     }
-    return found;
-  }
-
-  /** The step of the element, or of the first model behind it that can be planned. */
-  take(from: ModelElement | Delay | null): Step | Delay | null {
-    for (let element = from; element !== null; element = this.#walk.fallback()) {
-      if (element instanceof Delay) return element;
-      try {
-        return this.#plan(element);
-      } catch (error) {
-        // The walk may go on in the middle of a call, where nothing catches an error.
-        this.error =
-          error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
-      }
-    }
-    return null;
+    return this.next();
   }
 }
 

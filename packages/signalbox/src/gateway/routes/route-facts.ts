@@ -1,7 +1,7 @@
 /** What the elements of a route can read of a request, by path: `metadata.plan`, `body.temperature`, `headers.x-team`, `token.id`, `request.tokens_estimate`. */
 import type { Arrival } from "../call/call-start.ts";
 import type { CallOptions } from "../step/call-options.ts";
-import { sessionOf, userOf } from "./order-steps.ts";
+import { estimateTokens, sessionOf, userOf } from "./order-steps.ts";
 
 export interface RequestFacts {
   /** The call's metadata; null without any. */
@@ -24,8 +24,6 @@ export interface CallBody {
   readonly bytes: number;
 }
 
-const BYTES_PER_TOKEN = 4;
-
 export function factsOfCall(
   { request, caller }: Pick<Arrival, "request" | "caller">,
   options: CallOptions,
@@ -40,7 +38,7 @@ export function factsOfCall(
       return Array.isArray(value) ? value.join(", ") : value;
     },
     token: caller.tokenId === null ? null : { id: caller.tokenId },
-    tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
+    tokensEstimate: () => estimateTokens(bytes),
     session: sessionOf(options),
   };
 }
@@ -68,7 +66,7 @@ export function factsOfTrial({
     body: () => body,
     header: (name) => byName.get(name),
     token: token ?? null,
-    tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
+    tokensEstimate: () => estimateTokens(bytes),
     session: session_id ?? userOf(metadata),
   };
 }

@@ -1,7 +1,6 @@
 /** Walks through a route without calling a model, to show which way a request takes. */
 import { shareOf } from "./order-steps.ts";
 import { factsOfTrial, type GivenRequest, type RequestFacts } from "./route-facts.ts";
-import { Delay } from "../step/delay.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk, type WalkedElement } from "./route-walk.ts";
 
@@ -26,8 +25,8 @@ export function parseTrial({
   return { failing: new Set(failing), facts: factsOfTrial(request) };
 }
 
-function withoutDelay(found: ReturnType<RouteWalk["start"]>): ModelElement | null {
-  if (found instanceof Delay) throw new Error("a trial counts nothing");
+function atOnce(found: ReturnType<RouteWalk["start"]>): ModelElement | null {
+  if (found instanceof Promise) throw new Error("a trial counts nothing");
   return found;
 }
 
@@ -41,8 +40,8 @@ export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }:
       facts.session === null ? Math.random() : shareOf(facts.session, `${routeId}/${elementId}`),
   });
   // A trial waits for no limit.
-  let model = withoutDelay(walk.start());
-  while (model !== null && failing.has(model.id)) model = withoutDelay(walk.fallback());
+  let model = atOnce(walk.start());
+  while (model !== null && failing.has(model.id)) model = atOnce(walk.fallback());
   return {
     way: walk.way,
     provider: model?.provider ?? null,

@@ -1,4 +1,5 @@
 /** What the gateway reads from a JSON request body. */
+import { type Fields, isFields } from "../../core/fields.ts";
 import { readMembers } from "../../engines/relay/index.ts";
 import { parseFields } from "./json-body.ts";
 
@@ -82,8 +83,6 @@ export function toFacts(fields: Fields): BodyFacts {
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 interface Counts {
   readonly maxOutputTokens: number | null;
   readonly choices: number;
@@ -112,8 +111,4 @@ function readCounts(fields: Fields, isNested = false): Counts {
 
 function larger(a: number | null, b: number | null): number | null {
   return a === null || (b !== null && b > a) ? b : a;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

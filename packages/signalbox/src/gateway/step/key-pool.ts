@@ -1,14 +1,16 @@
 /** The stored keys of one step. One object per step and call, so that it knows which keys this call has tried. */
 import type { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
-import type { Delay } from "./delay.ts";
 
 export interface KeyPool {
   /**
-   * Called before each attempt with the step's request. An error when no key can be used; the loop then goes to the next step. After a delay it
-   * is called again.
+   * Called before each attempt with the step's request. An error when no key can be used; the loop then goes to the next step. A promise only if nodes
+   * share the rate of a key and PostgreSQL must be asked; `isNow`: the attempt cannot wait, and such a key is not picked.
    */
-  pick(upstream: UpstreamRequest): PickedKey | SignalboxError | Delay;
+  pick(
+    upstream: UpstreamRequest,
+    isNow?: boolean,
+  ): PickedKey | SignalboxError | Promise<PickedKey | SignalboxError>;
   /** Called once for each picked key, when its attempt has failed or its answer begins. */
   report(key: PickedKey, result: KeyResult): void;
   /** Whether a key is left that this call has not tried, after a failure for which the key was at fault (401, 403, 429). */

@@ -1,10 +1,8 @@
 /**
- * The books: amounts of money that owners have spent, and amounts that running calls may spend. Limits decide, the books remember.
+ * Stores amounts of money: what owners have spent, and what running calls may spend. The ledger decides, the store remembers: in a journal of the
+ * data folder, and in rows of the database.
  *
- * The interface is what a call needs. `LocalBooks` is for one node with SQLite: buckets in memory, a journal in the data folder, and rows in
- * the database. With PostgreSQL nodes take shares of each bucket from the database (`shared-books.ts`) and hand them out in the same way.
- *
- * Invariants of `LocalBooks`:
+ * Invariants:
  * 1. Settled amounts are written to the database every second and when the service stops; until then the journal has them, so `kill -9`
  *    loses none. Calls that were running then count with what they had reserved.
  * 2. Amounts that could not be written are kept for the next attempt.
@@ -14,27 +12,12 @@ import type { Clock } from "../../core/clock.ts";
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
 import { type AmountRow, fromAmountRow } from "./amount-row.ts";
-import type { LimitOwner, LimitRule } from "./limit-rule.ts";
-import { NamedBucket } from "./rule-buckets.ts";
+import type { LimitOwner } from "./limit-rule.ts";
+import { ownerKey } from "./owner-buckets.ts";
+import type { NamedBucket } from "./rule-buckets.ts";
 import type { FoundAmount, JournalPosition, SlotAmount, SpendJournal } from "./spend-journal.ts";
 
-/** What running calls and rules need of the books. */
-export interface Books {
-  /** Names of stored buckets of a rule that were not restored yet. */
-  storedNames(owner: LimitOwner, ruleId: string): string[];
-  /** A bucket of the rule, with what is stored of it. */
-  open(rule: LimitRule, name: string): NamedBucket;
-  /** Remembers what a call may spend; returns the number of the call. */
-  reserved(amounts: readonly SlotAmount[]): number;
-  /** Remembers what the call has spent. */
-  settled(call: number, amounts: readonly SlotAmount[]): void;
-  /** Reads what other nodes have counted for an owner; `visit` gets kind and name of each bucket, and returns the bucket. */
-  refresh(owner: LimitOwner, visit: (kind: string, name: string) => NamedBucket | null): Promise<void>;
-  /** An amount counts in another slot. */
-  moved(from: NamedBucket, fromSlot: number, to: NamedBucket, toSlot: number, amount: number): void;
-}
-
-export interface LocalBooksParts {
+export interface SpendStoreParts {
   readonly database: Database;
   readonly journal: SpendJournal;
   readonly clock: Clock;
@@ -57,8 +40,8 @@ interface StoredAmount {
   readonly from: NamedBucket | null;
 }
 
-export class LocalBooks implements Books {
-  readonly #parts: LocalBooksParts;
+export class SpendStore {
+  readonly #parts: SpendStoreParts;
   /** Rows that no bucket has asked for yet, by owner, then by bucket. */
   readonly #stored = new Map<string, Map<string, StoredAmount[]>>();
   /** Reservations of running calls, by call. */
@@ -69,7 +52,7 @@ export class LocalBooks implements Books {
   #flushing: Promise<void> | null = null;
   #cleanedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: LocalBooksParts) {
+  constructor(parts: SpendStoreParts) {
     this.#parts = parts;
   }
 
@@ -104,19 +87,15 @@ export class LocalBooks implements Books {
     }
   }
 
-  storedNames({ accountId, key }: LimitOwner, ruleId: string): string[] {
-    const names = this.#stored.get(ownerKey(accountId, key))?.keys() ?? [];
+  /** Names of stored buckets of a rule that were not restored yet. */
+  storedNames(owner: LimitOwner, ruleId: string): string[] {
+    const names = this.#stored.get(ownerKey(owner))?.keys() ?? [];
     return [...names].filter((name) => name === ruleId || name.startsWith(`${ruleId} `));
   }
 
-  open({ window, owner, kind }: LimitRule, name: string): NamedBucket {
-    const bucket = new NamedBucket(window, owner, name, kind === "cost");
-    if (bucket.isDurable) this.#restore(bucket);
-    return bucket;
-  }
-
-  #restore(bucket: NamedBucket): void {
-    const key = ownerKey(bucket.owner.accountId, bucket.owner.key);
+  /** Adds what is stored of a new bucket. */
+  restore(bucket: NamedBucket): void {
+    const key = ownerKey(bucket.owner);
     const ofOwner = this.#stored.get(key);
     const rows = ofOwner?.get(bucket.name);
     if (ofOwner === undefined || rows === undefined) return;
@@ -135,6 +114,7 @@ export class LocalBooks implements Books {
     }
   }
 
+  /** Remembers what a call may spend; returns the number of the call. */
   reserved(amounts: readonly SlotAmount[]): number {
     const call = ++this.#lastCall;
     this.#open.set(call, amounts);
@@ -142,6 +122,7 @@ export class LocalBooks implements Books {
     return call;
   }
 
+  /** Remembers what the call has spent. */
   settled(call: number, amounts: readonly SlotAmount[]): void {
     this.#open.delete(call);
     const kept = amounts.filter(({ bucket }) => !bucket.isForgotten);
@@ -149,37 +130,33 @@ export class LocalBooks implements Books {
     for (const { bucket, slot, end, amount } of kept) this.#change(bucket, slot, end, amount);
   }
 
-  /** Everything is in memory. */
-  refresh(): Promise<void> {
-    return Promise.resolve();
-  }
-
+  /** An amount counts in another slot. */
   moved(from: NamedBucket, fromSlot: number, to: NamedBucket, toSlot: number, amount: number): void {
     this.#change(from, fromSlot, from.window.endOf(fromSlot), -amount);
     this.#change(to, toSlot, to.window.endOf(toSlot), amount);
   }
 
   /** The owner was deleted: removes its rows, and unwritten amounts. Its buckets must be marked as forgotten before. */
-  forget(accountId: string, owner: string): void {
-    this.#stored.delete(ownerKey(accountId, owner));
-    for (const [key, entry] of this.#unwritten) {
-      if (entry.accountId !== accountId || entry.owner !== owner) continue;
+  forget(owner: LimitOwner): void {
+    const { accountId, key } = owner;
+    this.#stored.delete(ownerKey(owner));
+    for (const [name, entry] of this.#unwritten) {
+      if (entry.accountId !== accountId || entry.owner !== key) continue;
       if (entry.from !== null) entry.from.unwritten = null;
-      this.#unwritten.delete(key);
+      this.#unwritten.delete(name);
     }
     this.#parts.database
-      .run(sql`DELETE FROM limit_amount WHERE account_id = ${accountId} AND owner = ${owner}`)
-      // The rows can count for nobody; they are removed when their windows end.
+      .run(sql`DELETE FROM limit_amount WHERE account_id = ${accountId} AND owner = ${key}`)
+      // The rows have no effect; they are removed when their windows end.
       .catch(this.#parts.onError);
   }
 
   /** Owners that have stored amounts and were not used since the start. */
-  idleOwners(): Promise<readonly { readonly accountId: string; readonly owner: string }[]> {
-    const owners = [...this.#stored.keys()].map((key) => {
-      const [accountId = "", owner = ""] = key.split("\n");
-      return { accountId, owner };
+  idleOwners(): LimitOwner[] {
+    return [...this.#stored.keys()].map((name) => {
+      const [accountId = "", key = ""] = name.split("\n");
+      return { accountId, key };
     });
-    return Promise.resolve(owners);
   }
 
   /** Writes the amounts settled since the last flush. One flush runs at a time; calls during a flush share it. */
@@ -250,7 +227,7 @@ export class LocalBooks implements Books {
   }
 
   #keepStored(row: StoredAmount): void {
-    const key = ownerKey(row.accountId, row.owner);
+    const key = ownerKey({ accountId: row.accountId, key: row.owner });
     let ofOwner = this.#stored.get(key);
     if (ofOwner === undefined) {
       ofOwner = new Map();
@@ -274,14 +251,10 @@ export class LocalBooks implements Books {
 
   /** True when the entry waits itself, false when it was added to another one. */
   #keep(entry: StoredAmount): boolean {
-    const key = `${ownerKey(entry.accountId, entry.owner)}\n${entry.bucket}\n${entry.slot}`;
+    const key = `${entry.accountId}\n${entry.owner}\n${entry.bucket}\n${entry.slot}`;
     const waiting = this.#unwritten.get(key);
     if (waiting === undefined) this.#unwritten.set(key, entry);
     else waiting.amount += entry.amount;
     return waiting === undefined;
   }
-}
-
-function ownerKey(accountId: string, owner: string): string {
-  return `${accountId}\n${owner}`;
 }
