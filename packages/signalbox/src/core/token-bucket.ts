@@ -1,28 +1,30 @@
-/** Limits how fast unauthenticated callers create instances: a token bucket that holds one minute's worth. */
-export class CreationRate {
-  readonly #perMinute: number;
-  /** Monotonic milliseconds: a clock that is set back must not stop the refill. */
+/** Limits a rate: `capacity` at once, and then as many again in every `fillMs`. */
+export class TokenBucket {
+  readonly #capacity: number;
+  readonly #perMs: number;
   readonly #now: () => number;
   #left: number;
-  #countedAt: number;
+  #filledAt: number;
 
-  constructor(perMinute: number, now: () => number = () => performance.now()) {
-    this.#perMinute = perMinute;
+  constructor(capacity: number, fillMs: number, now: () => number = () => performance.now()) {
+    this.#capacity = capacity;
+    this.#perMs = capacity / fillMs;
     this.#now = now;
-    this.#left = perMinute;
-    this.#countedAt = now();
+    this.#left = capacity;
+    this.#filledAt = now();
   }
 
   /** Takes one token and returns 0, or returns the milliseconds until the next token. */
   take(): number {
     const now = this.#now();
-    const perMs = this.#perMinute / 60_000;
-    this.#left = Math.min(this.#perMinute, this.#left + (now - this.#countedAt) * perMs);
-    this.#countedAt = now;
+    // A clock that is set back must not take anything away.
+    const elapsedMs = Math.max(0, now - this.#filledAt);
+    this.#left = Math.min(this.#capacity, this.#left + elapsedMs * this.#perMs);
+    this.#filledAt = now;
     if (this.#left >= 1) {
       this.#left -= 1;
       return 0;
     }
-    return (1 - this.#left) / perMs;
+    return (1 - this.#left) / this.#perMs;
   }
 }
