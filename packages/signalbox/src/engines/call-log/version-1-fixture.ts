@@ -18,6 +18,7 @@ CREATE TABLE gateway (
 CREATE TABLE call (
   seq INTEGER PRIMARY KEY,
   gateway INTEGER NOT NULL,
+  counted INTEGER NOT NULL,
   id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   provider TEXT NOT NULL,
@@ -59,6 +60,7 @@ CREATE TABLE call (
   score REAL
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (
   -- Twice the call's seq, plus one for the response.
   place INTEGER PRIMARY KEY,
@@ -82,6 +84,21 @@ CREATE TABLE hourly (
   ${BUCKETS},
   PRIMARY KEY (hour, gateway, provider, model)
 ) WITHOUT ROWID;
+CREATE TABLE totals (
+  gateway INTEGER NOT NULL,
+  is_day INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  UNIQUE (dimension, is_day, time, gateway)
+);
+CREATE TABLE totals_delta (
+  key INTEGER PRIMARY KEY,
+  gateway INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL
+);
 PRAGMA user_version = 1;
 `;
 
@@ -97,7 +114,7 @@ export function writeVersion1File(path: string, time: number, count: number): st
   for (const [i, id] of ids.entries()) {
     file
       .prepare(
-        `INSERT INTO call VALUES (?, 1, ?, ?, 'openai', 'gpt-5-mini', 'chat/completions', 'POST', 'chat', 'application/json',
+        `INSERT INTO call VALUES (?, 1, 1, ?, ?, 'openai', 'gpt-5-mini', 'chat/completions', 'POST', 'chat', 'application/json',
           'text/plain', 200, 1, 120.5, 80.25, 0, 0, 10, 5, 3, 2, 1, 0.5, 0, 'reported', 0, '{"user":"ada"}', NULL, 'test/1', NULL, NULL, NULL, NULL,
           100, 5,
           0, 1, 1, 1, NULL, NULL)`,
