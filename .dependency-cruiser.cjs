@@ -166,7 +166,10 @@ module.exports = {
     {
       name: "areas-use-route-types-of-http",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|dashboard)/`, pathNot: "\\.test\\.ts$" },
+      from: {
+        path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|dashboard)/`,
+        pathNot: "\\.test\\.ts$",
+      },
       to: { path: area("http"), pathNot: HTTP_TYPES },
     },
     {

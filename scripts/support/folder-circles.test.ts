@@ -13,9 +13,9 @@ it.each([
   'const b = await import("../b/one.ts");',
   'type B = import("../b/one.ts").B;',
 ])("finds two folders that need each other through different files: %s", (text) => {
-  expect(circles({ "a/one.ts": text, "a/two.ts": "", "b/one.ts": "", "b/two.ts": 'import "../a/two.ts";' })).toEqual([
-    { folder: "", entries: ["a", "b"], imports: ["a/one.ts → b/one.ts", "b/two.ts → a/two.ts"] },
-  ]);
+  expect(
+    circles({ "a/one.ts": text, "a/two.ts": "", "b/one.ts": "", "b/two.ts": 'import "../a/two.ts";' }),
+  ).toEqual([{ folder: "", entries: ["a", "b"], imports: ["a/one.ts → b/one.ts", "b/two.ts → a/two.ts"] }]);
 });
 
 it("finds a circle over several folders, and over a folder and a file", () => {

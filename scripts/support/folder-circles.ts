@@ -29,7 +29,9 @@ export function findFolderCircles(root: string, files: ReadonlyMap<string, strin
       if (depth === -1) continue;
       const entries = getOrAdd(folders, from.slice(0, depth).join("/"), () => new Map());
       const needs = getOrAdd(entries, from[depth] ?? "", () => new Map<string, string[]>());
-      getOrAdd<string, string[]>(needs, to[depth] ?? "", () => []).push(`${from.join("/")} → ${to.join("/")}`);
+      getOrAdd<string, string[]>(needs, to[depth] ?? "", () => []).push(
+        `${from.join("/")} → ${to.join("/")}`,
+      );
     }
   }
   return [...folders].flatMap(([folder, needs]) =>

@@ -15,8 +15,8 @@ export function recordCall(parts: CallParts, start: CallStart, outcome: CallOutc
 }
 
 function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: number): CallRecord {
-  const { step, figures } = outcome;
-  const { usage } = figures;
+  const { step, spend } = outcome;
+  const { usage } = spend;
   const isKept = start.logDetail === "bodies";
   // Of a translated call the row has both bodies as the client knows them.
   const request = step.translation?.request ?? step.upstream.body;
@@ -29,7 +29,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     gatewayId: start.gateway.id,
     createdAt: start.createdAt,
     provider: step.provider.slug,
-    model: figures.model,
+    model: spend.model,
     path: step.path,
     method: step.upstream.method,
     requestType: step.requestType,
@@ -46,17 +46,20 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     tokensInCached: usage.tokensInCached,
     tokensInCacheWrite: usage.tokensInCacheWrite,
     tokensOutReasoning: usage.tokensOutReasoning,
-    usageState: figures.state,
-    cost: figures.cost,
-    isCostEstimated: figures.isCostEstimated,
-    isCustomCost: figures.isCustomCost,
+    usageState: spend.state,
+    cost: spend.cost,
+    isCostEstimated: spend.isCostEstimated,
+    isCustomCost: spend.isCustomCost,
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",
     tokenId: start.caller.tokenId,
     clientDialect: step.translation?.clientDialect ?? null,
     providerDialect: step.translation?.providerDialect ?? null,
-    dropped: step.translation === null || step.translation.dropped.length === 0 ? null : step.translation.dropped.join(","),
+    dropped:
+      step.translation === null || step.translation.dropped.length === 0
+        ? null
+        : step.translation.dropped.join(","),
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: outcome.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,

@@ -13,14 +13,14 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import { type Admission, CallAccount } from "../limits/call-account.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
-import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
+import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 export interface CallRunnerParts extends CallParts {
   readonly cache: ResponseCache;
@@ -197,19 +197,19 @@ export class CallRunner {
 
   /** A client that left is no failure of the call. */
   #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
-    const { status, isComplete, isAbandoned, step, figures } = outcome;
+    const { status, isComplete, isAbandoned, step, spend } = outcome;
     feed.call({
       accountId: gateway.accountId,
       gatewayId: gateway.id,
       provider: step.provider.slug,
       isFailed: !isAbandoned && (!isComplete || status >= 400),
       durationMs: performance.now() - startedAt,
-      cost: figures.cost ?? 0,
+      cost: spend.cost ?? 0,
     });
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, isBodyWhole, figures: { usage } }: CallOutcome): boolean {
+  #store(use: CacheUse, { status, head, body, isBodyWhole, spend: { usage } }: CallOutcome): boolean {
     const { cache } = this.#parts;
     if (status !== 200 || head === null || !isBodyWhole) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
@@ -220,7 +220,7 @@ export class CallRunner {
   #replay(start: CallStart, step: Step, { head, body, usage }: CachedResponse): void {
     const { response } = start;
     const firstByteMs = performance.now() - start.startedAt;
-    const figures: CallFigures = {
+    const spend: CallSpend = {
       state: "reported",
       usage,
       model: step.model,
@@ -238,7 +238,7 @@ export class CallRunner {
       isAbandoned: false,
       isCached: true,
       head,
-      figures,
+      spend,
       responseBytes: body.length,
       body,
       isBodyWhole: true,
@@ -248,7 +248,7 @@ export class CallRunner {
     };
     recordCall(this.#parts, start, outcome);
     // The tokens were used by the call that filled the cache.
-    this.#parts.tracing.current?.ended(start, { ...outcome, figures: { ...figures, state: "none" } });
+    this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,
       cacheStatus: "HIT",
@@ -256,11 +256,11 @@ export class CallRunner {
       errorOrigin: null,
       translation: step.translation,
     });
-    addFigureHeaders(headers, {
+    addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: step.model,
       overheadMs: firstByteMs,
-      figures,
+      spend,
       remaining: start.account?.remaining(step) ?? null,
     });
     response.writeHead(head.status, headers);

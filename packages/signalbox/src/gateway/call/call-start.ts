@@ -5,7 +5,7 @@ import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryShare } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { RouteBudget } from "../limits/call-rules.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Caller } from "../keys/caller-token.ts";
@@ -95,7 +95,7 @@ export interface CallOutcome {
   readonly isAbandoned: boolean;
   readonly isCached: boolean;
   readonly head: ResponseHead | null;
-  readonly figures: CallFigures;
+  readonly spend: CallSpend;
   readonly responseBytes: number;
   /** The response body, or its beginning. */
   readonly body: Buffer;

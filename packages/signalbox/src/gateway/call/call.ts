@@ -28,7 +28,7 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
@@ -287,7 +287,7 @@ export class Call implements AttemptOwner, Placed {
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#statusOr(0), true);
-      client.end(chunk, this.#passing.figures);
+      client.end(chunk, this.#passing.spend);
     } else if (chunk.length > 0) client.write(chunk, this.#current);
   }
 
@@ -301,7 +301,7 @@ export class Call implements AttemptOwner, Placed {
     this.#reportFailure(attempt, failure);
     this.#settle(false, false);
     const client = this.#answer;
-    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.figures))) return;
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.spend))) return;
     this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
       head: this.#passing.head,
@@ -328,7 +328,7 @@ export class Call implements AttemptOwner, Placed {
     return this.#passing.head?.status ?? status;
   }
 
-  #settle(isComplete: boolean, isLeft: boolean): CallFigures {
+  #settle(isComplete: boolean, isLeft: boolean): CallSpend {
     return this.#passing.settle(this.#step, isComplete, isLeft);
   }
 

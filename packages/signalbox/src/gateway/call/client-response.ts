@@ -7,10 +7,10 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import type { CallStart } from "./call-start.ts";
-import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
+import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 const TRAILER_NAMES =
   "gw-aig-cost, gw-aig-tokens-in, gw-aig-tokens-out, gw-aig-budget-remaining, gw-aig-budget-reset";
@@ -57,11 +57,11 @@ export class ClientResponse {
     return true;
   }
 
-  /** Writes what is held; `figures` is null while the response is not complete. An error as of `open`. */
-  release(figures: CallFigures | null): SignalboxError | null {
+  /** Writes what is held; `spend` is null while the response is not complete. An error as of `open`. */
+  release(spend: CallSpend | null): SignalboxError | null {
     const held = this.#held ?? [];
     this.#held = null;
-    const error = this.#writeHead(figures);
+    const error = this.#writeHead(spend);
     if (error === null) for (const part of held) this.#start.response.write(part);
     return error;
   }
@@ -78,25 +78,25 @@ export class ClientResponse {
     });
   }
 
-  /** Ends the response, possibly with an empty chunk. `figures` become trailers, if the head announced any. */
-  end(chunk: Buffer, figures: CallFigures | null): void {
+  /** Ends the response, possibly with an empty chunk. `spend` goes into trailers, if the head announced any. */
+  end(chunk: Buffer, spend: CallSpend | null): void {
     const { response } = this.#start;
-    if (this.#hasTrailers && figures !== null) this.#addTrailers(figures);
+    if (this.#hasTrailers && spend !== null) this.#addTrailers(spend);
     if (chunk.length > 0) response.end(chunk);
     else response.end();
   }
 
-  #addTrailers(figures: CallFigures): void {
+  #addTrailers(spend: CallSpend): void {
     const { response, account } = this.#start;
     const remaining = account?.remaining(this.#step) ?? null;
     const headers: string[] = [];
-    addFigureHeaders(headers, { provider: null, model: null, overheadMs: null, figures, remaining });
+    addSpendHeaders(headers, { provider: null, model: null, overheadMs: null, spend, remaining });
     const trailers: [string, string][] = [];
     for (let i = 0; i + 1 < headers.length; i += 2) trailers.push([headers[i] ?? "", headers[i + 1] ?? ""]);
     response.addTrailers(trailers);
   }
 
-  #writeHead(figures: CallFigures | null): SignalboxError | null {
+  #writeHead(spend: CallSpend | null): SignalboxError | null {
     const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;
     const head = this.#head;
     const step = this.#step;
@@ -108,14 +108,14 @@ export class ClientResponse {
       translation: step.translation,
     });
     if (routeHeaders !== undefined) headers.push(...routeHeaders);
-    addFigureHeaders(headers, {
+    addSpendHeaders(headers, {
       provider: step.provider.slug,
-      model: figures?.model ?? step.model,
+      model: spend?.model ?? step.model,
       overheadMs: this.#overheadMs,
-      figures,
+      spend,
       remaining: account?.remaining(step) ?? null,
     });
-    this.#hasTrailers = figures === null && acceptsTrailers(request, head);
+    this.#hasTrailers = spend === null && acceptsTrailers(request, head);
     if (this.#hasTrailers) headers.push("trailer", TRAILER_NAMES);
     try {
       response.writeHead(head.status, headers);

@@ -3,7 +3,7 @@
  * without usage.
  */
 import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "../../engines/relay/index.ts";
-import type { CallFigures, UsageState } from "../limits/call-figures.ts";
+import type { CallSpend, UsageState } from "../limits/call-spend.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
 import { isFree } from "../limits/step-price.ts";
@@ -34,7 +34,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   "generate_content",
 ]);
 
-export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallFigures {
+export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallSpend {
   const { step, head } = call;
   const named = call.tapped?.model ?? null;
   const model = step.model === "" ? (named ?? "") : step.model;
@@ -56,7 +56,7 @@ function costOf(
   { prices }: CallParts,
   { options: { customCost: custom }, gateway }: CallStart,
   { step, tapped }: AnsweredCall,
-  { state, usage, model, isCustomCost }: Pick<CallFigures, "state" | "usage" | "model" | "isCustomCost">,
+  { state, usage, model, isCustomCost }: Pick<CallSpend, "state" | "usage" | "model" | "isCustomCost">,
 ): number | null {
   if (custom !== undefined && isCustomCost) return costByCaller(custom, usage);
   if (state === "none") return 0;

@@ -1,11 +1,6 @@
 /** The response of a call as it passes to the client: what is read from it and kept of it, and what is known of the call when it ends. */
-import {
-  createUsageTap,
-  KeptBody,
-  type ResponseHead,
-  type UsageTap,
-} from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { ResponseFilter, Step } from "../step/step.ts";
 import { recordCall } from "./call-record.ts";
@@ -18,7 +13,7 @@ const ESTIMATED_BYTES = 64 * 1024;
 export class PassingResponse {
   head: ResponseHead | null = null;
   /** Null until the call is settled. */
-  figures: CallFigures | null = null;
+  spend: CallSpend | null = null;
   lastChunk: Buffer | null = null;
   /** Attempts before and beside the one that answered; null when there were none. */
   otherAttempts: AttemptReport[] | null = null;
@@ -62,9 +57,9 @@ export class PassingResponse {
   }
 
   /** Determines what the call used and cost, once, and charges its limits. */
-  settle(step: Step, isComplete: boolean, isLeft: boolean): CallFigures {
-    if (this.figures !== null) return this.figures;
-    this.figures = measureCall(this.#parts, this.#start, {
+  settle(step: Step, isComplete: boolean, isLeft: boolean): CallSpend {
+    if (this.spend !== null) return this.spend;
+    this.spend = measureCall(this.#parts, this.#start, {
       step,
       head: this.head,
       tapped: this.#tap?.end() ?? null,
@@ -73,8 +68,8 @@ export class PassingResponse {
       kept: this.#kept.bytes,
       responseBytes: this.#bytes,
     });
-    this.#start.account?.settle(step, this.figures, this.otherAttempts);
-    return this.figures;
+    this.#start.account?.settle(step, this.spend, this.otherAttempts);
+    return this.spend;
   }
 
   /** Records the call. */
@@ -84,7 +79,7 @@ export class PassingResponse {
     ending: Pick<CallOutcome, "status" | "isComplete" | "isAbandoned" | "attemptStartedAt">,
   ): CallOutcome {
     const { status, isComplete, isAbandoned, attemptStartedAt } = ending;
-    const figures = this.settle(step, isComplete, false);
+    const spend = this.settle(step, isComplete, false);
     const outcome: CallOutcome = {
       step,
       place,
@@ -93,7 +88,7 @@ export class PassingResponse {
       isAbandoned,
       isCached: false,
       head: this.head,
-      figures,
+      spend,
       responseBytes: this.#bytes,
       body: this.#kept.take(),
       isBodyWhole: this.#kept.isWhole && isComplete,
@@ -101,7 +96,7 @@ export class PassingResponse {
       otherAttempts: this.otherAttempts,
       attemptStartedAt,
     };
-    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, figures);
+    this.#parts.metrics.ended(step.provider.slug, status, this.#firstByteMs, spend);
     recordCall(this.#parts, this.#start, outcome);
     return outcome;
   }

@@ -6,7 +6,7 @@
  */
 import { affectsOrigin } from "../../http/foreign-answer.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../step/call-options.ts";
 import type { Translation } from "../step/translation.ts";
@@ -98,13 +98,13 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   return headers;
 }
 
-interface FigureMarks {
+interface SpendMarks {
   /** Null in trailers, which repeat nothing of the head. */
   readonly provider: string | null;
   readonly model: string | null;
   readonly overheadMs: number | null;
   /** Null while they are not known. */
-  readonly figures: CallFigures | null;
+  readonly spend: CallSpend | null;
   /** Of the tightest budget; null when the call has none. */
   readonly remaining: Remaining | null;
 }
@@ -113,15 +113,15 @@ interface FigureMarks {
 const HEADER_TEXT = /^[\x21-\x7e]{1,256}$/;
 
 /** Adds to `headers` who answered, what it used and cost, and what is left: name, value, name, value, … */
-export function addFigureHeaders(
+export function addSpendHeaders(
   headers: string[],
-  { provider, model, overheadMs, figures, remaining }: FigureMarks,
+  { provider, model, overheadMs, spend, remaining }: SpendMarks,
 ): void {
   if (provider !== null) headers.push("gw-aig-provider", provider);
   if (model !== null && HEADER_TEXT.test(model)) headers.push("gw-aig-model", model);
   if (overheadMs !== null) headers.push("gw-aig-overhead-ms", String(Math.round(overheadMs * 100) / 100));
-  if (figures !== null) {
-    const { state, usage, cost } = figures;
+  if (spend !== null) {
+    const { state, usage, cost } = spend;
     if (cost !== null) headers.push("gw-aig-cost", toDollars(cost));
     if (state === "reported" || state === "estimated") {
       headers.push("gw-aig-tokens-in", String(usage.tokensIn), "gw-aig-tokens-out", String(usage.tokensOut));

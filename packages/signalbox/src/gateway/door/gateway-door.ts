@@ -27,7 +27,13 @@ import { orderSteps, type StepOrderParts } from "../routes/order-steps.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
 import { malformed } from "../step/malformed.ts";
 import { arrive, type Incoming, requireMethod } from "./arrive.ts";
-import { ACCOUNT_DOORS, type DoorPath, parseAccountDoor, parseBareDoor, parseCompatDoor } from "./door-path.ts";
+import {
+  ACCOUNT_DOORS,
+  type DoorPath,
+  parseAccountDoor,
+  parseBareDoor,
+  parseCompatDoor,
+} from "./door-path.ts";
 import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 

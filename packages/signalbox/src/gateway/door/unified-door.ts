@@ -185,12 +185,7 @@ export class UnifiedDoor {
   }
 }
 
-function planOne(
-  { caller }: Arrival,
-  request: ModelRequest,
-  target: ModelTarget,
-  plan: PlanModel,
-): CallPlan {
+function planOne({ caller }: Arrival, request: ModelRequest, target: ModelTarget, plan: PlanModel): CallPlan {
   const step = plan(request, target);
   const policy = caller.token?.policy ?? null;
   if (policy !== null) requireAllowedStep(policy, step);

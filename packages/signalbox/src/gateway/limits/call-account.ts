@@ -12,7 +12,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { Step } from "../step/step.ts";
-import type { CallFigures } from "./call-figures.ts";
+import type { CallSpend } from "./call-spend.ts";
 import type { CallRules, StepCharge } from "./call-rules.ts";
 import type { Grant } from "./grant.ts";
 import type { Taken } from "./ledger.ts";
@@ -190,7 +190,7 @@ export class CallAccount {
   }
 
   /** Charges what the call and its other attempts used. Only the first call counts. */
-  settle(step: Step, figures: CallFigures | null, others: readonly AttemptReport[] | null): void {
+  settle(step: Step, spend: CallSpend | null, others: readonly AttemptReport[] | null): void {
     const { rules } = this.#parts;
     if (this.#isSettled) return;
     this.#isSettled = true;
@@ -199,7 +199,7 @@ export class CallAccount {
       const charge = this.#chargeOfReport(report);
       if (charge !== null) charges.push(charge);
     }
-    if (figures !== null) charges.push(this.#chargeOfAnswer(step, figures));
+    if (spend !== null) charges.push(this.#chargeOfAnswer(step, spend));
     // What was used is counted before anything else is given back.
     rules.settle(this.#reservation, charges);
     for (const grant of this.#held.splice(0)) grant.release();
@@ -209,14 +209,14 @@ export class CallAccount {
     return this.#parts.rules.remaining({ provider: step.provider.slug, model: step.model }, this.#held);
   }
 
-  #chargeOfAnswer(step: Step, figures: CallFigures): StepCharge {
-    if (figures.state === "none" && !figures.isCustomCost) return this.#chargeOf(step, 0, 0);
+  #chargeOfAnswer(step: Step, spend: CallSpend): StepCharge {
+    if (spend.state === "none" && !spend.isCustomCost) return this.#chargeOf(step, 0, 0);
     const price = this.#priceOf(step);
     // A call of which nothing is known counts with what it could use.
-    if (figures.state === "unknown" || (price.isDeferred && figures.state !== "reported"))
+    if (spend.state === "unknown" || (price.isDeferred && spend.state !== "reported"))
       return this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage));
-    const { usage } = figures;
-    const cost = costOfStep(this.#parts.pricing, step, price.models, figures.named, usage) ?? price.cost ?? 0;
+    const { usage } = spend;
+    const cost = costOfStep(this.#parts.pricing, step, price.models, spend.named, usage) ?? price.cost ?? 0;
     return this.#chargeOf(step, cost, tokensOf(usage));
   }
 

@@ -104,5 +104,8 @@ function credentialFor({ forwarded, endpoint }: ModelRequest, target: ModelTarge
   if (header === undefined || !(isExplicit || isHome)) return NO_CREDENTIAL;
   // Anthropic takes keys in `x-api-key` and tokens of subscriptions in `authorization`; its SDK knows which.
   if (isHome && provider.credentialHeaders.includes(header)) return [header, value];
-  return [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(bearerText(value) ?? value)];
+  return [
+    provider.credentialHeaders[0] ?? "authorization",
+    provider.toCredential(bearerText(value) ?? value),
+  ];
 }

@@ -52,7 +52,13 @@ export interface GivenRequest {
   readonly session_id?: string | undefined;
 }
 
-export function factsOfTrial({ metadata, headers = {}, body = {}, token, session_id }: GivenRequest): RequestFacts {
+export function factsOfTrial({
+  metadata,
+  headers = {},
+  body = {},
+  token,
+  session_id,
+}: GivenRequest): RequestFacts {
   const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const bytes = Buffer.byteLength(JSON.stringify(body) ?? "");
   return {

@@ -1,4 +1,4 @@
-/** The usage and the cost of a call. `call/call-record.ts` determines them. */
+/** The usage and the cost of a call. `call/measure-call.ts` determines them. */
 import type { Usage } from "../../engines/relay/index.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { Usage } from "../../engines/relay/index.ts";
  */
 export type UsageState = "reported" | "estimated" | "unknown" | "none";
 
-export interface CallFigures {
+export interface CallSpend {
   readonly state: UsageState;
   readonly usage: Usage;
   /** As the request names it, or else the response. */
