@@ -231,7 +231,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     environment,
     cors,
     creationRate:
-      settings.newInstancesPerMinute === null ? null : new TokenBucket(settings.newInstancesPerMinute, 60_000),
+      settings.newInstancesPerMinute === null
+        ? null
+        : new TokenBucket(settings.newInstancesPerMinute, 60_000),
     access: {
       mode: settings.access === "public" ? "public" : "token",
       authorize: settings.authorize,

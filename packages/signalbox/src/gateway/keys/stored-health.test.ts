@@ -14,7 +14,8 @@ it("keeps the uses that could not be written, and writes them later", async () =
     },
   };
   const health = new StoredHealth({ database, onError: () => undefined } as unknown as StoredHealthParts);
-  const keyOf = (id: string) => ({ key: { id, secretId: null }, health: { usedAt: 7 } }) as unknown as PoolKey;
+  const keyOf = (id: string) =>
+    ({ key: { id, secretId: null }, health: { usedAt: 7 } }) as unknown as PoolKey;
   const outcome = { status: 200, model: "m", retryAfterMs: null };
   for (const id of ["a", "b", "c"]) health.store(keyOf(id), "used", outcome, 0);
   await expect(health.stop()).rejects.toThrow("disk is full");

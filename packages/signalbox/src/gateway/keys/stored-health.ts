@@ -54,7 +54,8 @@ export class StoredHealth {
 
   /** A use that could not be written is kept for the next time. */
   async #flushUses(): Promise<void> {
-    for (const found of [...this.#used]) {
+    const uses = [...this.#used];
+    for (const found of uses) {
       const { key, health } = found;
       this.#used.delete(found);
       try {
