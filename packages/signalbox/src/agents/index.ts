@@ -28,7 +28,7 @@ export type {
   RequestDetails,
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
-export { isRefusal } from "./instance/delivery-ledger.ts";
+export { isRefusal } from "./instance/handle-event.ts";
 export { exportKind } from "./objects/marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
 export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";

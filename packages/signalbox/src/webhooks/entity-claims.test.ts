@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims, fold, toEntity, toInstanceName } from "./entity-claims.ts";
+import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
+import { fold, toEntity, toInstanceName } from "./entity-names.ts";
 
 /** Runs of the property. Each makes a few writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };

@@ -28,22 +28,22 @@ import type { TurnSpans } from "../telemetry/turn-spans.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import {
   type Answer,
-  type AnswerRules,
   ANSWERS,
   answerError,
   type DeliveryReason,
   type DeliveryRecord,
   explainRefusal,
   JSON_TYPE,
-  PendingAnswer,
   type Processed,
   REFUSAL,
   type Result,
   resultOf,
 } from "./delivery-record.ts";
-import { type EntityClaims, toInstanceName } from "./entity-claims.ts";
+import type { EntityClaims } from "./entity-claims.ts";
+import { toInstanceName } from "./entity-names.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
+import { type AnswerRules, PendingAnswer } from "./pending-answer.ts";
 import {
   findEntity,
   parsePayload,

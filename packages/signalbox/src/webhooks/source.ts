@@ -4,7 +4,7 @@ import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
 import { objectAgent } from "../contracts/object-agent.ts";
 import { Secret } from "../core/secret.ts";
-import type { EntityForm } from "./entity-claims.ts";
+import type { EntityForm } from "./entity-names.ts";
 import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 

@@ -9,7 +9,8 @@ import {
   openInstanceStore,
 } from "../../engines/instance-store/index.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { runInTurn, Turn } from "../../engines/turn-runtime/turn.ts";
+import { runInTurn } from "../../engines/turn-runtime/current-turn.ts";
+import { Turn } from "../../engines/turn-runtime/turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";

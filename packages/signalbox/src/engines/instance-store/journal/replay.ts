@@ -10,7 +10,7 @@
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { writeWhole } from "../../durable-file/index.ts";
-import { type JournalRecord, NO_ID, RECORD_KINDS } from "./segment.ts";
+import { type JournalRecord, NO_ID, RECORD_KINDS } from "./journal-records.ts";
 import { eachPage } from "./wal-reader.ts";
 
 /** The changes of one segment to the file of one instance. */
