@@ -63,8 +63,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
   ],
   "WAL files of a killed process are left in the data folder": [
-    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › are removed in the background, and their folder with them when the store closes",
-    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › do not delay the start and are not read, and a WAL that is in use by then is not removed",
+    "packages/signalbox/src/engines/instance-store/wal/spare-wal.test.ts › are removed in the background, and their folder with them when the store closes",
+    "packages/signalbox/src/engines/instance-store/wal/spare-wal.test.ts › do not delay the start and are not read, and a WAL that is in use by then is not removed",
   ],
   "The server is stopped": [
     "test/conformance/running-it.test.ts › a running request finishes while new connections are refused",

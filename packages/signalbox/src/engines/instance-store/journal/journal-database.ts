@@ -27,10 +27,10 @@ import type { InstancePath } from "../instance-path.ts";
 import type { BaseSchema } from "../instance-store.ts";
 import type { ReservedNames } from "../reserved-names.ts";
 import { requireVersion } from "../schema-version.ts";
-import type { CacheBudget } from "./cache-budget.ts";
+import type { CacheBudget } from "../wal/cache-budget.ts";
 import type { Entry, Journal } from "./journal.ts";
-import type { SpareWal, WalFile } from "./spare-wal.ts";
-import { WalReader } from "./wal-reader.ts";
+import type { SpareWal, WalFile } from "../wal/spare-wal.ts";
+import { WalReader } from "../wal/wal-reader.ts";
 
 /**
  * Exclusive: no other connection opens the database, and SQLite needs no shared-memory file. The page cache is limited to 256 KiB. The cache is

@@ -11,7 +11,7 @@ import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } fro
 import { dirname } from "node:path";
 import { writeWhole } from "../../durable-file/index.ts";
 import { type JournalRecord, NO_ID, RECORD_KINDS } from "./journal-records.ts";
-import { eachPage } from "./wal-reader.ts";
+import { eachPage } from "../wal/wal-reader.ts";
 
 /** The changes of one segment to the file of one instance. */
 interface Redo {
