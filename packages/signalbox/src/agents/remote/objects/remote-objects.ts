@@ -24,7 +24,7 @@ export interface RemoteObjectsParts {
   readonly network: NodeNetwork;
   readonly placement: Placement;
   readonly ownership: Pick<Ownership, "claim" | "onFenced">;
-  readonly directory: Pick<Directory, "handOverHook">;
+  readonly directory: Pick<Directory, "onHandOver">;
   readonly objects: ObjectHost;
   readonly account: string;
   /** Bytes that may wait for one WebSocket of a client. */
@@ -53,13 +53,8 @@ export class RemoteObjects implements ObjectReach {
       objectStub: (address) => parts.objects.stubOf(address),
       sessions: this.#sessions,
     });
-  }
-
-  /** From now on stubs of this node reach other nodes. */
-  connect(): void {
-    const { objects, directory, ownership } = this.#parts;
-    objects.connect(this);
-    directory.handOverHook = this.#moves;
+    const { objects, directory, ownership } = parts;
+    directory.onHandOver(this.#moves);
     // Another node runs the object, or may: what its clients wait for here never comes.
     ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
   }

@@ -130,7 +130,7 @@ export async function openTwoNodes(
       maxBufferedBytes: 2 ** 20,
     });
     remotes.push(remote);
-    remote.connect();
+    host.connect(remote);
     remote.serve();
   }
   return nodes;
