@@ -66,13 +66,11 @@ class ClusterReach implements Reach {
       findStuck: this.#residents.findStuck,
       atOwner: (route, refOf) => this.#management.atOwner(route, refOf),
     };
-    this.sockets = new RemoteSockets({
-      ...all,
-      definitions: classes.agents,
-      maxBrokenMs: cluster.deadAfterMs + REPLACE_SOCKETS_MS,
-    });
+    const maxBrokenMs = cluster.deadAfterMs + REPLACE_SOCKETS_MS;
+    this.sockets = new RemoteSockets({ ...all, definitions: classes.agents, maxBrokenMs });
     this.objects = new RemoteObjects({
       ...all,
+      maxBrokenMs,
       account: DEFAULT_ACCOUNT,
       maxBufferedBytes: agents.maxBufferedBytes,
     });
