@@ -23,7 +23,7 @@ import { LinkError, type LinkFailure, type LinkStream } from "../../../engines/n
 import { type NodeInc, NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
 import { UNKNOWN_SESSION } from "../sockets/hello.ts";
-import { ItemChannel, readItems } from "../sockets/item-channel.ts";
+import { ItemChannel, readAttached, readWelcomed } from "../sockets/item-channel.ts";
 import {
   decodeCount,
   encodeCount,
@@ -31,7 +31,6 @@ import {
   encodeNumbers,
   type Item,
   ITEM_KINDS,
-  ItemError,
   readNumber,
 } from "../sockets/socket-items.ts";
 import { openOn } from "./open-stream.ts";
@@ -156,27 +155,17 @@ export class CallSession {
     const stream = this.#openAgain();
     if (stream === null) return;
     this.#stream = stream;
-    let isWelcome = false;
-    readItems(stream, {
-      onItem: (item) => {
-        if (isWelcome) this.#channel.deliver(stream, item);
-        else if (item.kind !== ITEM_KINDS.welcome) throw new ItemError("the other node did not say welcome");
-        else {
-          this.#channel.attach(stream, decodeCount(item.payload));
-          this.#mended();
-          isWelcome = true;
-        }
+    readWelcomed(this.#channel, stream, {
+      onWelcome: (payload) => {
+        this.#channel.attach(stream, decodeCount(payload));
+        this.#mended();
       },
-      onDrain: () => this.#channel.drained(stream),
-      onEnd: (failure) => {
-        if (isWelcome) {
-          this.#onStreamEnd(stream, failure);
-          return;
-        }
+      onRefused: (failure) => {
         if (this.#stream === stream) this.#stream = null;
         // Any other failure is one of the link, which may come back.
         if (failure === null || FINAL.has(failure.code)) this.lose();
       },
+      onEnd: (failure) => this.#onStreamEnd(stream, failure),
     });
   }
 
@@ -229,11 +218,7 @@ export class CallSession {
   #attach(stream: LinkStream, received: number, first: readonly Buffer[] = []): void {
     this.#stream = stream;
     this.#channel.attach(stream, received, first);
-    readItems(stream, {
-      onItem: (item) => this.#channel.deliver(stream, item),
-      onDrain: () => this.#channel.drained(stream),
-      onEnd: (failure) => this.#onStreamEnd(stream, failure),
-    });
+    readAttached(this.#channel, stream, (failure) => this.#onStreamEnd(stream, failure));
   }
 
   #onStreamEnd(stream: LinkStream, failure: LinkFailure | null): void {
