@@ -35,7 +35,7 @@ export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
 export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
-export type { OpenRemote } from "./remote/remote.ts";
+export type { AgentsCluster, OpenReach } from "./reach.ts";
 export { databaseName, type InstanceRef } from "./instance/instance-ref.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";

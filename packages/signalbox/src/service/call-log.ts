@@ -25,12 +25,13 @@ export interface CallLogParts {
   readonly onFatal: (error: Error) => void;
   readonly dataFolder: DataFolder;
   readonly database: Database;
-  readonly cluster: ClusterNode | null;
+  /** Null for a process that is alone. */
+  readonly network: ClusterNode | null;
   readonly clock: Clock;
 }
 
 export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
-  const { config, logger, onFatal, dataFolder, database, cluster, clock } = parts;
+  const { config, logger, onFatal, dataFolder, database, network, clock } = parts;
   const options = {
     ...config.file.gateway.logs,
     maxQueuedBytes: MAX_QUEUED_BYTES,
@@ -52,14 +53,14 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
     );
   }
   const url = config.databaseUrl.reveal();
-  if (cluster === null) return openPostgresCallLog({ ...options, database, url });
+  if (network === null) return openPostgresCallLog({ ...options, database, url });
   const log = await openPostgresCallLog({
     ...options,
     database,
     url,
-    flushOthers: () => flushOthers(cluster),
+    flushOthers: () => flushOthers(network),
   });
-  cluster.serve(FLUSH, async () => {
+  network.serve(FLUSH, async () => {
     await log.flush();
     return NOTHING;
   });
@@ -67,10 +68,10 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
 }
 
 /** Resolves when every other node has written the calls that it recorded before. */
-async function flushOthers(cluster: ClusterNode): Promise<void> {
+async function flushOthers(network: ClusterNode): Promise<void> {
   const signal = awakeSignal(MAX_FLUSH_MS);
   try {
-    await cluster.askAll(FLUSH, NOTHING, signal);
+    await network.askAll(FLUSH, NOTHING, signal);
   } catch (cause) {
     throw new SignalboxError("storage_unavailable", {
       message: "The log cannot be read: another node does not answer, or cannot write its calls",

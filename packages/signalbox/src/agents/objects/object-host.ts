@@ -16,6 +16,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Directory } from "../instance/directory.ts";
+import type { InstanceClasses } from "../instance/instance-classes.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ResidentDefinition, ResidentParts } from "../instance/resident.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -39,8 +40,10 @@ export interface ObjectHostParts {
   readonly logger: Logger;
   /** The account that owns the objects. */
   readonly account: string;
-  /** True for the name of a native agent of the operator, which no object class can have. */
-  readonly isTaken: (agentName: string) => boolean;
+  /** Gets the definitions of the registered classes. No object class can have the name of an agent in it. */
+  readonly classes: Pick<InstanceClasses, "agents" | "addObjects">;
+  /** The way to objects of all nodes; known when the first object is used. */
+  readonly reach: () => ObjectReach;
   /** Names of the agents that are part of the service. A program that does not know the service may have a class of such a name. */
   readonly builtInNames: ReadonlySet<string>;
 }
@@ -62,8 +65,6 @@ export class ObjectHost {
   readonly #byAgent = new Map<string, Registered>();
   /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
   readonly #names = new Map<string, string>();
-  /** Null in a process that is alone. */
-  #reach: ObjectReach | null = null;
 
   constructor(parts: ObjectHostParts) {
     this.#parts = parts;
@@ -76,27 +77,14 @@ export class ObjectHost {
     const registered = this.#find(exportName);
     const isNew = registered.objectClass === null;
     registered.objectClass = objectClass;
-    if (isNew) this.#parts.directory.definitionAdded();
+    if (!isNew) return;
+    this.#parts.classes.addObjects(registered.definition);
+    this.#parts.directory.definitionAdded();
   }
 
   /** The namespace of a class, which need not be registered yet: its objects can be called when the class is. */
   namespace(exportName: string): ObjectNamespace {
     return this.#find(exportName).namespace;
-  }
-
-  /** The definition of registered classes by their names in the catalog, for the directory. */
-  get definitions(): {
-    keys(): Iterable<string>;
-    get(agent: string): ResidentDefinition<LiveObject> | undefined;
-  } {
-    return {
-      keys: () =>
-        [...this.#byAgent].filter(([, { objectClass }]) => objectClass !== null).map(([agent]) => agent),
-      get: (agent) => {
-        const found = this.#byAgent.get(agent);
-        return found?.objectClass === null ? undefined : found?.definition;
-      },
-    };
   }
 
   /** Ends every object of the worker, so that the next events construct them from the classes registered last. Their sockets stay open. */
@@ -154,7 +142,7 @@ export class ObjectHost {
     const plain = agentNameOf(exportName);
     // The instances of a built-in agent are in the catalog, too: another name keeps the two apart.
     const agent = this.#parts.builtInNames.has(plain) ? `${plain}:object` : plain;
-    if (this.#byAgent.has(agent) || this.#parts.isTaken(agent))
+    if (this.#byAgent.has(agent) || this.#parts.classes.agents.has(agent))
       throw new Error(`the object class ${exportName} and another class both have the name "${agent}"`);
     const ids = new ObjectIds(`${this.#parts.account}/${exportName}`);
     const registered: Registered = {
@@ -203,8 +191,7 @@ export class ObjectHost {
   #stub(exportName: string, registered: Registered, id: ObjectId): ObjectStub {
     const address = { exportName, id: String(id), name: id.name };
     const here = this.#callsHere(registered, address);
-    const calls =
-      this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
+    const calls = this.#parts.reach().callsOf(registered.definition.kebab, address, here);
     return createObjectStub(id, address, calls);
   }
 
@@ -215,11 +202,6 @@ export class ObjectHost {
       if (name !== undefined && !directory.has(key)) this.#names.set(key, name);
       return directory.get(definition, account, id, key).run({ kind, label, body });
     });
-  }
-
-  /** From now on stubs find objects on other nodes, too. */
-  connect(reach: ObjectReach): void {
-    this.#reach = reach;
   }
 
   /** The calls of an object of this node, for callers on other nodes. */
@@ -245,7 +227,7 @@ export class ObjectHost {
       account,
       agent,
       define: (spec) => this.#define(agent, spec),
-      claim: async (ref) => this.#reach?.claimFacet(ref),
+      claim: (ref) => this.#parts.reach().claimFacet(ref),
       classOf: (value) => this.#classOf(value),
     });
   }
@@ -276,8 +258,8 @@ export class ObjectHost {
       }
     });
     return handled.then(HANDLED, (error: unknown) => {
-      if (error instanceof InstanceElsewhereError && this.#reach !== null) {
-        if (this.sockets.find(key)?.ends.has(end) === true) this.#reach.followTo(ref, error.node);
+      if (error instanceof InstanceElsewhereError) {
+        if (this.sockets.find(key)?.ends.has(end) === true) this.#parts.reach().followTo(ref, error.node);
         end.onReturn?.(frame);
         return "not run";
       }
