@@ -164,14 +164,14 @@ export class InstanceCatalog {
   /** The entries of the given names that exist, by name. */
   async findMany(account: string, agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
     if (names.length === 0) return [];
-    const rows = await this.#database.all<CatalogRow>(
+    const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
     );
     return rows.map(fromRow);
   }
 
   async count(account: string, agent: string): Promise<number> {
-    const row = await this.#database.get<{ n: number }>(
+    const [row] = await this.#database.scan<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance WHERE account_id = ${account} AND agent = ${agent}`,
     );
     return row?.n ?? 0;
