@@ -88,8 +88,8 @@ export const webhookKeys = z
     maxBufferedBytes: z.int().min(1024).default(mebibytes(64)),
     /** The address that providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: `listener.publicUrl`, otherwise the Host of the request. */
     publicUrl: z.url({ protocol: /^https?$/ }).optional(),
-    /** Number of deliveries in the inspector: this many accepted ones in the database, and as many rejected ones in memory. Default 1,000. */
-    keepDeliveries: z.int().min(0).max(100_000).default(1000),
+    /** Number of deliveries in the inspector: about this many that succeeded, as many that failed, and of each source at most 100 that were rejected. Default 1,000. */
+    keepDeliveries: z.int().min(0).max(1_000_000).default(1000),
     /** Changes built-in sources or adds others. Built-in sources need no entry. */
     sources: z
       .record(

@@ -32,6 +32,10 @@ class SlowDatabase implements Database {
     return Promise.resolve([]);
   }
 
+  scan<Row>(): Promise<Row[]> {
+    return Promise.resolve([]);
+  }
+
   get<Row>(): Promise<Row | undefined> {
     return Promise.resolve(undefined);
   }

@@ -9,6 +9,7 @@
  * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { LoopShare } from "../../core/loop-share.ts";
 import { overloaded } from "../../core/overload.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "./instance-ref.ts";
@@ -54,6 +55,8 @@ export class Directory {
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
   readonly #movedListeners = new Set<(key: string) => void>();
+  /** For loading and ending instances in bulk. */
+  readonly #share = new LoopShare();
   #handOverHook: HandOverHook | null = null;
   #isStopping = false;
 
@@ -66,6 +69,7 @@ export class Directory {
     this.#files = new FileHolds(environment.logger);
     this.#waker = new Waker({
       ...environment,
+      share: this.#share,
       agents: () => classes.names(),
       // The other half is for events from outside.
       maxBusy: Math.max(1, Math.floor(limits.maxActiveInstances / 2)),
@@ -196,7 +200,12 @@ export class Directory {
   /** Ends all instances of an agent that are in memory; the next events load them again. */
   async endAll(agent: string, reason: unknown): Promise<void> {
     const ended = [...this.#memory.values()].filter(({ ref }) => ref.agent === agent);
-    await Promise.all(ended.map((instance) => instance.end(reason)));
+    const end = async (instance: AnyInstance) => {
+      // Closing a database takes a part of a millisecond, and there may be thousands.
+      await this.#share.step();
+      await instance.end(reason);
+    };
+    await Promise.all(ended.map(end));
   }
 
   /** Wakes an instance with due work that was left by another node. Resolves when there is room for it. */

@@ -25,8 +25,14 @@ CREATE TABLE agent_instance (
 CREATE INDEX agent_instance_by_due ON agent_instance (agent, next_due_at, account_id, name) WHERE next_due_at IS NOT NULL;
 CREATE INDEX agent_instance_by_node ON agent_instance (node, next_due_at) WHERE node IS NOT NULL AND next_due_at IS NOT NULL;
 
--- Few instances have problems: the indexes contain those only.
+-- Lists of an agent's instances by their last activity.
+CREATE INDEX agent_instance_by_activity ON agent_instance (account_id, agent, last_active_at DESC, name);
+
+-- Few instances have work that waits, or problems: the indexes contain those only.
+CREATE INDEX agent_instance_by_queue ON agent_instance (account_id, agent, queued DESC, name) WHERE queued > 0;
+
 CREATE INDEX agent_instance_by_letters ON agent_instance (account_id, dead_letters) WHERE dead_letters > 0;
+CREATE INDEX agent_instance_by_agent_letters ON agent_instance (account_id, agent, dead_letters DESC, name) WHERE dead_letters > 0;
 
 CREATE INDEX agent_instance_by_retries ON agent_instance (account_id, retrying) WHERE retrying > 0;
 

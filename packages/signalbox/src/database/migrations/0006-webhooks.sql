@@ -36,9 +36,24 @@ CREATE TABLE webhook_delivery (
   replayed_at  BIGINT
 );
 
-CREATE INDEX webhook_delivery_by_account ON webhook_delivery (account_id, id);
--- A failed delivery that its provider has sent again with success is found by the id of the provider.
-CREATE INDEX webhook_delivery_by_delivery ON webhook_delivery (account_id, source, delivery_id, id);
+-- Lists with any filter, in the order of arrival: the columns of all filters, so that rows that do not match are not read.
+CREATE INDEX webhook_delivery_by_account
+  ON webhook_delivery (account_id, id, status, source, received_at, instance, type, reason);
+
+-- Counts by source and outcome.
+CREATE INDEX webhook_delivery_by_outcome ON webhook_delivery (account_id, source, status, id, received_at);
+
+-- A delivery by the id of its provider: a failed one that was sent again with success, for example.
+CREATE INDEX webhook_delivery_by_delivery ON webhook_delivery (account_id, delivery_id, id, source, status);
+
+-- Of each kind so many are kept: the rows beyond are found in the order of their ids.
+CREATE INDEX webhook_delivery_succeeded ON webhook_delivery (id, status) WHERE status IN ('accepted', 'duplicate');
+CREATE INDEX webhook_delivery_failed ON webhook_delivery (account_id, id) WHERE status = 'failed';
+CREATE INDEX webhook_delivery_rejected ON webhook_delivery (account_id, id) WHERE status = 'rejected';
+
+-- Failed deliveries that no operator has replayed.
+CREATE INDEX webhook_delivery_failing
+  ON webhook_delivery (account_id, source, delivery_id, id, received_at) WHERE status = 'failed' AND replayed_at IS NULL;
 
 -- Deliveries that were answered 202 because their instance took too long. A row goes when the instance has handled the delivery.
 -- next_attempt_at: null when all attempts have failed and a person has to decide. node: in a cluster, the node that attempts the delivery. The
