@@ -76,7 +76,8 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   const work = new BackgroundWork(logger);
   const env = readVariables({ wrangler, environment: parts.variables, configured: settings.vars });
   const exports: Record<string, unknown> = {};
-  bindWorker({ env, exports, waitUntil: (promise) => work.add(promise) });
+  bindWorker({ env, exports, flags: wrangler.flags, waitUntil: (promise) => work.add(promise) });
+  for (const [name, first] of wrangler.renamed) parts.objects.rename(name, first);
   const runtimeParts = { env, exports, work, assets, logger };
   const bind = new Bindings(parts, wrangler, assets, env);
   // Bindings of the wrangler file exist while the module loads; those of its exports follow.
@@ -180,7 +181,7 @@ class Bindings {
     const host = this.#parts.objects;
     for (const [name, value] of objects) {
       host.register(name, value as ObjectClass);
-      exports[name] = host.namespace(name);
+      exports[name] = host.exported(name);
     }
     for (const [name, value] of workflows) {
       const WorkflowClass = value as new (ctx: object, env: object) => WorkflowInstance;
@@ -199,19 +200,16 @@ class Bindings {
   }
 
   #service(runtime: WorkerRuntime, name: string | null): object {
-    const { entrypoints } = runtime.program.exports;
-    const Entrypoint = name === null ? runtime.program.defaultEntrypoint : entrypoints.get(name);
-    if (Entrypoint === undefined)
+    const entrypoint = runtime.program.entrypoint(name);
+    if (entrypoint === undefined)
       throw new ConfigError(
         `worker: a service binding names the entrypoint ${name}, which the worker does not export`,
       );
     return createEntrypointStub((props) => {
       const ctx = runtime.createContext(props);
-      if (Entrypoint !== null) return new Entrypoint(ctx, this.#env);
-      return handlerTarget(
-        (request, context) => runtime.program.run("fetch", request, this.#env, context),
-        ctx,
-      );
+      return typeof entrypoint === "function"
+        ? new entrypoint(ctx, this.#env)
+        : handlerTarget(entrypoint, this.#env, ctx);
     });
   }
 }
