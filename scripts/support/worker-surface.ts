@@ -138,7 +138,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "ctx.storage.kv",
     about: "Keys and values without promises.",
     members: ["delete", "get", "list", "put"],
-    internal: ["deleteAll"],
+    internal: ["deleteAll", "putAll"],
   },
   {
     name: "ctx.facets",
@@ -170,11 +170,16 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     internal: ["belongsTo"],
   },
   { name: "WebSocketPair", about: "Two connected WebSockets.", members: ["0", "1"] },
-  { name: "workflow binding", about: "`env.<WORKFLOW>`.", members: ["create", "createBatch", "get"] },
+  {
+    name: "workflow binding",
+    about: "`env.<WORKFLOW>` and `ctx.exports.<Class>`.",
+    members: ["create", "createBatch", "deleteBatch", "get"],
+    internal: ["createScheduled"],
+  },
   {
     name: "workflow instance",
     about: "What `create` and `get` return.",
-    members: ["id", "pause", "restart", "resume", "sendEvent", "status", "terminate"],
+    members: ["delete", "id", "pause", "restart", "resume", "sendEvent", "status", "subscribe", "terminate"],
   },
   {
     name: "workflow event",
@@ -185,6 +190,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "step",
     about: "The second argument of `run`.",
     members: ["do", "sleep", "sleepUntil", "waitForEvent"],
+    internal: ["rollBack"],
   },
   {
     name: "env.AI",

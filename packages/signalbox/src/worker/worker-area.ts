@@ -22,7 +22,7 @@ import { AiBinding } from "./ai/ai-binding.ts";
 import { Assets } from "./assets/assets.ts";
 import { WorkerDoor } from "./door/worker-door.ts";
 import { WorkerSockets } from "./door/worker-sockets.ts";
-import { checkCrons, createCronClass, type CronObject } from "./events/cron-object.ts";
+import { checkCrons, createCronClass, type CronObject, type CronTrigger } from "./events/cron-object.ts";
 import { EventPaths } from "./events/event-paths.ts";
 import { createEntrypointStub, handlerTarget } from "./program/entrypoint-stub.ts";
 import { BackgroundWork } from "./program/execution-context.ts";
@@ -70,7 +70,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       : resolve(config.workingFolder, settings.wrangler),
     config.workingFolder,
   );
-  checkCrons(wrangler.crons);
+  checkCrons([...wrangler.crons, ...wrangler.workflows.flatMap(({ schedules }) => schedules)]);
   const sources = Object.entries(config.file.webhooks.sources);
   const assets = openAssets(settings.assets, wrangler, config.workingFolder);
   const work = new BackgroundWork(logger);
@@ -93,9 +93,14 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   const runtime = new WorkerRuntime(program, runtimeParts);
   bind.addTo(env, runtime);
   bind.register(exports, runtime);
-  const crons = program.has("scheduled") ? wrangler.crons : [];
-  const scheduled = (event: ScheduledEvent) => runtime.scheduled(event);
-  parts.objects.register(CRONS, createCronClass({ logger, crons, scheduled }));
+  const triggers = [
+    ...(program.has("scheduled") ? wrangler.crons : []).map((cron) => ({
+      cron,
+      run: (event: ScheduledEvent) => runtime.scheduled(event),
+    })),
+    ...bind.workflowTriggers(),
+  ];
+  parts.objects.register(CRONS, createCronClass({ logger, triggers }));
   const door = new WorkerDoor({
     logger,
     runtime,
@@ -130,7 +135,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
               `worker: the class ${name} and the agent "${kebabCase(name)}" of this server have one name: rename one of them`,
             );
         // An object without triggers would be a file for nothing.
-        if (crons.length === 0) return;
+        if (triggers.length === 0) return;
         const stub = parts.objects.namespace(CRONS).getByName("crons") as unknown as CronObject;
         await stub.begin();
       },
@@ -193,6 +198,16 @@ class Bindings {
     }
     for (const name of entrypoints.keys()) exports[name] = this.#service(runtime, name);
     if (runtime.program.has("fetch")) exports["default"] = this.#service(runtime, null);
+  }
+
+  /** Each due time of a workflow's schedules creates an instance. */
+  workflowTriggers(): CronTrigger[] {
+    return this.#wrangler.workflows.flatMap(({ className, schedules }) =>
+      schedules.map((cron) => ({
+        cron,
+        run: (event: ScheduledEvent) => this.#workflow(className).createScheduled(event),
+      })),
+    );
   }
 
   #workflow(className: string): WorkflowBinding {

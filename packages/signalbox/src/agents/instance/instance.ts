@@ -244,10 +244,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     const live = this.#live;
     if (live === null) return;
     this.#abandon(reason);
-    this.#leave(live.database, {
-      reason: new InstanceElsewhereError(null),
-      quiet: this.#runtime.whenQuiet(),
-    });
+    this.#leave(live.database, { reason: new InstanceElsewhereError(null), quiet: this.#runtime.whenQuiet() });
   }
 
   /**

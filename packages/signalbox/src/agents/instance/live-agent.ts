@@ -7,7 +7,11 @@ import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
-import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";
+import {
+  currentTurn,
+  type OutputGate,
+  type Transactions,
+} from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";
 import type { Connection } from "../api/connection.ts";
 import type { AgentOrigin } from "../api/current-agent.ts";

@@ -69,8 +69,7 @@ class Operations {
     if (!hasEntries) {
       if (value === undefined) throw new TypeError("put() called with undefined value.");
       this.kv.put(keyOrEntries, value);
-    } else
-      for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
+    } else this.kv.putAll(Object.entries(keyOrEntries).filter(([, one]) => one !== undefined));
   }
 
   /** Whether there was a value, or for several keys the number of values. */
@@ -226,13 +225,12 @@ export class ObjectStorage extends Operations {
     this.transactionSync(() => {
       transactions.open();
       database.run(DEFER_FOREIGN_KEYS);
-      // Triggers first: they would run for the deleted rows. Rows before tables: a table whose rows are referenced cannot be dropped.
+      // Triggers first: they would run for the deleted rows. References are checked at the end, when there is none left; a table may also refer to one that
+      // never existed, which only DROP does not mind.
       for (const name of this.#names("trigger")) this.sql.exec(`DROP TRIGGER IF EXISTS ${quoted(name)}`);
       for (const name of this.#names("view")) this.sql.exec(`DROP VIEW IF EXISTS ${quoted(name)}`);
       for (const name of this.#virtualTables()) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
-      const tables = this.#names("table");
-      for (const name of tables) this.sql.exec(`DELETE FROM ${quoted(name)}`);
-      for (const name of tables) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
+      for (const name of this.#names("table")) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
       this.kv.deleteAll();
       if (hasFlag("delete_all_deletes_alarm")) this.parts.alarm.delete();
     });
