@@ -125,7 +125,11 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       isWrite,
       mayInsert: (table) => createsTrigger || inserts.has(table),
       all: (values) => this.#execute(text, compiled, (statement) => statement.all(values)),
-      allRaw: (values) => this.#execute(text, compiled, (statement) => statement.allRaw(values)),
+      allRaw: (values) =>
+        counted(
+          compiled,
+          this.#execute(text, compiled, (statement) => statement.allRaw(values)),
+        ),
     };
   }
 
@@ -140,21 +144,29 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       all: (values) => {
         if (values.length > 0)
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
-        return this.#runScript<Record<string, SqlValue>[]>(text, (statement) => statement.all([]), []);
+        return this.#runScript<Record<string, SqlValue>[]>(text, ({ statement }) => statement.all([]), []);
       },
       allRaw: (values) => {
         const none: RawRows = { columns: [], rows: [], changes: 0 };
-        return this.#runScript(text, (statement, isLast) => statement.allRaw(isLast ? values : []), none);
+        return this.#runScript(
+          text,
+          (compiled, isLast) => counted(compiled, compiled.statement.allRaw(isLast ? values : [])),
+          none,
+        );
       },
     };
   }
 
-  #runScript<T>(text: string, run: (statement: PreparedStatement, isLast: boolean) => T, none: T): T {
+  #runScript<T>(
+    text: string,
+    run: (compiled: Compiled<PreparedStatement>, isLast: boolean) => T,
+    none: T,
+  ): T {
     let result = none;
     for (let rest = text; hasStatement(rest);) {
       const compiled = this.#prepare(rest);
       const next = rest.slice(compiled.statement.text.length);
-      result = this.#execute(rest, compiled, (statement) => run(statement, !hasStatement(next)));
+      result = this.#execute(rest, compiled, () => run(compiled, !hasStatement(next)));
       rest = next;
     }
     return result;
@@ -187,4 +199,11 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       throw this.#failed(new SqlError(message, text.trim(), cause));
     }
   }
+}
+
+/** SQLite counts neither the rows that a statement returns nor changes of the schema: there it still has the number of the statement before. */
+function counted({ isWrite, changesTables }: Compiled<PreparedStatement>, raw: RawRows): RawRows {
+  if (!isWrite) return { ...raw, changes: 0 };
+  if (changesTables) return { ...raw, changes: 1 };
+  return raw.columns.length === 0 ? raw : { ...raw, changes: raw.rows.length };
 }

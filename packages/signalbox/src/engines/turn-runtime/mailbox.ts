@@ -7,7 +7,7 @@
 import { afterMicrotasks } from "./after-microtasks.ts";
 import type { Turn } from "./turn.ts";
 
-/** Turns that end without waiting run this many in a row before other work gets the event loop. */
+/** This many turns start in a row before other work gets the event loop. */
 const MAX_CONSECUTIVE = 64;
 /** The array of waiting turns is compacted when this many of its first entries have started. */
 const MAX_STARTED_ENTRIES = 1024;
@@ -37,6 +37,8 @@ export class Mailbox {
   #isOpen = false;
   /** True while turns are being started, or when a start is scheduled: `add` need not start anything then. */
   #isDraining = false;
+  /** Overlapping turns that have started since other work had the event loop. */
+  #startedInRow = 0;
   /** Creates the error for turns after the close. A function: most mailboxes close unobserved, and a stack trace is expensive. */
   #closeReason: (() => unknown) | null = null;
   #onQuiet: (() => void)[] = [];
@@ -70,7 +72,8 @@ export class Mailbox {
     if (!this.#isOpen || this.#isDraining) return;
     // A turn must not start on the stack of another one, which is in the middle of its segment: an interleaving turn, or a concurrent one whose
     // commit has caused this turn.
-    if (this.#options.isInterleaving || this.#runningConcurrent > 0) this.#drainLater(queueMicrotask);
+    if (this.#options.isInterleaving) this.#drainLater(afterMicrotasks);
+    else if (this.#runningConcurrent > 0) this.#drainLater(queueMicrotask);
     else this.#drain();
   }
 
@@ -97,7 +100,8 @@ export class Mailbox {
       this.#blocks -= 1;
       if (this.#blocks > 0 || !this.#isOpen) return;
       this.#drainConcurrent();
-      if (!this.#isDraining) this.#drainLater(queueMicrotask);
+      if (!this.#isDraining)
+        this.#drainLater(this.#options.isInterleaving ? afterMicrotasks : queueMicrotask);
     };
   }
 
@@ -126,6 +130,10 @@ export class Mailbox {
   }
 
   #drain(): void {
+    if (this.#options.isInterleaving) {
+      this.#startOne();
+      return;
+    }
     this.#isDraining = true;
     let count = 0;
     while (this.#waiting.length > this.#head && this.#mayStart) {
@@ -138,6 +146,29 @@ export class Mailbox {
       this.#running += 1;
       this.#options.start(turn);
     }
+    this.#isDraining = false;
+    if (this.isIdle) this.#options.onIdle();
+  }
+
+  /**
+   * Overlapping turns start one by one, each when the microtasks of the one before have run: code that awaits nothing but microtasks is one event,
+   * not a part of several. All of them are in one iteration of the event loop, so they still share a commit.
+   */
+  #startOne(): void {
+    this.#isDraining = true;
+    if (this.#waiting.length > this.#head && this.#mayStart) {
+      this.#startedInRow += 1;
+      const turn = this.#takeFirst();
+      this.#running += 1;
+      this.#options.start(turn);
+      if (this.#startedInRow < MAX_CONSECUTIVE) this.#drainLater(afterMicrotasks);
+      else {
+        this.#startedInRow = 0;
+        this.#drainLater(setImmediate);
+      }
+      return;
+    }
+    this.#startedInRow = 0;
     this.#isDraining = false;
     if (this.isIdle) this.#options.onIdle();
   }

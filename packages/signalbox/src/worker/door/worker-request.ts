@@ -56,7 +56,10 @@ export function toWorkerRequest(
     signal,
     ...(withBody ? { body: readBody(request, maxBodyBytes), duplex: "half" } : {}),
   });
-  Object.defineProperty(web, "cf", { value: { httpProtocol: `HTTP/1.${request.httpVersionMinor}` } });
+  Object.defineProperty(web, "cf", {
+    value: { httpProtocol: `HTTP/1.${request.httpVersionMinor}` },
+    configurable: true,
+  });
   return web;
 }
 
