@@ -72,6 +72,7 @@ export function createAreas(parts: AreaParts): Areas {
   const webhooks = createWebhooksArea({
     ...parts,
     alertFeed: feed,
+    requests: outgoing.requests,
     agents: agents.door,
     tags: tags.lookup,
     addressOf: ({ socket, headers }) =>
