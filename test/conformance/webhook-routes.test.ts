@@ -135,6 +135,8 @@ describe("routes of the configuration file", () => {
       { number: 1, trigger: "initial", outcome: "delivered", status: 200, request: { url: at("/paid") } },
     ]);
     expect(JSON.stringify(detail)).not.toContain("v1,");
+    expect(await get(`/deliveries/${delivery}`)).toMatchObject({ status: "accepted", body: paid?.body });
+    expect((await call("POST", `/deliveries/${delivery}/replay`)).status).toBe(409);
   });
 
   it("a route whose filter does not match has an event that says which part did not", async () => {

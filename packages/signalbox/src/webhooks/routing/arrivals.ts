@@ -10,6 +10,7 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { LRUCache } from "lru-cache";
 import type { WebhookEvent } from "../../agents/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import { overloaded } from "../../core/overload.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
@@ -41,6 +42,8 @@ export interface Arrival {
 
 export interface ArrivalsParts {
   readonly table: EventTable;
+  /** By which events are due: that of PostgreSQL in a cluster. */
+  readonly clock: Clock;
   readonly sealing: Sealing;
   readonly maxStoredBytes: number;
   /** Events of these routes were stored. */
@@ -136,7 +139,8 @@ export class Arrivals {
       body: Buffer.from(event.rawBody),
     };
     const parts = createParts(event.payload, headers, target);
-    return { delivery, events: routes.map((route) => toEvent(route, delivery, parts, event.payload)) };
+    const dueAt = this.#parts.clock.now();
+    return { delivery, events: routes.map((route) => toEvent(route, delivery, parts, event.payload, dueAt)) };
   }
 
   #sealHidden(
@@ -154,7 +158,13 @@ export class Arrivals {
   }
 }
 
-function toEvent(route: Route, delivery: StoredDelivery, parts: DeliveryParts, payload: unknown): NewEvent {
+function toEvent(
+  route: Route,
+  delivery: StoredDelivery,
+  parts: DeliveryParts,
+  payload: unknown,
+  dueAt: number,
+): NewEvent {
   const mismatch = findMismatch(route.filters, parts);
   const { accountId, source, name, dedupe } = route;
   const { receivedAt } = delivery;
@@ -169,7 +179,7 @@ function toEvent(route: Route, delivery: StoredDelivery, parts: DeliveryParts, p
     receivedAt,
     state: mismatch === null ? "waiting" : "ignored",
     reason: mismatch,
-    dueAt: mismatch === null ? receivedAt + route.delayMs : null,
+    dueAt: mismatch === null ? dueAt + route.delayMs : null,
     dedupeKey: dedupe === null || mismatch !== null ? null : dedupeKey(payload, dedupe.fields),
     dedupeSince: receivedAt - (dedupe?.windowMs ?? 0),
   };

@@ -122,6 +122,7 @@ export class Routing {
     );
     this.#arrivals = new Arrivals({
       table: this.table,
+      clock,
       sealing,
       maxStoredBytes: parts.maxStoredBytes,
       onStored: (keys) => this.dispatcher.wake(keys),
