@@ -268,6 +268,23 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-late.test.ts › a slow handler does not delay other entities, which are answered 200",
     "packages/signalbox/src/webhooks/intake-in-time.test.ts › is answered 503 at the limit when the delivery cannot be stored in time, and a row stored later is deleted",
   ],
+  "The process is killed while routes deliver events": [
+    "test/faults/webhook-routes-kill.test.ts › kill -9 under load: an agent gets each delivery once, each address at least once with one id and one attempt at a time, and in order where asked",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › a process that starts attempts again what an earlier one was attempting when it died",
+  ],
+  "The receiver of a route fails": [
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › a receiver that fails for two hours has the event afterwards, with one id and an attempt at each time of the plan",
+    "test/conformance/webhook-routes.test.ts › a status that the route does not retry, and the end of the retries, make an event fail, and a replay delivers it",
+  ],
+  "The receiver of a route is gone": [
+    "test/conformance/webhook-routes.test.ts › 410 pauses the route and says so; the event is held, and delivered when the route is resumed",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › an endpoint that only fails for five days pauses its route, and says so; a success in between does not",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › held events are delivered at the rate of the route when it is resumed, and not all at once",
+  ],
+  "A node that delivers events of a route is lost": [
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › of two nodes one makes the attempts of a route, and when it is lost another one does, after the attempts of the first have certainly ended",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › two nodes that both believe to own a route do not attempt an event twice",
+  ],
   "The process is killed after a 202": [
     "test/faults/webhooks-late-kill.test.ts › kill -9 after a 202 loses no delivery and stores none twice",
   ],

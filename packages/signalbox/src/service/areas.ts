@@ -74,6 +74,7 @@ export function createAreas(parts: AreaParts): Areas {
     database: databases.webhooks,
     plainDatabase: databases.intake,
     alertFeed: feed,
+    requests: outgoing.requests,
     agents: agents.door,
     tags: tags.lookup,
     addressOf: ({ socket, headers }) =>

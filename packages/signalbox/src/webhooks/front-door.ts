@@ -69,6 +69,7 @@ async function handle(
     body,
     releaseBody: context.memory.handOver(),
     urls: () => signedUrls(request, config.publicUrl),
+    target: request.url,
     address,
   };
   send(response, await intake.receive(arrived));

@@ -100,6 +100,7 @@ describe("a sender", () => {
         logger,
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
+      routing: { of: () => undefined, store: () => Promise.reject(new Error("not in this test")) },
       answerWithinMs: 8000,
       spans: null,
       alertFeed: { current: null },
