@@ -4,7 +4,8 @@
  * Start: storage → accounts and tokens → areas → listeners.
  * Stop:  not ready, still serving (`listener.lameDuckMs`, and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
-import { accountRoutes, tokenRoutes, FailureThrottle, openSealing } from "./accounts/index.ts";
+import { FailureThrottle, openSealing } from "./accounts/index.ts";
+import { accountRoutes, tokenRoutes } from "./accounts-api/index.ts";
 import type { AgentClass } from "./agents/index.ts";
 import type { AreaModule } from "./area-module.ts";
 import type { AuditArea } from "./audit/index.ts";

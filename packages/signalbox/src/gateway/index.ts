@@ -1,5 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -25,34 +26,34 @@ import { replayRoutes } from "./log-api/replay-routes.ts";
 import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
 import { scanRoutes } from "./log-api/scan-routes.ts";
 import { inTurns } from "./log-api/log-reads.ts";
-import { callLogRoutes } from "./log-api/routes.ts";
+import { callLogRoutes } from "./log-api/call-log-routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
-import { limitRoutes } from "./limits/routes.ts";
+import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
-import { ModelList } from "./models/model-list.ts";
+import { ModelList } from "./door/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
 import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
-import { customProviderRoutes } from "./providers/routes.ts";
+import { customProviderRoutes } from "./providers/custom-provider-routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
 import { type DeletionStep, GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
-import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
-import { ProviderKeys } from "./settings/provider-keys.ts";
+import { providerKeyRoutes } from "./keys/provider-key-routes.ts";
+import { ProviderKeys } from "./keys/provider-keys.ts";
 import { OtelReceivers } from "./settings/otel-receivers.ts";
 import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
-import { gatewayRoutes } from "./settings/routes.ts";
+import { gatewayRoutes } from "./settings/gateway-routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
 import { RouteResolver } from "./routes/resolve-route.ts";
 import { RouteCounters } from "./routes/route-counters.ts";
-import { dynamicRouteRoutes } from "./routes/routes.ts";
+import { dynamicRouteRoutes } from "./routes/dynamic-route-routes.ts";
 import { Circuits } from "./reliability/circuits.ts";
-import { circuitRoutes } from "./reliability/routes.ts";
+import { circuitRoutes } from "./reliability/circuit-routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
 
 export { isProviderKeyName } from "./keys/provider-key-name.ts";
@@ -83,8 +84,6 @@ export interface GatewayParts {
   readonly tracing: LazyTracing;
   readonly alertFeed: AlertFeedSlot;
 }
-
-const DEFAULT_ACCOUNT = "default";
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
@@ -237,8 +236,8 @@ function createDataPlane(
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
-  const { limits } = gatewayLimits;
-  if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
+  const { limits, ledger } = gatewayLimits;
+  if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
     onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
@@ -289,7 +288,7 @@ function createDataPlane(
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new RouteCounters(limits),
+      counters: new RouteCounters(ledger),
       providers,
     }),
     openRealtime: async () => {

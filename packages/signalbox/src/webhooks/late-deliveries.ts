@@ -41,7 +41,6 @@ const LOOK_MS = 5000;
 /** Far more than can be in flight, so that the limit is reached only when handlers fail for a long time. */
 const MAX_ROWS = 10_000;
 const MAX_BYTES = 256 * 1024 * 1024;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface LateDeliveriesParts {
   readonly table: LateDeliveryTable;
@@ -386,12 +385,12 @@ export class LateDeliveries {
     if (at >= this.#wakeAt || this.#isStopped) return;
     this.#wakeAt = at;
     clearTimer(this.#timer);
-    const delay = Math.max(0, Math.min(at - this.#parts.clock.now(), MAX_TIMER_MS));
     const attempt = () => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
       this.#startAttempts();
     };
-    this.#timer = setTimer(this.#parts.clock, attempt, delay);
+    const { clock } = this.#parts;
+    this.#timer = setTimer(clock, attempt, at - clock.now());
   }
 }
 

@@ -9,6 +9,7 @@ import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import { isFields } from "../core/fields.ts";
 import type { WebhookEvent } from "../agents/index.ts";
 import { type Entity, isNameOf, toEntity } from "./entity-claims.ts";
 import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
@@ -145,11 +146,7 @@ function parseJson(body: Buffer): { payload: unknown; json: string } {
 
 /** One event (an object), or a batch (a non-empty list of objects), which some senders post. */
 function isEventLike(payload: unknown): boolean {
-  return Array.isArray(payload) ? payload.length > 0 && payload.every(isObject) : isObject(payload);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return Array.isArray(payload) ? payload.length > 0 && payload.every(isFields) : isFields(payload);
 }
 
 function parseForm(kind: SourceKind, body: Buffer): Pick<VerifiedDelivery, "payload" | "json"> {

@@ -26,6 +26,7 @@ import {
   type SqlParameter,
   type WebhookEvent,
 } from "../agents/index.ts";
+import { isFields } from "../core/fields.ts";
 import { admitDirectDelivery, answerDirectDelivery } from "./direct-delivery.ts";
 
 /*
@@ -293,7 +294,7 @@ export class WebhookAgent<
     // An older release let clients write the state. The next event repairs a state of another form.
     const state: unknown = this.state;
     const { eventCount } = (state ?? {}) as Partial<WebhookAgentState>;
-    const rest = isRecord(state) ? (state as State) : this.initialState;
+    const rest = isFields(state) ? (state as State) : this.initialState;
     const isCount = typeof eventCount === "number" && Number.isSafeInteger(eventCount) && eventCount >= 0;
     this.setState({ ...rest, lastEvent, eventCount: isCount ? eventCount + 1 : countEvents(this.#sql) });
   }
@@ -319,10 +320,6 @@ export class WebhookAgent<
     this.#host.asOwner(() => requireEventTable(this.#sql));
     this.#hasTable = true;
   }
-}
-
-function isRecord(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Clients send limits, so a limit may be any value. */

@@ -12,7 +12,7 @@ import { deliveryKey, handleEvent } from "../instance/delivery-ledger.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
-import type { SerialByKey } from "../instance/serial-by-key.ts";
+import type { SerialByKey } from "../../core/serial.ts";
 
 export function createWebhookDoor(
   definitions: ReadonlyMap<string, AgentDefinition>,

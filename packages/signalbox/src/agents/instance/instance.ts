@@ -48,7 +48,7 @@ import type { InstanceEvents } from "./instance-events.ts";
 import type { Departure, InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
-import { SerialByKey } from "./serial-by-key.ts";
+import { SerialByKey } from "../../core/serial.ts";
 
 /** PostgreSQL, whose failure is the usual cause of a fence, is often back by then. */
 const FENCED_PAUSE_MS = 1000;

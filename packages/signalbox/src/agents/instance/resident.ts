@@ -11,7 +11,7 @@ import type { InstanceReader } from "./inspection.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { InstanceReports } from "./instance-reports.ts";
-import type { SerialByKey } from "./serial-by-key.ts";
+import type { SerialByKey } from "../../core/serial.ts";
 
 export interface Resident {
   readonly database: InstanceDatabase;

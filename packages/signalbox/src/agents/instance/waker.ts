@@ -34,8 +34,6 @@ const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 10 * 60_000;
 /** How often a scan begins that no due time has asked for. */
 const RESCAN_MS = 60_000;
-/** The longest delay of Node's timers. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface WakerParts {
   readonly catalog: Pick<InstanceCatalog, "due" | "nextDueAfter" | "flush">;
@@ -135,14 +133,14 @@ export class Waker {
   #arm(): void {
     clearTimer(this.#timer);
     if (this.#isStopped || this.#wakeAt === Number.POSITIVE_INFINITY) return;
-    const delay = Math.max(0, Math.min(this.#wakeAt - this.#parts.clock.now(), MAX_TIMER_MS));
     const scan = () => {
       this.#scanning = this.#scan().finally(() => {
         this.#scanning = null;
         this.#arm();
       });
     };
-    this.#timer = setTimer(this.#parts.clock, scan, delay);
+    const { clock } = this.#parts;
+    this.#timer = setTimer(clock, scan, this.#wakeAt - clock.now());
   }
 
   async #scan(): Promise<void> {

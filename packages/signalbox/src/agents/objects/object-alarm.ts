@@ -21,8 +21,6 @@ import type { StorageParts } from "./storage-parts.ts";
 const NO_ROW = "the object's database has no row of the object";
 const FIRST_RETRY_MS = 2000;
 const MAX_RETRIES = 6;
-/** The longest delay of Node's timers; for a later time the timer is set again. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** What `alarm()` receives. */
 export interface AlarmInfo {
@@ -125,12 +123,12 @@ export class ObjectAlarm implements Participant {
   #arm(at: number | null): void {
     clearTimer(this.#timer);
     if (at === null || !this.#isStarted || this.#isRinging) return;
-    const delay = Math.max(0, Math.min(at - this.#options.clock.now(), MAX_TIMER_MS));
+    const { clock } = this.#options;
     const due = () => {
-      if (this.#options.clock.now() < at) this.#arm(at);
+      if (clock.now() < at) this.#arm(at);
       else void this.#ring();
     };
-    this.#timer = setTimer(this.#options.clock, due, delay);
+    this.#timer = setTimer(clock, due, at - clock.now());
   }
 
   async #ring(): Promise<void> {

@@ -16,8 +16,6 @@ import { isStorageFailure, MAX_CUT_OFFS } from "./cut-off.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
-/** The longest delay of Node's timers; for a later due time the timer is set again. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Pause after a failure of the instance's storage: short enough for a disk that was full for a moment, long enough to cost little. */
 export const STORAGE_PAUSE_MS = 10_000;
 /**
@@ -174,7 +172,7 @@ export class WorkPump implements Participant {
     clearTimer(this.#timer);
     if (at === Number.POSITIVE_INFINITY) return;
     const { clock } = this.#options;
-    this.#timer = setTimer(clock, () => this.#refresh(), Math.min(at - clock.now(), MAX_TIMER_MS));
+    this.#timer = setTimer(clock, () => this.#refresh(), at - clock.now());
   }
 
   #pause(error: unknown): void {

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { syncFolder } from "../../engines/durable-file/index.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Database, Queryable } from "../database.ts";
+import { Serial } from "../../core/serial.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import {
   explainFailure,
@@ -49,7 +50,7 @@ export class SqliteDatabase implements Database {
   readonly #walSync: WalSync;
   readonly #transaction: Queryable;
   readonly #maxWaitMs: number;
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #transactions = new Serial();
   #problem: string | null = null;
   #probing: Repetition | null = null;
 
@@ -108,17 +109,14 @@ export class SqliteDatabase implements Database {
 
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
-    const committed = this.#queue.then(() => this.#runTransaction(work, deadline));
-    // The queue only defines the order; the caller receives the error.
-    this.#queue = committed.catch(() => undefined);
-    const result = await committed;
+    const result = await this.#transactions.run(() => this.#runTransaction(work, deadline));
     await this.#walSync.sync();
     return result;
   }
 
   async close(): Promise<void> {
     await this.#probing?.stop();
-    await this.#queue;
+    await this.#transactions.idle();
     await this.#walSync.close();
     this.#reader.close();
     this.#writer.close();

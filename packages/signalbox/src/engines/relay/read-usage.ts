@@ -18,6 +18,7 @@ import {
   OPEN_BRACE,
   skipSpace,
 } from "./json-scan.ts";
+import { type Fields, isFields } from "../../core/fields.ts";
 
 export interface Usage {
   readonly tokensIn: number;
@@ -58,8 +59,6 @@ export const NO_USAGE: Usage = {
   tier: "",
   reportedCost: null,
 };
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** The usage and the model that one object of a response states; null for what it does not state. */
 export interface FoundUsage {
@@ -288,10 +287,6 @@ function count(fields: Fields, name: string): number {
 function fieldsOf(fields: Fields, name: string): Fields | undefined {
   const value = fields[name];
   return isFields(value) ? value : undefined;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const USAGE_KEY = '"usage"';

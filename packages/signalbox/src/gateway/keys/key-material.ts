@@ -3,7 +3,7 @@
  * address, makes the key unusable at once.
  */
 import { AllowRules } from "../../accounts/index.ts";
-import { grantedReach, type KeyGrants } from "../settings/key-grants.ts";
+import { grantedReach, type KeyGrants } from "./key-grants.ts";
 import type { KeyHealth } from "./key-health.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, type KeySources } from "./key-source.ts";

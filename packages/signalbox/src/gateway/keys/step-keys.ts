@@ -1,6 +1,6 @@
 /**
  * The stored keys of one step of one call: picks a key for each request, reports the answers to the pool, and says whether another key is left. It is what
- * the attempt loop sees (`plan/key-pool.ts`):
+ * the attempt loop sees (`step/key-pool.ts`):
  *
  *   const picked = step.keys.pick(step.upstream);            // before each request; an error when no key can be used
  *   step.keys.report(picked, { status, retryAfterMs });      // when the response has a status, or there is none
@@ -10,9 +10,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
-import type { KeyPool, KeyResult, PickedKey } from "../plan/key-pool.ts";
-import type { Delay } from "../limits/delay.ts";
-import type { PendingRate } from "./key-rates.ts";
+import type { KeyPool, KeyResult, PickedKey } from "../step/key-pool.ts";
 import { concernsKey, type KeyChoice, type ProviderKeyPool } from "./provider-key-pool.ts";
 
 /** The call, as far as the choice of a key depends on it. */
@@ -27,17 +25,24 @@ export class StepKeys implements KeyPool {
   readonly #pool: ProviderKeyPool;
   readonly #call: KeyedCall;
   readonly #refused = new Set<string>();
-  readonly #pending: PendingRate = { claim: null };
 
   constructor(pool: ProviderKeyPool, call: KeyedCall) {
     this.#pool = pool;
     this.#call = call;
   }
 
-  pick(upstream: UpstreamRequest): PickedKey | SignalboxError | Delay {
+  pick(
+    upstream: UpstreamRequest,
+    isNow = false,
+  ): PickedKey | SignalboxError | Promise<PickedKey | SignalboxError> {
     const { model, session } = this.#call;
-    const choice = this.#pool.pick(model, session, this.#refused, this.#pending);
-    if (choice.kind === "delayed") return choice.delay;
+    const choice = this.#pool.pick(model, session, this.#refused, isNow);
+    return choice instanceof Promise
+      ? choice.then((late) => this.#picked(late, upstream))
+      : this.#picked(choice, upstream);
+  }
+
+  #picked(choice: KeyChoice, upstream: UpstreamRequest): PickedKey | SignalboxError {
     if (choice.kind !== "key") return this.#noKey(choice);
     return { id: choice.id, upstream: { ...upstream, headers: [...upstream.headers, ...choice.headers] } };
   }
@@ -54,7 +59,7 @@ export class StepKeys implements KeyPool {
     return status !== null && concernsKey(status) && this.#pool.hasKey(model, session, this.#refused);
   }
 
-  #noKey(choice: Exclude<KeyChoice, { kind: "key" | "delayed" }>): SignalboxError {
+  #noKey(choice: Exclude<KeyChoice, { kind: "key" }>): SignalboxError {
     const { providerSlug } = this.#call;
     if (choice.kind === "unchecked") return choice.error;
     if (choice.kind === "cooling") {

@@ -11,7 +11,7 @@ import type { calcPrice, ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Usage } from "../../engines/relay/index.ts";
-import type { CustomCost } from "../plan/call-options.ts";
+import type { CustomCost } from "../step/call-options.ts";
 
 /** US dollars per million tokens, and per thousand searches. */
 export interface PriceOverride {

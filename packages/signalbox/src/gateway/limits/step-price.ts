@@ -6,10 +6,11 @@
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
-import { readNamedModels } from "../keys/named-models.ts";
+import { readNamedModels } from "../models/named-models.ts";
 import type { Token } from "../../accounts/index.ts";
-import type { CallOptions, CustomCost } from "../plan/call-options.ts";
-import { inspectBody, type Step } from "../plan/plan-step.ts";
+import type { CallOptions, CustomCost } from "../step/call-options.ts";
+import { inspectBody } from "../step/body-facts.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { isBackground, isJob } from "./deferred-work.ts";

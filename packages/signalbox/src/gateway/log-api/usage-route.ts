@@ -5,6 +5,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { boundGateway, maySee, type Tokens } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
@@ -88,9 +89,11 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
       if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
       if (!maySee(principal, token)) throw new SignalboxError("forbidden");
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
-      if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
+      if (tagKey !== null) throw invalidRequest("group_by: usage of a token cannot be grouped by a tag");
       if (dimensions.length > 0 || groups.includes("minute"))
-        throw invalid(`group_by: expected ${USAGE_GROUPS.filter((name) => name !== "minute").join(", ")}`);
+        throw invalidRequest(
+          `group_by: expected ${USAGE_GROUPS.filter((name) => name !== "minute").join(", ")}`,
+        );
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
       const figures = await parts.callLog.summarise({
@@ -130,7 +133,9 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
         query.format === "csv" ? usageCsv(found.result as Record<string, unknown>[]) : found;
       if (dimensions.length > 0 || only.length > 0 || groups.includes("minute")) {
         if (tagKey !== null)
-          throw invalid("group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata");
+          throw invalidRequest(
+            "group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata",
+          );
         const request = { accountId, gatewayIds, from, to, groupBy: groups, only, maxValues: query.limit };
         return reply(await usageByWhom(parts, request, dimensions, principal));
       }
@@ -159,7 +164,7 @@ function periodOf(
 ): Period {
   const to = end ?? clock.now();
   const from = start ?? to - DEFAULT_SPAN_MS;
-  if (from >= to) throw invalid("start: must be before end");
+  if (from >= to) throw invalidRequest("start: must be before end");
   return { from, to };
 }
 
@@ -174,14 +179,14 @@ function parseGroups(texts: readonly string[]): Groups {
   const groups = rest.filter((name) => !dimensions.some((dimension) => dimension.name === name));
   const unknown = groups.find((name) => !(USAGE_GROUPS as readonly string[]).includes(name));
   if (unknown !== undefined) {
-    throw invalid(
+    throw invalidRequest(
       `group_by: expected ${USAGE_GROUPS.join(", ")}, tag:<key>, ${DIMENSION_NAMES}, found "${unknown}"`,
     );
   }
-  if (tagKeys.length > 1) throw invalid("group_by: one tag at a time");
-  if (tagKeys[0] === "") throw invalid("group_by: tag: needs a key");
+  if (tagKeys.length > 1) throw invalidRequest("group_by: one tag at a time");
+  if (tagKeys[0] === "") throw invalidRequest("group_by: tag: needs a key");
   if (groups.filter((name) => TIME_GROUPS.includes(name)).length > 1)
-    throw invalid("group_by: one of minute, hour and day");
+    throw invalidRequest("group_by: one of minute, hour and day");
   return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null, dimensions };
 }
 
@@ -222,8 +227,4 @@ function mergeByTag(
     merged.set(key, { tag, figures: known === undefined ? one : addUsageFigures(known.figures, one) });
   }
   return [...merged.values()];
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -15,8 +15,8 @@
  * 3. Every byte that was pushed is in `chunks`, in order and unchanged.
  */
 import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
+import type { Step } from "../step/step.ts";
 import { type AttemptFailure, readReason } from "./attempt-failure.ts";
 import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 

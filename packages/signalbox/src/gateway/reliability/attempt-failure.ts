@@ -1,7 +1,7 @@
 /** Why an attempt gave no answer that the client should get, and what a failure allows: another try of the target, or the next step. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { ResponseHead, UpstreamFailure } from "../../engines/relay/index.ts";
-import type { FailureReason, FallbackCause } from "../plan/attempt-policy.ts";
+import type { FailureReason, FallbackCause } from "../step/attempt-policy.ts";
 import { readRetryAfter } from "./retry-wait.ts";
 
 /**

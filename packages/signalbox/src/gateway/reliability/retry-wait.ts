@@ -1,5 +1,5 @@
 /** How long to wait before another try of the same target. */
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
 
 /**
  * Reads `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). Null when neither is there or valid.

@@ -10,6 +10,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
+import { Serial } from "../../core/serial.ts";
 import { sql, sqlList } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
@@ -58,7 +59,7 @@ export class DynamicRoutes implements SettingsStore {
   /** Compiled when a version is first used. */
   readonly #graphs = new WeakMap<RouteVersion, RouteGraph>();
   /** Changes are made one after the other, so that memory changes in the order of the database. */
-  #lastChange: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Serial();
 
   constructor(parts: DynamicRoutesParts) {
     this.#parts = parts;
@@ -124,27 +125,20 @@ export class DynamicRoutes implements SettingsStore {
   }
 
   create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#create(gateway, name, elements));
+    return this.#changes.run(() => this.#create(gateway, name, elements));
   }
 
   rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#rename(gateway, id, name));
+    return this.#changes.run(() => this.#rename(gateway, id, name));
   }
 
   /** Makes a version the present one. */
   deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#deploy(gateway, id, versionId));
+    return this.#changes.run(() => this.#deploy(gateway, id, versionId));
   }
 
   delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#delete(gateway, id));
-  }
-
-  #inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#lastChange.then(change);
-    // The caller gets the failure; the next change is made all the same.
-    this.#lastChange = changed.catch(() => undefined);
-    return changed;
+    return this.#changes.run(() => this.#delete(gateway, id));
   }
 
   async #create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {

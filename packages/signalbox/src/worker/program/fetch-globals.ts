@@ -6,7 +6,7 @@
  * 3. A response whose body was decoded has no `content-encoding` and `content-length` of the encoded body, so it can be answered as it is.
  * 4. The length of any other body is known as long as the program passes that body on.
  */
-import { knowLength } from "./body-lengths.ts";
+import { knowLength } from "../body-lengths.ts";
 
 /** Written by the client for its own connection. */
 const FRAMING = ["host", "content-length", "expect", "keep-alive", "transfer-encoding", "connection"];

@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { knowLength } from "./body-lengths.ts";
+import { knowLength } from "../body-lengths.ts";
 
 type Bytes = ArrayBuffer | ArrayBufferView;
 

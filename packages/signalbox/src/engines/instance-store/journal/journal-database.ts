@@ -20,7 +20,7 @@ import { promisify } from "node:util";
 import { writeWhole } from "../../durable-file/index.ts";
 import { rawSql } from "../../../core/sql.ts";
 import { isFullDisk, SqliteConnection } from "../../sqlite-file/index.ts";
-import { copyDatabase } from "../copy-database.ts";
+import { copyDatabase } from "./copy-database.ts";
 import type { DiskRoom } from "../disk-room.ts";
 import { GuardedDatabase } from "../guarded-database.ts";
 import type { InstancePath } from "../instance-path.ts";

@@ -1,0 +1,114 @@
+/** What the gateway reads from a JSON request body. */
+import { type Fields, isFields } from "../../core/fields.ts";
+import { readMembers } from "../../engines/relay/index.ts";
+import { parseFields } from "./json-body.ts";
+
+export interface BodyFacts {
+  readonly model: string | null;
+  readonly maxOutputTokens: number | null;
+  readonly choices: number;
+  readonly tier: string;
+  /** `without_usage`: a stream whose caller does not ask for its usage. */
+  readonly stream: "none" | "with_usage" | "without_usage";
+}
+
+export const NO_FACTS: BodyFacts = {
+  model: null,
+  maxOutputTokens: null,
+  choices: 1,
+  tier: "",
+  stream: "none",
+};
+
+/** Larger bodies (long conversations, images) are scanned: parsing megabytes would delay every other call. */
+const PARSE_LIMIT_BYTES = 256 * 1024;
+/**
+ * Members of all APIs that say how much a request may use. `output`: a limit of each answer; of several the largest counts, because a provider may
+ * ignore the others. `choices`: how many answers; `best_of` are written and billed, though one is returned. `nested`: an object that contains
+ * such members (Gemini's, Bedrock's, Ollama's).
+ */
+const COUNTS: ReadonlyMap<string, "output" | "choices" | "nested"> = new Map([
+  ["max_completion_tokens", "output"],
+  ["max_output_tokens", "output"],
+  ["max_tokens", "output"],
+  ["maxOutputTokens", "output"],
+  ["maxTokens", "output"],
+  ["max_tokens_to_sample", "output"],
+  ["num_predict", "output"],
+  ["n", "choices"],
+  ["best_of", "choices"],
+  ["candidateCount", "choices"],
+  ["num_generations", "choices"],
+  ["generationConfig", "nested"],
+  ["generation_config", "nested"],
+  ["inferenceConfig", "nested"],
+  ["options", "nested"],
+]);
+const WANTED: ReadonlySet<string> = new Set([
+  "model",
+  "stream",
+  "stream_options",
+  "service_tier",
+  ...COUNTS.keys(),
+]);
+
+/** Throws `gateway_malformed_request` when the body is not a JSON object although `mustBeJson` requires one. */
+export function inspectBody(bytes: Buffer, mustBeJson: boolean): BodyFacts {
+  if (bytes.length > PARSE_LIMIT_BYTES) return inspectStart(bytes);
+  let fields: Fields;
+  try {
+    fields = parseFields(bytes);
+  } catch (error) {
+    if (mustBeJson) throw error;
+    return NO_FACTS;
+  }
+  return toFacts(fields);
+}
+
+/** Reads the beginning of a JSON object. */
+export function inspectStart(bytes: Buffer): BodyFacts {
+  return toFacts(Object.fromEntries(readMembers(bytes, WANTED)));
+}
+
+export function toFacts(fields: Fields): BodyFacts {
+  const { model, stream, stream_options: streamOptions, service_tier: tier } = fields;
+  const { maxOutputTokens, choices } = readCounts(fields);
+  const asksForUsage = isFields(streamOptions) && streamOptions["include_usage"] === true;
+  return {
+    model: typeof model === "string" ? model : null,
+    maxOutputTokens,
+    choices,
+    tier: tier === "priority" || tier === "flex" ? tier : "",
+    stream: stream !== true ? "none" : asksForUsage ? "with_usage" : "without_usage",
+  };
+}
+
+interface Counts {
+  readonly maxOutputTokens: number | null;
+  readonly choices: number;
+}
+
+/** A body has few members, and counts have many names: the members are looked up among the names, not the names in the body. */
+function readCounts(fields: Fields, isNested = false): Counts {
+  let maxOutputTokens: number | null = null;
+  let choices = 1;
+  for (const name in fields) {
+    const kind = COUNTS.get(name);
+    if (kind === undefined) continue;
+    const value = fields[name];
+    if (kind === "nested") {
+      const inner = !isNested && isFields(value) ? readCounts(value, true) : null;
+      maxOutputTokens = larger(maxOutputTokens, inner?.maxOutputTokens ?? null);
+      choices = Math.max(choices, inner?.choices ?? 1);
+    } else if (typeof value === "number" && value >= 0) {
+      // A negative count means "no limit" at some providers.
+      if (kind === "output") maxOutputTokens = larger(maxOutputTokens, Math.ceil(value));
+      else choices = Math.max(choices, Math.ceil(value));
+    }
+  }
+  return { maxOutputTokens, choices };
+}
+
+function larger(a: number | null, b: number | null): number | null {
+  return a === null || (b !== null && b > a) ? b : a;
+}
