@@ -9,6 +9,7 @@ import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Repetition } from "../core/repeat.ts";
+import { TokenBucket } from "../core/token-bucket.ts";
 import { watchClock } from "../core/watch-clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
@@ -30,7 +31,6 @@ import type { AgentDefinition } from "./instance/agent-definition.ts";
 import type { AgentSql } from "./api/agent-context.ts";
 import { SqlStorage } from "./objects/sql-storage.ts";
 import { createCors } from "./doors/cors.ts";
-import { CreationRate } from "./doors/creation-rate.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentsDoor } from "../contracts/agents-door.ts";
 import { AgentCalls } from "./doors/agent-calls.ts";
@@ -231,7 +231,9 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
     environment,
     cors,
     creationRate:
-      settings.newInstancesPerMinute === null ? null : new CreationRate(settings.newInstancesPerMinute),
+      settings.newInstancesPerMinute === null
+        ? null
+        : new TokenBucket(settings.newInstancesPerMinute, 60_000),
     access: {
       mode: settings.access === "public" ? "public" : "token",
       authorize: settings.authorize,

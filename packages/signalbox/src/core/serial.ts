@@ -4,6 +4,7 @@ export class Serial {
 
   run<T>(work: () => T | Promise<T>): Promise<T> {
     const outcome = this.#last.then(work);
+    // Later work runs all the same.
     this.#last = outcome.catch(() => undefined);
     return outcome;
   }

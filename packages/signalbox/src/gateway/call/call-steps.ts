@@ -162,9 +162,9 @@ export class CallSteps {
 
   #later<Answer>(
     answer: Promise<Answer>,
-    next: (answer: Answer) => Prepared | Promise<Prepared>,
+    goOn: (answer: Answer) => Prepared | Promise<Prepared>,
   ): Promise<Prepared> {
-    return answer.then((late) => (this.#isEnded ? NOT_SENT : next(late)));
+    return answer.then((late) => (this.#isEnded ? NOT_SENT : goOn(late)));
   }
 
   /** A call that is let through a half-open circuit is its probe. */

@@ -137,10 +137,10 @@ export class Call implements AttemptOwner, Placed {
   }
 
   /** A limit that nodes share decides later. */
-  #waitFor<Answer>(answer: Promise<Answer>, next: (answer: Answer) => void): void {
+  #waitFor<Answer>(answer: Promise<Answer>, goOn: (answer: Answer) => void): void {
     this.#state = "waiting";
     void answer.then((late) => {
-      if (this.#state === "waiting") next(late);
+      if (this.#state === "waiting") goOn(late);
     });
   }
 

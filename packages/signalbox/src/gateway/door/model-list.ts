@@ -3,11 +3,11 @@
  * gateway and the models of the price list those that the caller can call (`model-access.ts`). Context size and price are shown where they
  * are known.
  */
-import { createRequire } from "node:module";
-import type { calcPrice, findProvider, ModelInfo, ModelPrice } from "@pydantic/genai-prices";
+import type { ModelInfo, ModelPrice } from "@pydantic/genai-prices";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { packageIdOf, type PriceOverrides } from "../limits/price-table.ts";
+import type { PriceOverrides } from "../limits/price-table.ts";
+import { loadPackage, packageIdOf } from "../limits/prices-package.ts";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
 import type { DynamicRoutes } from "../routes/dynamic-routes.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -59,19 +59,6 @@ const DEFAULT_PAGE = 20;
 const MAX_PAGE = 1000;
 /** When a model was released is not known. */
 const UNKNOWN_TIME = "1970-01-01T00:00:00Z";
-
-interface PricesPackage {
-  readonly calcPrice: typeof calcPrice;
-  readonly findProvider: typeof findProvider;
-}
-
-let pricesPackage: PricesPackage | undefined;
-
-/** Loading the data takes about 50 ms, so it waits for the first listing. */
-function loadPackage(): PricesPackage {
-  pricesPackage ??= createRequire(import.meta.url)("@pydantic/genai-prices") as PricesPackage;
-  return pricesPackage;
-}
 
 export class ModelList {
   readonly #parts: ModelListParts;
@@ -195,13 +182,13 @@ export class ModelList {
 function packageModels(slug: string, now: number): ListedModel[] {
   const providerId = packageIdOf(slug);
   if (providerId === undefined) return [];
-  const { findProvider: find, calcPrice: calc } = loadPackage();
-  const models = find({ providerId })?.models ?? [];
+  const { findProvider, calcPrice } = loadPackage();
+  const models = findProvider({ providerId })?.models ?? [];
   return models
     .filter(({ deprecated }) => deprecated !== true)
     .map((info) => {
       const rates = Array.isArray(info.prices)
-        ? (calc({}, info.id, { providerId, timestamp: new Date(now) })?.model_price ?? {})
+        ? (calcPrice({}, info.id, { providerId, timestamp: new Date(now) })?.model_price ?? {})
         : info.prices;
       return { ...toListed(`${slug}/${info.id}`, slug, info.id, info), price: toPrice(rates) };
     });

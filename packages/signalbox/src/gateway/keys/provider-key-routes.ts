@@ -101,7 +101,8 @@ export interface ProviderKeyRouteParts {
 
 export function providerKeyRoutes(parts: ProviderKeyRouteParts): Route[] {
   const ofGateway = (params: Readonly<Record<string, string>>): KeyScope => {
-    const gateway = requireGateway(parts.gateways, params);
+    const { account_id = "", gateway_id = "" } = params;
+    const gateway = requireGateway(parts.gateways, { account_id, gateway_id });
     return { accountId: gateway.accountId, gatewayId: gateway.id };
   };
   const ofAccount = (params: Readonly<Record<string, string>>): KeyScope => ({

@@ -272,8 +272,8 @@ const ANY_STEP: readonly StepDemand[] = [
 ];
 
 /** Asks the next question unless the last one was answered with a refusal. */
-function unlessRefused(answer: Admission, next: () => Admission): Admission {
-  return answer instanceof Promise ? answer.then((late) => late ?? next()) : (answer ?? next());
+function unlessRefused(answer: Admission, ask: () => Admission): Admission {
+  return answer instanceof Promise ? answer.then((late) => late ?? ask()) : (answer ?? ask());
 }
 
 /** Rules with conditions apply to both, or to neither. */

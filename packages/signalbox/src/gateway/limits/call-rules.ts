@@ -156,7 +156,7 @@ export class CallRules {
     for (const active of this.#rules) {
       const { rule } = active;
       if (rule.isSoft || !kinds.has(rule.kind)) continue;
-      if (earlier.length > 0 && earlier.some((grant) => isCountedIn(grant, rule))) continue;
+      if (isCountedIn(earlier, rule)) continue;
       const need = this.#needOf(active, demand, null);
       if (need !== null) needs.push(need);
     }
@@ -222,8 +222,9 @@ export class CallRules {
   }
 }
 
-function isCountedIn({ needs }: Grant, rule: LimitRule): boolean {
-  return needs.some((need) => need.rule === rule);
+function isCountedIn(grants: readonly Grant[], rule: LimitRule): boolean {
+  for (const { needs } of grants) for (const need of needs) if (need.rule === rule) return true;
+  return false;
 }
 
 /** What the call has reserved beyond the amount that it is expected to use. */

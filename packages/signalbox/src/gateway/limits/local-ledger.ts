@@ -67,6 +67,7 @@ export class LocalLedger implements Ledger {
   }
 
   #settle(number: number, charges: readonly Charge[]): void {
+    if (number === 0 && charges.length === 0) return;
     const { store, clock, steadyClock, onSoftBudget } = this.#parts;
     const settled: SlotAmount[] = [];
     for (const { rule, bucket, amount } of charges) {

@@ -3,15 +3,15 @@
  * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time). The built-in
  * provider `echo` costs nothing.
  *
- * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
- * 50 ms and happens with the first call that has usage.
+ * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. The package is loaded with the first call
+ * that has usage.
  */
-import { createRequire } from "node:module";
-import type { calcPrice, ModelPrice } from "@pydantic/genai-prices";
+import type { ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 import type { CustomCost } from "../step/call-options.ts";
+import { isPackageLoaded, loadPackage, packageIdOf } from "./prices-package.ts";
 
 /** US dollars per million tokens, and per thousand searches. */
 export interface PriceOverride {
@@ -39,49 +39,12 @@ export interface PriceOverride {
 /** By provider slug, then by model; the model `*` applies to every other model of the provider. */
 export type PriceOverrides = Readonly<Record<string, Readonly<Record<string, PriceOverride>>>>;
 
-/** Provider slug → provider id of the package. Other providers have no list prices. */
-const PACKAGE_IDS: Readonly<Record<string, string>> = {
-  openai: "openai",
-  anthropic: "anthropic",
-  "google-ai-studio": "google",
-  "google-vertex-ai": "google",
-  "azure-openai": "azure",
-  "aws-bedrock": "aws",
-  "workers-ai": "cloudflare",
-  groq: "groq",
-  grok: "x-ai",
-  mistral: "mistral",
-  deepseek: "deepseek",
-  "perplexity-ai": "perplexity",
-  cohere: "cohere",
-  cerebras: "cerebras",
-  openrouter: "openrouter",
-  fireworks: "fireworks",
-  together: "together",
-};
-
-/** The provider's id in the package; undefined for providers without list prices. */
-export function packageIdOf(provider: string): string | undefined {
-  return ownValue(PACKAGE_IDS, provider);
-}
-
 /** Bounded, because callers choose model names. */
 const MAX_CACHED_MODELS = 2000;
 /** Some providers charge by the time of day, in steps of an hour or half an hour; a delay of a minute is acceptable. */
 const CONDITIONAL_PRICE_TTL_MS = 60_000;
 const PER_MILLION = 1e-6;
 const NO_OVERRIDES: PriceOverrides = {};
-
-interface PricesPackage {
-  readonly calcPrice: typeof calcPrice;
-}
-
-let pricesPackage: PricesPackage | undefined;
-
-function loadPackage(): PricesPackage {
-  pricesPackage ??= createRequire(import.meta.url)("@pydantic/genai-prices") as PricesPackage;
-  return pricesPackage;
-}
 
 interface KnownPrices {
   readonly rates: ModelPrice;
@@ -128,7 +91,7 @@ export class PriceTable {
     if (this.overrideOf(provider, model, own) !== undefined) return false;
     if (!this.#hasPrices(provider, own)) return false;
     // Asked while the client waits for the head of the response, which must not wait until the package is loaded.
-    return pricesPackage === undefined || this.#find(provider, model) === null;
+    return !isPackageLoaded() || this.#find(provider, model) === null;
   }
 
   #hasPrices(provider: string, own: PriceOverrides | undefined): boolean {
@@ -163,7 +126,7 @@ export class PriceTable {
 
   #find(provider: string, model: string): KnownPrices | null {
     if (provider === "echo") return ECHO;
-    const packageId = ownValue(PACKAGE_IDS, provider);
+    const packageId = packageIdOf(provider);
     return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
   }
 

@@ -140,7 +140,9 @@ it("lets a call that was only partly read begin only while no node has a call", 
 it("bounds parallel calls over nodes", async () => {
   const gateway = gatewayWith({}, [{ id: "p", limitType: "parallel", limit: 5 }]);
   const results = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => rulesOf(nodes[i % 4] as SharedNode, gateway).arrive([demandOf(0)])),
+    Array.from({ length: 20 }, async (_, i) =>
+      rulesOf(nodes[i % 4] as SharedNode, gateway).arrive([demandOf(0)]),
+    ),
   );
   const running = results.filter((taken) => taken instanceof Grant);
   expect(running).toHaveLength(5);

@@ -1,8 +1,8 @@
 /**
  * What a step may cost, before it runs: its models, its tokens and its price.
  *
- * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the dearest
- * one is reserved. Which model ran is known from the response.
+ * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the most
+ * expensive one is reserved. Which model ran is known from the response.
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
@@ -108,7 +108,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const isOutputKnown = isPartial ? WITHOUT_OUTPUT.has(readable.requestType) : isOutputBounded(readable);
   const isKnown = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
-    custom === undefined ? dearest(parts, step.provider.slug, models, used) : costByCaller(custom, used);
+    custom === undefined ? highestCost(parts, step.provider.slug, models, used) : costByCaller(custom, used);
   if (isJob(step)) {
     const cost = custom !== undefined || parts.unknownPrice === "allow" ? (costFor(usage) ?? 0) : null;
     return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred: true, models };
@@ -185,11 +185,11 @@ export function costOfStep(
   const isCertain = isModelCertain(step, models);
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
-  return told ?? dearest(parts, step.provider.slug, models, usage);
+  return told ?? highestCost(parts, step.provider.slug, models, usage);
 }
 
-/** The cost with the dearest of the models; null when no price is known and calls without a price are refused. */
-export function dearest(
+/** The cost with the most expensive of the models; null when no price is known and calls without a price are refused. */
+export function highestCost(
   parts: PricingParts,
   slug: string,
   models: readonly string[],

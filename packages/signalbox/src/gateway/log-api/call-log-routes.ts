@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { INERT_HEADERS } from "../../http/foreign-answer.ts";
-import { defineRoute, type Reply, type Route } from "../../http/route.ts";
+import { defineRoute, type PathParams, type Reply, type Route } from "../../http/route.ts";
 import type {
   BodySide,
   CallLog,
@@ -31,8 +31,6 @@ export interface CallLogRouteParts {
   readonly reads: LogReads;
   readonly gatewayExists: (accountId: string, gatewayId: string) => boolean;
 }
-
-type Params = Readonly<Record<string, string>>;
 
 /** For the documentation: `parseSelection` reads these parameters, because they may be repeated. */
 const selection = {
@@ -155,7 +153,7 @@ function detailRoute(parts: CallLogRouteParts): Route {
     result: callDetail,
     handler: async ({ params }) => {
       const gateway = findGateway(parts, params);
-      const id = params["id"] ?? "";
+      const { id } = params;
       const row = await callLog.get(gateway, id);
       if (row === null) throw callMissing();
       const [request, response] = await Promise.all([
@@ -178,7 +176,7 @@ function editRoute(parts: CallLogRouteParts): Route {
     result: callResult,
     handler: async ({ params, body }) => {
       const gateway = findGateway(parts, params);
-      const id = params["id"] ?? "";
+      const { id } = params;
       const row = (await callLog.edit(gateway, id, toPatch(body))) ? await callLog.get(gateway, id) : null;
       if (row === null) throw callMissing();
       return { result: showCall(row) };
@@ -195,7 +193,7 @@ function bodyRoute(parts: CallLogRouteParts, side: BodySide): Route {
     summary: `The ${side} body of a stored call, as it was sent; not in the envelope.`,
     handler: async ({ params }): Promise<Reply> => {
       const gateway = findGateway(parts, params);
-      const id = params["id"] ?? "";
+      const { id } = params;
       const body = await callLog.body(gateway, id, side);
       if (body === null) throw bodyMissing(await callLog.get(gateway, id), side);
       return {
@@ -211,8 +209,8 @@ function bodyRoute(parts: CallLogRouteParts, side: BodySide): Route {
   });
 }
 
-function findGateway(parts: CallLogRouteParts, params: Params): GatewayRef {
-  const gateway = { accountId: params["account_id"] ?? "", gatewayId: params["gateway_id"] ?? "" };
+function findGateway(parts: CallLogRouteParts, params: PathParams<typeof PATH>): GatewayRef {
+  const gateway = { accountId: params.account_id, gatewayId: params.gateway_id };
   if (!parts.gatewayExists(gateway.accountId, gateway.gatewayId)) {
     throw new SignalboxError("not_found", { message: "Gateway not found" });
   }

@@ -124,7 +124,7 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
     narrowsToGateway: true,
     result: z.array(usageResult),
     handler: async ({ params, query, rawQuery, principal }) => {
-      const accountId = params["account_id"] ?? "";
+      const accountId = params.account_id;
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));

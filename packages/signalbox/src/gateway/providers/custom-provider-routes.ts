@@ -62,7 +62,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       query: pageQuery,
       result: z.array(result),
       handler: ({ params, query }) => {
-        const { items, resultInfo } = pageOf(providers.list(params["account_id"] ?? ""), query);
+        const { items, resultInfo } = pageOf(providers.list(params.account_id), query);
         return { result: items.map(show), resultInfo };
       },
     }),
@@ -75,7 +75,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       body: creation,
       result,
       handler: async ({ params, body: { slug, ...rest } }) => ({
-        result: show(await providers.create(params["account_id"] ?? "", slug, rest)),
+        result: show(await providers.create(params.account_id, slug, rest)),
       }),
     }),
     defineRoute({
@@ -85,7 +85,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       summary: "Read one of the account's custom providers.",
       result,
       handler: ({ params }) => ({
-        result: show(providers.get(params["account_id"] ?? "", params["provider_id"] ?? "")),
+        result: show(providers.get(params.account_id, params.provider_id)),
       }),
     }),
     defineRoute({
@@ -97,8 +97,8 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       body: change,
       result,
       handler: async ({ params, body }) => {
-        const accountId = params["account_id"] ?? "";
-        const before = providers.get(accountId, params["provider_id"] ?? "");
+        const accountId = params.account_id;
+        const before = providers.get(accountId, params.provider_id);
         const { id = before.id, slug = before.slug, created_at: _, modified_at: __, ...given } = body;
         if (id !== before.id || slug !== before.slug) {
           throw new SignalboxError("invalid_request", { message: "id, slug: a provider cannot be renamed" });
@@ -118,7 +118,7 @@ export function customProviderRoutes(providers: CustomProviders): Route[] {
       summary: "Delete a provider; later calls to it fail.",
       result,
       handler: async ({ params }) => ({
-        result: show(await providers.delete(params["account_id"] ?? "", params["provider_id"] ?? "")),
+        result: show(await providers.delete(params.account_id, params.provider_id)),
       }),
     }),
   ];

@@ -15,7 +15,7 @@ import type { Limits } from "../limits/limits.ts";
 import { costByCaller, type PriceTable } from "../limits/price-table.ts";
 import { unknownPrice } from "../limits/step-amounts.ts";
 import {
-  dearest,
+  highestCost,
   type KnownBounds,
   largestUsage,
   pricingOf,
@@ -44,7 +44,7 @@ export interface Reservation {
 /** What a response may use. */
 export interface ResponseDemand {
   readonly model: string;
-  /** Every model that the message names, with the model of the session. The dearest one is reserved. */
+  /** Every model that the message names, with the model of the session. The most expensive one is reserved. */
   readonly models: readonly string[];
   readonly expected: Usage;
   /** As `expected` if the message bounds it. */
@@ -159,7 +159,7 @@ export class SessionAccount {
   #costUnderLimits(models: readonly string[], usage: Usage): number | null {
     const pricing = this.#pricing();
     return pricing.custom === undefined
-      ? dearest(pricing, this.#parts.provider, models, usage)
+      ? highestCost(pricing, this.#parts.provider, models, usage)
       : costByCaller(pricing.custom, usage);
   }
 

@@ -10,7 +10,7 @@ import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { pageOf, pageQuery } from "../page.ts";
-import { GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
+import { type GatewayParams, GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
 import type { DynamicRoute, DynamicRoutes, RouteDeployment, RouteVersion } from "./dynamic-routes.ts";
 import { parseTrial, tryRoute } from "./try-route.ts";
 
@@ -103,7 +103,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
       summary: "Read a dynamic route with its deployed version.",
       result,
       handler: ({ params }) => ({
-        result: show(routes.get(requireGateway(gateways, params), params["route_id"] ?? "")),
+        result: show(routes.get(requireGateway(gateways, params), params.route_id)),
       }),
     }),
     defineRoute({
@@ -115,7 +115,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
       result,
       handler: async ({ params, body }) => {
         const gateway = requireGateway(gateways, params);
-        const route = show(await routes.rename(gateway, params["route_id"] ?? "", body.name));
+        const route = show(await routes.rename(gateway, params.route_id, body.name));
         return withMembers(route, { route });
       },
     }),
@@ -126,7 +126,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
       summary: "Delete a dynamic route with its versions.",
       result,
       handler: async ({ params }) => ({
-        result: show(await routes.delete(requireGateway(gateways, params), params["route_id"] ?? "")),
+        result: show(await routes.delete(requireGateway(gateways, params), params.route_id)),
       }),
     }),
     ...versionRoutes(gateways, routes),
@@ -145,7 +145,7 @@ export function dynamicRouteRoutes(gateways: Gateways, routes: DynamicRoutes): R
         // Who may read runs what editors have saved, and no conditions of its own.
         if (body.elements !== undefined && !isAllowed(principal, gateway.accountId, "gateway.edit"))
           throw new SignalboxError("forbidden", { message: "A trial of other elements needs gateway.edit" });
-        const route = routes.get(gateway, params["route_id"] ?? "");
+        const route = routes.get(gateway, params.route_id);
         const graph =
           body.elements === undefined
             ? routes.graphOf(
@@ -203,7 +203,7 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
       result: versionResult,
       handler: async ({ params }) => {
         const { gateway, route } = find(gateways, routes, params);
-        const found = await routes.getVersion(gateway, route.id, params["version_id"] ?? "");
+        const found = await routes.getVersion(gateway, route.id, params.version_id);
         return { result: showWhole(routes, route, found) };
       },
     }),
@@ -239,10 +239,10 @@ function versionRoutes(gateways: Gateways, routes: DynamicRoutes): Route[] {
 function find(
   gateways: Gateways,
   routes: DynamicRoutes,
-  params: Readonly<Record<string, string>>,
+  params: GatewayParams & { readonly route_id: string },
 ): { gateway: Gateway; route: DynamicRoute } {
   const gateway = requireGateway(gateways, params);
-  return { gateway, route: routes.get(gateway, params["route_id"] ?? "") };
+  return { gateway, route: routes.get(gateway, params.route_id) };
 }
 
 /** The envelope with further members beside `result`. */

@@ -54,7 +54,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       narrowsToGateway: true,
       result: z.array(gatewayResult),
       handler: async ({ params, query, rawQuery, principal }) => {
-        const accountId = params["account_id"] ?? "";
+        const accountId = params.account_id;
         const own = boundGateway(principal);
         const tagged = await parts.tags?.matchingIds(accountId, "ai_gateway", rawQuery.getAll("tag"));
         const found = gateways
@@ -74,7 +74,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       body: gatewayCreation,
       result: gatewayResult,
       handler: async ({ params, body }) => {
-        const accountId = params["account_id"] ?? "";
+        const accountId = params.account_id;
         const settings = parts.otel.seal({ accountId, id: body.id }, pickSettings(body), null);
         return { result: showGateway(await gateways.create(accountId, body.id, settings)) };
       },
@@ -96,11 +96,11 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       body: gatewayUpdate,
       result: gatewayResult,
       handler: async ({ params, body, headers }) => {
-        const id = params["gateway_id"] ?? "";
+        const id = params.gateway_id;
         if (body.id !== undefined && body.id !== id) {
           throw new SignalboxError("invalid_request", { message: "id: a gateway cannot be renamed" });
         }
-        const accountId = params["account_id"] ?? "";
+        const accountId = params.account_id;
         const changed = await gateways.change(accountId, id, (present) => {
           requireMatch(headers, present);
           return parts.otel.seal({ accountId, id }, pickSettings(body), present.otel);
@@ -115,7 +115,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       summary: "Delete a gateway with its logs, stored keys and tags, and revoke the tokens bound to it.",
       result: gatewayResult,
       handler: async ({ params }) => ({
-        result: showGateway(await gateways.delete(params["account_id"] ?? "", params["gateway_id"] ?? "")),
+        result: showGateway(await gateways.delete(params.account_id, params.gateway_id)),
       }),
     }),
     defineRoute({
@@ -149,7 +149,7 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
       result: z.string(),
       handler: ({ params, trafficOrigin }) => {
         const gateway = requireGateway(gateways, params);
-        const slug = params["provider"] ?? "";
+        const slug = params.provider;
         if (parts.providers.find(gateway.accountId, slug) === undefined) {
           throw new SignalboxError("not_found", { message: "Provider not found" });
         }
@@ -161,8 +161,14 @@ export function gatewayRoutes(parts: GatewayRouteParts): Route[] {
   ];
 }
 
-export function requireGateway(gateways: Gateways, params: Readonly<Record<string, string>>): Gateway {
-  const gateway = gateways.find(params["account_id"] ?? "", params["gateway_id"] ?? "");
+/** Of paths below a gateway. */
+export interface GatewayParams {
+  readonly account_id: string;
+  readonly gateway_id: string;
+}
+
+export function requireGateway(gateways: Gateways, params: GatewayParams): Gateway {
+  const gateway = gateways.find(params.account_id, params.gateway_id);
   if (gateway === undefined) throw gatewayMissing();
   return gateway;
 }
