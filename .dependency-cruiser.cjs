@@ -25,7 +25,7 @@ const FOUNDATIONS = ["sqlite-file", "durable-file", "ip-address", "postgres-sess
 const FOUNDATION_APIS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */
-const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
+const HTTP_TYPES = `${SRC}/http/(area|route|request-context|request-target|render-error|foreign-answer)\\.ts$`;
 
 const islands = AREAS.map((name) => ({
   name: `${name}-is-an-island`,

@@ -40,9 +40,7 @@ async function openArea(): Promise<void> {
     alertFeed: { current: null },
     database,
     steadyClock: systemClock,
-    network: null,
-    ownership: null,
-    openRemote: null,
+    cluster: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,

@@ -1,7 +1,14 @@
 /** An alert rule: what is measured, when that is too much, and who is told. */
 import { z } from "zod";
 
-export const METRICS = ["error_rate", "latency_p95", "spend", "failed_deliveries", "dead_letters"] as const;
+export const METRICS = [
+  "error_rate",
+  "latency_p95",
+  "spend",
+  "failed_deliveries",
+  "paused_routes",
+  "dead_letters",
+] as const;
 export type AlertMetric = (typeof METRICS)[number];
 
 const MAX_RECEIVERS = 5;

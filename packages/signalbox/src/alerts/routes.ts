@@ -43,6 +43,7 @@ const noticeResult = z.object({
 /** The areas besides the gateway whose figures a metric shows. */
 const AREA_OF: Readonly<Partial<Record<AlertMetric, "webhooks" | "agents">>> = {
   failed_deliveries: "webhooks",
+  paused_routes: "webhooks",
   dead_letters: "agents",
 };
 

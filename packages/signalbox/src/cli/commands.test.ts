@@ -102,7 +102,6 @@ describe("the request of", () => {
     ["agents schedules counter x", `GET ${A}/agents/counter/instances/x/schedules`],
     ["agents replay counter x --all", `POST ${A}/agents/counter/instances/x/dead-letters/replay`, {}],
     ["agents delete counter x", `DELETE ${A}/agents/counter/instances/x`],
-    ["agents destroy counter x", `DELETE ${A}/agents/counter/instances/x`],
     ["tags get worker w", `GET ${A}/tags?resource_type=worker&resource_id=w`],
     [
       "tags set worker w env=prod __proto__=x",

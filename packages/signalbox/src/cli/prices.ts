@@ -61,7 +61,6 @@ export const priceCommands: readonly Command[] = [
   },
   {
     words: ["prices", "delete"],
-    aliases: [["prices", "remove"]],
     positionals: ["<provider>", "<model>"],
     summary: "Delete the account's own price of a model.",
     options: OPTIONS,

@@ -5,6 +5,7 @@ import { type Command, type CommandContext, type CommandOption, UsageError } fro
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { rowLine, table } from "./table.ts";
+import { webhookRouteCommands } from "./webhooks-routes.ts";
 import { webhooksSend } from "./webhooks-send.ts";
 
 /** Time between two requests of `tail`. */
@@ -139,6 +140,7 @@ export const webhookCommands: readonly Command[] = [
       );
     },
   },
+  ...webhookRouteCommands,
 ];
 
 async function replayOne(context: CommandContext, id: string): Promise<number> {

@@ -19,10 +19,13 @@ export const callLogKeys = z
       .int()
       .min(megabytes(1))
       .default(megabytes(8 * 1024)),
-    /** Number of unwritten calls above which new calls are delayed. Default 10,000. */
+    /**
+     * Keeps usage totals by token and by each key of the metadata, beside those by hour and model. Without them such usage is added up from the rows,
+     * for each request. Switched on again, they are rebuilt from the rows. Default true.
+     */
+    usageTotals: z.boolean().default(true),
+    /** Number of unwritten calls above which new calls are delayed; so are they above 64 MiB of unwritten bodies. Default 10,000. */
     maxQueuedCalls: z.int().min(1).max(1_000_000).default(10_000),
-    /** Size of unwritten bodies above which new calls are delayed. Default 64 MiB. */
-    maxQueuedBytes: z.int().min(1024).default(megabytes(64)),
   })
   .prefault({});
 

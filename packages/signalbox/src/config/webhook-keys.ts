@@ -1,6 +1,7 @@
 /** The sections `webhooks` and `outgoing` of the configuration file. */
 import { z } from "zod";
 import { accountKey } from "./account-key.ts";
+import { configuredRoute } from "./webhook-route-keys.ts";
 
 const mebibytes = (count: number) => count * 1024 * 1024;
 
@@ -69,6 +70,16 @@ const source = z.strictObject({
   toleranceSeconds: z.int().min(1).max(86_400).optional(),
   /** Account of the source, its deliveries and its instances. Default `default`. */
   account: accountKey,
+  /** Where deliveries go. Without routes they go to `agent` or `object`; with routes these are not used. */
+  routes: z
+    .array(configuredRoute)
+    .max(50)
+    .refine((routes) => new Set(routes.map(({ name }) => name)).size === routes.length, {
+      error: "expected names that differ",
+    })
+    .default([]),
+  /** Divides a body that is a list into deliveries of their own, each with its id. Default false. */
+  batch: z.boolean().default(false),
 });
 
 export const webhookKeys = z
@@ -88,8 +99,12 @@ export const webhookKeys = z
     maxBufferedBytes: z.int().min(1024).default(mebibytes(64)),
     /** The address that providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: `listener.publicUrl`, otherwise the Host of the request. */
     publicUrl: z.url({ protocol: /^https?$/ }).optional(),
-    /** Number of deliveries in the inspector: this many accepted ones in the database, and as many rejected ones in memory. Default 1,000. */
-    keepDeliveries: z.int().min(0).max(100_000).default(1000),
+    /** Number of deliveries in the inspector: about this many that succeeded, as many that failed, and of each source at most 100 that were rejected. Default 1,000. */
+    keepDeliveries: z.int().min(0).max(1_000_000).default(1000),
+    /** How long ended events of routes are kept, with their deliveries and attempts. Default 7. */
+    keepEventsDays: z.int().min(1).max(365).default(7),
+    /** Maximum size of all stored deliveries of sources with routes; further ones are refused with 503. Default 4 GiB. */
+    maxStoredBytes: z.int().min(mebibytes(1)).default(mebibytes(4096)),
     /** Changes built-in sources or adds others. Built-in sources need no entry. */
     sources: z
       .record(

@@ -12,6 +12,8 @@ export interface EndedCall {
 export interface AlertFeed {
   call(call: EndedCall): void;
   delivery(accountId: string, source: string, isFailed: boolean): void;
+  /** A webhook route was paused because of its receiver. */
+  routePaused(accountId: string, source: string): void;
   deadLetter(accountId: string, agent: string): void;
 }
 

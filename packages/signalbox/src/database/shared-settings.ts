@@ -25,6 +25,7 @@ export const SETTINGS_KINDS = [
   "limits",
   "circuits",
   "alert",
+  "webhook_route",
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];

@@ -260,7 +260,7 @@ function createDataPlane(
     prices,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
-    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
+    cache: new ResponseCache(keys.cacheBytes, clock),
     limits,
     circuits,
     latencies,

@@ -24,7 +24,8 @@ import {
   sendError,
   toSignalboxError,
 } from "./render-error.ts";
-import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
+import { decodeSegment, settleHost, splitTarget } from "./request-target.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims, fold, toEntity, toInstanceName } from "./entity-claims.ts";
+import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
+import { fold, toEntity, toInstanceName } from "./entity-names.ts";
 
 /** Runs of the property. Each makes a few writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };
@@ -257,6 +258,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: opened.database.engine,
         problem: null,
         all: (query) => opened.database.all(query),
+        scan: (query) => opened.database.scan(query),
         get: (query) => opened.database.get(query),
         run: (query) => opened.database.run(query),
         transaction: (work) =>
@@ -291,6 +293,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
+        scan: (query) => database.scan(query),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work) =>

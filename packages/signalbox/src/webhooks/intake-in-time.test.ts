@@ -32,6 +32,10 @@ class SlowDatabase implements Database {
     return Promise.resolve([]);
   }
 
+  scan<Row>(): Promise<Row[]> {
+    return Promise.resolve([]);
+  }
+
   get<Row>(): Promise<Row | undefined> {
     return Promise.resolve(undefined);
   }
@@ -96,6 +100,7 @@ describe("a sender", () => {
         logger,
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
+      routing: { of: () => undefined, store: () => Promise.reject(new Error("not in this test")) },
       answerWithinMs: 8000,
       spans: null,
       alertFeed: { current: null },

@@ -28,22 +28,22 @@ import type { TurnSpans } from "../telemetry/turn-spans.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import {
   type Answer,
-  type AnswerRules,
   ANSWERS,
   answerError,
   type DeliveryReason,
   type DeliveryRecord,
   explainRefusal,
   JSON_TYPE,
-  PendingAnswer,
   type Processed,
   REFUSAL,
   type Result,
   resultOf,
 } from "./delivery-record.ts";
-import { type EntityClaims, toInstanceName } from "./entity-claims.ts";
+import type { EntityClaims } from "./entity-claims.ts";
+import { toInstanceName } from "./entity-names.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
+import { type AnswerRules, PendingAnswer } from "./pending-answer.ts";
 import {
   findEntity,
   parsePayload,
@@ -55,6 +55,7 @@ import {
 import { describeRejected, shownContentType } from "./rejected-request.ts";
 import type { RejectionBudget } from "./rejection-budget.ts";
 import type { RejectionNotice } from "./rejection-notice.ts";
+import { isTaken, type Routing, type SourceRoutes } from "./routing/index.ts";
 import type { SignedDelivery } from "./schemes/index.ts";
 import { signedAgain } from "./signed-again.ts";
 import type { Source } from "./source.ts";
@@ -66,10 +67,21 @@ export interface ArrivedDelivery extends SignedDelivery {
   readonly urlEntity: string | null;
   /** Releases the memory of the body; the intake calls it when the delivery's work has ended. */
   readonly releaseBody: () => void;
+  /** Path and query of the request, for filters of routes. */
+  readonly target?: string | undefined;
   /** Address of the sender, for the list of rejected deliveries. */
   address?(): string | null;
   /** Receives the record of the delivery, which is then listed in any case. */
   onRecord?(record: DeliveryRecord): void;
+}
+
+/** What is kept of a delivery that has a name. */
+export interface FiredExample {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contentType: string | null;
+  readonly target: string;
+  readonly entity: string | null;
+  readonly body: Uint8Array;
 }
 
 export interface IntakeParts {
@@ -82,6 +94,7 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly notice: RejectionNotice;
   readonly late: LateDeliveries;
+  readonly routing: Pick<Routing, "of" | "store">;
   readonly answerWithinMs: number;
   /** Null unless deliveries are traced. */
   readonly spans: TurnSpans | null;
@@ -174,6 +187,31 @@ export class Intake {
     return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }, signed), eventId };
   }
 
+  /** Processes a copy of a stored delivery as a new one, which needs no signature. Rejects as `receive` does. */
+  fire(source: Source, example: FiredExample, onRecord: (record: DeliveryRecord) => void): Promise<Answer> {
+    const { headers, contentType, target, entity } = example;
+    const body = Buffer.from(example.body);
+    const parsed = parsePayload(source.kind, contentType ?? undefined, body);
+    const delivery: VerifiedDelivery = { headers: { ...headers }, ...parsed };
+    // An entity that only the address had named is named again.
+    const urlEntity = findEntity(source, delivery, null) === null ? entity : null;
+    const arrived: ArrivedDelivery = {
+      source,
+      urlEntity,
+      headers: delivery.headers,
+      body,
+      target,
+      releaseBody: () => undefined,
+      urls: () => [],
+      onRecord,
+    };
+    const progress = this.#begin(arrived);
+    const read = readEvent(source, delivery, body, progress.now);
+    const event = { ...read, id: `example-${ulid(progress.now)}` };
+    progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
+    return PendingAnswer.of(this.#answerRules, progress, this.#forward(delivery, event, progress));
+  }
+
   /** Delivers an accepted delivery to its instance. It counts as in flight. */
   async deliverLate(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome> {
     const { accountId, agent, instance, deliveryId, receivedAt } = delivery;
@@ -192,6 +230,7 @@ export class Intake {
       startedAt: performance.now(),
       event: null,
       instance: "",
+      storedAs: null,
       isWithdrawn: false,
       place,
     };
@@ -226,6 +265,23 @@ export class Intake {
       const answer = { ...handshake, contentType: JSON_TYPE };
       return { answer, result: resultOf("handshake", handshake.status) };
     }
+    return this.#forward(delivery, event, progress);
+  }
+
+  #forward(delivery: VerifiedDelivery, event: WebhookEvent, progress: Progress): Promise<Processed> {
+    const { arrived } = progress;
+    const routes = this.#parts.routing.of(arrived.source);
+    return routes === undefined
+      ? this.#deliverToEntity(arrived, delivery, event, progress)
+      : this.#route(routes, delivery, event, progress);
+  }
+
+  #deliverToEntity(
+    arrived: ArrivedDelivery,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    progress: Progress,
+  ): Promise<Processed> {
     const name = this.#instanceOf(arrived, delivery);
     if (typeof name === "string") return this.#deliverTo(name, event, progress);
     return name.then((claimed) => this.#deliverTo(claimed, event, progress));
@@ -237,6 +293,32 @@ export class Intake {
     progress.instance = name;
     const { accountId, agent } = progress.arrived.source;
     return this.#deliver({ account: accountId, agent, name }, event, progress.arrived);
+  }
+
+  /** To the agent at once, if the only route allows it; otherwise the delivery is stored for all routes. */
+  #route(
+    routes: SourceRoutes,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    progress: Progress,
+  ): Promise<Processed> {
+    const { arrived, now } = progress;
+    const { source, urlEntity, target = `/webhooks/${source.name}` } = arrived;
+    if (routes.direct !== null && isTaken(routes.direct.route, delivery, target)) {
+      progress.arrived = { ...arrived, source: routes.direct.source };
+      return this.#deliverToEntity(progress.arrived, delivery, event, progress);
+    }
+    const place = this.#parts.inFlight.shareOf(source.accountId);
+    if (!place.take()) throw overloaded();
+    progress.storedAs = ulid(now);
+    const request = { source, delivery, event, urlEntity, target, now, id: progress.storedAs };
+    return this.#parts.routing
+      .store(request, routes)
+      .then((isKnown): Processed => {
+        const kind = isKnown ? "duplicate" : "queued";
+        return { answer: ANSWERS[kind], outcome: { kind } };
+      })
+      .finally(() => place.release());
   }
 
   #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
@@ -297,7 +379,7 @@ export class Intake {
     const alsoRejected = isRejected ? rejections.take(source.name, arrived.onRecord !== undefined) : 0;
     if (alsoRejected === null) return;
     const record: DeliveryRecord = {
-      id: ulid(clock.now()),
+      id: progress.storedAs ?? ulid(clock.now()),
       accountId: source.accountId,
       source: source.name,
       ...result,
@@ -307,12 +389,13 @@ export class Intake {
       deliveryId: event?.id ?? "",
       type: event?.type ?? "",
       title: event?.title ?? "",
-      agent: source.agent,
+      agent: progress.storedAs === null ? source.agent : "",
       instance: progress.instance,
       contentType: isRejected ? shownContentType(headers) : (headers["content-type"] ?? null),
       headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
       bodyBytes: body.length,
-      body: isRejected ? null : body,
+      // A delivery that is stored for routes has its body there, except for a list that was divided.
+      body: isRejected || (progress.storedAs !== null && !source.isBatch) ? null : body,
       error,
       request: isRejected
         ? describeRejected({ source, headers, body, address: arrived.address?.() ?? null }, alsoRejected)
@@ -329,13 +412,16 @@ export class Intake {
  * reachable for that time would be most of what the garbage collector copies.
  */
 interface Progress {
-  readonly arrived: ArrivedDelivery;
+  /** With the source of the route, if the delivery goes to the agent of a route at once. */
+  arrived: ArrivedDelivery;
   /** Time of arrival, by the clock and by `performance`. */
   readonly now: number;
   readonly startedAt: number;
   event: Pick<WebhookEvent, "id" | "type" | "title" | "headers"> | null;
   /** Empty until the instance is known. */
   instance: string;
+  /** Id of the delivery that is stored for routes; null if none is. */
+  storedAs: string | null;
   /** True when the sender was answered 503 before the instance was known. */
   isWithdrawn: boolean;
   /** Null unless deliveries are traced. */

@@ -172,7 +172,8 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await until(async () => (await rows())[0]?.attempts === 1);
     gate.resolve();
     await until(() => reads >= 3);
-    expect(attempts.map(({ instance }) => instance)).toEqual(["slow", "other"]);
+    // Two instances have no order between them.
+    expect(attempts.map(({ instance }) => instance).sort()).toEqual(["other", "slow"]);
     await late.stop();
   });
 

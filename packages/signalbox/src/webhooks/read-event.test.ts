@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
 import { configFile } from "../config/config-file.ts";
-import { toInstanceName } from "./entity-claims.ts";
+import { toInstanceName } from "./entity-names.ts";
 import { parsePayload, readEvent, visibleHeaders } from "./read-event.ts";
 import { createSources } from "./source.ts";
 import { findFirst, SOURCE_KINDS } from "./sources/index.ts";

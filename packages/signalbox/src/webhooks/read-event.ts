@@ -11,7 +11,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
 import { isFields } from "../core/fields.ts";
 import type { WebhookEvent } from "../agents/index.ts";
-import { type Entity, isNameOf, toEntity } from "./entity-claims.ts";
+import { type Entity, isNameOf, toEntity } from "./entity-names.ts";
 import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
 import type { Source } from "./source.ts";
 import { findFirst, findText, type SourceKind, type VerifiedDelivery } from "./sources/index.ts";

@@ -11,6 +11,7 @@ import { explainReason } from "./explain-delivery.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDeliveryTable } from "./late-delivery-table.ts";
 import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
+import { eventRoutes, exampleRoutes, replayRoutes, routeRoutes, type Routing } from "./routing/index.ts";
 import { createSampleRequest } from "./sample-delivery.ts";
 import { sampleRoute } from "./sample-route.ts";
 import { errorResult, showSource, sourceResult } from "./show.ts";
@@ -19,6 +20,7 @@ import type { Source } from "./source.ts";
 export interface RouteParts extends DeliveryRouteParts {
   readonly late: LateDeliveries;
   readonly lateTable: LateDeliveryTable;
+  readonly routing: Routing;
   readonly tags: TagLookup | undefined;
 }
 
@@ -35,7 +37,15 @@ const testBody = z.strictObject({
 });
 
 export function webhookRoutes(parts: RouteParts): Route[] {
-  return [...sourceRoutes(parts), ...deliveryRoutes(parts), ...lateDeliveryRoutes(parts)];
+  return [
+    ...sourceRoutes(parts),
+    ...routeRoutes(parts),
+    ...deliveryRoutes(parts),
+    ...lateDeliveryRoutes(parts),
+    ...eventRoutes(parts),
+    ...replayRoutes(parts),
+    ...exampleRoutes(parts),
+  ];
 }
 
 function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {

@@ -2,9 +2,10 @@
 import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
+import type { ConfiguredRoute } from "../config/webhook-route-keys.ts";
 import { objectAgent } from "../contracts/object-agent.ts";
 import { Secret } from "../core/secret.ts";
-import type { EntityForm } from "./entity-claims.ts";
+import type { EntityForm } from "./entity-names.ts";
 import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 
@@ -27,6 +28,10 @@ export interface Source {
   readonly entityForm: EntityForm;
   readonly eventType: readonly Rule[];
   readonly deliveryId: readonly Rule[];
+  /** Routes of the configuration file. */
+  readonly routes: readonly ConfiguredRoute[];
+  /** True when the items of a list are deliveries of their own. */
+  readonly isBatch: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -36,6 +41,8 @@ const DEFAULTS: WebhookSourceConfig = {
   entityForm: "plain",
   account: "default",
   timestamped: false,
+  routes: [],
+  batch: false,
 };
 
 /** Throws `ConfigError` for an invalid entry or secret. */
@@ -74,6 +81,8 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
     entityForm: config.entityForm,
     eventType: config.eventType?.map(parseRule) ?? kind.eventType,
     deliveryId: config.deliveryId?.map(parseRule) ?? kind.deliveryId,
+    routes: config.routes,
+    isBatch: config.batch,
   };
 }
 

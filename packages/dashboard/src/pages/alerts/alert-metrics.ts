@@ -5,6 +5,7 @@ export const METRIC_TITLES: Readonly<Record<AlertMetric, string>> = {
   latency_p95: "Latency (95th percentile)",
   spend: "Spend",
   failed_deliveries: "Failed deliveries",
+  paused_routes: "Paused webhook routes",
   dead_letters: "Dead letters",
 };
 
@@ -14,6 +15,7 @@ export const METRIC_UNITS: Readonly<Record<AlertMetric, string>> = {
   latency_p95: "Seconds to the end of the response.",
   spend: "US dollars in the window.",
   failed_deliveries: "Deliveries in the window.",
+  paused_routes: "Routes that were paused in the window because of their receivers.",
   dead_letters: "Pieces of work in the window.",
 };
 

@@ -34,8 +34,7 @@ export interface TagSubscriptionParts {
   readonly subscriptions: readonly TagSubscription[];
   readonly feed: TagFeed;
   readonly door: AgentsDoor;
-  /** Null for a process that is alone. */
-  readonly placement: Pick<Placement, "find"> | null;
+  readonly placement: Pick<Placement, "find">;
   readonly database: Database;
   readonly logger: Logger;
 }
@@ -78,8 +77,7 @@ export class TagSubscriptions {
   }
 
   async #isHere(subscription: TagSubscription): Promise<boolean> {
-    const { placement } = this.#parts;
-    return placement === null || (await placement.find(subscription)) === null;
+    return (await this.#parts.placement.find(subscription)) === null;
   }
 
   /** Follows the changes until the service stops or the instance belongs to another node. */
@@ -89,11 +87,8 @@ export class TagSubscriptions {
     const check = async () => {
       if (!(await this.#isHere(subscription))) leaving.abort();
     };
-    const timer =
-      this.#parts.placement === null
-        ? undefined
-        : // While PostgreSQL cannot be reached, nothing moves.
-          setInterval(() => void check().catch(() => undefined), OWNER_CHECK_MS).unref();
+    // While PostgreSQL cannot be reached, nothing moves.
+    const timer = setInterval(() => void check().catch(() => undefined), OWNER_CHECK_MS).unref();
     try {
       await this.#follow(subscription, await this.#position(subscription), progress, signal);
     } finally {

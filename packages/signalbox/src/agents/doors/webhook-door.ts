@@ -8,7 +8,7 @@ import type {
 } from "../../contracts/agents-door.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { TurnTarget } from "../instance/agent-turn.ts";
-import { deliveryKey, handleEvent } from "../instance/delivery-ledger.ts";
+import { deliveryKey, handleEvent } from "../instance/handle-event.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";

@@ -79,6 +79,8 @@ interface Pending extends Failure {
 const COUNT_MS = 3000;
 /** A few milliseconds. */
 const COUNTED_AT_ONCE = 100;
+/** Instances in one transaction: SQLite takes the event loop for a few milliseconds with them. */
+const CHANGES_AT_ONCE = 200;
 /** Errors wait this long. */
 const FLUSH_MS = 1000;
 const ROWS_PER_FLUSH = 100;
@@ -240,23 +242,33 @@ export class ProblemIndex {
     this.#changes = new Map();
     this.#failures = [];
     if (changes.length === 0 && failures.length === 0) return;
+    let written = 0;
     try {
       await this.#parts.registered();
-      const own = changes.filter(({ ref }) => this.#parts.isOwn(ref));
-      await this.#parts.database.transaction(async (tx) => {
-        await SET_FIGURES.run(tx, own.flatMap(figuresRow));
-        await SET_ERROR.run(tx, changes.flatMap(errorRow));
-        await addFailures(tx, failures);
-      }, SCOPE);
+      do {
+        const end = written + CHANGES_AT_ONCE;
+        // The failures with the last of them: what fails is tried again, and their ids must be new then.
+        await this.#writeSome(changes.slice(written, end), end < changes.length ? [] : failures);
+        written = end;
+      } while (written < changes.length);
     } catch (error) {
       this.#parts.onFailure(error);
-      for (const change of changes) {
+      for (const change of changes.slice(written)) {
         const newer = this.#changes.get(keyOf(change.ref));
         this.#changes.set(keyOf(change.ref), { ...change, ...newer });
       }
       this.#failures = [...failures, ...this.#failures].slice(-ROWS_PER_FLUSH);
       this.#flushLater(COUNT_MS);
     }
+  }
+
+  async #writeSome(changes: readonly Change[], failures: readonly Pending[]): Promise<void> {
+    const own = changes.filter(({ ref }) => this.#parts.isOwn(ref));
+    await this.#parts.database.transaction(async (tx) => {
+      await SET_FIGURES.run(tx, own.flatMap(figuresRow));
+      await SET_ERROR.run(tx, changes.flatMap(errorRow));
+      await addFailures(tx, failures);
+    }, SCOPE);
   }
 }
 

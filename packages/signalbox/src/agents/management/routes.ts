@@ -13,12 +13,12 @@ import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import { INSTANCE, InstanceAccess } from "./instance-access.ts";
 import { bulkReplayRoute } from "./bulk-letters.ts";
-import { instanceRoutes, type InstanceRouteParts } from "./instance-routes.ts";
+import { instanceRoutes } from "./instance-routes.ts";
 import { problemRoutes } from "./problem-routes.ts";
 import { findStuck, type FindStuck } from "./stuck.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import { observationRoutes } from "./observation-routes.ts";
-import { findResidents, type FindResidents } from "./residents.ts";
+import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import { SqlConsole } from "./sql-console.ts";
 import { REPLAY_LETTERS, workRoutes } from "./work-routes.ts";
 
@@ -33,38 +33,39 @@ export interface RouteParts {
   readonly objects: ManagedObjects;
   /** Null for a process that is alone. */
   readonly nodes: InstanceNodes | null;
-  /** Null for a process that is alone. */
-  readonly elsewhere: ManagementElsewhere | null;
+  readonly reach: ManagementReach;
   readonly pages: InstancePages;
   readonly problems: ProblemIndex;
   now(): number;
 }
 
-/** Management of instances of all nodes. */
-export interface ManagementElsewhere {
+/** Management of instances, wherever they run. */
+export interface ManagementReach {
   readonly findResidents: FindResidents;
   readonly findStuck: FindStuck;
-  /** The route with a handler that runs at the owner of the instance. */
+  /** The route with a handler that runs where the instance is. */
   atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route;
+}
+
+/** All instances are in this process. */
+export function manageHere(parts: ResidentsParts & { now(): number }): ManagementReach {
+  return {
+    findResidents: (query) => findResidents(parts, query),
+    findStuck: async (query) => findStuck(parts, query),
+    atOwner: (route) => route,
+  };
 }
 
 export function agentRoutes(parts: RouteParts): Route[] {
   const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog, parts.objects);
-  const { elsewhere } = parts;
-  const everywhere = {
-    ...parts,
-    access,
-    findResidents: elsewhere?.findResidents ?? ((query) => findResidents(parts, query)),
-    findStuck: elsewhere?.findStuck ?? (async (query) => findStuck(parts, query)),
-  } satisfies Partial<InstanceRouteParts>;
+  const { reach } = parts;
+  const everywhere = { ...parts, ...reach, access };
   const routes = [
     ...instanceRoutes(everywhere),
     ...workRoutes(access),
     ...observationRoutes({ ...parts, access, sqlConsole: new SqlConsole(parts.directory, parts.store) }),
   ].map((route) =>
-    elsewhere !== null && route.path.startsWith(INSTANCE)
-      ? elsewhere.atOwner(route, (request) => access.ref(request))
-      : route,
+    route.path.startsWith(INSTANCE) ? reach.atOwner(route, (request) => access.ref(request)) : route,
   );
   const replay = routes.find(({ method, path }) => method === "POST" && path === REPLAY_LETTERS);
   if (replay === undefined) throw new Error("dead letters have a route to replay them");

@@ -39,12 +39,21 @@ export class KvStorage {
   }
 
   put(key: Key, value: unknown): void {
-    const bytes = toBytes(value);
+    this.#put(key, toBytes(value));
+  }
+
+  #put(key: Key, bytes: Uint8Array): void {
     this.#parts.transactions.open();
     this.#parts.database.run(
       sql`INSERT INTO _signalbox_kv (key, value) VALUES (${String(key)}, ${bytes})
           ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
     );
+  }
+
+  /** Stores all entries, or none if one of the values cannot be copied. */
+  putAll(entries: readonly (readonly [Key, unknown])[]): void {
+    const copies = entries.map(([key, value]) => [key, toBytes(value)] as const);
+    for (const [key, bytes] of copies) this.#put(key, bytes);
   }
 
   /** True if there was a value. */

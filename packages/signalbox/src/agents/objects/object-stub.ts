@@ -2,6 +2,7 @@
  * Stubs of objects: every call is an output of the caller (it leaves when everything that the caller wrote is durable) and an event of the object.
  */
 import { currentWork } from "./current-work.ts";
+import { fetchFollowing } from "./follow-redirects.ts";
 import type { LiveObject } from "./live-object.ts";
 import type { ObjectAddress, ObjectCalls } from "./object-calls.ts";
 import type { ObjectId, ObjectStub } from "./object-types.ts";
@@ -41,15 +42,16 @@ export function createObjectStub(
       throw toRemoteError(error);
     }
   };
-  const fetchObject = async (input: Request | URL | string, init?: RequestInit): Promise<Response> => {
+  const fetchObject = (input: Request | URL | string, init?: RequestInit): Promise<Response> => {
     const caller = currentWork();
-    const request = input instanceof Request && init === undefined ? input : new Request(input, init);
-    if (caller !== undefined) await caller.passGate();
-    try {
-      return await calls.fetch(request);
-    } catch (error) {
-      throw toRemoteError(error);
-    }
+    return fetchFollowing(input, init, async (request) => {
+      if (caller !== undefined) await caller.passGate();
+      try {
+        return await calls.fetch(request);
+      } catch (error) {
+        throw toRemoteError(error);
+      }
+    });
   };
   const members = {
     ...(id === null ? {} : { id, name: id.name }),
@@ -59,7 +61,12 @@ export function createObjectStub(
     },
   };
   const target = address === null ? { send } : { send, address };
-  return createStub(target, { members, isCallable: false, tag: "DurableObject" }) as ObjectStub;
+  return createStub(target, {
+    members,
+    isCallable: false,
+    isService: true,
+    tag: "DurableObject",
+  }) as ObjectStub;
 }
 
 function pathOf(url: string): string {

@@ -25,6 +25,9 @@ interface SharedTarget {
 }
 
 const TARGETS = new WeakMap<object, SharedTarget>();
+const PROPERTIES = new WeakSet<object>();
+const PROMISES = new WeakSet<object>();
+const SERVICES = new WeakSet<object>();
 
 /** Makes a call target of a local function or object; `cloudflare:workers` offers the constructor to programs. */
 export class RpcStub {
@@ -37,7 +40,30 @@ export class RpcStub {
   }
 }
 
+/** What `instanceof` recognizes: the property of a stub. */
+export class RpcProperty {
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return isReference(value) && PROPERTIES.has(value);
+  }
+}
+
+/** The result of a call that has not resolved; a property of a stub can be awaited, too. */
+export class RpcPromise {
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return isReference(value) && PROMISES.has(value);
+  }
+}
+
+/** The stub of an object or an entrypoint. */
+export class ServiceStub {
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return isReference(value) && SERVICES.has(value);
+  }
+}
+
 export interface StubOptions {
+  /** An object or an entrypoint, which has `fetch`. */
+  readonly isService?: boolean;
   /** Members that the stub itself has. */
   readonly members?: Readonly<Record<string, unknown>>;
   /** A stub of a function; others are objects. Default true: `typeof` gives "function". */
@@ -90,6 +116,7 @@ function shareStub(shared: SharedTarget, options: StubOptions): object {
     apply: (_stub, _this, args: unknown[]) => createPromise(send([], args)),
   });
   TARGETS.set(stub, shared);
+  if (options.isService === true) SERVICES.add(stub);
   return stub;
 }
 
@@ -97,7 +124,7 @@ function shareStub(shared: SharedTarget, options: StubOptions): object {
 function createProperty(send: CallTarget["send"], path: readonly string[]): object {
   let value: Promise<unknown> | undefined;
   const read = () => (value ??= send(path, null));
-  return new Proxy(callableStub(), {
+  const property = new Proxy(callableStub(), {
     get(_property, name) {
       if (typeof name !== "string") return undefined;
       if (isPromiseMember(name)) return bound(read(), name);
@@ -105,12 +132,14 @@ function createProperty(send: CallTarget["send"], path: readonly string[]): obje
     },
     apply: (_property, _this, args: unknown[]) => createPromise(send(path, args)),
   });
+  PROPERTIES.add(property);
+  return property;
 }
 
 /** The result of a call: a promise whose properties can be called before it has resolved. */
 function createPromise(result: Promise<unknown>): object {
   const send: CallTarget["send"] = async (path, args) => follow(await result, path, args);
-  return new Proxy(callableStub(), {
+  const promise = new Proxy(callableStub(), {
     get(_promise, name) {
       if (name === Symbol.toStringTag) return "Promise";
       if (name === Symbol.dispose) return () => void result.then(disposeResult, () => undefined);
@@ -121,6 +150,8 @@ function createPromise(result: Promise<unknown>): object {
     getPrototypeOf: () => Promise.prototype,
     apply: (_promise, _this, args: unknown[]) => createPromise(send([], args)),
   });
+  PROMISES.add(promise);
+  return promise;
 }
 
 /** Calls or reads what the path names in a value of this side. */

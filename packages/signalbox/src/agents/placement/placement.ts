@@ -1,5 +1,5 @@
 /**
- * Which node runs an instance, for the doors of the agents' area. A process that is alone has no placement: its instances are all here.
+ * Which node runs an instance, for the doors of the agents' area. For a process that is alone (`LOCAL_PLACEMENT`), it is always this one.
  *
  * The owner in PostgreSQL decides; what is known here may be out of date, and a wrong guess costs one more hop. An instance without a living owner
  * belongs to the node that the rendezvous hash selects among the nodes that are up, so that all nodes send its first events to the same one.

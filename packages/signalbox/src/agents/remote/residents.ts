@@ -17,7 +17,14 @@ const STUCK = "agents.stuck";
 /** A node that does not answer must not block a list; its instances are shown as idle. */
 const ANSWER_MS = 2000;
 
-const IDLE: Residency = { isInMemory: false, lastActiveAt: null, connectionCount: 0, objectName: null };
+const IDLE: Residency = {
+  isInMemory: false,
+  lastActiveAt: null,
+  connectionCount: 0,
+  objectName: null,
+  turn: null,
+  waitingTurns: 0,
+};
 
 /** What one node knows; null for an instance that it does not run. */
 type Known = readonly (Residency | null)[];

@@ -51,8 +51,6 @@ import { NodeConnections } from "./node-connections.ts";
 import { problemOf } from "./postgres-failure.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
-/** Held exclusively by versions that allowed one process only. */
-const EARLIER_OWNER_LOCK = 0x5347_0002;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
@@ -223,12 +221,6 @@ export class NodeSession {
   async #joinAnew(): Promise<Client> {
     const client = await this.#connections.open();
     try {
-      const { rows } = await client.query<{ free: boolean }>(
-        "SELECT pg_try_advisory_lock_shared($1) AS free",
-        [EARLIER_OWNER_LOCK],
-      );
-      if (rows[0]?.free !== true)
-        throw new JoinRefusal("the PostgreSQL database is in use by an earlier version of Signalbox");
       const identity = await reserveIncarnation(client);
       const { serverStart, neededSchema } = await readStored(client, identity.inc);
       this.#heartbeats.recordSchema(neededSchema);

@@ -47,7 +47,6 @@ export interface Beat {
   readonly settingsVersion: number;
 }
 
-/** For a node that says nothing else, such as one of an earlier version. */
 export const DEFAULT_DEAD_AFTER_MS = 2500;
 /** A node that joins does not know whether the server, or the whole machine, has stalled: it leaves the late ones to the heartbeats of all. */
 const LONG_DEAD = 4;
@@ -65,13 +64,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
      schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
-     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
-  -- Without the condition, the lock of an ALTER would wait for every open transaction, and all heartbeats for it.
-  DO $$ BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'signalbox_node'::regclass AND attname = 'dead_after_ms') THEN
-      ALTER TABLE signalbox_node ADD COLUMN dead_after_ms INTEGER NOT NULL DEFAULT ${DEFAULT_DEAD_AFTER_MS};
-    END IF;
-  END $$;
+     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL, dead_after_ms INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);

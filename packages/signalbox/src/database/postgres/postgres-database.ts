@@ -263,6 +263,10 @@ export class PostgresDatabase implements Database {
     return (await this.#read(query)).rows as Row[];
   }
 
+  scan<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.all(query);
+  }
+
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
     return (await this.#read(query)).rows[0] as Row | undefined;
   }

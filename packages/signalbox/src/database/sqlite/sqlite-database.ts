@@ -1,11 +1,12 @@
 /**
- * The control plane's database on SQLite: one connection for writes and one for reads.
+ * The control plane's database on SQLite: one connection for writes, one for reads, and threads for reads of many rows.
  *
  * Invariants (in addition to those of `Database`):
  * 1. The write connection is used only by the write queue, so transactions never interleave.
  * 2. The queue continues after COMMIT without waiting for the sync: transactions that commit during a sync share the next one.
  * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
- * 4. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
+ * 4. A statement that may visit many rows runs in a thread (`scan`): all others block the event loop while they run.
+ * 5. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
  */
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,6 +23,7 @@ import {
   SqliteConnection,
   WalSync,
 } from "../../engines/sqlite-file/index.ts";
+import { ReaderThreads } from "./reader-threads.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -48,6 +50,7 @@ export class SqliteDatabase implements Database {
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection;
   readonly #walSync: WalSync;
+  readonly #threads: ReaderThreads;
   readonly #transaction: Queryable;
   readonly #maxWaitMs: number;
   readonly #transactions = new Serial();
@@ -58,12 +61,14 @@ export class SqliteDatabase implements Database {
     writer: SqliteConnection,
     reader: SqliteConnection,
     walSync: WalSync,
+    threads: ReaderThreads,
     maxWaitMs: number,
   ) {
     this.#maxWaitMs = maxWaitMs;
     this.#writer = writer;
     this.#reader = reader;
     this.#walSync = walSync;
+    this.#threads = threads;
     this.#transaction = asQueryable(writer);
   }
 
@@ -88,7 +93,7 @@ export class SqliteDatabase implements Database {
     // During the start SQLite may block; from now on it must not.
     writer.setBusyTimeout(0);
     reader.setBusyTimeout(0);
-    return new SqliteDatabase(writer, reader, walSync, maxWaitMs);
+    return new SqliteDatabase(writer, reader, walSync, new ReaderThreads(path), maxWaitMs);
   }
 
   get problem(): string | null {
@@ -97,6 +102,10 @@ export class SqliteDatabase implements Database {
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {
     return this.#read(() => this.#reader.all<Row>(query));
+  }
+
+  scan<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.#threads.all<Row>(query);
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
@@ -118,6 +127,7 @@ export class SqliteDatabase implements Database {
     await this.#probing?.stop();
     await this.#transactions.idle();
     await this.#walSync.close();
+    await this.#threads.close();
     this.#reader.close();
     this.#writer.close();
   }

@@ -30,6 +30,8 @@ export interface SqliteCallLogOptions extends QueuedCallLogOptions {
   readonly maxBodyBytes: number;
   /** Of all day files; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
+  /** Keeps totals by token and metadata; switched on later, they are rebuilt from the rows. Default true. */
+  readonly usageTotals?: boolean;
   readonly clock?: Clock;
   /** For tests that end the thread. */
   readonly startWriter?: (options: WriterOptions) => Worker;
@@ -88,11 +90,14 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
     return this.#read("summarise", query);
   }
 
-  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+  async summariseBy(query: UsageByQuery, signal?: AbortSignal): Promise<UsageBy> {
+    const kept = await this.#read<UsageBy | null>("summariseTotals", query);
+    if (kept !== null) return kept;
     const totals = new UsageByTotals(query.maxValues);
     let cursor: string | null = null;
     let rows = 0;
     for (;;) {
+      signal?.throwIfAborted();
       const part: UsageByPart = await this.#read("summariseBy", query, cursor);
       totals.addPart(part);
       rows += part.rows;
@@ -162,8 +167,8 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
 }
 
 function startWriter(options: SqliteCallLogOptions, flushIntervalMs: number): Worker {
-  const { folder, maxBodyBytes, maxTotalBytes } = options;
-  const writerOptions: WriterOptions = { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs };
+  const { folder, maxBodyBytes, maxTotalBytes, usageTotals = true } = options;
+  const writerOptions: WriterOptions = { folder, maxBodyBytes, maxTotalBytes, usageTotals, flushIntervalMs };
   return options.startWriter === undefined
     ? startWorker("call-writer", import.meta.url, writerOptions)
     : options.startWriter(writerOptions);

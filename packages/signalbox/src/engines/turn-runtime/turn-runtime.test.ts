@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql } from "../../core/sql.ts";
-import { currentTurn } from "./turn.ts";
+import { currentTurn } from "./current-turn.ts";
 import { TestDatabase } from "./database-fixture.ts";
 import { TurnRuntime, type TurnRuntimeOptions } from "./turn-runtime.ts";
 

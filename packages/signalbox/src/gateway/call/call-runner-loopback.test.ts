@@ -18,7 +18,7 @@ beforeEach(async () => {
   await loopback.open();
   parts = {
     ...loopback.parts,
-    cache: new ResponseCache(2 ** 20, 2 ** 16, systemClock),
+    cache: new ResponseCache(2 ** 20, systemClock),
     limits: { accountRules: new Map(), rulesOf: () => null },
   } as unknown as CallRunnerParts;
   runner = new CallRunner(parts);

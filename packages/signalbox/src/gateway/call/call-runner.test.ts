@@ -21,7 +21,7 @@ beforeEach(() => {
   released = 0;
   reserve = () => new Grant({ end: () => undefined }, []);
   callLog = { hasRoom: true, whenRoom: () => Promise.reject(BROKEN) };
-  cache = new ResponseCache(2 ** 20, 1024, { now: () => 0 });
+  cache = new ResponseCache(2 ** 20, { now: () => 0 });
   const rules = {
     hasConditions: false,
     needsTokens: true,

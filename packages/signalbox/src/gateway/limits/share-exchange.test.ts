@@ -57,6 +57,7 @@ async function openNode(): Promise<Node> {
     },
     get: (query) => shared.get(query),
     run: (query) => shared.run(query),
+    scan: (query) => shared.scan(query),
     transaction: (work, options) => shared.transaction(work, options),
     close: () => Promise.resolve(),
   };

@@ -94,6 +94,7 @@ async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Cloc
     engine: "postgres",
     problem: null,
     all: (query) => lossy(() => shared.all(query)),
+    scan: (query) => lossy(() => shared.all(query)),
     get: (query) => lossy(() => shared.get(query)),
     run: (query) => lossy(() => shared.run(query)),
     transaction: (work, options) => lossy(() => shared.transaction(work, options)),

@@ -22,7 +22,7 @@ export function inTurns(callLog: CallLog): LogReads {
     ranges: (gateway, selection) => turns.run(gateway.accountId, () => callLog.ranges(gateway, selection)),
     scan: (scan) => turns.run(scan.accountId, () => callLog.scan(scan)),
     summarise: (query) => turns.run(query.accountId, () => callLog.summarise(query)),
-    summariseBy: (query) => turns.run(query.accountId, () => callLog.summariseBy(query)),
+    summariseBy: (query, signal) => turns.run(query.accountId, () => callLog.summariseBy(query, signal)),
     get unreadableDays() {
       return callLog.unreadableDays;
     },

@@ -1,7 +1,7 @@
 /**
- * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums, without counting rows; by token, owner, user
- * and metadata from the rows, within a budget.
- * See engines/call-log/README.md.
+ * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums; by token, owner, user or metadata from totals;
+ * by minute, and by several of these, from the rows of calls, within a budget.
+ * See docs/decisions/0310.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
@@ -19,7 +19,7 @@ import {
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { showUsage, usageResult } from "./show-usage.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
-import { usageByWhom, type UsageByParts } from "./usage-by-whom.ts";
+import { summariseWhileWanted, usageByWhom, type UsageByParts } from "./usage-by-whom.ts";
 import { usageCsv } from "./usage-csv.ts";
 import {
   DIMENSION_NAMES,
@@ -48,7 +48,8 @@ const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(tex
 const usageQuery = z.strictObject({
   /**
    * Comma-separated or repeated: minute, hour or day, provider, model, gateway, `tag:<key>` of gateways; or token, owner, user, `metadata:<key>`,
-   * `token_tag:<key>`. Minutes and the groups after the semicolon are read from the rows of calls. Default: one row with the total.
+   * `token_tag:<key>`. Rows of calls are read for minutes, for two of the groups after the semicolon, and for metadata with provider or model.
+   * Default: one row with the total.
    */
   group_by: z.string().optional(),
   /** Inclusive, rounded down to the hour unless rows are read. Default: seven days before `end`. */
@@ -78,12 +79,12 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
     method: "GET",
     path: "/accounts/{account_id}/tokens/{token_id}/usage",
     access: "tokens.edit",
-    summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
+    summary: "Calls, errors, tokens, cost and durations of one token.",
     query: usageQuery.omit({ tag: true, only: true, limit: true, format: true }),
     repeatable: ["group_by", "gateway_id"],
     narrowsToGateway: true,
     result: z.array(usageResult),
-    handler: async ({ params, query, rawQuery, principal }) => {
+    handler: async ({ params, query, rawQuery, principal, signal }) => {
       const { account_id: accountId, token_id: tokenId } = params;
       const token = parts.tokens.find(accountId, tokenId);
       if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
@@ -96,14 +97,9 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
         );
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
-      const figures = await parts.callLog.summarise({
-        accountId,
-        gatewayIds,
-        from,
-        to,
-        groupBy: groups,
-        tokenId,
-      });
+      const only = [{ dimension: { kind: "token" } as const, value: tokenId }];
+      const request = { accountId, gatewayIds, from, to, groupBy: groups, dimensions: [], only, maxValues: 1 };
+      const { figures } = await summariseWhileWanted(parts.callLog, request, signal);
       return {
         result: figures.map((one) => showUsage(one, groups)),
         messages: unreadableMessages(parts.callLog),
@@ -123,7 +119,7 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
     repeatable: ["group_by", "gateway_id", "tag", "only"],
     narrowsToGateway: true,
     result: z.array(usageResult),
-    handler: async ({ params, query, rawQuery, principal }) => {
+    handler: async ({ params, query, rawQuery, principal, signal }) => {
       const accountId = params.account_id;
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       const { from, to } = periodOf(query, parts.clock);
@@ -137,7 +133,7 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
             "group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata",
           );
         const request = { accountId, gatewayIds, from, to, groupBy: groups, only, maxValues: query.limit };
-        return reply(await usageByWhom(parts, request, dimensions, principal));
+        return reply(await usageByWhom(parts, request, dimensions, principal, signal));
       }
       const groupBy = tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])];
       const figures = await parts.callLog.summarise({ accountId, gatewayIds, from, to, groupBy });

@@ -26,5 +26,5 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
   discord,
 ];
 
-export { findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
+export { fieldAt, findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
 export type { Sample, SourceKind } from "./source-kind.ts";

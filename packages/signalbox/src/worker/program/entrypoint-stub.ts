@@ -1,5 +1,5 @@
-/** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, and of the default export. */
-import { createStub, reach, transfer, transferResult } from "../../agents/index.ts";
+/** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, of objects with handlers, and of the default export. */
+import { createStub, fetchFollowing, reach, transfer, transferResult } from "../../agents/index.ts";
 import type { ExecutionContext } from "./execution-context.ts";
 
 /** Makes the target of one call. `props` is what the stub was made with. */
@@ -16,9 +16,10 @@ export function createEntrypointStub(open: OpenTarget, props: unknown = {}): obj
   const stub = createStub(
     { send: call },
     {
+      isService: true,
       members: {
         fetch: (input: string | URL | Request, init?: RequestInit) =>
-          call(["fetch"], [new Request(input, init)]),
+          fetchFollowing(input, init, async (request) => (await call(["fetch"], [request])) as Response),
       },
     },
   );
@@ -28,10 +29,17 @@ export function createEntrypointStub(open: OpenTarget, props: unknown = {}): obj
   });
 }
 
-/** The default export as an object with handlers: only `fetch` can be called through a stub. */
+/** The target of an entrypoint that is an object with handlers: only `fetch` can be called through a stub. */
 export function handlerTarget(
-  run: (request: Request, ctx: ExecutionContext) => Promise<unknown>,
+  handlers: Readonly<Record<string, unknown>>,
+  env: Readonly<Record<string, unknown>>,
   ctx: ExecutionContext,
 ): object {
-  return { fetch: (request: Request) => run(request, ctx) };
+  return {
+    fetch(request: Request): unknown {
+      if (typeof handlers["fetch"] !== "function")
+        throw new TypeError("Handler does not export a fetch() function.");
+      return handlers["fetch"](request, env, ctx);
+    },
+  };
 }

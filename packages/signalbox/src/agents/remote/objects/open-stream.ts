@@ -5,7 +5,7 @@ import { type NodeInc, NotSentError } from "../../placement/placement.ts";
 
 /** The returned function throws `NotSentError` if there is no link to the node, or the link takes no more. */
 export function openOn(
-  network: NodeNetwork,
+  network: Pick<NodeNetwork, "linkTo">,
   node: NodeInc,
   name: string,
 ): (payload: Uint8Array) => LinkStream {

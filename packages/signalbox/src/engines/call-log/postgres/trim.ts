@@ -144,7 +144,7 @@ async function deleteSurplus(client: Client, gateway: number, maxRows: number): 
 }
 
 /** Runs the work in a transaction unless another node trims the log; then null. */
-async function exclusively(client: Client, work: () => Promise<boolean>): Promise<boolean | null> {
+export async function exclusively(client: Client, work: () => Promise<boolean>): Promise<boolean | null> {
   await client.query("BEGIN");
   try {
     const { rows } = await client.query<{ locked: boolean }>(

@@ -8,7 +8,7 @@ import { read } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { promisify } from "node:util";
 import { writeWhole } from "../../durable-file/index.ts";
-import { eachPage, WAL_HEADER_BYTES } from "./wal-reader.ts";
+import { eachPage, WAL_HEADER_BYTES } from "../wal/wal-reader.ts";
 
 export interface OpenDatabaseFiles {
   /** Descriptors. */

@@ -8,7 +8,7 @@ import type { InstanceDatabase } from "../instance-store.ts";
 import { sql } from "../../../core/sql.ts";
 import type { JournalStore } from "./journal-store.ts";
 import { Templates } from "./template.ts";
-import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./segment.ts";
+import { NO_ID, readRecords, RECORD_KINDS, RecordBuffer } from "./journal-records.ts";
 
 /** Every record starts another segment. */
 const TINY = 1;

@@ -8,7 +8,7 @@ import { SqliteConnection } from "../../sqlite-file/index.ts";
 import { ID_BYTES } from "../instance-path.ts";
 import type { BaseSchema } from "../instance-store.ts";
 import { PAGE_BYTES } from "../page-bytes.ts";
-import { NO_ID, type Template } from "./segment.ts";
+import { NO_ID, type Template } from "./journal-records.ts";
 
 export class Templates {
   readonly #baseSchema: BaseSchema;

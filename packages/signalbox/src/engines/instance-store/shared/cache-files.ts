@@ -26,7 +26,7 @@ import {
 import { basename, extname, join } from "node:path";
 import { writeWhole } from "../../durable-file/index.ts";
 import { FOLDER_NAME, type InstancePaths } from "../instance-path.ts";
-import { SpareWal } from "../journal/spare-wal.ts";
+import { SpareWal } from "../wal/spare-wal.ts";
 
 const INDEX = "cache";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
