@@ -137,7 +137,7 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
   const resourceEvents = new ResourceEvents();
   const identity = await openIdentity(storage, { ...base, resourceEvents }, closers);
   const tracing = await startTracing(base, closers);
-  const server = new LocalServer(identity.rootToken);
+  const server = new LocalServer(identity.rootToken, base.running);
   const areas = createAreas({
     ...base,
     ...storage,
@@ -163,7 +163,6 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
   const front = await openListeners(base, { identity, areas, dashboard, worker, server, tls });
   base.running.listens(front);
   networkOf(storage.topology)?.start();
-  server.listensOn(base.running.trafficOrigin);
   const announce = () => storage.dataFolder.announce(runningServer(front, tls));
   tls.start(announce);
   announce();

@@ -52,9 +52,9 @@ export class Running {
     return this.#front === null || this.#front.url === this.#front.adminUrl ? null : this.#front.url;
   }
 
-  /** Scheme, host and port of the traffic: the configured ones, otherwise those of the listener. */
+  /** Scheme, host and port of the traffic: the configured ones, otherwise those of the listener. Empty before the service listens. */
   get trafficOrigin(): string {
-    return this.#publicUrl ?? this.#front?.url ?? "";
+    return this.#front === null ? "" : (this.#publicUrl ?? this.#front.url);
   }
 
   /** The configured address, otherwise the one that the client used, if traffic and management share it and it is one of this server. */
