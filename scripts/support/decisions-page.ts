@@ -24,10 +24,10 @@ export const AREAS: Readonly<Record<string, string>> = {
 
 /** The decisions that explain most of the code, in the order in which to read them. */
 const FIRST: Readonly<Record<string, readonly string[]>> = {
-  "The whole": ["0001", "0101", "0002", "0088", "0003", "0091"],
+  "The whole": ["0001", "0101", "0295", "0002", "0088", "0003", "0091"],
   Agents: ["0078", "0021", "0020", "0049", "0084", "0083"],
-  Gateway: ["0010", "0108", "0120", "0015"],
-  Limits: ["0013", "0112", "0156"],
+  Gateway: ["0291", "0010", "0108", "0120", "0015"],
+  Limits: ["0013", "0112", "0299", "0156"],
   Cluster: ["0147", "0148", "0162", "0167", "0171", "0172", "0174"],
   Tags: ["0030"],
   Tests: ["0028", "0160"],

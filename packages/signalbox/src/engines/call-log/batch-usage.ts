@@ -1,7 +1,7 @@
 /**
  * Adds up the usage of one transaction in memory. Calls that agree in all that usage distinguishes are added up first; the hourly sums and the
  * totals by token and metadata are made from these few sums when the transaction commits.
- * See docs/decisions/0016 and 0310.
+ * See docs/decisions/0310 and README.md.
  */
 import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import { type NumberReader, USAGE_SUMS, type UsageSum } from "./columns.ts";
