@@ -16,6 +16,7 @@ import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts
 import type { LinkStream } from "../../../engines/node-link/index.ts";
 import { NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
+import { ownStubs } from "../../objects/rpc-values.ts";
 import type { Reference } from "./references.ts";
 import { type SessionHost, SessionReferences } from "./session-references.ts";
 import { describeThrown, thrownOf, type WireThrown } from "./wire-errors.ts";
@@ -72,8 +73,10 @@ export class CallSession {
   serve(payload: Uint8Array, stream: LinkStream, run: (call: unknown) => Promise<unknown>): void {
     this.#host.sessions.add(this);
     this.#start(stream);
-    const decoded = decodeValue(payload, this.references);
+    const stubs: object[] = [];
+    const decoded = decodeValue(payload, this.references, stubs);
     this.#serve(FIRST_CALL, decoded, async (call) => {
+      ownStubs(argumentsOf(call), stubs);
       try {
         return await run(call);
       } catch (error) {
@@ -196,7 +199,7 @@ export class CallSession {
     const { references } = this;
     switch (kind) {
       case MESSAGES.call:
-        this.#serveCall(id, decodeValue(payload, references));
+        this.#serveCall(id, payload);
         return;
       case MESSAGES.result: {
         const pending = this.#take(id);
@@ -222,9 +225,11 @@ export class CallSession {
     this.#check();
   }
 
-  #serveCall(id: number, decoded: Decoded): void {
-    this.#serve(id, decoded, async (value) => {
+  #serveCall(id: number, payload: Buffer): void {
+    const stubs: object[] = [];
+    this.#serve(id, decodeValue(payload, this.references, stubs), async (value) => {
       const [reference, path, args] = value as [Reference, string[], unknown[] | null];
+      ownStubs(args, stubs);
       const target = this.references.offered(reference);
       if (target === undefined) throw new Error("RPC stub used after being disposed.");
       return target.send(path, args);
@@ -270,4 +275,10 @@ function connectionLost(reason: string): Error {
 function nodeOf(details: unknown): string | null {
   const { node } = (details ?? {}) as { node?: unknown };
   return typeof node === "string" ? node : null;
+}
+
+/** The arguments of the call that opens a session; null for a request, whose stubs nobody has made. */
+function argumentsOf(call: unknown): readonly unknown[] | null {
+  const [, { args = null }] = call as [unknown, { readonly args?: readonly unknown[] | null }];
+  return args;
 }
