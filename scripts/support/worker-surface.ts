@@ -21,6 +21,7 @@ const BOOKMARKS = [
   "getBookmarkForTime",
   "getCurrentBookmark",
   "onNextSessionRestoreBookmark",
+  "snapshot",
   "waitForBookmark",
 ];
 const KEYS = ["delete", "deleteAlarm", "get", "getAlarm", "list", "put", "setAlarm"];
@@ -109,6 +110,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
       "storage",
       "waitUntil",
     ],
+    throwing: ["onNextSessionRestore"],
   },
   {
     name: "ctx.id",
@@ -138,7 +140,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "ctx.storage.kv",
     about: "Keys and values without promises.",
     members: ["delete", "get", "list", "put"],
-    internal: ["deleteAll", "putAll"],
+    internal: ["deleteAll", "find", "putAll"],
   },
   {
     name: "ctx.facets",

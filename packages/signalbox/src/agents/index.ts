@@ -56,5 +56,5 @@ export { readFlags } from "./objects/compatibility.ts";
 export { currentObject } from "./objects/current-work.ts";
 export { fetchFollowing } from "./objects/follow-redirects.ts";
 export { createStub } from "./objects/rpc-stub.ts";
-export { reach, transfer, transferResult } from "./objects/rpc-values.ts";
+export { endingWith, reach, transferArguments, transferResult } from "./objects/rpc-values.ts";
 export { DurableObject } from "./objects/workers-module.ts";

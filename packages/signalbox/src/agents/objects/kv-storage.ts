@@ -31,11 +31,16 @@ export class KvStorage {
   }
 
   get(key: Key): unknown {
+    return this.find(key)?.value;
+  }
+
+  /** Tells a key whose value is undefined from one that does not exist. */
+  find(key: Key): { readonly value: unknown } | undefined {
     this.#parts.transactions.requirePresent();
     const row = this.#parts.database.get<Pick<Row, "value">>(
       sql`SELECT value FROM _signalbox_kv WHERE key = ${String(key)}`,
     );
-    return row === undefined ? undefined : deserialize(row.value);
+    return row === undefined ? undefined : { value: deserialize(row.value) };
   }
 
   put(key: Key, value: unknown): void {

@@ -19,7 +19,7 @@ import { type FacetHost, ObjectFacets } from "./object-facets.ts";
 import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
-import { reach, transferResult } from "./rpc-values.ts";
+import { endingWith, reach, transferResult } from "./rpc-values.ts";
 import {
   cutAccepted,
   endOf,
@@ -168,7 +168,7 @@ export class LiveObject implements Resident {
       throw new TypeError(
         "The object does not support RPC, because its class does not extend DurableObject of cloudflare:workers: only fetch() can be called.",
       );
-    return transferResult(await reach(this.#handlers, path, args), this.work);
+    return endingWith(args, async () => transferResult(await reach(this.#handlers, path, args), this.work));
   }
 
   /** Handles a frame of a hibernating WebSocket. */

@@ -53,8 +53,8 @@ class Operations {
     if (!Array.isArray(keys)) return this.kv.get(keys as string);
     const found = new Map<string, unknown>();
     for (const key of [...new Set(keys as string[])].toSorted(byBytes)) {
-      const value = this.kv.get(key);
-      if (value !== undefined) found.set(key, value);
+      const entry = this.kv.find(key);
+      if (entry !== undefined) found.set(key, entry.value);
     }
     return found;
   }
@@ -270,6 +270,10 @@ export class ObjectStorage extends Operations {
     return Promise.reject(noRecovery("waitForBookmark"));
   }
 
+  snapshot(): Promise<never> {
+    return Promise.reject(noRecovery("snapshot"));
+  }
+
   #names(type: "table" | "trigger" | "view"): string[] {
     const rows = this.parts.database.all<{ name: string }>(
       sql`SELECT name FROM sqlite_schema WHERE type = ${type} AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
@@ -290,7 +294,8 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-function noRecovery(method: string): SignalboxError {
+/** For calls that need the past of an object. */
+export function noRecovery(method: string): SignalboxError {
   return new SignalboxError("agent_failed", {
     message: `${method}() is not available: this server keeps no earlier versions of an object's storage`,
   });

@@ -8,7 +8,7 @@ import type { ObjectAddress, ObjectCalls } from "./object-calls.ts";
 import type { ObjectId, ObjectStub } from "./object-types.ts";
 import { toRemoteError } from "./remote-error.ts";
 import { createStub } from "./rpc-stub.ts";
-import { transfer } from "./rpc-values.ts";
+import { transferArguments } from "./rpc-values.ts";
 
 /** Runs a function on an object, which is loaded if it is not in memory. */
 export type RunOnObject = <T>(
@@ -34,7 +34,7 @@ export function createObjectStub(
 ): ObjectStub {
   const send = async (path: readonly string[], args: readonly unknown[] | null): Promise<unknown> => {
     const caller = currentWork();
-    const copies = args === null ? null : args.map((argument) => transfer(argument, caller ?? null));
+    const copies = args === null ? null : transferArguments(args, caller ?? null);
     if (caller !== undefined) await caller.passGate();
     try {
       return await calls.invoke(path, copies);

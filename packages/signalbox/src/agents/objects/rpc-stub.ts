@@ -5,6 +5,8 @@
  * Invariants:
  * 1. A stub has no `then`: awaiting a stub gives the stub. A property of a stub and the result of a call have one.
  * 2. Stubs of one target share its life: the target's disposer runs when the last stub and duplicate was disposed.
+ * 3. A call owns duplicates of the stubs in its arguments, which end with it: a callee that keeps a stub keeps a duplicate (`dup()`). Stubs of objects and
+ *    entrypoints have nothing to dispose and are passed as they are.
  */
 
 import type { ObjectAddress } from "./object-calls.ts";
@@ -25,6 +27,7 @@ interface SharedTarget {
 }
 
 const TARGETS = new WeakMap<object, SharedTarget>();
+const DISPOSED = "RPC stub used after being disposed.";
 const PROPERTIES = new WeakSet<object>();
 const PROMISES = new WeakSet<object>();
 const SERVICES = new WeakSet<object>();
@@ -70,10 +73,19 @@ export interface StubOptions {
   readonly isCallable?: boolean;
   /** What `Object.prototype.toString` shows. */
   readonly tag?: string;
+  /** What a call of the stub itself does; default: it is sent. */
+  readonly call?: (...args: unknown[]) => unknown;
 }
 
 export function createStub(target: CallTarget, options: StubOptions = {}): object {
   return shareStub({ target, stubs: 0 }, options);
+}
+
+/** A stub of its own for the other side of a call; the value itself if it is a stub that need not be disposed. */
+export function duplicateForCall(stub: object): object {
+  return SERVICES.has(stub) || TARGETS.get(stub)?.target.address !== undefined
+    ? stub
+    : (stub as { dup(): object }).dup();
 }
 
 /** The target of a stub; undefined for other values. */
@@ -92,15 +104,17 @@ function shareStub(shared: SharedTarget, options: StubOptions): object {
     if (shared.stubs === 0) shared.target.dispose?.();
   };
   const send: CallTarget["send"] = (path, args) =>
-    isDisposed
-      ? Promise.reject(new Error("RPC stub used after being disposed."))
-      : shared.target.send(path, args);
+    isDisposed ? Promise.reject(new Error(DISPOSED)) : shared.target.send(path, args);
   const stub = new Proxy(options.isCallable === false ? {} : callableStub(), {
     get(_stub, name) {
       if (name === Symbol.dispose) return dispose;
       if (name === Symbol.toStringTag) return options.tag;
       if (typeof name !== "string" || name === "then" || name === "toJSON") return undefined;
-      if (name === "dup") return () => shareStub(shared, options);
+      if (name === "dup")
+        return () => {
+          if (isDisposed) throw new Error(DISPOSED);
+          return shareStub(shared, options);
+        };
       if (name === "onRpcBroken") return () => undefined;
       if (Object.hasOwn(members, name)) return members[name];
       if (name in Object.prototype) return Reflect.get(Object.prototype, name) as unknown;
@@ -113,7 +127,7 @@ function shareStub(shared: SharedTarget, options: StubOptions): object {
       typeof name === "string" && Object.hasOwn(members, name)
         ? { value: members[name], enumerable: typeof members[name] !== "function", configurable: true }
         : undefined,
-    apply: (_stub, _this, args: unknown[]) => createPromise(send([], args)),
+    apply: (_stub, _this, args: unknown[]) => options.call?.(...args) ?? createPromise(send([], args)),
   });
   TARGETS.set(stub, shared);
   if (options.isService === true) SERVICES.add(stub);

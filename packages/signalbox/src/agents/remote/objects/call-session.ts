@@ -22,6 +22,7 @@ import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts
 import { LinkError, type LinkFailure, type LinkStream } from "../../../engines/node-link/index.ts";
 import { type NodeInc, NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
+import { ownStubs } from "../../objects/rpc-values.ts";
 import { UNKNOWN_SESSION } from "../sockets/hello.ts";
 import { ItemChannel, readAttached, readWelcomed } from "../sockets/item-channel.ts";
 import {
@@ -131,8 +132,10 @@ export class CallSession {
     this.#id = Buffer.from(payload.subarray(0, ID_BYTES));
     this.#host.sessions.set(this.#id.toString("hex"), this);
     this.#attach(stream, 0);
-    const decoded = decodeValue(payload.subarray(ID_BYTES), this.references);
+    const stubs: object[] = [];
+    const decoded = decodeValue(payload.subarray(ID_BYTES), this.references, stubs);
     this.#serve(FIRST_CALL, decoded, async (call) => {
+      ownStubs(argumentsOf(call), stubs);
       try {
         return await run(call);
       } catch (error) {
@@ -330,7 +333,7 @@ export class CallSession {
     const { references } = this;
     switch (kind) {
       case MESSAGES.call:
-        this.#serveCall(id, decodeValue(payload, references));
+        this.#serveCall(id, payload);
         return;
       case MESSAGES.result: {
         const pending = this.#take(id);
@@ -359,9 +362,11 @@ export class CallSession {
     this.#check();
   }
 
-  #serveCall(id: number, decoded: Decoded): void {
-    this.#serve(id, decoded, async (value) => {
+  #serveCall(id: number, payload: Buffer): void {
+    const stubs: object[] = [];
+    this.#serve(id, decodeValue(payload, this.references, stubs), async (value) => {
       const [reference, path, args] = value as [Reference, string[], unknown[] | null];
+      ownStubs(args, stubs);
       const target = this.references.offered(reference);
       if (target === undefined) throw new Error("RPC stub used after being disposed.");
       return target.send(path, args);
@@ -416,4 +421,10 @@ function numbersOf(payload: Buffer): number[] {
   const numbers: number[] = [];
   for (let offset = 0; offset + 4 <= payload.length; offset += 4) numbers.push(payload.readUInt32LE(offset));
   return numbers;
+}
+
+/** The arguments of the call that opens a session; null for a request, whose stubs nobody has made. */
+function argumentsOf(call: unknown): readonly unknown[] | null {
+  const [, { args = null }] = call as [unknown, { readonly args?: readonly unknown[] | null }];
+  return args;
 }
