@@ -54,6 +54,7 @@ beforeAll(async () => {
     file: {
       agents: { modules: [join(import.meta.dirname, "../fixtures/webhook-agents.ts")] },
       outgoing: { allowPrivateHosts: true },
+      alerts: { checkIntervalMs: 20 },
       webhooks: {
         sources: {
           orders: {
@@ -349,11 +350,20 @@ describe("attempts", () => {
 
   it("410 pauses the route and says so; the event is held, and delivered when the route is resumed", async () => {
     answers["/gone"] = [{ status: 410 }];
+    const alert = await server.api("POST", "/accounts/default/alerts", {
+      name: "Paused",
+      metric: "paused_routes",
+      threshold: 1,
+      source: "free",
+      receivers: [{ type: "webhook", url: at("/alert") }],
+    });
+    expect(alert.status).toBe(200);
     await put("free", "gone", { to: { url: at("/gone") } });
     const { delivery } = await send("free", { type: "t" });
     await settled(`delivery=${delivery}`, { gone: "held" });
     expect(await get("/sources/free/routes/gone")).toMatchObject({ paused: true, paused_because: "gone" });
     expect(server.logs.some(({ msg }) => String(msg).includes("answered 410 Gone"))).toBe(true);
+    await waitUntil(() => to("/alert").length, (count) => count > 0);
     answers["/gone"] = [{ status: 200 }];
     expect((await call("POST", "/sources/free/routes/gone/resume")).status).toBe(200);
     await settled(`delivery=${delivery}`, { gone: "delivered" });
