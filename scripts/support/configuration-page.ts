@@ -44,6 +44,9 @@ interface JsonSchema {
   readonly default?: unknown;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
+  /** How the page names the type of a value that can be anything. */
+  readonly title?: string;
+  readonly oneOf?: readonly unknown[];
   readonly anyOf?: readonly JsonSchema[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
@@ -91,6 +94,8 @@ function* walk(
 
 function typeOf(schema: JsonSchema): string {
   const { type, anyOf, items, additionalProperties } = schema;
+  if (schema.title !== undefined) return schema.title;
+  if (schema.oneOf !== undefined) return "object";
   if (schema.enum !== undefined)
     return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" or ");
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;

@@ -42,11 +42,14 @@ it("routes are saved, tried, paused and resumed; events are listed and replayed;
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
   const retry = { strategy: "linear", intervalMs: 1000, count: 0 };
   const settings = { when: { body: { type: "paid" } }, to: { url }, retry };
-  expect(await cli("put-route", "generic", "main", await file("route.json", settings))).toBe(`saved main: ${url}\n`);
+  expect(await cli("put-route", "generic", "main", await file("route.json", settings))).toBe(
+    `saved main: ${url}\n`,
+  );
   status = 500;
   await sendGeneric(server.url, "entity", { id: "1", type: "paid" });
   await sendGeneric(server.url, "entity", { id: "2", type: "sent" });
-  const failed = () => json<{ id: string; delivery: string }[]>("events", "--route", "main", "--state", "failed");
+  const failed = () =>
+    json<{ id: string; delivery: string }[]>("events", "--route", "main", "--state", "failed");
   const [event] = await waitUntil(failed, (found) => found.length === 1, 50);
   expect(await cli("routes", "generic")).toMatch(/main .*running +0 +0 +1 +1/);
   expect(await cli("try", "generic", event?.delivery ?? "")).toBe(
@@ -61,9 +64,17 @@ it("routes are saved, tried, paused and resumed; events are listed and replayed;
   status = 200;
   expect(await cli("replay-events", "--route", "main")).toMatch(/^replay \w+: 1 events\n$/);
   const [replay] = await json<{ id: string }[]>("replays");
-  await waitUntil(() => json<unknown[]>("events", "--state", "held"), (found) => found.length === 1, 50);
+  await waitUntil(
+    () => json<unknown[]>("events", "--state", "held"),
+    (found) => found.length === 1,
+    50,
+  );
   expect(await cli("resume", "generic", "main")).toBe("resumed main\n");
-  await waitUntil(() => cli("replays", replay?.id ?? ""), (text) => text.includes("1 delivered"), 50);
+  await waitUntil(
+    () => cli("replays", replay?.id ?? ""),
+    (text) => text.includes("1 delivered"),
+    50,
+  );
   expect(await cli("event", event?.id ?? "")).toContain('"trigger": "bulk"');
   expect(await cli("name", event?.delivery ?? "", "paid")).toBe("saved paid\n");
   expect(await cli("trigger", "paid")).toMatch(/^202 \{"status":"queued"\} \w+\n$/);

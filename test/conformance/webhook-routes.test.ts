@@ -54,6 +54,7 @@ beforeAll(async () => {
     file: {
       agents: { modules: [join(import.meta.dirname, "../fixtures/webhook-agents.ts")] },
       outgoing: { allowPrivateHosts: true },
+      alerts: { checkIntervalMs: 20 },
       webhooks: {
         sources: {
           orders: {
@@ -62,13 +63,19 @@ beforeAll(async () => {
               { name: "agent", to: { agent: "webhook-agent" } },
               {
                 name: "paid",
-                when: { body: { type: { $startsWith: "order." }, total: { $gte: 100 } }, headers: { "X-Region": "eu" } },
+                when: {
+                  body: { type: { $startsWith: "order." }, total: { $gte: 100 } },
+                  headers: { "X-Region": "eu" },
+                },
                 to: { url: at("/paid"), auth: { type: "standard", secretVariable: "RECEIVER_SECRET" } },
               },
               { name: "all", to: { url: at("/all"), headers: { "X-Team": "billing" } } },
             ],
           },
-          single: { ...generic, routes: [{ name: "only", when: { body: { type: "yes" } }, to: { agent: "webhook-agent" } }] },
+          single: {
+            ...generic,
+            routes: [{ name: "only", when: { body: { type: "yes" } }, to: { agent: "webhook-agent" } }],
+          },
           lists: { ...generic, batch: true, deliveryId: "body:id" },
           free: generic,
           quiet: generic,
@@ -102,7 +109,8 @@ const settled = (query: string, states: Record<string, string>) =>
     async () => Object.fromEntries((await events(query)).map((one) => [one["route"], one["state"]])),
     (found) => Object.entries(states).every(([route, state]) => found[route] === state),
   );
-const newest = async (source: string) => (await get<Row[]>(`/deliveries?source=${source}&limit=1`))[0]?.["id"] as string;
+const newest = async (source: string) =>
+  (await get<Row[]>(`/deliveries?source=${source}&limit=1`))[0]?.["id"] as string;
 let next = 0;
 const send = async (source: string, payload: Row = {}, headers: Record<string, string> = {}) => {
   const id = `d${(next += 1)}`;
@@ -220,7 +228,9 @@ describe("routes of the interface", () => {
     expect((await call("DELETE", "/sources/free/routes/main")).status).toBe(200);
     expect(await get("/sources/free/routes")).toEqual([]);
     // Without routes the source is as before.
-    expect((await sendGeneric(server.url, "free/cust", { id: "plain" })).body).toEqual({ status: "processed" });
+    expect((await sendGeneric(server.url, "free/cust", { id: "plain" })).body).toEqual({
+      status: "processed",
+    });
   });
 
   it("sign with each kind of credential", async () => {
@@ -232,28 +242,42 @@ describe("routes of the interface", () => {
     }))
       await put("free", name, { to: { url: at(`/${name}`), auth } });
     const { delivery } = await send("free", { type: "t" });
-    await settled(`delivery=${delivery}`, { basic: "delivered", header: "delivered", ours: "delivered", standard: "delivered" });
+    await settled(`delivery=${delivery}`, {
+      basic: "delivered",
+      header: "delivered",
+      ours: "delivered",
+      standard: "delivered",
+    });
     expect(to("/basic")[0]?.headers.authorization).toBe(`Basic ${btoa("me:pass")}`);
     expect(to("/header")[0]?.headers["x-api-key"]).toBe("key");
     const ours = to("/ours")[0];
     expect(ours?.headers["x-signature"]).toBe(
-      `sha256=${createHmac("sha256", "shared").update(ours?.body ?? "").digest("hex")}`,
+      `sha256=${createHmac("sha256", "shared")
+        .update(ours?.body ?? "")
+        .digest("hex")}`,
     );
     const standard = to("/standard")[0];
     expect(() =>
       new Webhook(STANDARD_SECRET).verify(standard?.body ?? "", standard?.headers as never),
     ).not.toThrow();
-    for (const name of ["basic", "header", "ours", "standard"]) await call("DELETE", `/sources/free/routes/${name}`);
+    for (const name of ["basic", "header", "ours", "standard"])
+      await call("DELETE", `/sources/free/routes/${name}`);
   });
 
   it.each([
-    ["a filter that cannot be used", { when: { body: { a: { $regex: "x" } } }, to: { url: "https://a.example" } }],
+    [
+      "a filter that cannot be used",
+      { when: { body: { a: { $regex: "x" } } }, to: { url: "https://a.example" } },
+    ],
     ["an agent that does not exist", { to: { agent: "nobody" } }],
     ["an address of another kind", { to: { url: "ftp://a.example" } }],
     ["an address with a password", { to: { url: "https://me:pass@a.example" } }],
     ["a header of the connection", { to: { url: "https://a.example", headers: { "Content-Length": "1" } } }],
     ["a line break in a header", { to: { url: "https://a.example", headers: { x: "a\r\nb: c" } } }],
-    ["the name of a variable", { to: { url: "https://a.example", auth: { type: "bearer", secretVariable: "PATH" } } }],
+    [
+      "the name of a variable",
+      { to: { url: "https://a.example", auth: { type: "bearer", secretVariable: "PATH" } } },
+    ],
     ["two targets", { to: { url: "https://a.example", agent: "webhook-agent" } }],
     ["an unknown member", { to: { agent: "webhook-agent" }, retries: 5 }],
   ])("%s is refused when it is saved", async (_what, settings) => {
@@ -303,13 +327,16 @@ describe("attempts", () => {
     answers["/later"] = [{ status: 503, headers: { "retry-after": "7200" } }];
     answers["/much-later"] = [{ status: 503, headers: { "retry-after": "999999" } }];
     const retry = { strategy: "linear", intervalMs: 1000, count: 5 };
-    for (const name of ["later", "much-later"]) await put("free", name, { to: { url: at(`/${name}`) }, retry });
+    for (const name of ["later", "much-later"])
+      await put("free", name, { to: { url: at(`/${name}`) }, retry });
     const { delivery } = await send("free", { type: "t" });
     await settled(`delivery=${delivery}`, { later: "scheduled", "much-later": "scheduled" });
     const found = await events(`delivery=${delivery}`);
     const waits = found.map((one) => [
       one["route"],
-      Math.round((Date.parse(String(one["next_attempt_at"])) - Date.parse(String(one["received_at"]))) / 3_600_000),
+      Math.round(
+        (Date.parse(String(one["next_attempt_at"])) - Date.parse(String(one["received_at"]))) / 3_600_000,
+      ),
     ]);
     expect(Object.fromEntries(waits)).toEqual({ later: 2, "much-later": 24 });
     for (const name of ["later", "much-later"]) {
@@ -323,11 +350,20 @@ describe("attempts", () => {
 
   it("410 pauses the route and says so; the event is held, and delivered when the route is resumed", async () => {
     answers["/gone"] = [{ status: 410 }];
+    const alert = await server.api("POST", "/accounts/default/alerts", {
+      name: "Paused",
+      metric: "paused_routes",
+      threshold: 1,
+      source: "free",
+      receivers: [{ type: "webhook", url: at("/alert") }],
+    });
+    expect(alert.status).toBe(200);
     await put("free", "gone", { to: { url: at("/gone") } });
     const { delivery } = await send("free", { type: "t" });
     await settled(`delivery=${delivery}`, { gone: "held" });
     expect(await get("/sources/free/routes/gone")).toMatchObject({ paused: true, paused_because: "gone" });
     expect(server.logs.some(({ msg }) => String(msg).includes("answered 410 Gone"))).toBe(true);
+    await waitUntil(() => to("/alert").length, (count) => count > 0);
     answers["/gone"] = [{ status: 200 }];
     expect((await call("POST", "/sources/free/routes/gone/resume")).status).toBe(200);
     await settled(`delivery=${delivery}`, { gone: "delivered" });
@@ -336,7 +372,10 @@ describe("attempts", () => {
 
   it("redirects are not followed", async () => {
     answers["/moved"] = [{ status: 302, headers: { location: at("/elsewhere") } }];
-    await put("free", "moved", { to: { url: at("/moved") }, retry: { strategy: "linear", intervalMs: 1000, count: 0 } });
+    await put("free", "moved", {
+      to: { url: at("/moved") },
+      retry: { strategy: "linear", intervalMs: 1000, count: 0 },
+    });
     const { delivery } = await send("free", { type: "t" });
     await settled(`delivery=${delivery}`, { moved: "failed" });
     expect(to("/elsewhere")).toEqual([]);
@@ -344,14 +383,20 @@ describe("attempts", () => {
   });
 
   it("a repeated content is ignored within the window of its route", async () => {
-    await put("free", "window", { to: { url: at("/window") }, dedupe: { windowMs: 3_600_000, fields: ["order.id"] } });
+    await put("free", "window", {
+      to: { url: at("/window") },
+      dedupe: { windowMs: 3_600_000, fields: ["order.id"] },
+    });
     await send("free", { order: { id: 1 }, at: 1 });
     await send("free", { order: { id: 1 }, at: 2 });
     await send("free", { order: { id: 2 }, at: 3 });
     const found = (await events("route=window")).toReversed();
     expect(found.map((one) => one["state"] === "ignored")).toEqual([false, true, false]);
     expect(found[1]?.["reason"]).toBe(`dedupe: it equals the event ${String(found[0]?.["id"])}`);
-    await waitUntil(() => to("/window").length, (count) => count === 2);
+    await waitUntil(
+      () => to("/window").length,
+      (count) => count === 2,
+    );
     await call("DELETE", "/sources/free/routes/window");
   });
 
@@ -363,7 +408,10 @@ describe("attempts", () => {
       retry: { strategy: "linear", intervalMs: 1000, count: 3 },
     });
     for (let n = 0; n < 4; n++) await send("free", { n });
-    await waitUntil(() => to("/ordered").length, (count) => count === 5);
+    await waitUntil(
+      () => to("/ordered").length,
+      (count) => count === 5,
+    );
     expect(to("/ordered").map(({ body }) => (JSON.parse(body) as { n: number }).n)).toEqual([0, 0, 1, 2, 3]);
     await call("DELETE", "/sources/free/routes/ordered");
   });
@@ -378,7 +426,10 @@ describe("pause, resume and replay", () => {
     expect(await events("source=quiet&state=queued")).toEqual([]);
     // A new address does not resume the route.
     await put("quiet", "main", { to: { url: at("/quiet2") } });
-    expect(await get("/sources/quiet/routes/main")).toMatchObject({ paused: true, paused_because: "operator" });
+    expect(await get("/sources/quiet/routes/main")).toMatchObject({
+      paused: true,
+      paused_because: "operator",
+    });
     await call("POST", "/sources/quiet/routes/main/resume");
     await settled(`delivery=${delivery}`, { main: "delivered" });
     expect(to("/quiet2")).toHaveLength(1);
@@ -390,12 +441,17 @@ describe("pause, resume and replay", () => {
     const retry = { strategy: "linear", intervalMs: 1000, count: 0 };
     await put("quiet", "bulk", { to: { url: at("/bulk") }, retry });
     for (let n = 0; n < 3; n++) await send("quiet", { type: "bulk", note: `number ${n}` });
-    await waitUntil(() => events("route=bulk&state=failed"), (found) => found.length === 3);
+    await waitUntil(
+      () => events("route=bulk&state=failed"),
+      (found) => found.length === 3,
+    );
     const query = { route: "bulk", type: "bulk", text: "number" };
     const plan = (await call("POST", "/replays", { ...query, dry_run: true })).body.result;
     expect(plan).toMatchObject({ count: 3, routes: [{ source: "quiet", route: "bulk", count: 3 }] });
     expect(Date.parse(plan.oldest)).toBeLessThanOrEqual(Date.parse(plan.newest));
-    expect((await call("POST", "/replays", { ...query, text: "number 1", dry_run: true })).body.result.count).toBe(1);
+    expect(
+      (await call("POST", "/replays", { ...query, text: "number 1", dry_run: true })).body.result.count,
+    ).toBe(1);
     answers["/bulk"] = [{ status: 200 }];
     const created = (await call("POST", "/replays", query)).body.result;
     expect(created).toMatchObject({ total: 3, query: { route: "bulk", state: "failed" } });
@@ -429,7 +485,10 @@ describe("pause, resume and replay", () => {
     await send("quiet", { a: 1 });
     await put("quiet", "cancel", { to: { url: at("/cancel") }, paused: true });
     const created = (await call("POST", "/replays", { route: "cancel", state: "ignored" })).body.result;
-    await waitUntil(() => events(`replay=${String(created.id)}&state=held`), (found) => found.length === 1);
+    await waitUntil(
+      () => events(`replay=${String(created.id)}&state=held`),
+      (found) => found.length === 1,
+    );
     expect((await call("POST", `/replays/${String(created.id)}/cancel`)).status).toBe(200);
     expect(await events(`replay=${String(created.id)}`)).toMatchObject([
       { state: "cancelled", reason: "the replay was cancelled" },
@@ -480,5 +539,7 @@ it("another account sees and changes nothing of routes, events, replays and exam
     const answer = await server.api(method, `/accounts/other/webhooks${path}`, body, token);
     expect([path, answer.status]).toEqual([path, 404]);
   }
-  expect((await server.api("GET", "/accounts/other/webhooks/events", undefined, token)).body.result).toEqual([]);
+  expect((await server.api("GET", "/accounts/other/webhooks/events", undefined, token)).body.result).toEqual(
+    [],
+  );
 });

@@ -113,11 +113,16 @@ it("kill -9 under load: an agent gets each delivery once, each address at least 
         const found = new Set(own.map(({ n }) => n));
         expect([path, numbers.filter((n) => !found.has(n))]).toEqual([path, []]);
         // One id for all attempts.
-        for (const n of numbers) expect(new Set(own.filter((one) => one.n === n).map(({ event }) => event)).size).toBe(1);
+        for (const n of numbers)
+          expect(new Set(own.filter((one) => one.n === n).map(({ event }) => event)).size).toBe(1);
       }
       const order = got.filter((one) => one.path === "/ordered" && one.entity === entity).map(({ n }) => n);
       expect(order).toEqual(order.toSorted((x, y) => x - y));
-      const handled = await sendRequest(server, "GET", `/accounts/default/agents/webhook-agent/instances/kill-${entity}`);
+      const handled = await sendRequest(
+        server,
+        "GET",
+        `/accounts/default/agents/webhook-agent/instances/kill-${entity}`,
+      );
       // A delivery whose acknowledgement was lost may have been stored, too.
       const { eventCount } = handled.body.result.state as { eventCount: number };
       expect(eventCount).toBeGreaterThanOrEqual(sent.size);

@@ -49,7 +49,11 @@ it("a receiver that is private by name or by address gets nothing, and both look
   }, false);
   const direct = await started.api("PUT", `${ROUTES}/direct`, { to: { url: `http://127.0.0.1:${port}/` } });
   expect(direct.status).toBe(400);
-  for (const url of [`http://[::ffff:7f00:1]:${port}/`, `http://2130706433:${port}/`, `http://0x7f.1:${port}/`])
+  for (const url of [
+    `http://[::ffff:7f00:1]:${port}/`,
+    `http://2130706433:${port}/`,
+    `http://0x7f.1:${port}/`,
+  ])
     expect((await started.api("PUT", `${ROUTES}/direct`, { to: { url } })).status).toBe(400);
   // Names are looked up when the connection is opened.
   const to = { byname: `http://localhost.:${port}/`, unknown: "http://no-such-host.invalid/" };
@@ -72,7 +76,10 @@ it("an answer without end is cut, and counts as its status says", async () => {
     response.on("drain", write);
     write();
   }, true);
-  await started.api("PUT", `${ROUTES}/endless`, { to: { url: `http://127.0.0.1:${port}/` }, retry: NO_RETRIES });
+  await started.api("PUT", `${ROUTES}/endless`, {
+    to: { url: `http://127.0.0.1:${port}/` },
+    retry: NO_RETRIES,
+  });
   await sendGeneric(started.url, "entity", { id: "1" });
   const { state, attempt } = await attemptOf(started, "endless");
   expect(state).toBe("delivered");

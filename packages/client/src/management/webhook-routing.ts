@@ -35,7 +35,9 @@ export type RouteRetry = { readonly statuses?: readonly (number | string)[] | un
 export interface RouteSettings {
   readonly when?: RouteFilters | undefined;
   readonly to: RouteTarget;
-  readonly dedupe?: { readonly windowMs: number; readonly fields?: readonly string[] | undefined } | undefined;
+  readonly dedupe?:
+    | { readonly windowMs: number; readonly fields?: readonly string[] | undefined }
+    | undefined;
   /** Milliseconds before the first attempt. */
   readonly delay?: number | undefined;
   readonly retry?: RouteRetry | undefined;
@@ -254,11 +256,19 @@ export class WebhookRoutingApi {
 
   /** Events are kept until the route is resumed. */
   async pauseRoute(source: string, name: string, options: RequestOptions = {}): Promise<WebhookRoute> {
-    return this.#transport.result("POST", this.#path + pathOf`/sources/${source}/routes/${name}/pause`, options);
+    return this.#transport.result(
+      "POST",
+      this.#path + pathOf`/sources/${source}/routes/${name}/pause`,
+      options,
+    );
   }
 
   async resumeRoute(source: string, name: string, options: RequestOptions = {}): Promise<WebhookRoute> {
-    return this.#transport.result("POST", this.#path + pathOf`/sources/${source}/routes/${name}/resume`, options);
+    return this.#transport.result(
+      "POST",
+      this.#path + pathOf`/sources/${source}/routes/${name}/resume`,
+      options,
+    );
   }
 
   /** Compares a stored delivery with filters, or with those of all routes of the source. */

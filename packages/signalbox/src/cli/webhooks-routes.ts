@@ -1,7 +1,13 @@
 /** `signalbox webhooks …`: routes of sources, their events, bulk replays and examples. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { EventReplayQuery, RouteFilters, RouteSettings, RouteTarget, RoutedEventState } from "@signalbox/client";
+import type {
+  EventReplayQuery,
+  RouteFilters,
+  RouteSettings,
+  RouteTarget,
+  RoutedEventState,
+} from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table } from "./table.ts";
@@ -74,7 +80,10 @@ export const webhookRouteCommands: readonly Command[] = [
     options: OPTIONS,
     async run(context) {
       const [source = "", name = ""] = context.positionals;
-      context.print(await (await api(context)).deleteRoute(source, name), (route) => `deleted ${route.name}\n`);
+      context.print(
+        await (await api(context)).deleteRoute(source, name),
+        (route) => `deleted ${route.name}\n`,
+      );
     },
   },
   {
@@ -94,7 +103,10 @@ export const webhookRouteCommands: readonly Command[] = [
     options: OPTIONS,
     async run(context) {
       const [source = "", name = ""] = context.positionals;
-      context.print(await (await api(context)).resumeRoute(source, name), (route) => `resumed ${route.name}\n`);
+      context.print(
+        await (await api(context)).resumeRoute(source, name),
+        (route) => `resumed ${route.name}\n`,
+      );
     },
   },
   {
@@ -126,7 +138,9 @@ export const webhookRouteCommands: readonly Command[] = [
       const limit = Number(context.option("limit") ?? 50);
       if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
         throw new UsageError(`--limit: expected a number from 1 to ${MAX_PAGE}`);
-      const page = await (await api(context))
+      const page = await (
+        await api(context)
+      )
         .events({
           ...filtersOf(context),
           // The service validates the state.
@@ -210,7 +224,10 @@ export const webhookRouteCommands: readonly Command[] = [
         );
         return;
       }
-      context.print(await routing.startReplay(query), (replay) => `replay ${replay.id}: ${replay.total} events\n`);
+      context.print(
+        await routing.startReplay(query),
+        (replay) => `replay ${replay.id}: ${replay.total} events\n`,
+      );
     },
   },
   {

@@ -16,7 +16,9 @@ const statuses = z
   .array(
     z.union([
       z.int().min(100).max(599),
-      z.string().regex(/^(!?\d{3}|\d{3}-\d{3}|(>|>=|<|<=)\d{3})$/, "expected e.g. 429, 500-599, >=500 or !404"),
+      z
+        .string()
+        .regex(/^(!?\d{3}|\d{3}-\d{3}|(>|>=|<|<=)\d{3})$/, "expected e.g. 429, 500-599, >=500 or !404"),
     ]),
   )
   .min(1)
@@ -49,11 +51,16 @@ const retry = z.discriminatedUnion("strategy", [
 export type RetrySettings = z.output<typeof retry>;
 
 /** Filters are checked by the area, which knows their language. */
+const json = z.unknown().meta({ title: "JSON value" });
 const when = z.strictObject({
-  body: z.unknown().optional(),
-  headers: z.record(z.string(), z.unknown()).optional(),
-  query: z.record(z.string(), z.unknown()).optional(),
-  path: z.unknown().optional(),
+  /** Filter on the parsed body. */
+  body: json.optional(),
+  /** Filter on the headers, whose names ignore case. */
+  headers: z.record(z.string(), json).optional(),
+  /** Filter on the parameters of the query; one that is repeated is a list. */
+  query: z.record(z.string(), json).optional(),
+  /** Filter on the path of the request. */
+  path: json.optional(),
 });
 
 const rate = z
@@ -82,7 +89,15 @@ const url = z
 function target<Secret extends z.ZodRawShape>(secret: Secret) {
   const auth = z.discriminatedUnion("type", [
     z.strictObject({ type: z.literal("bearer"), ...secret }),
-    z.strictObject({ type: z.literal("basic"), username: z.string().min(1).max(256).regex(/^[^:]*$/), ...secret }),
+    z.strictObject({
+      type: z.literal("basic"),
+      username: z
+        .string()
+        .min(1)
+        .max(256)
+        .regex(/^[^:]*$/),
+      ...secret,
+    }),
     z.strictObject({ type: z.literal("header"), name: z.string().max(128).regex(HEADER_NAME), ...secret }),
     /** `X-Signature`, as the generic scheme. */
     z.strictObject({ type: z.literal("signature"), ...secret }),
@@ -95,14 +110,21 @@ function target<Secret extends z.ZodRawShape>(secret: Secret) {
     /** A class of the worker that extends `DurableObject`. */
     z.strictObject({ object: z.string().min(1).max(128) }),
     z.strictObject({
+      /** Address that receives the sender's bytes and headers. */
       url,
       method: z.enum(["POST", "PUT", "PATCH", "DELETE"]).default("POST"),
+      /** Added to the sender's headers, or in their place. */
       headers: z
         .record(z.string().max(128).regex(HEADER_NAME), z.string().max(4096).regex(HEADER_VALUE))
         .optional(),
+      /** A `type` (`bearer`, `basic` with `username`, `header` with `name`, `signature`, `standard`) and `secretVariable`, the variable with the secret. */
       auth: auth.optional(),
       /** Time limit of an attempt. Default 15 s. */
-      timeoutMs: z.int().min(SECOND).max(120 * SECOND).default(15 * SECOND),
+      timeoutMs: z
+        .int()
+        .min(SECOND)
+        .max(120 * SECOND)
+        .default(15 * SECOND),
     }),
   ]);
 }
@@ -111,18 +133,27 @@ function route<Secret extends z.ZodRawShape>(secret: Secret) {
   return z.strictObject({
     /** Conditions on the parts of a delivery; all of them must hold. Default: every delivery. */
     when: when.optional(),
+    /** An agent, an object or an address. */
     to: target(secret),
     /** Ignores deliveries that equal an earlier one of this time in these fields of the body. Default of `fields`: the whole body. */
     dedupe: z
       .strictObject({
-        windowMs: z.int().min(SECOND).max(7 * DAY),
+        windowMs: z
+          .int()
+          .min(SECOND)
+          .max(7 * DAY),
         fields: z.array(z.string().min(1).max(256)).min(1).max(16).optional(),
       })
       .optional(),
     /** Milliseconds before the first attempt. */
-    delay: z.int().min(0).max(30 * DAY).optional(),
-    /** Default: eight attempts in about 28 hours, for every status other than 2xx and 410. */
+    delay: z
+      .int()
+      .min(0)
+      .max(30 * DAY)
+      .optional(),
+    /** A `strategy`: `linear` or `exponential` with `intervalMs` and `count`, or `list` with `intervalsMs`; and `statuses` that are retried. Default: eight attempts in about 28 hours, for every status other than 2xx and 410. */
     retry: retry.optional(),
+    /** `limit` attempts `per` period, `concurrent` at a time, or both. */
     rate: rate.optional(),
     /** `entity`: one event of an entity at a time, in the order of arrival; a failing one holds the others. Default: no order. */
     order: z.literal("entity").optional(),

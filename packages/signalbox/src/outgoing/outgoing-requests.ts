@@ -16,7 +16,7 @@ import { OutgoingWebhookError } from "./outgoing-webhook-error.ts";
 /** Enough to reuse the connection after a usual response; after a longer one the connection is closed. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const MAX_SOCKETS_PER_HOST = 32;
-const NO_BODY = Buffer.alloc(0);
+const NO_BODY = Buffer.from("");
 
 export interface OutgoingRequest {
   readonly url: string;
@@ -82,7 +82,10 @@ export class OutgoingRequests implements RequestSender {
     return url;
   }
 
-  #send(url: URL, { method, headers, body, timeoutMs, keptBytes = 0, signal }: OutgoingRequest): Promise<OutgoingReply> {
+  #send(
+    url: URL,
+    { method, headers, body, timeoutMs, keptBytes = 0, signal }: OutgoingRequest,
+  ): Promise<OutgoingReply> {
     const isTls = url.protocol === "https:";
     const timeout = AbortSignal.timeout(timeoutMs);
     const either = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);

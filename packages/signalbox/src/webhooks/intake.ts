@@ -188,7 +188,11 @@ export class Intake {
   }
 
   /** Processes a copy of a stored delivery as a new one, which needs no signature. Rejects as `receive` does. */
-  fire(source: Source, example: FiredExample, onRecord: (record: DeliveryRecord) => void): Promise<Answer> {
+  async fire(
+    source: Source,
+    example: FiredExample,
+    onRecord: (record: DeliveryRecord) => void,
+  ): Promise<Answer> {
     const { headers, contentType, target, entity } = example;
     const body = Buffer.from(example.body);
     const parsed = parsePayload(source.kind, contentType ?? undefined, body);
@@ -209,7 +213,13 @@ export class Intake {
     const read = readEvent(source, delivery, body, progress.now);
     const event = { ...read, id: `example-${ulid(progress.now)}` };
     progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
-    return PendingAnswer.of(this.#answerRules, progress, this.#forward(delivery, event, progress));
+    let work: Promise<Processed>;
+    try {
+      work = this.#forward(delivery, event, progress);
+    } catch (error) {
+      throw this.#refuse(progress, error);
+    }
+    return PendingAnswer.of(this.#answerRules, progress, work);
   }
 
   /** Delivers an accepted delivery to its instance. It counts as in flight. */

@@ -117,7 +117,17 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, bodies, config, addressOf: parts.addressOf })],
-    routes: webhookRoutes({ sources, log, intake, rejections, late, lateTable, clock, routing, tags: parts.tags }),
+    routes: webhookRoutes({
+      sources,
+      log,
+      intake,
+      rejections,
+      late,
+      lateTable,
+      clock,
+      routing,
+      tags: parts.tags,
+    }),
     // Agents are registered by now: a misspelt agent must be reported at the start and not by the first delivery.
     async start() {
       requireAgents(sources, agents);

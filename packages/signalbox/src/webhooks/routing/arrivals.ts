@@ -106,7 +106,8 @@ export class Arrivals {
           }
           const waiting = events.filter(({ dueAt }) => dueAt !== null);
           if (waiting.length > 0) this.#recent.set(delivery.id, delivery);
-          for (const { accountId, source, name } of waiting) keys.add(JSON.stringify([accountId, source, name]));
+          for (const { accountId, source, name } of waiting)
+            keys.add(JSON.stringify([accountId, source, name]));
         }
         for (const one of storing) one.resolve(one.rows.every(({ delivery }) => known.has(delivery.id)));
         if (keys.size > 0) this.#parts.onStored(keys);
@@ -194,4 +195,3 @@ function dedupeKey(payload: unknown, fields: readonly string[] | null): string {
 export function partsOf(delivery: StoredDelivery, payload: unknown): DeliveryParts {
   return createParts(payload, { ...delivery.headers }, delivery.target);
 }
-

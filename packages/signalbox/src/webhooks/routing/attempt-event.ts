@@ -35,7 +35,7 @@ export interface AttemptEnd {
   readonly hasSucceeded: boolean | null;
 }
 
-/** Null if the process stops: the attempt has no end, and is made again. */
+/** Null if the process stops and has broken the attempt off: it is made again. */
 export async function attemptEvent(
   parts: AttemptParts,
   route: Route,

@@ -6,7 +6,12 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Sealing } from "../../core/sealing.ts";
-import { OutgoingWebhookError, parseRetryAfter, type RequestSender, signOutgoing } from "../../outgoing/index.ts";
+import {
+  OutgoingWebhookError,
+  parseRetryAfter,
+  type RequestSender,
+  signOutgoing,
+} from "../../outgoing/index.ts";
 import { visibleHeaders } from "../read-event.ts";
 import type { AttemptRecord, RoutedEvent, StoredDelivery } from "./event-record.ts";
 import type { RouteAuth, UrlTarget } from "./route.ts";
@@ -50,7 +55,10 @@ export async function attemptUrl(
     "signalbox-route": event.name,
     "signalbox-attempt": String(event.attempts),
   };
-  const secret = { ...forwarded(openHeaders(sealing, delivery)), ...authHeaders(target.auth, event.id, delivery.body, now) };
+  const secret = {
+    ...forwarded(openHeaders(sealing, delivery)),
+    ...authHeaders(target.auth, event.id, delivery.body, now),
+  };
   const request = { method: target.method, url: target.url, headers: visibleHeaders(plain) };
   try {
     const reply = await requests.send({
@@ -87,7 +95,11 @@ export async function attemptUrl(
 function explain(error: unknown): string {
   if (!(error instanceof OutgoingWebhookError)) return "the request could not be sent";
   const { code } = (error.cause ?? {}) as { readonly code?: unknown };
-  const isHidden = !error.retryable || code === "ENOTFOUND" || code === "EAI_AGAIN" || error.cause instanceof OutgoingWebhookError;
+  const isHidden =
+    !error.retryable ||
+    code === "ENOTFOUND" ||
+    code === "EAI_AGAIN" ||
+    error.cause instanceof OutgoingWebhookError;
   return isHidden ? "the receiver has no public address" : error.message;
 }
 

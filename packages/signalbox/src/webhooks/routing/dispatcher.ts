@@ -31,6 +31,8 @@ const LOOK_MS = 1000;
 /** As long as the public senders try. */
 const FAILING_MS = 5 * 24 * 60 * 60 * 1000;
 const RECORD_RETRY = { maxAttempts: 5, baseDelayMs: 500, maxDelayMs: 5000 };
+/** More than a usual receiver needs. */
+const STOP_MS = 3000;
 const WAKE = "webhooks/wake";
 
 export type RoutingNodes = OtherNodes & Pick<NodeNetwork, "self" | "members" | "onChange" | "call">;
@@ -94,6 +96,7 @@ export class Dispatcher {
     await this.#readFailing();
     await this.#lookForRoutes();
     if (nodes === null) return;
+    // A failure is reported by the next look.
     this.#ignoreNodes = nodes.onChange(() => void this.#lookForRoutes().catch(() => undefined));
     this.#looks = repeat(
       LOOK_MS,
@@ -102,15 +105,17 @@ export class Dispatcher {
     );
   }
 
-  /** Attempts that run are ended: the events are attempted again by the next process, or by another node when their claims end. */
+  /** Attempts that run have a little time to end. Then they are broken off, and their events are due for the next process, or another node. */
   async stop(): Promise<void> {
     this.#isStarted = false;
     this.#ignoreNodes();
     await this.#looks?.stop();
     await this.#looking;
     for (const runner of this.#runners.values()) runner.stop();
-    this.#stopping.abort();
+    const timer = setTimeout(() => this.#stopping.abort(), STOP_MS);
     await Promise.allSettled(this.#attempts);
+    clearTimeout(timer);
+    // The other nodes take the routes when this one has left.
     await this.#owners?.release().catch(() => undefined);
   }
 
@@ -204,19 +209,34 @@ export class Dispatcher {
       }
       const latest = until - (route.target.kind === "url" ? route.target.timeoutMs : 0);
       if (clock.now() > latest || this.#stopping.signal.aborted) return;
-      const end = await attemptEvent({ ...this.#parts, signal: this.#stopping.signal }, route, event, delivery);
-      if (end === null) return;
+      const end = await attemptEvent(
+        { ...this.#parts, signal: this.#stopping.signal },
+        route,
+        event,
+        delivery,
+      );
+      if (end === null) {
+        const due = { state: "waiting", reason: null, dueAt: clock.now(), counts: false } as const;
+        await table.end([{ ...due, id: event.id, number: event.attempts }], []);
+        return;
+      }
       if (end.isGone) await this.#pause(route, "gone");
       await this.#record(end);
       this.#parts.onAttempt(route, end);
       if (end.end.state === "failed") {
-        logger.warn({ ...about, reason: end.end.reason }, "all attempts to deliver a webhook event have failed");
+        logger.warn(
+          { ...about, reason: end.end.reason },
+          "all attempts to deliver a webhook event have failed",
+        );
         this.#parts.alertFeed.current?.delivery(route.accountId, route.source, true);
       }
       if (end.hasSucceeded !== null && !end.isGone) await this.#followHealth(route, end.hasSucceeded);
     } catch (err) {
       // The event is found again when its claim ends.
-      logger.error({ ...about, err }, "the end of an attempt could not be recorded; the event is attempted again");
+      logger.error(
+        { ...about, err },
+        "the end of an attempt could not be recorded; the event is attempted again",
+      );
     }
   }
 

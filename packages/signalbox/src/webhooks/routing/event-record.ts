@@ -86,4 +86,3 @@ export interface AttemptRecord {
   /** The beginning of the body. */
   readonly response: Uint8Array | null;
 }
-

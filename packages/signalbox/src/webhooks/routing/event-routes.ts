@@ -66,7 +66,11 @@ const attemptResult = z.object({
     .object({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()) })
     .nullable(),
   response: z
-    .object({ headers: z.record(z.string(), z.string()), body: z.string(), body_encoding: z.enum(["utf8", "base64"]) })
+    .object({
+      headers: z.record(z.string(), z.string()),
+      body: z.string(),
+      body_encoding: z.enum(["utf8", "base64"]),
+    })
     .nullable(),
 });
 
@@ -84,9 +88,9 @@ const eventDetail = eventResult.extend({
   attempt_list: z.array(attemptResult),
 });
 
-export function toEventQuery(
-  filters: { readonly [Name in keyof typeof eventFilters]?: string | undefined },
-): EventQuery {
+export function toEventQuery(filters: {
+  readonly [Name in keyof typeof eventFilters]?: string | undefined;
+}): EventQuery {
   const { since, until, ...rest } = filters;
   return {
     ...rest,
@@ -157,7 +161,9 @@ export function eventRoutes({ routing }: { readonly routing: Routing }): Managem
         const { account_id: accountId } = params;
         const event = await find(accountId, params.event_id);
         if (routing.routes.byKey(JSON.stringify([accountId, event.source, event.name])) === undefined)
-          throw new SignalboxError("conflict", { message: `The route ${event.name} does not exist any more` });
+          throw new SignalboxError("conflict", {
+            message: `The route ${event.name} does not exist any more`,
+          });
         if (!(await table.replayOne(event, clock.now())))
           throw new SignalboxError("conflict", { message: "This event is still waiting" });
         routing.dispatcher.wake([JSON.stringify([accountId, event.source, event.name])]);
@@ -218,7 +224,8 @@ function showAttempt(attempt: AttemptRecord): z.input<typeof attemptResult> {
     outcome: attempt.outcome,
     status: attempt.status,
     error: attempt.error,
-    request: attempt.request === null ? null : { ...attempt.request, headers: { ...attempt.request.headers } },
+    request:
+      attempt.request === null ? null : { ...attempt.request, headers: { ...attempt.request.headers } },
     response:
       attempt.response === null
         ? null

@@ -23,7 +23,10 @@ import type { RouteId } from "./route.ts";
 export const EVENT_SCOPE = { scope: "webhook_event", isConcurrent: true };
 
 /** A new event before it is stored. */
-export interface NewEvent extends Omit<RoutedEvent, "isAttempting" | "attempts" | "tries" | "cause" | "replay" | "repeat"> {
+export interface NewEvent extends Omit<
+  RoutedEvent,
+  "isAttempting" | "attempts" | "tries" | "cause" | "replay" | "repeat"
+> {
   readonly dedupeKey: string | null;
   readonly dedupeSince: number;
 }
@@ -175,7 +178,16 @@ export class EventTable {
     }, EVENT_SCOPE);
   }
 
-  /** When a waiting event of the route is due next, after `now`; null if none is. */
+  /** When the first waiting event of the route is due, or its attempt has ended; null if none waits. A read is cheaper than a claim in vain. */
+  async firstDue({ accountId, source, name }: RouteId): Promise<number | null> {
+    const row = await this.#database.get<{ due_at: number | null }>(
+      sql`SELECT min(due_at) AS due_at FROM webhook_event
+          WHERE account_id = ${accountId} AND source = ${source} AND route = ${name} AND due_at IS NOT NULL`,
+    );
+    return row?.due_at ?? null;
+  }
+
+  /** As `firstDue`, of those after `now`: earlier ones may be held by the order of their entity. */
   async nextDue({ accountId, source, name }: RouteId, now: number): Promise<number | null> {
     const row = await this.#database.get<{ due_at: number | null }>(
       sql`SELECT min(due_at) AS due_at FROM webhook_event
@@ -191,6 +203,18 @@ export class EventTable {
           WHERE account_id = ${accountId} AND source = ${source} AND route = ${name} AND due_at > ${now} AND node IS NOT NULL`,
     );
     return row?.count ?? 0;
+  }
+
+  /** Ends the claims of all nodes but this one. */
+  async releaseOthers({ accountId, source, name }: RouteId, node: string, now: number): Promise<void> {
+    await this.#database.transaction(
+      (tx) =>
+        tx.run(
+          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL
+              WHERE account_id = ${accountId} AND source = ${source} AND route = ${name} AND due_at > ${now} AND node <> ${BigInt(node)}`,
+        ),
+      EVENT_SCOPE,
+    );
   }
 
   /** For a process that is alone: attempts of the process before it have ended with that process. */
@@ -215,10 +239,11 @@ export class EventTable {
   }
 
   async storedBytes(): Promise<number> {
-    const row = await this.#database.get<{ bytes: number | null }>(
-      sql`SELECT sum(body_bytes) AS bytes FROM webhook_stored_delivery`,
+    // The sum of integers is no integer in PostgreSQL.
+    const row = await this.#database.get<{ bytes: number }>(
+      sql`SELECT CAST(coalesce(sum(body_bytes), 0) AS BIGINT) AS bytes FROM webhook_stored_delivery`,
     );
-    return Number(row?.bytes ?? 0);
+    return row?.bytes ?? 0;
   }
 
   /** Newest first, before `cursor`. */
@@ -261,7 +286,11 @@ export class EventTable {
     upto: string,
     limit: number,
   ): Promise<RoutedEvent[]> {
-    const where = [...this.#conditions(accountId, query, context), sql`e.id > ${after}`, sql`e.id <= ${upto}`];
+    const where = [
+      ...this.#conditions(accountId, query, context),
+      sql`e.id > ${after}`,
+      sql`e.id <= ${upto}`,
+    ];
     const rows = await tx.all<EventRow>(
       sql`SELECT e.* FROM webhook_event e WHERE ${joinSql(where, " AND ")} ORDER BY e.id LIMIT ${limit}`,
     );
@@ -335,7 +364,8 @@ export class EventTable {
   /** Deletes what ended before the time, at most `limit` rows of each table. Returns the number of deleted rows. */
   async prune(before: number, limit: number): Promise<number> {
     const floor = ulidFloor(before);
-    const remove = (statement: SqlQuery) => this.#database.transaction((tx) => tx.run(statement), EVENT_SCOPE);
+    const remove = (statement: SqlQuery) =>
+      this.#database.transaction((tx) => tx.run(statement), EVENT_SCOPE);
     const attempts = await remove(
       sql`DELETE FROM webhook_attempt WHERE id IN (SELECT id FROM webhook_attempt WHERE id < ${floor} ORDER BY id LIMIT ${limit})`,
     );
@@ -367,7 +397,9 @@ export class EventTable {
     if (query.text !== undefined) {
       const bytes = Buffer.from(query.text);
       const contains =
-        this.#database.engine === "sqlite" ? sql`instr(d.body, ${bytes}) > 0` : sql`position(${bytes} IN d.body) > 0`;
+        this.#database.engine === "sqlite"
+          ? sql`instr(d.body, ${bytes}) > 0`
+          : sql`position(${bytes} IN d.body) > 0`;
       where.push(
         sql`EXISTS (SELECT 1 FROM webhook_stored_delivery d WHERE d.id = e.delivery AND ${contains})`,
       );
@@ -394,7 +426,11 @@ export interface StateCount {
   readonly oldest: number;
 }
 
-export function stateOf(event: Pick<RoutedEvent, "state" | "dueAt" | "isAttempting">, isPaused: boolean, now: number): EventState {
+export function stateOf(
+  event: Pick<RoutedEvent, "state" | "dueAt" | "isAttempting">,
+  isPaused: boolean,
+  now: number,
+): EventState {
   if (event.state !== "waiting") return event.state;
   if (event.isAttempting) return "queued";
   if (isPaused) return "held";

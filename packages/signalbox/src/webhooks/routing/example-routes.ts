@@ -4,8 +4,7 @@ import { z } from "zod";
 import { renderError, toSignalboxError } from "../../http/render-error.ts";
 import { defineRoute, type Route as ManagementRoute } from "../../http/route.ts";
 import type { DeliveryLog } from "../delivery-log.ts";
-import type { DeliveryRecord } from "../delivery-record.ts";
-import type { Intake } from "../intake.ts";
+import type { Answer, DeliveryRecord } from "../delivery-record.ts";
 import type { Source } from "../source.ts";
 import type { Example } from "./examples.ts";
 import type { Routing } from "./routing.ts";
@@ -34,7 +33,9 @@ export interface ExampleRouteParts {
   readonly routing: Routing;
   readonly sources: ReadonlyMap<string, Source>;
   readonly log: DeliveryLog;
-  readonly intake: Intake;
+  readonly intake: {
+    fire(source: Source, example: Example, onRecord: (record: DeliveryRecord) => void): Promise<Answer>;
+  };
 }
 
 export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
@@ -57,7 +58,9 @@ export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
       access: "webhooks.read",
       summary: "Read one delivery that has a name.",
       result: exampleResult,
-      handler: async ({ params }) => ({ result: show(await examples.find(params.account_id, params.example_name)) }),
+      handler: async ({ params }) => ({
+        result: show(await examples.find(params.account_id, params.example_name)),
+      }),
     }),
     defineRoute({
       method: "PUT",
@@ -72,7 +75,9 @@ export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
           throw new SignalboxError("invalid_request", {
             message: "The name of an example has lower-case letters, digits, ., _ and -",
           });
-        return { result: show(await examples.put({ ...(await copyOf(parts, accountId, body.delivery)), name })) };
+        return {
+          result: show(await examples.put({ ...(await copyOf(parts, accountId, body.delivery)), name })),
+        };
       },
     }),
     defineRoute({
@@ -81,7 +86,9 @@ export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
       access: "webhooks.edit",
       summary: "Delete the copy of a delivery that has a name.",
       result: exampleResult,
-      handler: async ({ params }) => ({ result: show(await examples.delete(params.account_id, params.example_name)) }),
+      handler: async ({ params }) => ({
+        result: show(await examples.delete(params.account_id, params.example_name)),
+      }),
     }),
     defineRoute({
       method: "POST",
@@ -94,7 +101,9 @@ export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
         const example = await examples.find(params.account_id, params.example_name);
         const source = parts.sources.get(example.source);
         if (source?.accountId !== params.account_id)
-          throw new SignalboxError("conflict", { message: `The source ${example.source} does not exist any more` });
+          throw new SignalboxError("conflict", {
+            message: `The source ${example.source} does not exist any more`,
+          });
         let record: DeliveryRecord | null = null;
         const answer = await parts.intake
           .fire(source, example, (made) => (record = made))

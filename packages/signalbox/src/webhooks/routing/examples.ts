@@ -66,7 +66,9 @@ export class Examples {
         sql`SELECT count(*) AS count FROM webhook_example WHERE account_id = ${accountId} AND name <> ${name}`,
       );
       if ((others?.count ?? 0) >= MAX_EXAMPLES)
-        throw new SignalboxError("invalid_request", { message: `An account has at most ${MAX_EXAMPLES} examples` });
+        throw new SignalboxError("invalid_request", {
+          message: `An account has at most ${MAX_EXAMPLES} examples`,
+        });
       await tx.run(sql`DELETE FROM webhook_example WHERE account_id = ${accountId} AND name = ${name}`);
       await tx.run(
         sql`INSERT INTO webhook_example (account_id, name, source, type, entity, target, content_type, headers, body, created_at)

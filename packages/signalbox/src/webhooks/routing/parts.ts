@@ -35,7 +35,8 @@ export function parseParts(when: Readonly<Partial<Record<Part, unknown>>>): Part
 export function findMismatch(filters: readonly PartFilter[], parts: DeliveryParts): string | null {
   for (const { part, filter } of filters) {
     const verdict = matchFilter(filter, parts[part]);
-    if (verdict === "undecided") return `the filter on the ${part} needs too many comparisons for this delivery`;
+    if (verdict === "undecided")
+      return `the filter on the ${part} needs too many comparisons for this delivery`;
     if (verdict === "mismatch") return `the filter on the ${part} does not match`;
   }
   return null;

@@ -100,7 +100,9 @@ export function replayRoutes({ routing }: { readonly routing: Routing }): Manage
       access: "webhooks.edit",
       summary: "Cancel a bulk replay: it queues nothing more, and its events that wait are cancelled.",
       result: replayResult,
-      handler: async ({ params }) => ({ result: show(await replays.cancel(params.account_id, params.replay_id)) }),
+      handler: async ({ params }) => ({
+        result: show(await replays.cancel(params.account_id, params.replay_id)),
+      }),
     }),
   ];
 }

@@ -16,7 +16,13 @@ import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { RoutedEvent, StoredState } from "./event-record.ts";
-import { EVENT_SCOPE, type EventCount, type EventQuery, type EventTable, type StateContext } from "./event-table.ts";
+import {
+  EVENT_SCOPE,
+  type EventCount,
+  type EventQuery,
+  type EventTable,
+  type StateContext,
+} from "./event-table.ts";
 import { routeKey } from "./route.ts";
 
 /** A short transaction. Filters of ignored events are compared in it. */
@@ -106,7 +112,9 @@ export class Replays {
         sql`SELECT count(*) AS count FROM webhook_replay WHERE account_id = ${accountId} AND state = 'running'`,
       );
       if ((running?.count ?? 0) >= MAX_RUNNING)
-        throw new SignalboxError("conflict", { message: `${MAX_RUNNING} replays of this account are running` });
+        throw new SignalboxError("conflict", {
+          message: `${MAX_RUNNING} replays of this account are running`,
+        });
       await tx.run(
         sql`INSERT INTO webhook_replay (id, account_id, query, state, upto, position, total, queued, skipped, created_at)
             VALUES (${id}, ${accountId}, ${JSON.stringify(query)}, 'running', ${upto}, '', ${plan.count}, 0, 0, ${now})`,

@@ -59,10 +59,7 @@ export class RouteOwners {
       sql`SELECT account_id, source, name, node, node_until FROM webhook_route_state`,
     );
     const byKey = new Map(
-      rows.map((row) => [
-        routeKey({ accountId: row.account_id, source: row.source, name: row.name }),
-        row,
-      ]),
+      rows.map((row) => [routeKey({ accountId: row.account_id, source: row.source, name: row.name }), row]),
     );
     const living = new Set(nodes.members.map(({ inc }) => inc));
     const owners = new Map<string, string>();
@@ -71,7 +68,9 @@ export class RouteOwners {
       const row = byKey.get(route.key);
       const owner = row?.node == null ? null : String(row.node);
       const isOwned = owner !== null && living.has(owner) && (row?.node_until ?? 0) > now;
-      const isMine = isOwned ? owner === nodes.self : this.#isFirst(route.key) && (await this.#take(route, row, now));
+      const isMine = isOwned
+        ? owner === nodes.self
+        : this.#isFirst(route.key) && (await this.#take(route, row, now));
       if (isMine) own.add(route.key);
       if (isMine || isOwned) owners.set(route.key, isMine ? nodes.self : (owner ?? ""));
     }
@@ -91,7 +90,11 @@ export class RouteOwners {
     );
   }
 
-  async #take({ accountId, source, name }: RouteId, row: OwnerRow | undefined, now: number): Promise<boolean> {
+  async #take(
+    { accountId, source, name }: RouteId,
+    row: OwnerRow | undefined,
+    now: number,
+  ): Promise<boolean> {
     const { database, nodes } = this.#parts;
     const self = BigInt(nodes.self);
     const until = now + LEASE_MS;

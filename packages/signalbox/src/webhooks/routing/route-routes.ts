@@ -89,7 +89,9 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
       result: routeResult,
       handler: async ({ params }) => {
         const id = idOf(params);
-        return { result: show(action === "pause" ? await routes.pause(id, "operator") : await routes.resume(id)) };
+        return {
+          result: show(action === "pause" ? await routes.pause(id, "operator") : await routes.resume(id)),
+        };
       },
     });
   return [
@@ -128,7 +130,9 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
           body.when === undefined
             ? [...routes.all()].filter((route) => route.source === source.name)
             : [{ name: null, filters: parseWhen(body.when) }];
-        return { result: tried.map(({ name, filters }) => showExplanation(name, explainParts(filters, seen))) };
+        return {
+          result: tried.map(({ name, filters }) => showExplanation(name, explainParts(filters, seen))),
+        };
       },
     }),
     defineRoute({
@@ -188,7 +192,9 @@ function parseWhen(when: object) {
   try {
     return parseParts(when);
   } catch (error) {
-    throw error instanceof FilterError ? new SignalboxError("invalid_request", { message: error.message }) : error;
+    throw error instanceof FilterError
+      ? new SignalboxError("invalid_request", { message: error.message })
+      : error;
   }
 }
 
@@ -228,7 +234,11 @@ function showExplanation(
   route: string | null,
   { verdict: found, parts }: ReturnType<typeof explainParts>,
 ): z.input<typeof explanation> {
-  const shown = parts.map(({ part, verdict: own, findings }) => ({ part, verdict: own, findings: [...findings] }));
+  const shown = parts.map(({ part, verdict: own, findings }) => ({
+    part,
+    verdict: own,
+    findings: [...findings],
+  }));
   return { route, verdict: found, because: because(found, parts), parts: shown };
 }
 

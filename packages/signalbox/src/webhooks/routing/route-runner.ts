@@ -70,10 +70,16 @@ export class RouteRunner {
     this.wake();
   }
 
-  /** An owner before this one may have left attempts that run. */
+  /**
+   * An owner before this one may have left attempts that run. Those of an agent need not be waited for: the ledger of the instance recognises a
+   * repetition, also one that runs at the same time.
+   */
   async takeOver(): Promise<void> {
-    const { table, clock } = this.#parts;
+    const { table, clock, node } = this.#parts;
+    const self = node();
     const now = clock.now();
+    if (this.#route.target.kind === "agent" && self !== null)
+      await table.releaseOthers(this.#route, self, now);
     const count = await table.countAttempting(this.#route, now);
     this.#others = { count, until: now + claimMs(this.#route) };
     this.wake();
@@ -98,7 +104,10 @@ export class RouteRunner {
       (err: unknown) => {
         this.#isLooking = false;
         if (this.#isStopped) return;
-        this.#parts.logger.warn({ err, ...about(this.#route) }, "events of a webhook route cannot be read; trying again");
+        this.#parts.logger.warn(
+          { err, ...about(this.#route) },
+          "events of a webhook route cannot be read; trying again",
+        );
         this.#wakeIn(PAUSE_MS);
       },
     );
@@ -113,11 +122,20 @@ export class RouteRunner {
       // The end of an attempt, or the timer of the rate, looks again.
       if (limit <= 0) return;
       const now = clock.now();
+      const first = await table.firstDue(route);
+      if (first === null) return;
+      if (first > now) return this.#wakeIn(first - now);
       const until = now + claimMs(route);
-      const claimed = await table.claim(route, { now, until, limit, node: node(), isOrdered: route.isOrdered });
+      const claimed = await table.claim(route, {
+        now,
+        until,
+        limit,
+        node: node(),
+        isOrdered: route.isOrdered,
+      });
       this.#limiter?.take(claimed.length);
       for (const event of claimed) this.#start(route, event, until);
-      if (claimed.length === limit) continue;
+      if (claimed.length > 0) continue;
       const next = await table.nextDue(route, now);
       if (next !== null) this.#wakeIn(next - clock.now());
       return;

@@ -192,7 +192,11 @@ export class RouteStore implements SettingsStore {
     return this.find(id);
   }
 
-  #fromFile(source: Source, settings: ConfiguredRoute, pauses: ReadonlyMap<string, Pause | null> | null): Route {
+  #fromFile(
+    source: Source,
+    settings: ConfiguredRoute,
+    pauses: ReadonlyMap<string, Pause | null> | null,
+  ): Route {
     const { environment, hasAgent } = this.#parts;
     const { name, paused, ...rest } = settings;
     const at = `webhooks.sources.${source.name}.routes.${name}`;
@@ -211,7 +215,9 @@ export class RouteStore implements SettingsStore {
         modifiedAt: null,
       });
       if (route.target.kind === "agent" && !hasAgent(route.target.agent))
-        throw new ConfigError(`${at}.to: expected an agent or object that exists, found "${route.target.agent}"`);
+        throw new ConfigError(
+          `${at}.to: expected an agent or object that exists, found "${route.target.agent}"`,
+        );
       return route;
     } catch (error) {
       throw error instanceof FilterError ? new ConfigError(`${at}.${error.message}`) : error;
@@ -260,7 +266,9 @@ export class RouteStore implements SettingsStore {
     const stored = before === null ? null : secretOf(before);
     // A stored secret stays with its address: another receiver could otherwise learn it.
     if (stored === null || before === null || addressOf(before) !== addressOf(settings))
-      throw invalid(`to.auth.secret: ${HIDDEN} means the stored secret of the same address, but none is stored`);
+      throw invalid(
+        `to.auth.secret: ${HIDDEN} means the stored secret of the same address, but none is stored`,
+      );
     return withSecret(settings, stored) as ManagedRoute;
   }
 }
@@ -297,8 +305,12 @@ function isPausedInFile(id: RouteId, sources: ReadonlyMap<string, Source>): bool
   return sources.get(id.source)?.routes.find(({ name }) => name === id.name)?.paused === true;
 }
 
+/** An encrypted secret is longer than a secret may be, so it is not parsed again. */
 function parse(row: RouteRow): ManagedRoute {
-  return managedRoute.parse(JSON.parse(row.settings));
+  const stored = JSON.parse(row.settings) as ManagedRoute;
+  const secret = secretOf(stored);
+  if (secret === null) return managedRoute.parse(stored);
+  return withSecret(managedRoute.parse(withSecret(stored, HIDDEN)), secret) as ManagedRoute;
 }
 
 function secretOf({ to }: ManagedRoute): string | null {
@@ -335,7 +347,11 @@ function readState(tx: Queryable, { accountId, source, name }: RouteId): Promise
   );
 }
 
-async function writePause(tx: Queryable, { accountId, source, name }: RouteId, pause: Pause | null): Promise<void> {
+async function writePause(
+  tx: Queryable,
+  { accountId, source, name }: RouteId,
+  pause: Pause | null,
+): Promise<void> {
   const at = pause?.at ?? null;
   const because = pause?.because ?? null;
   await tx.run(

@@ -2,7 +2,7 @@
 import type { ConfiguredRoute, ManagedRoute } from "../../config/webhook-route-keys.ts";
 import { objectAgent } from "../../contracts/object-agent.ts";
 import type { Secret } from "../../core/secret.ts";
-import { type DeliveryParts, type PartFilter, parseParts } from "./parts.ts";
+import { type PartFilter, parseParts } from "./parts.ts";
 import { createRetryPlan, type RetryPlan } from "./retry-plan.ts";
 
 export interface RouteAuth {
@@ -81,7 +81,7 @@ export function createRoute(
     ...id,
     ...rest,
     key: routeKey(id),
-    filters: parseParts((when ?? {}) as Readonly<Partial<Record<keyof DeliveryParts, unknown>>>),
+    filters: parseParts(when ?? {}),
     target,
     dedupe: dedupe === undefined ? null : { windowMs: dedupe.windowMs, fields: dedupe.fields ?? null },
     delayMs: delay,

@@ -83,7 +83,14 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     sent = [];
     now = START;
     answer = () => Promise.resolve(reply(200));
-    for (const table of ["webhook_route", "webhook_route_state", "webhook_event", "webhook_attempt", "webhook_stored_delivery", "webhook_replay"])
+    for (const table of [
+      "webhook_route",
+      "webhook_route_state",
+      "webhook_event",
+      "webhook_attempt",
+      "webhook_stored_delivery",
+      "webhook_replay",
+    ])
       await opened.database.run(TABLES[table as keyof typeof TABLES]);
   });
 
@@ -125,26 +132,40 @@ describe.each(ENGINES)("on %s", (engine, open) => {
 
   const ID = { accountId: "default", source: "generic", name: "main" };
   const put = (routing: Routing, settings: object = {}) =>
-    routing.routes.put(ID, managedRoute.parse({ to: { url: "http://receiver.example/", timeoutMs: 1000 }, ...settings }));
+    routing.routes.put(
+      ID,
+      managedRoute.parse({ to: { url: "http://receiver.example/", timeoutMs: 1000 }, ...settings }),
+    );
   const arrive = async (routing: Routing, payload: object = {}, entity = "e") => {
     const source = SOURCES.get("generic");
     const routes = source === undefined ? undefined : routing.of(source);
     if (source === undefined || routes === undefined) throw new Error("there are no routes");
     const id = ulid(now);
     const body = Buffer.from(JSON.stringify({ id, ...payload }));
-    const delivery = { headers: { "content-type": "application/json" }, payload: { id, ...payload }, json: body.toString() };
+    const delivery = {
+      headers: { "content-type": "application/json" },
+      payload: { id, ...payload },
+      json: body.toString(),
+    };
     const event = readEvent(source, delivery, body, now);
-    await routing.store({ source, delivery, event, urlEntity: entity, target: "/webhooks/generic", now, id }, routes);
+    await routing.store(
+      { source, delivery, event, urlEntity: entity, target: "/webhooks/generic", now, id },
+      routes,
+    );
   };
   const list = async (routing: Routing) =>
-    (await routing.table.list("default", {}, routing.stateContext("default"), undefined, 10_000)).toReversed();
+    (
+      await routing.table.list("default", {}, routing.stateContext("default"), undefined, 10_000)
+    ).toReversed();
   const until = async (isSo: () => boolean | Promise<boolean>) => {
     while (!(await isSo())) await sleep(5);
   };
   /** All events have ended or wait for a later time, and no attempt runs. */
   const idle = (routing: Routing) =>
     until(async () =>
-      (await list(routing)).every(({ isAttempting, dueAt }) => !isAttempting && (dueAt === null || dueAt > now)),
+      (await list(routing)).every(
+        ({ isAttempting, dueAt }) => !isAttempting && (dueAt === null || dueAt > now),
+      ),
     );
 
   it("a receiver that fails for two hours has the event afterwards, with one id and an attempt at each time of the plan", async () => {
@@ -207,23 +228,23 @@ describe.each(ENGINES)("on %s", (engine, open) => {
 
   it("events of other entities pass one that waits for its retry, and those of its entity do not", async () => {
     const routing = await start();
-    answer = ({ body }) => Promise.resolve(reply(Buffer.from(body).includes('"bad"') && now < START + MINUTE ? 500 : 200));
+    answer = ({ body }) =>
+      Promise.resolve(reply(Buffer.from(body).includes('"bad"') && now < START + MINUTE ? 500 : 200));
     await put(routing, { order: "entity", retry: { strategy: "linear", intervalMs: MINUTE, count: 5 } });
     await arrive(routing, { what: "bad" }, "one");
     await until(async () => (await list(routing))[0]?.tries === 1);
     await arrive(routing, { what: "after" }, "one");
     await arrive(routing, { what: "beside" }, "two");
-    await until(async () => (await list(routing)).some(({ entity, state }) => entity === "two" && state === "delivered"));
+    await until(async () =>
+      (await list(routing)).some(({ entity, state }) => entity === "two" && state === "delivered"),
+    );
     expect((await list(routing)).map(({ state }) => state)).toEqual(["waiting", "waiting", "delivered"]);
     now += 2 * MINUTE;
     routing.dispatcher.wake([KEY]);
     await until(async () => (await list(routing)).every(({ state }) => state === "delivered"));
-    expect(sent.map(({ body }) => (JSON.parse(Buffer.from(body).toString()) as { what: string }).what)).toEqual([
-      "bad",
-      "beside",
-      "bad",
-      "after",
-    ]);
+    expect(
+      sent.map(({ body }) => (JSON.parse(Buffer.from(body).toString()) as { what: string }).what),
+    ).toEqual(["bad", "beside", "bad", "after"]);
   });
 
   it("an endpoint that only fails for five days pauses its route, and says so; a success in between does not", async () => {
@@ -292,9 +313,10 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     answer = () => new Promise(() => undefined);
     await arrive(first);
     await until(() => sent.length === 1);
-    await first.dispatcher.follow();
     const owner = await opened.database.get<{ node: number }>(sql`SELECT node FROM webhook_route_state`);
-    const event = await opened.database.get<{ due_at: number; node: number }>(sql`SELECT due_at, node FROM webhook_event`);
+    const event = await opened.database.get<{ due_at: number; node: number }>(
+      sql`SELECT due_at, node FROM webhook_event`,
+    );
     expect(event?.node).toBe(owner?.node);
     const isFirst = String(owner?.node) === one.self;
     const survivor = isFirst ? two : one;

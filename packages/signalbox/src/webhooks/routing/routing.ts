@@ -152,7 +152,14 @@ export class Routing {
         (err) => logger.warn({ err }, "ended webhook events cannot be deleted; trying again"),
       ),
     );
-    if (nodes !== null) this.#repetitions.push(repeat(REPLAY_LOOK_MS, () => this.replays.run(), () => undefined));
+    if (nodes !== null)
+      this.#repetitions.push(
+        repeat(
+          REPLAY_LOOK_MS,
+          () => this.replays.run(),
+          () => undefined,
+        ),
+      );
   }
 
   async stop(): Promise<void> {
@@ -182,7 +189,11 @@ export class Routing {
   partsOf(delivery: StoredDelivery): DeliveryParts {
     const source = this.#parts.sources.get(delivery.source);
     if (source === undefined) throw new SignalboxError("webhook_unknown_source");
-    const { payload } = parsePayload(source.kind, delivery.contentType ?? undefined, Buffer.from(delivery.body));
+    const { payload } = parsePayload(
+      source.kind,
+      delivery.contentType ?? undefined,
+      Buffer.from(delivery.body),
+    );
     const headers = { ...delivery.headers, ...openHeaders(this.#parts.sealing, delivery) };
     return partsOf({ ...delivery, headers }, payload);
   }
@@ -194,7 +205,11 @@ export class Routing {
     return findMismatch(route.filters, this.partsOf(delivery)) === null;
   }
 
-  async #deliverToAgent(agent: string, event: RoutedEvent, delivery: StoredDelivery): Promise<DeliveryOutcome> {
+  async #deliverToAgent(
+    agent: string,
+    event: RoutedEvent,
+    delivery: StoredDelivery,
+  ): Promise<DeliveryOutcome> {
     const { sources, claims } = this.#parts;
     const { accountId, entity } = delivery;
     const source = sources.get(delivery.source);
@@ -221,7 +236,8 @@ export class Routing {
       const before = this.clock.now() - keepDays * DAY_MS;
       while ((await this.table.prune(before, PRUNED_ROWS)) >= PRUNED_ROWS);
       await plainDatabase.transaction(
-        (tx) => tx.run(sql`DELETE FROM webhook_replay WHERE state <> 'running' AND id < ${ulidFloor(before)}`),
+        (tx) =>
+          tx.run(sql`DELETE FROM webhook_replay WHERE state <> 'running' AND id < ${ulidFloor(before)}`),
         EVENT_SCOPE,
       );
     }
@@ -231,7 +247,9 @@ export class Routing {
 
 /** Whether the filters of a route match. */
 export function isTaken(route: Route, { payload, headers }: VerifiedDelivery, target: string): boolean {
-  return route.filters.length === 0 || findMismatch(route.filters, createParts(payload, headers, target)) === null;
+  return (
+    route.filters.length === 0 || findMismatch(route.filters, createParts(payload, headers, target)) === null
+  );
 }
 
 async function adjust(clock: SharedClock, database: Database): Promise<void> {
@@ -241,4 +259,3 @@ async function adjust(clock: SharedClock, database: Database): Promise<void> {
   );
   if (row !== undefined) clock.adjust(sentAt, row.now);
 }
-

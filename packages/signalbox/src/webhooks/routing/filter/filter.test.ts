@@ -5,10 +5,8 @@ import { explainFilter, matchFilter } from "./match-filter.ts";
 import { FilterError, parseFilter } from "./parse-filter.ts";
 
 /** Its types describe a module of another kind than it is at run time. */
-const matchOfTheLibrary = ((library.default as unknown as { default?: unknown }).default ?? library.default) as (
-  value: unknown,
-  filter: unknown,
-) => boolean;
+const matchOfTheLibrary = ((library.default as unknown as { default?: unknown }).default ??
+  library.default) as (value: unknown, filter: unknown) => boolean;
 
 const matches = (value: unknown, filter: unknown) => matchFilter(parseFilter(filter), value);
 
@@ -107,7 +105,12 @@ describe("where the public library has no answer, or one that surprises", () => 
     ["not, of a field", ORDER, { type: { $not: "order.sent" } }, true],
     ["not, of a list", ORDER, { customer: { tags: { $not: "vip" } } }, false],
     ["an alternative to absence", ORDER, { missing: { $or: [{ $exist: false }, "x"] } }, true],
-    ["a header, which is text, and a number", { "content-length": "120" }, { "content-length": { $gte: 100 } }, true],
+    [
+      "a header, which is text, and a number",
+      { "content-length": "120" },
+      { "content-length": { $gte: 100 } },
+      true,
+    ],
     ["objects whose fields have another order", { a: { x: 1, y: 2 } }, { a: { $eq: { y: 2, x: 1 } } }, true],
     ["inherited properties", {}, { constructor: { $exist: true } }, false],
     ["$index outside of a list", { a: 1 }, { a: { $ref: "b[$index]" } }, false],

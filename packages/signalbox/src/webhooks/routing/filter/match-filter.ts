@@ -6,7 +6,14 @@
  * 2. Only own properties are read. Values of the payload are compared, and never used as a filter.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type Comparison, type Filter, INDEX, type ObjectFilter, type Operand, type Reference } from "./filter.ts";
+import {
+  type Comparison,
+  type Filter,
+  INDEX,
+  type ObjectFilter,
+  type Operand,
+  type Reference,
+} from "./filter.ts";
 
 /** About 10 ms at most. A filter of ten conditions on a list of a thousand items needs 10,000. */
 const MAX_STEPS = 100_000;
@@ -77,7 +84,8 @@ class Match {
   }
 
   #equals(wanted: unknown, value: unknown, at: string, depth: number): boolean {
-    if (Array.isArray(value)) return this.#someItem({ kind: "equals", value: wanted as null }, value, at, depth);
+    if (Array.isArray(value))
+      return this.#someItem({ kind: "equals", value: wanted as null }, value, at, depth);
     return this.#note(at, () => `= ${show(wanted)}`, value, isEqual(value, wanted));
   }
 

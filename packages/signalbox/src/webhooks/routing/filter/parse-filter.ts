@@ -65,7 +65,8 @@ class Parser {
       else if (key === "$and") all = this.#parseList(value, where);
       else if (key === "$not") not = this.parse(value, where);
       else if (key === "$ref") reference = parseReference(value, where);
-      else if (isComparison(key)) comparisons.push({ operator: key, operand: parseOperand(key, value, where) });
+      else if (isComparison(key))
+        comparisons.push({ operator: key, operand: parseOperand(key, value, where) });
       else if (key.startsWith("$"))
         throw new FilterError(
           `${place(at)}unknown operator ${key}; known are ${[...COMPARISONS, "$or", "$and", "$not", "$ref"].join(" ")}`,
@@ -125,7 +126,9 @@ function operandProblem(operator: Comparison, value: unknown): string | null {
 
 function parseReference(value: unknown, at: string): Extract<Operand, { kind: "reference" }> {
   if (typeof value !== "string" || !REFERENCE.test(value))
-    throw new FilterError(`${place(at)}expected the place of a value, e.g. data.items[0].id or items[$index].id`);
+    throw new FilterError(
+      `${place(at)}expected the place of a value, e.g. data.items[0].id or items[$index].id`,
+    );
   const path: Reference = [...value.matchAll(STEP)].map(([step, inner]) =>
     inner === undefined ? step : inner === "$index" ? INDEX : Number(inner),
   );
