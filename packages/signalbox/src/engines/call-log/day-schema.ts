@@ -70,6 +70,9 @@ CREATE TABLE call (
   ${definitions("call")}
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+-- For the filters of the dashboard: few calls fail, or are answered from the cache.
+CREATE INDEX call_failed ON call (seq) WHERE success = 0;
+CREATE INDEX call_cached ON call (seq) WHERE cached = 1;
 -- Empty unless totals are switched off.
 CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (

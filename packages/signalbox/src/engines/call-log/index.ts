@@ -21,6 +21,7 @@ export type {
   CallRanges,
   CallSelection,
 } from "./selection.ts";
+export { isPageByTime, isPageOfAll } from "./quick-read.ts";
 export { createCallTables } from "./postgres/create-call-tables.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
