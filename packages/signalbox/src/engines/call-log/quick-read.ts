@@ -7,7 +7,7 @@ export function isPageByTime(page: CallPageRequest): boolean {
   return page.orderBy === "createdAt" && isEverything(page);
 }
 
-/** The calls of one gateway among many may be far apart, and bodies may be large. */
+/** Searches read bodies; exports read many of them. */
 export function isPageOfAll(scan: CallScan): boolean {
   return scan.text === "" && !scan.withBodies && isEverything(scan.selection);
 }

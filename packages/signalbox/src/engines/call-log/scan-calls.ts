@@ -6,7 +6,7 @@ import { answerPreview, bodyText, promptPreview } from "./body-text.ts";
 import type { BodySide, StoredBody } from "./call-log.ts";
 import type { CallScan, ScannedCall } from "./call-scan.ts";
 import { CALL_SELECT_LIST } from "./day-schema.ts";
-import type { CallSelection } from "./selection.ts";
+import type { CallField, CallSelection } from "./selection.ts";
 import { SQLITE_SELECTION } from "./sqlite-selection.ts";
 import { type StoredRow, toCallRow } from "./stored-row.ts";
 
@@ -45,11 +45,6 @@ export class ScanSlice {
     );
   }
 
-  /** Some rows were looked at. */
-  looked(rows: number): void {
-    this.scanned += rows;
-  }
-
   add(call: ScannedCall): void {
     this.calls.push(call);
     this.#bytes += (call.request?.bytes.length ?? 0) + (call.response?.bytes.length ?? 0);
@@ -75,20 +70,15 @@ export function scanDay(
   const isOwn = [sql`gateway.account_id = ${scan.accountId}`];
   if (scan.gatewayIds !== null) isOwn.push(sql`gateway.gateway_id IN (${sqlList(scan.gatewayIds)})`);
   const own = joinSql(isOwn, " AND ");
+  const { rows } = connection.get<{ rows: number | null }>(
+    sql`SELECT sum(rows) AS rows FROM gateway WHERE ${own}`,
+  ) ?? { rows: 0 };
   // A file without calls of the gateways is not read.
-  const some = connection.get(sql`SELECT 1 FROM gateway WHERE ${own} AND rows > 0 LIMIT 1`);
-  if (some === undefined) return { last: null, isEnd: true };
+  if (rows === null || rows === 0) return { last: null, isEnd: true };
   const conditions = SQLITE_SELECTION.conditions(scan.selection);
-  const few = isView(connection) ? null : fewRows(scan.selection);
-  if (few !== null) conditions.push(few.condition);
-  return readRows(
-    connection,
-    { own, where: joinSql([own, ...conditions], " AND "), index: few?.index ?? rawSql("") },
-    scan,
-    scan.direction,
-    after,
-    slice,
-  );
+  const tables = tablesOf(connection, scan.selection, rows);
+  const where = joinSql([own, tables.condition, ...conditions], " AND ");
+  return readRows(connection, { own, where, tables }, scan, scan.direction, after, slice);
 }
 
 /** Reads the rows of all accounts that were added after `after`, oldest first. */
@@ -99,7 +89,7 @@ export function scanStored(
   slice: ScanSlice,
 ): Scanned {
   const all = rawSql("1 = 1");
-  return readRows(connection, { own: all, where: all, index: rawSql("") }, options, "asc", after, slice);
+  return readRows(connection, { own: all, where: all, tables: IN_ORDER }, options, "asc", after, slice);
 }
 
 interface Rows {
@@ -107,54 +97,113 @@ interface Rows {
   readonly own: SqlQuery;
   /** Those of them that match. */
   readonly where: SqlQuery;
-  /** The index that has the few rows which can match; empty: the rows are read one after the other. */
-  readonly index: SqlQuery;
+  readonly tables: Tables;
+}
+
+/** How a statement finds the rows. */
+interface Tables {
+  /** Of those that may match. */
+  readonly from: SqlQuery;
+  /** Of all rows of the gateways. */
+  readonly all: SqlQuery;
+  /** The row's number as the statement compares it. */
+  readonly seq: SqlQuery;
+  /** What the index requires. */
+  readonly condition: SqlQuery;
+  /** Numbers that one statement spans. */
+  readonly windowRows: number;
+}
+
+const NONE = rawSql("1 = 1");
+const SEQ = rawSql("call.seq");
+/** One row after the other. `CROSS JOIN` keeps the order of the tables: with the gateway first, every part would sort the whole file. */
+const ROWS = rawSql("call CROSS JOIN gateway ON gateway.key = call.gateway");
+const IN_ORDER: Tables = {
+  from: ROWS,
+  all: ROWS,
+  seq: SEQ,
+  condition: NONE,
+  windowRows: WINDOW_ROWS,
+};
+/** All rows of gateways that have few, by their index: among those of others they may be far apart. The sign keeps SQLite from reading by numbers. */
+const ROWS_OF_GATEWAY = rawSql("gateway CROSS JOIN call ON call.gateway = gateway.key");
+const OF_GATEWAY: Tables = {
+  from: ROWS_OF_GATEWAY,
+  all: ROWS_OF_GATEWAY,
+  seq: rawSql("+call.seq"),
+  condition: NONE,
+  windowRows: Number.MAX_SAFE_INTEGER,
+};
+/** Most calls neither fail nor come from the cache, so a statement spans more of them. */
+const FAILED: Tables = {
+  from: rawSql("call INDEXED BY call_failed CROSS JOIN gateway ON gateway.key = call.gateway"),
+  all: ROWS,
+  seq: SEQ,
+  condition: rawSql("success = 0"),
+  windowRows: WINDOW_ROWS * INDEXED_FACTOR,
+};
+const CACHED: Tables = {
+  ...FAILED,
+  from: rawSql("call INDEXED BY call_cached CROSS JOIN gateway ON gateway.key = call.gateway"),
+  condition: rawSql("cached = 1"),
+};
+
+/** `rows`: those of the gateways in the file. */
+function tablesOf(connection: SqliteConnection, { filters }: CallSelection, rows: number): Tables {
+  if (rows <= WINDOW_ROWS) return OF_GATEWAY;
+  const isOnly = (name: CallField, value: number) =>
+    filters.some(
+      ({ field, operator, values }) =>
+        field === name && operator === "eq" && values.length > 0 && values.every((one) => one === value),
+    );
+  const tables = isOnly("success", 0) ? FAILED : isOnly("cached", 1) ? CACHED : IN_ORDER;
+  // A file of an earlier version is read through a view, for which no index can be named.
+  return connection.get(sql`SELECT 1 FROM temp.sqlite_master WHERE name = 'call'`) === undefined
+    ? tables
+    : IN_ORDER;
 }
 
 function readRows(
   connection: SqliteConnection,
-  { own, where, index }: Rows,
+  { own, where, tables }: Rows,
   options: ScanOptions,
   direction: "asc" | "desc",
   after: number | null,
   slice: ScanSlice,
 ): Scanned {
+  const { from, seq } = tables;
   const isDown = direction === "desc";
   const order = rawSql(isDown ? "DESC" : "ASC");
   const needle = options.text.toLowerCase();
   const [first, end] = boundsOf(connection);
   let last = after ?? (isDown ? end + 1 : first - 1);
-  // The index leaves out most rows, so a statement may span more of them.
-  const windowRows = index.parts.join("") === "" ? WINDOW_ROWS : WINDOW_ROWS * INDEXED_FACTOR;
   while (isDown ? last > first : last < end) {
-    const window = isDown
-      ? sql`call.seq < ${last} AND call.seq >= ${last - windowRows}`
-      : sql`call.seq > ${last} AND call.seq <= ${last + windowRows}`;
-    // `CROSS JOIN` keeps the order of the tables: with the gateway first, every part would sort the whole file.
+    const start = last;
+    const stop = isDown ? Math.max(first, start - tables.windowRows) : Math.min(end, start + tables.windowRows);
+    const window = isDown ? sql`${seq} < ${start} AND ${seq} >= ${stop}` : sql`${seq} > ${start} AND ${seq} <= ${stop}`;
+    const looked = (to: number) => {
+      const [low, high] = isDown ? [to, start - 1] : [start + 1, to];
+      const count = sql`SELECT count(*) AS n FROM ${tables.all} WHERE ${seq} >= ${low} AND ${seq} <= ${high} AND ${own}`;
+      slice.scanned += connection.get<{ n: number }>(count)?.n ?? 0;
+    };
     const rows = connection.all<StoredRow>(
-      sql`SELECT ${COLUMNS}, gateway.account_id, gateway.gateway_id FROM call${index} CROSS JOIN gateway ON gateway.key = call.gateway
+      sql`SELECT ${COLUMNS}, gateway.account_id, gateway.gateway_id FROM ${from}
           WHERE ${window} AND ${where} ORDER BY call.seq ${order} LIMIT ${PART_ROWS}`,
     );
-    const from = last;
+    let read = 0;
     for (const row of rows) {
       last = row.seq;
+      read += 1;
       const call = readCall(connection, row, options, needle);
       if (call !== null) slice.add(call);
-      if (slice.isFull) {
-        slice.looked(countRows(connection, own, from, last));
-        return { last, isEnd: false };
-      }
+      if (slice.isFull) break;
     }
-    if (rows.length < PART_ROWS) last = isDown ? from - windowRows : from + windowRows;
-    slice.looked(countRows(connection, own, from, last));
+    // All matches of the window were read, so every slice comes further, however slow the machine is.
+    if (read === rows.length && rows.length < PART_ROWS) last = stop;
+    looked(last);
     if (slice.isFull) return { last, isEnd: false };
   }
   return { last, isEnd: true };
-}
-
-/** A file of an earlier version is read through a view, for which no index can be named. */
-function isView(connection: SqliteConnection): boolean {
-  return connection.get(sql`SELECT 1 FROM temp.sqlite_master WHERE name = 'call'`) !== undefined;
 }
 
 /** The first and the last number of the file's rows. Two queries: SQLite finds one of the two without a scan. */
@@ -163,29 +212,6 @@ function boundsOf(connection: SqliteConnection): readonly [number, number] {
     sql`SELECT (SELECT min(seq) FROM call) AS first, (SELECT max(seq) FROM call) AS last`,
   );
   return [bounds?.first ?? 0, bounds?.last ?? -1];
-}
-
-/** Rows after one number up to another, in either direction. */
-function countRows(connection: SqliteConnection, own: SqlQuery, from: number, to: number): number {
-  const [low, high] = from < to ? [from + 1, to] : [to, from - 1];
-  const row = connection.get<{ n: number }>(
-    sql`SELECT count(*) AS n FROM call CROSS JOIN gateway ON gateway.key = call.gateway
-        WHERE call.seq >= ${low} AND call.seq <= ${high} AND ${own}`,
-  );
-  return row?.n ?? 0;
-}
-
-/** The indexes of the dashboard's filters: most calls neither fail nor come from the cache. */
-function fewRows(selection: CallSelection): { index: SqlQuery; condition: SqlQuery } | null {
-  const isOnly = (field: string, value: number) =>
-    selection.filters.some(
-      (filter) =>
-        filter.field === field && filter.operator === "eq" && filter.values.every((one) => one === value) && filter.values.length > 0,
-    );
-  if (isOnly("success", 0)) return { index: rawSql(" INDEXED BY call_failed"), condition: rawSql("success = 0") };
-  return isOnly("cached", 1)
-    ? { index: rawSql(" INDEXED BY call_cached"), condition: rawSql("cached = 1") }
-    : null;
 }
 
 /** Returns null if the texts do not contain the needle. */

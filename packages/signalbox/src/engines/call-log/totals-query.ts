@@ -203,10 +203,18 @@ export class TotalsQuery {
     const offsets = new Int32Array(blob.values.length);
     if (isAll) offsets.fill(this.#offset(group, 0, isUnknown ? this.#unknownSlot : this.#allSlot));
     else {
+      // Most values are not listed, so their place is looked up once.
+      let [lastModel, other] = [-1, -1];
       for (let i = 0; i < offsets.length; i++) {
         const label = labels[i] ?? -1;
         const rank = label === -1 ? this.#otherSlot : (this.#labels[label]?.rank ?? -1);
-        offsets[i] = this.#offset(group, models?.[i] ?? 0, rank === -1 ? this.#excludedSlot : rank);
+        const model = models?.[i] ?? 0;
+        if (rank !== this.#otherSlot) offsets[i] = this.#offset(group, model, rank === -1 ? this.#excludedSlot : rank);
+        else {
+          if (model !== lastModel) other = this.#offset(group, model, rank);
+          lastModel = model;
+          offsets[i] = other;
+        }
       }
     }
     blob.addTo(this.#table, offsets);
