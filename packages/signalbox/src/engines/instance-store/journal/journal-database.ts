@@ -61,7 +61,11 @@ export class JournalDatabase extends GuardedDatabase {
   }
 
   /** Creates the file as a copy of the template, or opens the existing file if the template is null. */
-  static open(place: InstancePath, template: Uint8Array | null, parts: JournalDatabaseParts): JournalDatabase {
+  static open(
+    place: InstancePath,
+    template: Uint8Array | null,
+    parts: JournalDatabaseParts,
+  ): JournalDatabase {
     return new JournalDatabase(place, template !== null, WalFiles.open(place.path, template, parts), parts);
   }
 

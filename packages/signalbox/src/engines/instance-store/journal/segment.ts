@@ -20,7 +20,13 @@ import {
 import { dirname, join } from "node:path";
 import { isFullDisk } from "../../sqlite-file/index.ts";
 import { syncFolder, writeWhole } from "../../durable-file/index.ts";
-import { type JournalRecord, readRecords, RECORD_KINDS, RecordBuffer, type Template } from "./journal-records.ts";
+import {
+  type JournalRecord,
+  readRecords,
+  RECORD_KINDS,
+  RecordBuffer,
+  type Template,
+} from "./journal-records.ts";
 
 const NAME = /^(\d+)\.log$/;
 /** Zeros double the file, within these bounds: the file of an idle server stays small, and a busy server is blocked only briefly. */
