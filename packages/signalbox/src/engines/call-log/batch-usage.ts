@@ -6,8 +6,9 @@
 import { rawSql, sql, type SqlQuery, sqlList } from "../../core/sql.ts";
 import { type NumberReader, USAGE_SUMS, type UsageSum } from "./columns.ts";
 import { SUM_COLUMNS } from "./day-schema.ts";
+import { SumTable } from "./sum-table.ts";
 import { encodeTotals } from "./totals-blob.ts";
-import { labelsOf } from "./totals-dimension.ts";
+import { forEachLabel } from "./totals-dimension.ts";
 import { LATENCY_BUCKETS_MS } from "./usage.ts";
 
 export const HOUR_MS = 3_600_000;
@@ -53,7 +54,7 @@ export class BatchUsage {
 
   add(call: CountedCall, gateway: number): void {
     const { sums } = this.#cellOf(call, gateway);
-    for (const [i, { of }] of SUMS.entries()) sums[i] = (sums[i] ?? 0) + of(call);
+    for (let i = 0; i < SUMS.length; i++) sums[i] = (sums[i] ?? 0) + (SUMS[i]?.of(call) ?? 0);
     const bucket = SUMS.length + latencyBucket(call.number("durationMs"));
     sums[bucket] = (sums[bucket] ?? 0) + 1;
     const firstByteMs = call.number("firstByteMs");
@@ -69,7 +70,7 @@ export class BatchUsage {
       const key = `${hour}\n${gateway}\n${provider}\n${model}`;
       const row = rows.get(key);
       if (row === undefined) rows.set(key, { hour, gateway, provider, model, sums: [...sums] });
-      else addSums(row.sums, sums);
+      else for (let i = 0; i < sums.length; i++) row.sums[i] = (row.sums[i] ?? 0) + (sums[i] ?? 0);
     }
     return [...rows.values()];
   }
@@ -84,25 +85,27 @@ export class BatchUsage {
 
   /** One blob for each hour, gateway and dimension. */
   totals(): TotalsDelta[] {
-    const deltas = new Map<string, Omit<TotalsDelta, "bytes"> & { readonly values: Map<string | null, number[]> }>();
-    for (const cell of this.#cells.values()) {
-      const { hour, gateway } = cell;
-      for (const { dimension, value } of labelsOf(cell)) {
-        const key = `${hour}\n${gateway}\n${dimension}`;
-        let delta = deltas.get(key);
-        if (delta === undefined) {
-          delta = { gateway, hour, dimension, values: new Map() };
-          deltas.set(key, delta);
-        }
-        const sums = delta.values.get(value);
-        if (sums === undefined) delta.values.set(value, [...cell.sums]);
-        else addSums(sums, cell.sums);
+    const places = Map.groupBy(this.#cells.values(), ({ hour, gateway }) => `${hour} ${gateway}`);
+    return [...places.values()].flatMap((cells) => {
+      const [{ hour, gateway } = { hour: 0, gateway: 0 }] = cells;
+      const dimensions = new Map<string, SumTable<string | null>>();
+      for (const cell of cells) {
+        forEachLabel(cell, (dimension, value) => {
+          let sums = dimensions.get(dimension);
+          if (sums === undefined) {
+            sums = new SumTable();
+            dimensions.set(dimension, sums);
+          }
+          sums.add(value, cell.sums);
+        });
       }
-    }
-    return [...deltas.values()].map(({ values, ...delta }) => ({
-      ...delta,
-      bytes: encodeTotals([...values.keys()], [...values.values()]),
-    }));
+      return Array.from(dimensions, ([dimension, sums]) => ({
+        gateway,
+        hour,
+        dimension,
+        bytes: encodeTotals(sums.values, sums.table),
+      }));
+    });
   }
 
   #cellOf(call: CountedCall, gateway: number): Cell {
@@ -129,10 +132,6 @@ export class BatchUsage {
     this.#last = cell;
     return cell;
   }
-}
-
-function addSums(to: number[], sums: readonly number[]): void {
-  for (const [i, sum] of sums.entries()) to[i] = (to[i] ?? 0) + sum;
 }
 
 /** `text/event-stream`, and the event stream of AWS. */

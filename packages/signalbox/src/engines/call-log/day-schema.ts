@@ -28,7 +28,10 @@ export const SUM_COLUMNS: readonly string[] = [
   ...FIRST_TOKEN_COLUMNS,
 ];
 
-const KEY_COLUMNS = { call: ["seq", "gateway", "counted"], hourly: ["hour", "gateway", "provider", "model"] } as const;
+const KEY_COLUMNS = {
+  call: ["seq", "gateway", "counted"],
+  hourly: ["hour", "gateway", "provider", "model"],
+} as const;
 const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
   call: listColumns(CALL_COLUMNS).map((column) => toTableColumn(column.sqlName, column.sqlType, column)),
   hourly: [
@@ -70,6 +73,9 @@ CREATE TABLE call (
   ${definitions("call")}
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+-- For the filters of the dashboard: few calls fail, or are answered from the cache.
+CREATE INDEX call_failed ON call (seq) WHERE success = 0;
+CREATE INDEX call_cached ON call (seq) WHERE cached = 1;
 -- Empty unless totals are switched off.
 CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (

@@ -6,18 +6,16 @@
  * 2. The hours of a day and the day have the same sums: a merge adds the same deltas to both.
  */
 import { DAY_MS } from "./day-files.ts";
-import { SUM_COLUMNS } from "./day-schema.ts";
-import { encodeTotals, TotalsBlob } from "./totals-blob.ts";
+import { SumTable } from "./sum-table.ts";
+import { encodeTotals, TotalsBlob, WIDTH } from "./totals-blob.ts";
 import { MORE_KEYS } from "./totals-dimension.ts";
 
 /** Values of a dimension that have totals of their own, in an hour or a day of a gateway. */
 export const MAX_VALUES = 10_000;
 /** Dimensions of a gateway on a day. Callers choose the keys of metadata. */
 export const MAX_DIMENSIONS = 100;
-/** Deltas of a day after which they are merged: about a minute of traffic. A merge takes some ten milliseconds. */
-export const MAX_DELTAS = 256;
-
-const WIDTH = SUM_COLUMNS.length;
+/** Deltas of a day after which they are merged: those of some minutes. A merge takes some ten milliseconds, and so does reading them. */
+export const MAX_DELTAS = 1000;
 
 /** Which totals a blob has. */
 export interface TotalsPlace {
@@ -79,46 +77,26 @@ export function dayOfHour(hour: number): number {
 
 /** The sum of some blobs of one dimension. */
 export function mergeBlobs(blobs: readonly Uint8Array[]): Uint8Array {
-  const parts = blobs.map((bytes) => new TotalsBlob(bytes));
-  const places = new Map<string | null, number>();
-  for (const { values } of parts) {
-    for (const value of values) if (!places.has(value)) places.set(value, places.size);
+  const sums = new SumTable<string | null>();
+  for (const bytes of blobs) {
+    const blob = new TotalsBlob(bytes);
+    const offsets = new Int32Array(blob.values.length);
+    for (let i = 0; i < offsets.length; i++) offsets[i] = sums.placeOf(blob.values[i] ?? null);
+    blob.addTo(sums.table, offsets);
   }
-  const table = new Float64Array(places.size * WIDTH);
-  for (const part of parts) {
-    part.addTo(
-      table,
-      Int32Array.from(part.values, (value) => (places.get(value) ?? 0) * WIDTH),
-    );
-  }
-  return encodeBounded([...places.keys()], table);
+  return encodeBounded(sums.values, sums.table);
 }
 
 function encodeBounded(values: readonly (string | null)[], table: Float64Array): Uint8Array {
-  const sumsAt = (place: number) => table.subarray(place * WIDTH, (place + 1) * WIDTH);
-  const named = values.flatMap((value, place) => (value === null ? [] : [{ value, place }]));
   // The first sum is the number of calls.
-  const ranked =
-    named.length > MAX_VALUES
-      ? named.sort((a, b) => (table[b.place * WIDTH] ?? 0) - (table[a.place * WIDTH] ?? 0))
-      : named;
-  const own = ranked.slice(0, MAX_VALUES);
-  const others = [
-    ...ranked.slice(MAX_VALUES).map(({ place }) => place),
-    ...(values.includes(null) ? [values.indexOf(null)] : []),
-  ];
-  if (others.length === 0) {
-    return encodeTotals(
-      own.map(({ value }) => value),
-      own.map(({ place }) => sumsAt(place)),
-    );
+  const callsAt = (place: number) => table[place * WIDTH] ?? 0;
+  const named = [...values.keys()].filter((place) => values[place] !== null);
+  if (named.length <= MAX_VALUES) return encodeTotals(values, table);
+  named.sort((a, b) => callsAt(b) - callsAt(a));
+  const own = new Set(named.slice(0, MAX_VALUES));
+  const bounded = new SumTable<string | null>();
+  for (const [place, value] of values.entries()) {
+    bounded.add(own.has(place) ? value : null, table.subarray(place * WIDTH, (place + 1) * WIDTH));
   }
-  const remainder = new Float64Array(WIDTH);
-  for (const place of others) {
-    for (const [i, sum] of sumsAt(place).entries()) remainder[i] = (remainder[i] ?? 0) + sum;
-  }
-  return encodeTotals(
-    [...own.map(({ value }) => value), null],
-    [...own.map(({ place }) => sumsAt(place)), remainder],
-  );
+  return encodeTotals(bounded.values, bounded.table);
 }

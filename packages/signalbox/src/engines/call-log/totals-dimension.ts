@@ -12,6 +12,7 @@ export const TOKEN_AND_MODEL = "token model";
 /** Marks a day on which further keys were not kept. */
 export const MORE_KEYS = "";
 const METADATA = "metadata:";
+const PARTS = "\t";
 
 /** Longer texts are no names of users or teams. They are counted, but not under a name of their own. */
 const MAX_VALUE_LENGTH = 256;
@@ -23,32 +24,26 @@ interface Labelled {
   readonly metadata: string | null;
 }
 
-interface Label {
-  readonly dimension: string;
-  /** Null: without a name of its own. */
-  readonly value: string | null;
-}
-
 export function dimensionName(dimension: UsageDimension): string {
   return dimension.kind === "token" ? TOKEN : METADATA + dimension.key;
 }
 
-/** The dimensions and values of a call. */
-export function labelsOf({ provider, model, tokenId, metadata }: Labelled): Label[] {
+/** Calls `use` for each dimension of a call with its value there; null: without a name of its own. */
+export function forEachLabel(
+  { provider, model, tokenId, metadata }: Labelled,
+  use: (dimension: string, value: string | null) => void,
+): void {
   const token = tokenId ?? "";
-  const labels: Label[] = [
-    { dimension: TOKEN, value: token },
-    { dimension: TOKEN_AND_MODEL, value: JSON.stringify([token, provider, model]) },
-  ];
-  if (metadata === null) return labels;
+  use(TOKEN, token);
+  use(TOKEN_AND_MODEL, [token, provider, model].join(PARTS));
+  if (metadata === null) return;
   const entries: unknown = JSON.parse(metadata);
-  if (typeof entries !== "object" || entries === null || Array.isArray(entries)) return labels;
+  if (typeof entries !== "object" || entries === null || Array.isArray(entries)) return;
   for (const [key, entry] of Object.entries(entries)) {
     const value = textOf(entry);
     if (value === null || key.length > MAX_VALUE_LENGTH) continue;
-    labels.push({ dimension: METADATA + key, value: value.length > MAX_VALUE_LENGTH ? null : value });
+    use(METADATA + key, value.length > MAX_VALUE_LENGTH ? null : value);
   }
-  return labels;
 }
 
 /** Null if the entry is not a text, a number or a boolean. */
@@ -57,7 +52,8 @@ function textOf(entry: unknown): string | null {
   return typeof entry === "number" || typeof entry === "boolean" ? String(entry) : null;
 }
 
-/** The value of `TOKEN_AND_MODEL`. */
+/** The value of `TOKEN_AND_MODEL`. Only a model, whose name callers choose, may have the separator. */
 export function parseTokenAndModel(value: string): readonly [token: string, provider: string, model: string] {
-  return JSON.parse(value) as [string, string, string];
+  const [token = "", provider = "", ...model] = value.split(PARTS);
+  return [token, provider, model.join(PARTS)];
 }

@@ -10,16 +10,10 @@
 import { DAY_MS } from "./day-files.ts";
 import { HOUR_MS } from "./batch-usage.ts";
 import { USAGE_SUMS, type UsageSums } from "./columns.ts";
-import { LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
+import { LATENCY_COLUMNS } from "./day-schema.ts";
 import { dayOfHour } from "./merge-totals.ts";
-import { TotalsBlob } from "./totals-blob.ts";
-import {
-  dimensionName,
-  MORE_KEYS,
-  parseTokenAndModel,
-  TOKEN,
-  TOKEN_AND_MODEL,
-} from "./totals-dimension.ts";
+import { TotalsBlob, WIDTH } from "./totals-blob.ts";
+import { dimensionName, MORE_KEYS, parseTokenAndModel, TOKEN, TOKEN_AND_MODEL } from "./totals-dimension.ts";
 import {
   MAX_FIGURES,
   type UsageBy,
@@ -28,7 +22,6 @@ import {
   type UsageLabels,
 } from "./usage-by.ts";
 
-const WIDTH = SUM_COLUMNS.length;
 const SUM_NAMES = Object.keys(USAGE_SUMS) as (keyof UsageSums)[];
 const IS_REAL = SUM_NAMES.map((name) => USAGE_SUMS[name].kind === "real");
 
@@ -83,8 +76,9 @@ interface Part {
   readonly isAll: boolean;
   /** The key was not kept there. */
   readonly isUnknown: boolean;
-  /** Of each value; null for the remainder. */
-  readonly entries: readonly (Entry | null)[];
+  /** Label and model of each value; label -1 for the remainder. */
+  readonly labels: Int32Array;
+  readonly models: Int32Array | null;
 }
 
 interface Entry {
@@ -147,19 +141,32 @@ export class TotalsQuery {
     // What is known of the key there is part of all calls, which are in `other`.
     if (isUnknown && !isAll) return;
     const blob = new TotalsBlob(bytes);
-    const entries = isAll
-      ? []
-      : blob.values.map((value) => (value === null ? null : this.#entry(value)));
-    this.#parts.push({ blob, group: this.#group(time, gatewayId), isAll, isUnknown, entries });
-    if (isUnknown || entries.includes(null)) this.#isBounded = true;
-    if (!isUnknown) this.#countCalls(blob.calls(), isAll, entries);
+    const count = isAll ? 0 : blob.values.length;
+    const labels = new Int32Array(count);
+    const models = this.#plan.dimension === TOKEN_AND_MODEL ? new Int32Array(count) : null;
+    for (let i = 0; i < count; i++) {
+      const value = blob.values[i] ?? null;
+      if (value === null) {
+        labels[i] = -1;
+        this.#isBounded = true;
+      } else if (models === null) labels[i] = this.#label(value);
+      else {
+        const entry = this.#entry(value);
+        labels[i] = entry.label;
+        models[i] = entry.model;
+      }
+    }
+    this.#parts.push({ blob, group: this.#group(time, gatewayId), isAll, isUnknown, labels, models });
+    if (isUnknown) this.#isBounded = true;
+    else this.#countCalls(blob.calls(), isAll, labels);
   }
 
-  #countCalls(calls: Float64Array, isAll: boolean, entries: readonly (Entry | null)[]): void {
+  #countCalls(calls: Float64Array, isAll: boolean, labels: Int32Array): void {
     let total = 0;
-    for (const [i, count] of calls.entries()) {
+    for (let i = 0; i < calls.length; i++) {
+      const count = calls[i] ?? 0;
       total += count;
-      const label = this.#labels[entries[i]?.label ?? -1];
+      const label = this.#labels[labels[i] ?? -1];
       if (label !== undefined) label.calls += count;
     }
     const without = this.#labels[WITHOUT];
@@ -186,10 +193,25 @@ export class TotalsQuery {
   sum(index: number): void {
     const part = this.#parts[index];
     if (part === undefined) return;
-    const { blob, group, isAll, isUnknown, entries } = part;
-    const offsets = isAll
-      ? new Int32Array(blob.values.length).fill(this.#offset(group, 0, isUnknown ? this.#unknownSlot : this.#allSlot))
-      : Int32Array.from(entries, (entry) => this.#offsetOf(group, entry));
+    const { blob, group, isAll, isUnknown, labels, models } = part;
+    const offsets = new Int32Array(blob.values.length);
+    if (isAll) offsets.fill(this.#offset(group, 0, isUnknown ? this.#unknownSlot : this.#allSlot));
+    else {
+      // Most values are not listed, so their place is looked up once.
+      let [lastModel, other] = [-1, -1];
+      for (let i = 0; i < offsets.length; i++) {
+        const label = labels[i] ?? -1;
+        const rank = label === -1 ? this.#otherSlot : (this.#labels[label]?.rank ?? -1);
+        const model = models?.[i] ?? 0;
+        if (rank !== this.#otherSlot)
+          offsets[i] = this.#offset(group, model, rank === -1 ? this.#excludedSlot : rank);
+        else {
+          if (model !== lastModel) other = this.#offset(group, model, rank);
+          lastModel = model;
+          offsets[i] = other;
+        }
+      }
+    }
     blob.addTo(this.#table, offsets);
   }
 
@@ -206,7 +228,11 @@ export class TotalsQuery {
         }
       }
     };
-    for (const [rank, value] of this.#values.entries()) append(dimensions.map(() => value), rank);
+    for (const [rank, value] of this.#values.entries())
+      append(
+        dimensions.map(() => value),
+        rank,
+      );
     // Whether other values have calls that `only` selects is not known.
     if (only.length === 0) append(null, this.#otherSlot);
     return {
@@ -231,12 +257,6 @@ export class TotalsQuery {
     return this.#values.length + 3;
   }
 
-  #offsetOf(group: number, entry: Entry | null): number {
-    if (entry === null) return this.#offset(group, 0, this.#otherSlot);
-    const rank = this.#labels[entry.label]?.rank ?? -1;
-    return this.#offset(group, entry.model, rank === -1 ? this.#excludedSlot : rank);
-  }
-
   /** Adds the calls without a value: all calls less those with one. */
   #addWithout(): void {
     const rank = this.#labels[WITHOUT]?.rank ?? -1;
@@ -246,12 +266,16 @@ export class TotalsQuery {
         const rest = this.#table.slice(all, all + WIDTH);
         for (let slot = 0; slot <= this.#excludedSlot; slot++) {
           const at = this.#offsets.get(this.#key(group, 0, slot));
-          if (at !== undefined) for (let i = 0; i < WIDTH; i++) rest[i] = (rest[i] ?? 0) - (this.#table[at + i] ?? 0);
+          if (at !== undefined)
+            for (let i = 0; i < WIDTH; i++) rest[i] = (rest[i] ?? 0) - (this.#table[at + i] ?? 0);
         }
         // The difference of two sums of fractions is hardly ever zero.
         const isNothing = (sum: number, i: number) =>
           IS_REAL[i] === true && Math.abs(sum) < 1e-9 * Math.abs(this.#table[all + i] ?? 0);
-        this.#addAt(this.#offset(group, 0, rank), rest.map((sum, i) => (isNothing(sum, i) ? 0 : sum)));
+        this.#addAt(
+          this.#offset(group, 0, rank),
+          rest.map((sum, i) => (isNothing(sum, i) ? 0 : sum)),
+        );
       }
       const unknown = this.#offsets.get(this.#key(group, 0, this.#unknownSlot));
       if (unknown === undefined) continue;
@@ -291,9 +315,8 @@ export class TotalsQuery {
   #entry(value: string): Entry {
     let entry = this.#entries.get(value);
     if (entry === undefined) {
-      const isByModel = this.#plan.dimension === TOKEN_AND_MODEL;
-      const [token, provider, model] = isByModel ? parseTokenAndModel(value) : [value, "", ""];
-      entry = { label: this.#label(token), model: isByModel ? this.#model(provider, model) : 0 };
+      const [token, provider, model] = parseTokenAndModel(value);
+      entry = { label: this.#label(token), model: this.#model(provider, model) };
       this.#entries.set(value, entry);
     }
     return entry;

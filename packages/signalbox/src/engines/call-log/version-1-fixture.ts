@@ -60,6 +60,8 @@ CREATE TABLE call (
   score REAL
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+CREATE INDEX call_failed ON call (seq) WHERE success = 0;
+CREATE INDEX call_cached ON call (seq) WHERE cached = 1;
 CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (
   -- Twice the call's seq, plus one for the response.
