@@ -363,7 +363,10 @@ describe("attempts", () => {
     await settled(`delivery=${delivery}`, { gone: "held" });
     expect(await get("/sources/free/routes/gone")).toMatchObject({ paused: true, paused_because: "gone" });
     expect(server.logs.some(({ msg }) => String(msg).includes("answered 410 Gone"))).toBe(true);
-    await waitUntil(() => to("/alert").length, (count) => count > 0);
+    await waitUntil(
+      () => to("/alert").length,
+      (count) => count > 0,
+    );
     answers["/gone"] = [{ status: 200 }];
     expect((await call("POST", "/sources/free/routes/gone/resume")).status).toBe(200);
     await settled(`delivery=${delivery}`, { gone: "delivered" });
