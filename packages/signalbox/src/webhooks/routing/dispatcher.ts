@@ -154,6 +154,8 @@ export class Dispatcher {
 
   async #followRoutes(): Promise<void> {
     const { store, adjustClock } = this.#parts;
+    // Without routes a cluster pays nothing for them.
+    if (!store.hasRoutes && this.#runners.size === 0) return;
     await adjustClock?.();
     const owned = (await this.#owners?.look(store.all())) ?? null;
     if (!this.#isStarted) return;

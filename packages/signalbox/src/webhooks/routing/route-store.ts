@@ -107,6 +107,10 @@ export class RouteStore implements SettingsStore {
     return this.#bySource.get(source.name);
   }
 
+  get hasRoutes(): boolean {
+    return this.#routes.size > 0;
+  }
+
   all(): Iterable<Route> {
     return this.#routes.values();
   }

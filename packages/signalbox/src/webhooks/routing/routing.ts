@@ -232,7 +232,7 @@ export class Routing {
     const { nodes, keepDays, plainDatabase } = this.#parts;
     // In a cluster one node deletes.
     const first = nodes?.members.map(({ inc }) => inc).sort()[0];
-    if (nodes === null || first === nodes.self) {
+    if ((nodes === null || first === nodes.self) && (await this.table.storedBytes()) > 0) {
       const before = this.clock.now() - keepDays * DAY_MS;
       while ((await this.table.prune(before, PRUNED_ROWS)) >= PRUNED_ROWS);
       await plainDatabase.transaction(
