@@ -93,6 +93,7 @@ const KEYS = `${GATEWAY}/provider_configs`;
 const SHARED_KEYS = `${ACCOUNT}/ai-gateway/provider_configs`;
 const PRICES = `${ACCOUNT}/ai-gateway/prices`;
 const LIMITS = `${ACCOUNT}/ai-gateway/limits`;
+const WEBHOOK_ROUTES = "/accounts/default/webhooks/sources/generic/routes";
 
 /** In order: later cases use what earlier ones have created. */
 export const SETTINGS_CASES: readonly SettingsCase[] = [
@@ -330,6 +331,18 @@ export const SETTINGS_CASES: readonly SettingsCase[] = [
     operation: "DELETE /accounts/{account_id}/alerts/{alert_id}",
     write: call("DELETE", ({ alert: id }) => `${ALERTS}/${id}`),
     look: read(ALERTS),
+  },
+  {
+    kind: "webhook_route",
+    operation: "PUT /accounts/{account_id}/webhooks/sources/{source_name}/routes/{route_name}",
+    write: call("PUT", `${WEBHOOK_ROUTES}/mine`, { to: { agent: "webhook-agent" } }),
+    look: read(WEBHOOK_ROUTES),
+  },
+  {
+    kind: "webhook_route",
+    operation: "DELETE /accounts/{account_id}/webhooks/sources/{source_name}/routes/{route_name}",
+    write: call("DELETE", `${WEBHOOK_ROUTES}/mine`),
+    look: read(WEBHOOK_ROUTES),
   },
   {
     kind: "gateway",

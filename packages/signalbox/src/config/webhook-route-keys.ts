@@ -67,6 +67,7 @@ const rate = z
   .strictObject({
     /** Attempts in each period, evenly distributed. */
     limit: z.int().min(1).max(100_000).optional(),
+    /** Period of `limit`. Default `second`. */
     per: z.enum(["second", "minute", "hour"]).default("second"),
     /** Attempts at the same time. */
     concurrent: z.int().min(1).max(256).optional(),
@@ -105,13 +106,18 @@ function target<Secret extends z.ZodRawShape>(secret: Secret) {
     z.strictObject({ type: z.literal("standard"), ...secret }),
   ]);
   return z.union([
-    /** An agent, in kebab-case. */
-    z.strictObject({ agent: z.string().min(1).max(128) }),
-    /** A class of the worker that extends `DurableObject`. */
-    z.strictObject({ object: z.string().min(1).max(128) }),
+    z.strictObject({
+      /** The kebab-case name of the class. */
+      agent: z.string().min(1).max(128),
+    }),
+    z.strictObject({
+      /** A class of the worker that extends `DurableObject`. */
+      object: z.string().min(1).max(128),
+    }),
     z.strictObject({
       /** Address that receives the sender's bytes and headers. */
       url,
+      /** Method of the request. Default `POST`. */
       method: z.enum(["POST", "PUT", "PATCH", "DELETE"]).default("POST"),
       /** Added to the sender's headers, or in their place. */
       headers: z
@@ -138,10 +144,12 @@ function route<Secret extends z.ZodRawShape>(secret: Secret) {
     /** Ignores deliveries that equal an earlier one of this time in these fields of the body. Default of `fields`: the whole body. */
     dedupe: z
       .strictObject({
+        /** Milliseconds in which an equal delivery is ignored. */
         windowMs: z
           .int()
           .min(SECOND)
           .max(7 * DAY),
+        /** Paths of members of the body that are compared. Default: the whole body. */
         fields: z.array(z.string().min(1).max(256)).min(1).max(16).optional(),
       })
       .optional(),
@@ -168,6 +176,7 @@ const secretVariable = z
 
 /** In the configuration file, secrets are named by their variables. */
 export const configuredRoute = route({ secretVariable }).extend({
+  /** Name of the route, unique in its source. */
   name: z.string().regex(ROUTE_NAME, "expected lower-case letters, digits, _ and -"),
 });
 export type ConfiguredRoute = z.output<typeof configuredRoute>;
