@@ -71,7 +71,10 @@ function* walk(
   const names = new Set(Object.keys(properties));
   const fitting = objects.filter((object) => [...object.keys()].every((name) => names.has(name)));
   for (const [name, property] of Object.entries(properties)) {
-    const comments = new Set(fitting.map((object) => object.get(name)).filter((comment) => comment != null));
+    const known = fitting.filter((object) => object.get(name) != null);
+    // An object with few keys is a part of many others: the largest one is meant.
+    const largest = Math.max(...known.map(({ size }) => size));
+    const comments = new Set(known.filter(({ size }) => size === largest).map((object) => object.get(name)));
     if (comments.size > 1)
       throw new Error(`${path}${name} has several comments: ${[...comments].join(" / ")}`);
     const [meaning = null] = comments;
