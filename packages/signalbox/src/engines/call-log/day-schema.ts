@@ -28,7 +28,10 @@ export const SUM_COLUMNS: readonly string[] = [
   ...FIRST_TOKEN_COLUMNS,
 ];
 
-const KEY_COLUMNS = { call: ["seq", "gateway", "counted"], hourly: ["hour", "gateway", "provider", "model"] } as const;
+const KEY_COLUMNS = {
+  call: ["seq", "gateway", "counted"],
+  hourly: ["hour", "gateway", "provider", "model"],
+} as const;
 const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
   call: listColumns(CALL_COLUMNS).map((column) => toTableColumn(column.sqlName, column.sqlType, column)),
   hourly: [

@@ -46,7 +46,11 @@ function decode(bytes: Uint8Array): { values: readonly (string | null)[]; sums: 
 describe("a blob of totals", () => {
   it("has the values and sums that were written, whatever their size", () => {
     const bucket = fc.nat({ max: 2 ** 40 });
-    const sum = fc.oneof(fc.nat(200), fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), fc.double({ noNaN: true }));
+    const sum = fc.oneof(
+      fc.nat(200),
+      fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+      fc.double({ noNaN: true }),
+    );
     const entry = fc.tuple(
       fc.string(),
       fc.array(sum, { minLength: 9, maxLength: 9 }),
@@ -77,12 +81,16 @@ describe("a merge of totals", () => {
 
   it("keeps the values with the most calls apart, and loses no sum", () => {
     const many = Object.fromEntries(Array.from({ length: MAX_VALUES }, (_, i) => [`u${i}`, 2]));
-    const merged = callsOf(mergeBlobs([blobOf({ rare: 1, rarer: 1 }), blobOf(many), blobOf({ often: 9, u5: 1 })]));
+    const merged = callsOf(
+      mergeBlobs([blobOf({ rare: 1, rarer: 1 }), blobOf(many), blobOf({ often: 9, u5: 1 })]),
+    );
     expect(merged.size).toBe(MAX_VALUES + 1);
     expect(merged.get("often")).toBe(9);
     expect(merged.get("u5")).toBe(3);
     expect(merged.get(null)).toBe(1 + 1 + 2);
-    const again = callsOf(mergeBlobs([encode([...merged.keys()], [...merged.values()].map(sumsOf)), blobOf({ rare: 1 })]));
+    const again = callsOf(
+      mergeBlobs([encode([...merged.keys()], [...merged.values()].map(sumsOf)), blobOf({ rare: 1 })]),
+    );
     expect([...again.values()].reduce((sum, calls) => sum + calls, 0)).toBe(2 * MAX_VALUES + 13);
   });
 
@@ -91,7 +99,10 @@ describe("a merge of totals", () => {
     const deltas = Array.from({ length: MAX_DIMENSIONS + 5 }, (_, i) => delta(`metadata:k${i}`));
     const merges = planMerge([delta(TOKEN), ...deltas], []);
     expect(merges.filter(({ isDay }) => !isDay)).toHaveLength(MAX_DIMENSIONS);
-    expect(merges.find(({ dimension }) => dimension === MORE_KEYS)).toMatchObject({ isDay: true, time: MIDNIGHT });
+    expect(merges.find(({ dimension }) => dimension === MORE_KEYS)).toMatchObject({
+      isDay: true,
+      time: MIDNIGHT,
+    });
     const kept = [{ gateway: 1, time: MIDNIGHT, dimension: "metadata:k200" }];
     expect(planMerge([delta("metadata:k200")], kept).map(({ dimension }) => dimension)).toEqual([
       "metadata:k200",
@@ -153,6 +164,9 @@ describe("a query of totals", () => {
     });
     const hours = planTotals({ ...query, ...times, groupBy: ["hour"] });
     expect(hours?.firstDay).toBe(hours?.endDay);
-    expect(planTotals({ ...query, from: NOON, to: NOON + HOUR })).toMatchObject({ firstDay: MIDNIGHT + DAY, endDay: MIDNIGHT + DAY });
+    expect(planTotals({ ...query, from: NOON, to: NOON + HOUR })).toMatchObject({
+      firstDay: MIDNIGHT + DAY,
+      endDay: MIDNIGHT + DAY,
+    });
   });
 });

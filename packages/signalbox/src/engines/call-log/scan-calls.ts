@@ -179,8 +179,12 @@ function readRows(
   let last = after ?? (isDown ? end + 1 : first - 1);
   while (isDown ? last > first : last < end) {
     const start = last;
-    const stop = isDown ? Math.max(first, start - tables.windowRows) : Math.min(end, start + tables.windowRows);
-    const window = isDown ? sql`${seq} < ${start} AND ${seq} >= ${stop}` : sql`${seq} > ${start} AND ${seq} <= ${stop}`;
+    const stop = isDown
+      ? Math.max(first, start - tables.windowRows)
+      : Math.min(end, start + tables.windowRows);
+    const window = isDown
+      ? sql`${seq} < ${start} AND ${seq} >= ${stop}`
+      : sql`${seq} > ${start} AND ${seq} <= ${stop}`;
     const looked = (to: number) => {
       const [low, high] = isDown ? [to, start - 1] : [start + 1, to];
       const count = sql`SELECT count(*) AS n FROM ${tables.all} WHERE ${seq} >= ${low} AND ${seq} <= ${high} AND ${own}`;

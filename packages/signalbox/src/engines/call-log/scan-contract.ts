@@ -114,7 +114,11 @@ export function describeScans(engine: string, openStorage: OpenStorage): void {
     it("lists the calls of a gateway that has few among many, in both directions", async () => {
       for (let i = 0; i < 3000; i++) {
         const isFew = i % 1000 === 500;
-        under.record(isFew ? { createdAt: NOON + i, gatewayId: "few", requestBody: body(`few ${i}`) } : { createdAt: NOON + i });
+        under.record(
+          isFew
+            ? { createdAt: NOON + i, gatewayId: "few", requestBody: body(`few ${i}`) }
+            : { createdAt: NOON + i },
+        );
       }
       const few = ["few 500 > null", "few 1500 > null", "few 2500 > null"];
       expect(await scanAll({ gatewayIds: ["few"], direction: "asc", limit: 2 })).toEqual(few);

@@ -70,7 +70,11 @@ export class TotalsBlob {
     const headBytes = this.#view.getUint32(0, true);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + 4, headBytes).toString();
     const { sums, values, isEmpty, hasRest } = JSON.parse(text) as Head;
-    const named: (string | null)[] = isEmpty ? [] : typeof values === "string" ? values.split(SEPARATOR) : [...values];
+    const named: (string | null)[] = isEmpty
+      ? []
+      : typeof values === "string"
+        ? values.split(SEPARATOR)
+        : [...values];
     if (hasRest) named.push(null);
     this.values = named;
     this.#sums = sums;
@@ -152,7 +156,8 @@ class Output {
 
   column(table: Float64Array, order: Int32Array, column: number): void {
     let isVarints = true;
-    for (let i = 0; i < order.length && isVarints; i++) isVarints = isCount(table[(order[i] ?? 0) + column] ?? 0);
+    for (let i = 0; i < order.length && isVarints; i++)
+      isVarints = isCount(table[(order[i] ?? 0) + column] ?? 0);
     this.#bytes[this.at++] = isVarints ? VARINTS : DOUBLES;
     for (let i = 0; i < order.length; i++) {
       const sum = table[(order[i] ?? 0) + column] ?? 0;

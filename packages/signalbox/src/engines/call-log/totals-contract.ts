@@ -28,7 +28,13 @@ const someCall = fc.record({
   provider: fc.constantFrom("openai", "anthropic"),
   model: fc.constantFrom("m1", "m2"),
   tokenId: fc.constantFrom(null, "t1", "t2"),
-  metadata: fc.constantFrom(null, "{}", '{"user":"ada"}', '{"user":"bob","team":1}', '{"user":null,"team":"x"}'),
+  metadata: fc.constantFrom(
+    null,
+    "{}",
+    '{"user":"ada"}',
+    '{"user":"bob","team":1}',
+    '{"user":null,"team":"x"}',
+  ),
   success: fc.boolean(),
   cached: fc.boolean(),
   tokensIn: fc.nat(5000),
@@ -40,7 +46,14 @@ const someCall = fc.record({
 
 const someQuery = fc.record({
   dimensions: fc.constantFrom([TOKEN], [USER], [TEAM], [], [TOKEN, USER]),
-  groupBy: fc.constantFrom<readonly UsageGroup[]>([], ["hour"], ["day"], ["gateway", "day"], ["model"], ["provider", "day"]),
+  groupBy: fc.constantFrom<readonly UsageGroup[]>(
+    [],
+    ["hour"],
+    ["day"],
+    ["gateway", "day"],
+    ["model"],
+    ["provider", "day"],
+  ),
   only: fc.constantFrom(
     [],
     [{ dimension: TOKEN, value: "t1" }],
@@ -110,10 +123,20 @@ function plainSums(calls: readonly CallRecord[], query: UsageByQuery): Map<strin
 }
 
 function plus(a: UsageByFigures, b: UsageByFigures): UsageByFigures {
-  const names = ["calls", "errors", "cached", "tokensIn", "tokensOut", "tokensInCached", "tokensOutReasoning"] as const;
+  const names = [
+    "calls",
+    "errors",
+    "cached",
+    "tokensIn",
+    "tokensOut",
+    "tokensInCached",
+    "tokensOutReasoning",
+  ] as const;
   return {
     ...a,
-    ...Object.fromEntries([...names, "cost" as const, "durationMs" as const].map((name) => [name, a[name] + b[name]])),
+    ...Object.fromEntries(
+      [...names, "cost" as const, "durationMs" as const].map((name) => [name, a[name] + b[name]]),
+    ),
     latency: a.latency.map((count, i) => count + (b.latency[i] ?? 0)),
     firstToken: a.firstToken.map((count, i) => count + (b.firstToken[i] ?? 0)),
   };
@@ -129,7 +152,9 @@ export function describeTotals(engine: string, openStorage: OpenStorage): void {
 
     const byUser = async (rest: Partial<UsageByQuery> = {}) => {
       const { figures } = await under.log.summariseBy({ ...BY_USER, ...rest });
-      return Object.fromEntries(figures.map(({ labels, calls }) => [labels?.[0] ?? (labels && "none"), calls]));
+      return Object.fromEntries(
+        figures.map(({ labels, calls }) => [labels?.[0] ?? (labels && "none"), calls]),
+      );
     };
 
     it("equal the sum over all calls, for every group, filter and period, before and after they are merged", async () => {
@@ -197,7 +222,8 @@ export function describeTotals(engine: string, openStorage: OpenStorage): void {
 
     it("list the values with the most calls, and add up the others", async () => {
       for (let user = 0; user < 20; user++) {
-        for (let n = 0; n <= user; n++) under.record({ metadata: `{"user":"u${user}"}`, createdAt: NOON - user * HOUR });
+        for (let n = 0; n <= user; n++)
+          under.record({ metadata: `{"user":"u${user}"}`, createdAt: NOON - user * HOUR });
       }
       under.record({ tokenId: "t" });
       const by = await under.log.summariseBy({ ...BY_USER, maxValues: 3 });

@@ -13,13 +13,7 @@ import { USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { LATENCY_COLUMNS } from "./day-schema.ts";
 import { dayOfHour } from "./merge-totals.ts";
 import { TotalsBlob, WIDTH } from "./totals-blob.ts";
-import {
-  dimensionName,
-  MORE_KEYS,
-  parseTokenAndModel,
-  TOKEN,
-  TOKEN_AND_MODEL,
-} from "./totals-dimension.ts";
+import { dimensionName, MORE_KEYS, parseTokenAndModel, TOKEN, TOKEN_AND_MODEL } from "./totals-dimension.ts";
 import {
   MAX_FIGURES,
   type UsageBy,
@@ -209,7 +203,8 @@ export class TotalsQuery {
         const label = labels[i] ?? -1;
         const rank = label === -1 ? this.#otherSlot : (this.#labels[label]?.rank ?? -1);
         const model = models?.[i] ?? 0;
-        if (rank !== this.#otherSlot) offsets[i] = this.#offset(group, model, rank === -1 ? this.#excludedSlot : rank);
+        if (rank !== this.#otherSlot)
+          offsets[i] = this.#offset(group, model, rank === -1 ? this.#excludedSlot : rank);
         else {
           if (model !== lastModel) other = this.#offset(group, model, rank);
           lastModel = model;
@@ -233,7 +228,11 @@ export class TotalsQuery {
         }
       }
     };
-    for (const [rank, value] of this.#values.entries()) append(dimensions.map(() => value), rank);
+    for (const [rank, value] of this.#values.entries())
+      append(
+        dimensions.map(() => value),
+        rank,
+      );
     // Whether other values have calls that `only` selects is not known.
     if (only.length === 0) append(null, this.#otherSlot);
     return {
@@ -267,12 +266,16 @@ export class TotalsQuery {
         const rest = this.#table.slice(all, all + WIDTH);
         for (let slot = 0; slot <= this.#excludedSlot; slot++) {
           const at = this.#offsets.get(this.#key(group, 0, slot));
-          if (at !== undefined) for (let i = 0; i < WIDTH; i++) rest[i] = (rest[i] ?? 0) - (this.#table[at + i] ?? 0);
+          if (at !== undefined)
+            for (let i = 0; i < WIDTH; i++) rest[i] = (rest[i] ?? 0) - (this.#table[at + i] ?? 0);
         }
         // The difference of two sums of fractions is hardly ever zero.
         const isNothing = (sum: number, i: number) =>
           IS_REAL[i] === true && Math.abs(sum) < 1e-9 * Math.abs(this.#table[all + i] ?? 0);
-        this.#addAt(this.#offset(group, 0, rank), rest.map((sum, i) => (isNothing(sum, i) ? 0 : sum)));
+        this.#addAt(
+          this.#offset(group, 0, rank),
+          rest.map((sum, i) => (isNothing(sum, i) ? 0 : sum)),
+        );
       }
       const unknown = this.#offsets.get(this.#key(group, 0, this.#unknownSlot));
       if (unknown === undefined) continue;

@@ -3,7 +3,14 @@ import type { CallLog } from "../../engines/call-log/index.ts";
 import { inTurns } from "./log-reads.ts";
 
 const GATEWAY = { accountId: "a", gatewayId: "g" };
-const PAGE = { filters: [], search: "", orderBy: "createdAt", direction: "desc", offset: 0, limit: 20 } as const;
+const PAGE = {
+  filters: [],
+  search: "",
+  orderBy: "createdAt",
+  direction: "desc",
+  offset: 0,
+  limit: 20,
+} as const;
 
 it("reads a first page while searches take all turns", async () => {
   const started: string[] = [];

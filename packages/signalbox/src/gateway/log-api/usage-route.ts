@@ -95,7 +95,16 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
       const only = [{ dimension: { kind: "token" } as const, value: tokenId }];
-      const request = { accountId, gatewayIds, from, to, groupBy: groups, dimensions: [], only, maxValues: 1 };
+      const request = {
+        accountId,
+        gatewayIds,
+        from,
+        to,
+        groupBy: groups,
+        dimensions: [],
+        only,
+        maxValues: 1,
+      };
       const { figures } = await summariseWhileWanted(parts.callLog, request, signal);
       return {
         result: figures.map((one) => showUsage(one, groups)),

@@ -72,8 +72,8 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
               )}
               {info.is_bounded === true && (
                 <p className="notice notice-warn">
-                  There were more values than the log tells apart: “other” may have calls of the values that are
-                  listed.
+                  There were more values than the log tells apart: “other” may have calls of the values that
+                  are listed.
                 </p>
               )}
               <Table

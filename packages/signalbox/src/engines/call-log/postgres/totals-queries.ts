@@ -54,7 +54,10 @@ export async function summariseTotals(
     signal?.throwIfAborted();
   };
   for (const [i, row] of rows.entries()) {
-    sum.add({ ...row, dimension: plan.dimensions.find((name) => storableText(name) === row.dimension) ?? row.dimension });
+    sum.add({
+      ...row,
+      dimension: plan.dimensions.find((name) => storableText(name) === row.dimension) ?? row.dimension,
+    });
     await pause(i);
   }
   sum.rank();
