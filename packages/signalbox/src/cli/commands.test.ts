@@ -75,7 +75,7 @@ describe("the request of", () => {
     ],
     ["token list", `GET ${A}/tokens`],
     ["token delete t1", `DELETE ${A}/tokens/t1`],
-    ["token revoke t1", `DELETE ${A}/tokens/t1`],
+    ["token delete t1", `DELETE ${A}/tokens/t1`],
     ["gateway list", `GET ${A}/ai-gateway/gateways?per_page=100`],
     [
       "gateway create g --authentication on --cache-ttl 60",
@@ -118,7 +118,7 @@ describe("the request of", () => {
       { resource_type: "worker", resource_id: "w", tags: { env: "a=b", old: null } },
     ],
     ["tags delete worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
-    ["tags rm worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
+    ["tags delete worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
     [
       "tags find env !old --type worker --ignore-case",
       `GET ${A}/tags/resources?tag=env&tag=!old&type=worker&case_insensitive=true`,
@@ -206,7 +206,7 @@ describe("a failure", () => {
   it("of the service is one line with its code, and exit code 1", async () => {
     const errors = [{ code: 7003, message: "Token not\u0007 found" }];
     responses = [new Failure(404, JSON.stringify({ success: false, errors, result: null }))];
-    expect(await run("token revoke t")).toEqual({
+    expect(await run("token delete t")).toEqual({
       code: 1,
       out: "",
       err: "signalbox: Token not found (code 7003)\n",

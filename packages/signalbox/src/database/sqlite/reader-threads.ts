@@ -43,6 +43,7 @@ class ReaderThread {
   readonly #path: string;
   readonly #readings = new Map<number, Reading>();
   #worker: Worker | null = null;
+  #isClosed = false;
   #lastId = 0;
 
   constructor(path: string) {
@@ -54,6 +55,7 @@ class ReaderThread {
   }
 
   all({ parts, values }: SqlQuery): Promise<unknown[]> {
+    if (this.#isClosed) return Promise.reject(new Error("the database is closed"));
     this.#worker ??= this.#start();
     const worker = this.#worker;
     const id = ++this.#lastId;
@@ -64,6 +66,7 @@ class ReaderThread {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#worker?.terminate();
   }
 
