@@ -89,6 +89,9 @@ test("the names that programs import or find as globals are there", async () => 
     events: ["one", "named two\nthree 7"],
   });
   expect(await ask("/rejection")).toEqual(["Error: nobody waits"]);
+  expect(await ask("/report")).toEqual(["handled here"]);
+  // An error that nobody handles ends nothing.
+  expect(await ask("/report")).toEqual(["handled here"]);
 });
 
 test("a server of node:http answers as a handler", async () => {

@@ -34,18 +34,18 @@ export function addGlobalEvents(): void {
   for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"] as const)
     define(name, bound(name));
   define("PromiseRejectionEvent", RejectionEvent);
+  /** Rejections that `reportError` has made. */
+  const reported = new WeakSet<Promise<unknown>>();
   process.on("unhandledRejection", (reason, promise) => {
+    if (reported.has(promise)) return;
     target.dispatchEvent(new RejectionEvent("unhandledrejection", promise, reason));
   });
   process.on("rejectionHandled", (promise) => {
     target.dispatchEvent(new RejectionEvent("rejectionhandled", promise, undefined));
   });
   define("reportError", (error: unknown) => {
-    // What nobody has handled is logged like any other exception that no code catches.
-    if (target.dispatchEvent(new FailureEvent(error)))
-      queueMicrotask(() => {
-        throw error;
-      });
+    // What no listener has handled is logged like any other rejection. As an exception it could count as one of the server, whose code may be on its stack.
+    if (target.dispatchEvent(new FailureEvent(error))) reported.add(Promise.reject(error));
   });
 }
 

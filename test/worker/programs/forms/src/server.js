@@ -154,6 +154,18 @@ const ROUTES = {
       events: await events("data: one\n\nevent: named\nid: 7\ndata: two\ndata: three\n\n: comment\n\n"),
     };
   },
+  "/report": async () => {
+    const reported = [];
+    const listener = (event) => {
+      reported.push(event.error.message);
+      event.preventDefault();
+    };
+    addEventListener("error", listener);
+    reportError(new Error("handled here"));
+    removeEventListener("error", listener);
+    reportError(new Error("logged"));
+    return reported;
+  },
   "/rejection": async () => {
     void Promise.reject(new Error("nobody waits"));
     while (rejections.length === 0) await scheduler.wait(1);
