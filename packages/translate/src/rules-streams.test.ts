@@ -109,6 +109,36 @@ describe("a messages stream for chat clients", () => {
   });
 });
 
+describe("a chat stream whose content is a list of parts", () => {
+  const delta = (content: unknown, finish_reason: string | null = null) => ({
+    id: "c",
+    model: "magistral-medium-latest",
+    choices: [{ index: 0, delta: { content }, finish_reason }],
+  });
+  const thinking = (text: string) => [{ type: "thinking", thinking: [{ type: "text", text }] }];
+  const upstream = `${sse(
+    [
+      delta(thinking("Let me ")),
+      delta(thinking("see.")),
+      delta([...thinking(" Yes."), { type: "text", text: "The answer" }]),
+      delta([{ type: "text", text: " is " }]),
+      delta("42", "stop"),
+    ],
+    false,
+  )}data: [DONE]\n\n`;
+
+  it.each(["messages", "responses", "gemini"] as const)("keeps its thinking and its text for %s", (from) => {
+    const text = translateStream(contextOf(from, "chat", from === "gemini" ? {} : { stream: true }), upstream);
+    for (const part of ["Let me ", "see.", " Yes.", "The answer", " is ", "42"]) expect(text).toContain(part);
+  });
+
+  it("gives messages clients a block of thinking and a block of text", () => {
+    const events = payloads(translateStream(contextOf("messages", "chat", { stream: true }), upstream));
+    const starts = events.filter(({ type }) => type === "content_block_start");
+    expect(starts).toMatchObject([{ content_block: { type: "thinking" } }, { content_block: { type: "text" } }]);
+  });
+});
+
 describe("a Gemini stream", () => {
   it("sends a whole call as one delta of arguments", () => {
     const events = payloads(stream("chat", "gemini"));

@@ -3,6 +3,8 @@ import { isRecord, listOf, numberOrNull, recordOf, textOf, textOrNull, type Json
 import type { Citation, Part } from "../neutral/part.ts";
 import type { NeutralResponse } from "../neutral/response.ts";
 import type { NewId } from "../response-codec.ts";
+import { NO_SIGNATURE } from "../signatures.ts";
+import { readContent } from "./content.ts";
 import { decodeReasoning } from "./reasoning-fields.ts";
 import { decodeFinishReason } from "./stop-reason.ts";
 import { decodeChatUsage } from "./usage.ts";
@@ -11,10 +13,11 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
   const choice = recordOf(listOf(body["choices"])[0]);
   const message = recordOf(choice["message"]);
   const parts: Part[] = decodeReasoning(message);
-  const content = contentText(message["content"]);
   const citations = decodeAnnotations(message["annotations"]);
-  if (content !== "")
-    parts.push({ type: "text", text: content, ...(citations.length > 0 ? { citations } : {}) });
+  for (const { type, text } of readContent(message["content"])) {
+    if (type === "reasoning") parts.push({ type, text, ...NO_SIGNATURE });
+    else parts.push({ type, text, ...(citations.length > 0 ? { citations } : {}) });
+  }
   const refusal = textOf(message["refusal"]);
   if (refusal !== "") parts.push({ type: "refusal", text: refusal });
   const calls = listOf(message["tool_calls"]).filter(isRecord);
@@ -30,14 +33,6 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
     stopSequence: null,
     usage: isRecord(usage) ? decodeChatUsage(usage) : null,
   };
-}
-
-/** Text; a few providers answer in parts. */
-function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  return listOf(content)
-    .map((part) => textOf(recordOf(part)["text"]))
-    .join("");
 }
 
 function decodeCall(call: Json, newId: NewId): Part {

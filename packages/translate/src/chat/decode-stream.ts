@@ -3,6 +3,7 @@ import { isRecord, listOf, numberOrNull, recordOf, textOf, textOrNull, type Json
 import type { StreamDecoder, StreamEvent } from "../neutral/stream-event.ts";
 import type { NewId } from "../response-codec.ts";
 import { decodeOpenAiError } from "./decode-error.ts";
+import { readContent } from "./content.ts";
 import { decodeAnnotations } from "./decode-response.ts";
 import { decodeReasoningDetail, reasoningTextOf } from "./reasoning-fields.ts";
 import { decodeFinishReason } from "./stop-reason.ts";
@@ -69,7 +70,10 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (isRecord(delta)) {
       this.#decodeReasoning(delta, emit);
       const { content, refusal, annotations } = delta;
-      if (typeof content === "string" && content !== "") emit({ type: "text", text: content });
+      // Nearly every delta of nearly every provider.
+      if (typeof content === "string") {
+        if (content !== "") emit({ type: "text", text: content });
+      } else for (const { type, text } of readContent(content)) emit({ type, text });
       if (typeof refusal === "string" && refusal !== "") {
         this.#hasRefusal = true;
         emit({ type: "refusal", text: refusal });

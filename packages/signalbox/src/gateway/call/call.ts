@@ -169,24 +169,26 @@ export class Call implements AttemptOwner, Placed {
     return this.#step.upstream.body.kind !== "streamed";
   }
 
-  onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
+  onHead({ step, key }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
     const hasOtherStep = this.#steps.hasOther;
     const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     if (head.status >= 400) {
       const failure = statusFailure(head, this.#parts.clock.now());
-      return this.#readsError(head.status, maxAttempts) ? new ErrorHold(failure) : failure;
+      const mayNameTime = head.status === 429 && failure.retryAfterMs === null;
+      const isRead = (mayNameTime && key !== null) || this.#readsError(head.status, mayNameTime, maxAttempts);
+      return isRead ? new ErrorHold(failure) : failure;
     }
     const isFinal = !hasOtherStep && this.#steps.attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
     return holdFor(head, step, this.#start.memory);
   }
 
-  /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */
-  #readsError(status: number, maxAttempts: number): boolean {
+  /** The body of an error that another attempt may replace: it may say why or when to try again, and under a limit what the attempt used. */
+  #readsError(status: number, mayNameTime: boolean, maxAttempts: number): boolean {
     if (!this.#canResend) return false;
     if (this.#steps.hasOther && mayHaveReason(status)) return true;
     const isLast = !this.#steps.hasOther && this.#hedge === null && this.#steps.attempts >= maxAttempts;
-    return this.#start.account !== null && !isLast;
+    return (mayNameTime || this.#start.account !== null) && !isLast;
   }
 
   onFailed(attempt: Attempt, failure: AttemptFailure): boolean {

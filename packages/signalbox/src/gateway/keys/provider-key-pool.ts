@@ -113,10 +113,11 @@ export class ProviderKeyPool {
         !health.refusedModels.has(model) &&
         serves(name),
     );
+    const isOnly = candidates.length === 1;
     let shortestMs = Infinity;
     while (candidates.length > 0) {
       const healthy = candidates.filter(({ key, health }) => {
-        const waitMs = health.waitMs(key, now);
+        const waitMs = health.waitMs(key, model, now, isOnly);
         if (waitMs > 0) shortestMs = Math.min(shortestMs, waitMs);
         return waitMs === 0;
       });

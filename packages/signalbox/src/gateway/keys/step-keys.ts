@@ -6,7 +6,8 @@
  *   step.keys.report(picked, { status, retryAfterMs });      // when the response has a status, or there is none
  *   step.keys.hasOther(status)                               // after a failure: pick again, which does not count as an attempt
  *
- * A key that was refused (401, 403, 429) is not picked again by this call. A key whose request failed otherwise may be.
+ * A key that was refused (401, 403) is not picked again by this call. One that has reached a rate limit (429) is picked again if no other key is left and
+ * its time is over. A key whose request failed otherwise may be.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
@@ -24,7 +25,10 @@ export interface KeyedCall {
 export class StepKeys implements KeyPool {
   readonly #pool: ProviderKeyPool;
   readonly #call: KeyedCall;
-  readonly #refused = new Set<string>();
+  /** Keys that this call does not pick. */
+  readonly #tried = new Set<string>();
+  /** Of these, keys that have reached a rate limit. */
+  readonly #limited = new Set<string>();
 
   constructor(pool: ProviderKeyPool, call: KeyedCall) {
     this.#pool = pool;
@@ -36,7 +40,8 @@ export class StepKeys implements KeyPool {
     isNow = false,
   ): PickedKey | SignalboxError | Promise<PickedKey | SignalboxError> {
     const { model, session } = this.#call;
-    const choice = this.#pool.pick(model, session, this.#refused, isNow);
+    if (this.#limited.size > 0 && !this.#hasUntried()) this.#retryLimited();
+    const choice = this.#pool.pick(model, session, this.#tried, isNow);
     return choice instanceof Promise
       ? choice.then((late) => this.#picked(late, upstream))
       : this.#picked(choice, upstream);
@@ -49,14 +54,23 @@ export class StepKeys implements KeyPool {
 
   report({ id }: PickedKey, { status, retryAfterMs }: KeyResult): void {
     if (status === null) return;
-    if (concernsKey(status)) this.#refused.add(id);
+    if (concernsKey(status)) this.#tried.add(id);
+    if (status === 429) this.#limited.add(id);
     this.#pool.report(id, { status, model: this.#call.model, retryAfterMs });
   }
 
   /** Called after `report`. */
   hasOther(status: number | null): boolean {
-    const { model, session } = this.#call;
-    return status !== null && concernsKey(status) && this.#pool.hasKey(model, session, this.#refused);
+    return status !== null && concernsKey(status) && this.#hasUntried();
+  }
+
+  #hasUntried(): boolean {
+    return this.#pool.hasKey(this.#call.model, this.#call.session, this.#tried);
+  }
+
+  #retryLimited(): void {
+    for (const id of this.#limited) this.#tried.delete(id);
+    this.#limited.clear();
   }
 
   #noKey(choice: Exclude<KeyChoice, { kind: "key" }>): SignalboxError {

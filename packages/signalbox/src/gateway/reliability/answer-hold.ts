@@ -18,6 +18,7 @@ import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { Step } from "../step/step.ts";
 import { type AttemptFailure, readReason } from "./attempt-failure.ts";
+import { readRetryInfo } from "./retry-wait.ts";
 import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 
 /** `wait`: not clear yet; `release`: an answer; otherwise the failure that the response contains. */
@@ -153,7 +154,7 @@ class JsonHold extends BoundedHold {
   }
 }
 
-/** Waits for the end of an error's body and reads its reason. */
+/** Waits for the end of an error's body, and reads its reason and the time to wait. */
 export class ErrorHold extends BoundedHold {
   readonly #failure: AttemptFailure;
 
@@ -163,7 +164,10 @@ export class ErrorHold extends BoundedHold {
   }
 
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
-    return isLast ? { ...this.#failure, reason: readReason(Buffer.concat(this.chunks)) } : "wait";
+    if (!isLast) return "wait";
+    const body = Buffer.concat(this.chunks);
+    const retryAfterMs = this.#failure.retryAfterMs ?? readRetryInfo(body);
+    return { ...this.#failure, reason: readReason(body), retryAfterMs };
   }
 }
 

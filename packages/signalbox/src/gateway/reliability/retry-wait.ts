@@ -29,6 +29,16 @@ function toDelay(value: string, nowMs: number): number | null {
   return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
 }
 
+const RETRY_INFO = /"@type"\s*:\s*"type\.googleapis\.com\/google\.rpc\.RetryInfo"/;
+const RETRY_DELAY = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"/;
+
+/** Reads the `RetryInfo` of Google's error details, which stands in the body and not in a header. Null when it is not there. */
+export function readRetryInfo(body: Buffer): number | null {
+  const text = body.toString("latin1");
+  const seconds = RETRY_INFO.test(text) ? RETRY_DELAY.exec(text)?.[1] : undefined;
+  return seconds === undefined ? null : Math.ceil(Number(seconds) * 1000);
+}
+
 /**
  * The delay before attempt `next`; 2 is the first retry. A random part of the backoff ("full jitter"): callers that failed together must
  * not return together. `random` is in [0, 1).
