@@ -17,7 +17,13 @@ const fromChat = (choice: Record<string, unknown>, from: Dialect = "messages", m
 
 describe("content in parts, as of Mistral's models that reason", () => {
   const content = [
-    { type: "thinking", thinking: [{ type: "text", text: "Let me " }, { type: "text", text: "see." }] },
+    {
+      type: "thinking",
+      thinking: [
+        { type: "text", text: "Let me " },
+        { type: "text", text: "see." },
+      ],
+    },
     { type: "text", text: "The answer" },
     { type: "text", text: " is 42" },
   ];

@@ -128,14 +128,20 @@ describe("a chat stream whose content is a list of parts", () => {
   )}data: [DONE]\n\n`;
 
   it.each(["messages", "responses", "gemini"] as const)("keeps its thinking and its text for %s", (from) => {
-    const text = translateStream(contextOf(from, "chat", from === "gemini" ? {} : { stream: true }), upstream);
+    const text = translateStream(
+      contextOf(from, "chat", from === "gemini" ? {} : { stream: true }),
+      upstream,
+    );
     for (const part of ["Let me ", "see.", " Yes.", "The answer", " is ", "42"]) expect(text).toContain(part);
   });
 
   it("gives messages clients a block of thinking and a block of text", () => {
     const events = payloads(translateStream(contextOf("messages", "chat", { stream: true }), upstream));
     const starts = events.filter(({ type }) => type === "content_block_start");
-    expect(starts).toMatchObject([{ content_block: { type: "thinking" } }, { content_block: { type: "text" } }]);
+    expect(starts).toMatchObject([
+      { content_block: { type: "thinking" } },
+      { content_block: { type: "text" } },
+    ]);
   });
 });
 
