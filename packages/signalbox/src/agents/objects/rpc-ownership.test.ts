@@ -57,8 +57,8 @@ class Keeper extends DurableObject {
   }
 
   async pass(signal: AbortSignal, onAbort: (reason: string) => Promise<void>): Promise<void> {
-    const { Keeper: namespace } = this.env as TestHost["env"];
-    await (namespace?.getByName("other") as unknown as Keeper).signalled(signal, onAbort);
+    const { Keeper: namespace } = this.env as { readonly Keeper: { getByName(name: string): Keeper } };
+    await namespace.getByName("other").signalled(signal, onAbort);
   }
 }
 
@@ -109,7 +109,7 @@ it("disposes a target when the last stub of it has ended", async () => {
 });
 
 it("returns a stub that was an argument, as one of the caller's own", async () => {
-  const back = (await keeper().back(doubled)) as Callback;
+  const back = await keeper().back(doubled);
   expect(await back(4)).toBe(8);
   back[Symbol.dispose]();
   await expect(back(4)).rejects.toThrow("RPC stub used after being disposed.");
@@ -133,7 +133,7 @@ it("calls the members of a target through a proxy around it", async () => {
     get: (inner, name) =>
       name === "add" ? (value: number) => inner.add(value) + 100 : (Reflect.get(inner, name) as unknown),
   });
-  const echoed = (await keeper().echo(target)) as Target;
+  const echoed = (await keeper().echo(target)) as { add(value: number): Promise<number> };
   expect(await echoed.add(23)).toBe(124);
 });
 

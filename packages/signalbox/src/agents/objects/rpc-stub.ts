@@ -44,24 +44,23 @@ export class RpcStub {
 }
 
 /** What `instanceof` recognizes: the property of a stub. */
-export class RpcProperty {
-  static [Symbol.hasInstance](value: unknown): boolean {
-    return isReference(value) && PROPERTIES.has(value);
-  }
-}
+export const RpcProperty = createKind(PROPERTIES);
 
 /** The result of a call that has not resolved; a property of a stub can be awaited, too. */
-export class RpcPromise {
-  static [Symbol.hasInstance](value: unknown): boolean {
-    return isReference(value) && PROMISES.has(value);
-  }
-}
+export const RpcPromise = createKind(PROMISES);
 
 /** The stub of an object or an entrypoint. */
-export class ServiceStub {
-  static [Symbol.hasInstance](value: unknown): boolean {
-    return isReference(value) && SERVICES.has(value);
-  }
+export const ServiceStub = createKind(SERVICES);
+
+/** A class that programs cannot construct, whose instances are the members of a set. */
+function createKind(members: WeakSet<object>): new () => object {
+  const kind = function illegal(): never {
+    throw new TypeError("Illegal constructor");
+  };
+  Object.defineProperty(kind, Symbol.hasInstance, {
+    value: (value: unknown) => isReference(value) && members.has(value),
+  });
+  return kind as unknown as new () => object;
 }
 
 export interface StubOptions {

@@ -4,7 +4,6 @@
  */
 import { once } from "node:events";
 import { type IncomingMessage, request as sendRequest, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -39,7 +38,7 @@ async function listen(server: Server): Promise<number> {
     if (!server.listening) server.listen(0, "127.0.0.1");
     await once(server, "listening");
   }
-  return (server.address() as AddressInfo).port;
+  return (server.address() as { readonly port: number }).port;
 }
 
 async function send(port: number, request: Request): Promise<Response> {

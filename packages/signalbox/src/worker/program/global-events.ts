@@ -45,8 +45,12 @@ export function addGlobalEvents(): void {
   });
   define("reportError", (error: unknown) => {
     // What no listener has handled is logged like any other rejection. As an exception it could count as one of the server, whose code may be on its stack.
-    if (target.dispatchEvent(new FailureEvent(error))) reported.add(Promise.reject(error));
+    if (target.dispatchEvent(new FailureEvent(error))) reported.add(rejectedWith(error));
   });
+}
+
+async function rejectedWith(error: unknown): Promise<never> {
+  throw error;
 }
 
 function define(name: string, value: unknown): void {
