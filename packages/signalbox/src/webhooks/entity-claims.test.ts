@@ -127,9 +127,8 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     }
   });
 
-  it("a name that an earlier version gave away goes to the first exact text, and to no other", async () => {
+  it("a name that a folded text owns goes to the first exact text, and to no other", async () => {
     const scope = newScope();
-    // An earlier version stored the folded text, and no row at all for a name without a hyphen.
     await opened.database.run(
       sql`INSERT INTO webhook_claim (account_id, agent, name, entity)
           VALUES (${scope.account}, ${scope.agent}, 'dev-a', 'dev-a'), (${scope.account}, ${scope.agent}, 'x-y', 'x/y')`,

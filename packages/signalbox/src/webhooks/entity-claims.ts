@@ -11,8 +11,8 @@
  * 2. A folded entity has the first name that one of its spellings owns: `/webhooks/Zed` and an exact `Zed` of a body reach the same instance.
  * 3. An entity always gets the same name, also after a restart: owners are rows that are written before the delivery continues. A row gets the exact
  *    spelling of its owner once, when the first arrives, and does not change otherwise. (A source whose form changes names its entities anew.)
- * 4. Rows of earlier versions have no spelling, and names that only one folded text can have had no row. Such a name goes to the first exact text
- *    that arrives, so that no instance is orphaned.
+ * 4. A row without a spelling is owned by a folded text. It goes to the first exact text that arrives, so that no instance is
+ *    orphaned.
  * 5. Only verified deliveries make claims, so a sender without a secret cannot create a row.
  * 6. When a claim cannot be written, the delivery is refused as `overloaded`, and its sender tries again.
  * 7. A folded entity whose name only its own text can have costs nothing. Known owners cost a look-up in memory, and new claims of one turn of the

@@ -179,7 +179,7 @@ export class WebhookAgent<
     if (this.#unpruned >= Math.max(PRUNE_EVERY, this.#retention.events / PRUNE_EVERY)) this.#prune();
     const { id, source, type, action, title, description, url, actor, timestamp } = event;
     const lastEvent: LastEvent = { id, source, type, action, title, description, url, actor, timestamp };
-    // An older release let clients write the state. The next event repairs a state of another form.
+    // A subclass may have set a state of another form, without the count.
     const state: unknown = this.state;
     const { eventCount } = (state ?? {}) as Partial<WebhookAgentState>;
     const rest = isFields(state) ? (state as State) : this.initialState;

@@ -103,10 +103,8 @@ export class RecordBuffer {
 /** The records of a segment, and where the last complete one ends. */
 export function readRecords(bytes: Buffer, segment: number): { records: JournalRecord[]; end: number } {
   const records: JournalRecord[] = [];
-  // Earlier versions wrote checksums without the number.
-  const number = endOfRecord(bytes, 0, 0) === null ? segment : 0;
   let at = 0;
-  for (let end = endOfRecord(bytes, 0, number); end !== null; end = endOfRecord(bytes, at, number)) {
+  for (let end = endOfRecord(bytes, 0, segment); end !== null; end = endOfRecord(bytes, at, segment)) {
     records.push({
       kind: bytes[at + 8] as RecordKind,
       pageBytes: bytes.readUInt16LE(at + 10) * PAGE_UNIT,
