@@ -1,6 +1,7 @@
 /** Nodes that exchange amounts with a real PostgreSQL: what they may use, and what they do when an answer is lost. */
 import { SignalboxError } from "@signalbox/protocol";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import type { Clock } from "../../core/clock.ts";
 import { SharedClock } from "../../core/shared-clock.ts";
 import { sql, type SqlQuery } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";
@@ -41,7 +42,7 @@ interface Node {
   stop(): Promise<void>;
 }
 
-async function openNode(): Promise<Node> {
+async function openNode(clock: Clock = { now: () => Date.now() }): Promise<Node> {
   const shared = cluster.database;
   let inc = await joinNode(shared);
   const errors: unknown[] = [];
@@ -63,7 +64,7 @@ async function openNode(): Promise<Node> {
   };
   const exchange = new ShareExchange({
     table: new ShareTable(database),
-    clock: new SharedClock({ now: () => Date.now() }),
+    clock: new SharedClock(clock),
     incarnation: () => inc,
     onError: (error) => void errors.push(error),
     onRejoined: () => void (rejoined.count += 1),
@@ -188,6 +189,20 @@ it("when a node stops, everything is reported and given back, and calls that wai
   expect(await node.exchange.take([needOf(rule, bucket, 1)])).toMatchObject({ isChecked: false });
   expect(await rowOf(rule)).toMatchObject({ held: 0, spare: 0 });
   expect(usedOf(await rowOf(rule))).toBe(4);
+});
+
+it("what was used before a stop is reported, although the first statement counts nothing because the clock was set", async () => {
+  let offset = 0;
+  const node = await openNode({ now: () => Date.now() + offset });
+  const rule = createRule("cost", 1000);
+  const bucket = node.bucketOf(rule);
+  expect(await node.exchange.take([needOf(rule, bucket, 10)])).toBeNull();
+  offset = 3_600_000;
+  bucket.release({ amount: 10, expected: 10 });
+  bucket.add(rule.window.slotOf(0), 7);
+  await node.stop();
+  expect(await rowOf(rule)).toMatchObject({ held: 0, spare: 0 });
+  expect(usedOf(await rowOf(rule))).toBe(7);
 });
 
 it("a node that was declared dead takes nothing under its old identity, and begins anew under the next one", async () => {

@@ -119,11 +119,16 @@ export class ShareExchange {
     clearImmediate(this.#immediate);
     await this.#sending;
     this.#failClaims(new SignalboxError("storage_unavailable"));
+    let isRepeated = false;
     while (this.#changed.size > 0 || this.#holding.size > 0) {
       const before = this.#changed.size + this.#holding.size;
+      this.#isDue = false;
       await this.#round();
-      // Amounts that cannot be reported are counted by the other nodes.
-      if (this.#changed.size + this.#holding.size >= before) return;
+      const isLess = this.#changed.size + this.#holding.size < before;
+      // After a pause, or if the clock was set, the first statement counts nothing: its answer corrects the clock. Amounts that cannot be reported at
+      // all are counted by the other nodes.
+      if (!isLess && (isRepeated || !this.#isDue)) return;
+      isRepeated ||= !isLess;
     }
   }
 
