@@ -80,6 +80,7 @@ it("after instances were fenced at nodes that stay alive", async () => {
 });
 
 it("after the disk of a node was full", async () => {
+  oracle.patienceMs = 20_000;
   const disk = await openSmallDisk(64);
   try {
     const small = await cluster.join({
