@@ -26,7 +26,7 @@ import { InstanceGoneError } from "./instance-gone-error.ts";
 import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
 import type { DueEntry } from "./instance-catalog.ts";
 import type { HandOverHook } from "./hand-over-hook.ts";
-import type { Leaving } from "./leaving.ts";
+import { FENCED_PAUSE_MS, type Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
@@ -86,7 +86,10 @@ export class Directory {
     };
     environment.ownership?.onFenced(({ name, reason }) => {
       const key = keyOf(refOf(name));
-      this.#memory.find(key)?.fence(new InstanceFencedError(reason));
+      const instance = this.#memory.find(key);
+      if (instance !== undefined) instance.fence(new InstanceFencedError(reason));
+      // It has left memory, and its last commits may not be stored: it may have more to do than it said.
+      else if (reason !== "taken") this.#waker.wakeBy(environment.clock.now() + FENCED_PAUSE_MS);
       this.#moved(key);
     });
   }

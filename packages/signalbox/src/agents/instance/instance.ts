@@ -50,15 +50,13 @@ import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
-import type { Departure, InstanceFailure } from "./leaving.ts";
+import { type Departure, FENCED_PAUSE_MS, type InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Holder, Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "../../core/serial.ts";
 
 /** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
 const END_GRACE_MS = 5000;
-/** PostgreSQL, whose failure is the usual cause of a fence, is often back by then. */
-const FENCED_PAUSE_MS = 1000;
 
 type Phase<R extends Resident> =
   | { readonly kind: "starting" }
@@ -512,6 +510,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.group.detach();
     this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
+    this.#presence.closed();
   }
 
   /** Turns that have begun fail with the reason; those that wait can run elsewhere. */

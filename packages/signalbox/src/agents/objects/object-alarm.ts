@@ -55,6 +55,8 @@ export class ObjectAlarm implements Participant {
   readonly #options: ObjectAlarmOptions;
   #timer: Timer | undefined;
   #hasChanged = false;
+  /** Also by the constructor, before the start. */
+  #wasSet = false;
   #isStarted = false;
   #isRinging = false;
   /** A process ended while the handler ran; read when the object is loaded. */
@@ -85,7 +87,8 @@ export class ObjectAlarm implements Participant {
   /** Begins to ring: the object has been constructed. `isResumed`: an attempt of its predecessor was ended by the storage, not by the process. */
   start(isNew: boolean, isResumed: boolean): void {
     this.#isStarted = true;
-    if (isNew) return;
+    // Most new objects have none, and reading the row takes a part of their first touch.
+    if (isNew && !this.#wasSet) return;
     this.#isInterrupted = !isResumed && this.#row().alarm_running === 1;
     this.#derive();
   }
@@ -107,6 +110,7 @@ export class ObjectAlarm implements Participant {
   afterCommit(): void {
     if (!this.#hasChanged) return;
     this.#hasChanged = false;
+    this.#wasSet = true;
     this.#arm(this.#row().alarm_at);
   }
 
