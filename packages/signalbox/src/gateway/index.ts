@@ -16,6 +16,7 @@ import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
+import { LongWork } from "../core/long-work.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
@@ -315,6 +316,7 @@ function createDataPlane(
         ...keys.realtime,
       });
     },
+    longBodies: new LongWork(),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

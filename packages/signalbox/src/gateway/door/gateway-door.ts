@@ -173,7 +173,7 @@ export class GatewayDoor implements Area {
         holdMemory: (bytes) => context.memory.hold(memory, bytes),
       };
       if (!hasBody(request)) throw malformed("The body must be an array of steps");
-      const bytes = await readWholeBody(arrival, this.#parts.bodyLimits.keepBytes);
+      const bytes = await readWholeBody(this.#parts, arrival, this.#parts.bodyLimits.keepBytes);
       const routed = planUniversalRoute(this.#parts.routes, this.#parts, arrival, call, bytes);
       if (routed !== null) {
         await this.#run(arrival, routed instanceof Promise ? await routed : routed);
