@@ -1,5 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { KeptAnswers } from "./exchange/kept-answers.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
@@ -283,6 +284,7 @@ function createDataPlane(
     providers,
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
+    keptAnswers: new KeptAnswers(clock),
     authenticator,
     metrics,
     stepOrder: { prices, latencies },
