@@ -37,11 +37,17 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   "provider keys: stored keys, pools": ["stored-provider-keys"],
   "gateway: imports of prices and of other gateways' files": ["import-command-line"],
   "gateway: streaming, back-pressure and aborts": ["gateway-streaming"],
-  "gateway: retries, time-outs and fallback": ["gateway-retries", "gateway-failover", "gateway-cut-streams"],
+  "gateway: retries, time-outs and fallback": [
+    "gateway-retries",
+    "gateway-failover",
+    "gateway-cut-streams",
+    "gateway-no-answer",
+  ],
   "gateway: dynamic routes": ["gateway-dynamic-routes", "cli-routes"],
   "gateway: cache, rate and spend limits": [
     "gateway-cache-and-limits",
     "gateway-books",
+    "gateway-bill",
     "gateway-figures",
     "gateway-credit",
   ],
