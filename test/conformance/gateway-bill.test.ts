@@ -289,8 +289,8 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
     output: fc.integer({ min: 1, max: 3000 }),
     pieces: fc.integer({ min: 1, max: 4 }),
   });
-  const call = fc.record({ kind: fc.constantFrom(...Object.keys(KINDS)), counts });
-  const all = Object.keys(KINDS).map((kind) => ({ kind, counts: { input: 100, output: 50, pieces: 2 } }));
+  const call = fc.record({ kind: fc.constantFrom(...Object.entries(KINDS)), counts });
+  const all = Object.entries(KINDS).map((kind) => ({ kind, counts: { input: 100, output: 50, pieces: 2 } }));
   await fc.assert(
     fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
       now += 86_400_000;
@@ -298,14 +298,11 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
       const rules = [{ id: "all", limitType: "cost", limit: 1000, window: "day" }];
       await setGateway(server, { spend_limits: { rules } }, gateway);
       const bills: [string, number | null][] = [];
-      for (const { kind, counts: given } of calls) {
-        const {
-          path,
-          body,
-          requestType,
-          answerType = "application/json",
-          answer,
-        } = KINDS[kind] ?? KINDS["chat"]!;
+      for (const {
+        kind: [kind, sent],
+        counts: given,
+      } of calls) {
+        const { path, body, requestType, answerType = "application/json", answer } = sent;
         const answered = answer(given);
         answering = { type: answerType, body: answered.body };
         const { status } = await post(server, path, {

@@ -67,7 +67,9 @@ const FORM_MEMBERS: ReadonlySet<string> = new Set(["stream", "stream_options"]);
 /** What decides the form of the response: a client that expects a stream cannot read a JSON object. */
 function formOf(step: Step): string {
   const body = bodyOf(step);
-  return typeof body === "string" ? "" : JSON.stringify([...readMembers(body, FORM_MEMBERS)].sort());
+  if (typeof body === "string") return "";
+  const members = readMembers(body, FORM_MEMBERS);
+  return JSON.stringify([...FORM_MEMBERS].map((name) => members.get(name) ?? null));
 }
 
 /** Of a translated call the client's body: it decides the request and the form of the response. */

@@ -263,8 +263,8 @@ function toCustomCost(value: string, name: string): CustomCost {
     return {
       perTokenIn,
       perTokenOut,
-      perCacheRead: perCacheRead as number | undefined,
-      perCacheWrite: perCacheWrite as number | undefined,
+      perCacheRead,
+      perCacheWrite,
     };
   }
   throw invalid(
