@@ -48,6 +48,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-cache-and-limits",
     "gateway-books",
     "gateway-bill",
+    "gateway-price-list",
     "gateway-figures",
     "gateway-credit",
   ],

@@ -31,6 +31,7 @@ import { callLogRoutes } from "./log-api/call-log-routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
+import { priceListRoutes } from "./limits/price-list-routes.ts";
 import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { ModelList } from "./door/model-list.ts";
@@ -126,6 +127,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
