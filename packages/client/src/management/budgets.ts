@@ -16,8 +16,13 @@ export interface ModelPrice {
   readonly imageIn?: number;
   readonly imageOut?: number;
   readonly searches?: number;
+  readonly fileSearches?: number;
+  /** An hour of sound. */
+  readonly audioHour?: number;
+  /** A thousand pages. */
+  readonly pages?: number;
   /** Factors of service tiers. */
-  readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority", number>>>;
+  readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority" | "ultrafast", number>>>;
 }
 
 /** By provider, then by model; `*` applies to all other models of the provider. */
@@ -28,6 +33,28 @@ export interface FoundPrice {
   readonly model: string;
   readonly source: "account" | "configuration" | "list" | "unknown";
   readonly price: Readonly<Record<string, unknown>> | null;
+}
+
+/** All known prices, where they come from, and the models in use that have none. */
+export interface PriceList {
+  readonly list: {
+    readonly source: "release" | "address";
+    readonly read_at: string | null;
+    readonly sha256: string | null;
+    readonly held: readonly {
+      readonly provider: string;
+      readonly model: string;
+      readonly from: unknown;
+      readonly to: unknown;
+    }[];
+  };
+  readonly prices: readonly {
+    readonly provider: string;
+    readonly model: string;
+    readonly source: "account" | "configuration" | "list";
+    readonly price: Readonly<Record<string, unknown>>;
+  }[];
+  readonly missing: readonly { readonly provider: string; readonly model: string; readonly calls: number }[];
 }
 
 /** What of a limit is used. */
@@ -76,6 +103,12 @@ export class BudgetsApi {
     const query = new URLSearchParams({ provider, model });
     const path = `${this.#path}/prices?${query.toString()}`;
     return (await this.#transport.result<{ found: FoundPrice }>("GET", path, options)).found;
+  }
+
+  /** All known prices of a provider, or of all. */
+  priceList(provider?: string, options: RequestOptions = {}): Promise<PriceList> {
+    const query = provider === undefined ? "" : `?${new URLSearchParams({ provider }).toString()}`;
+    return this.#transport.result<PriceList>("GET", `${this.#path}/prices/list${query}`, options);
   }
 
   async setPrices(prices: PriceTable, options: RequestOptions = {}): Promise<PriceTable> {

@@ -54,11 +54,30 @@ const priceOverride = z.strictObject({
   imageOut: usdPerMillion.optional(),
   /** A thousand web searches. Default 0. */
   searches: usdPerMillion.optional(),
-  /** Factors of the service tiers `flex`, `batch` and `priority`. Default: those of the provider. */
-  tiers: z.partialRecord(z.enum(["flex", "batch", "priority"]), z.number().min(0)).optional(),
+  /** A thousand searches in files that the provider stores. Default 0. */
+  fileSearches: usdPerMillion.optional(),
+  /** An hour of sound, for models that are billed by time. Default: the list price. */
+  audioHour: usdPerMillion.optional(),
+  /** A thousand pages of documents, for models that are billed by the page. Default: the list price. */
+  pages: usdPerMillion.optional(),
+  /** Factors of the service tiers `flex`, `batch`, `priority` (also named `fast`) and `ultrafast`. Default: those of the provider. */
+  tiers: z.partialRecord(z.enum(["flex", "batch", "priority", "ultrafast"]), z.number().min(0)).optional(),
 });
 
 export const priceTable = z.record(z.string(), z.record(z.string(), priceOverride));
 
 /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
 export const priceKeys = priceTable.default({});
+
+export const priceListKeys = z.strictObject({
+  /**
+   * Address of a list in the form of `@pydantic/genai-prices` (`data.json`). A price that becomes more than three times higher or lower, free or unknown
+   * waits for `acceptSha256`.
+   */
+  url: z.url({ protocol: /^https?$/ }),
+  /** SHA-256 of a list whose prices are taken however far they move. Default: none. */
+  acceptSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});

@@ -1,5 +1,6 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { KeptAnswers } from "./exchange/kept-answers.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
@@ -31,6 +32,7 @@ import { callLogRoutes } from "./log-api/call-log-routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
+import { priceListRoutes } from "./limits/price-list-routes.ts";
 import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
 import { ModelList } from "./door/model-list.ts";
@@ -126,6 +128,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
@@ -284,6 +287,7 @@ function createDataPlane(
     providers,
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
+    keptAnswers: new KeptAnswers(clock),
     authenticator,
     metrics,
     stepOrder: { prices, latencies },

@@ -13,7 +13,8 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
   const choice = recordOf(listOf(body["choices"])[0]);
   const message = recordOf(choice["message"]);
   const parts: Part[] = decodeReasoning(message);
-  const citations = decodeAnnotations(message["annotations"]);
+  const annotations = decodeAnnotations(message["annotations"]);
+  const citations = annotations.length > 0 ? annotations : decodeSources(body);
   for (const { type, text } of readContent(message["content"])) {
     if (type === "reasoning") parts.push({ type, text, ...NO_SIGNATURE });
     else parts.push({ type, text, ...(citations.length > 0 ? { citations } : {}) });
@@ -49,6 +50,15 @@ function decodeCall(call: Json, newId: NewId): Part {
     isCustom,
     ...(signature === null ? {} : { signature }),
   };
+}
+
+/** Perplexity lists the sources of the whole answer beside it: with titles in `search_results`, as addresses in `citations`. */
+export function decodeSources(body: Json): Citation[] {
+  const found = listOf(body["search_results"]).map(recordOf);
+  const sources = found.length > 0 ? found : listOf(body["citations"]).map((url) => ({ url, title: null }));
+  return sources.flatMap(({ url, title }) =>
+    typeof url === "string" ? [{ url, title: textOrNull(title), quote: null, start: null, end: null }] : [],
+  );
 }
 
 export function decodeAnnotations(value: unknown): Citation[] {

@@ -16,6 +16,9 @@ const PARTS = [
   { name: "imageIn", title: "Image input" },
   { name: "imageOut", title: "Image output" },
   { name: "searches", title: "Thousand searches" },
+  { name: "fileSearches", title: "Thousand file searches" },
+  { name: "audioHour", title: "Hour of sound" },
+  { name: "pages", title: "Thousand pages" },
 ] as const;
 
 const PART_NAMES = PARTS.map(({ name }) => name);

@@ -1,5 +1,5 @@
 /** Decides whether a call uses the cache, and under which key. */
-import type { ResponseHead } from "../../engines/relay/index.ts";
+import { readMembers, type ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "./call-start.ts";
 import { readNamedModels } from "../models/named-models.ts";
 import { isNeutral } from "../plan/forwarded-request.ts";
@@ -34,7 +34,7 @@ export function planCacheUse(
 /**
  * The key contains everything that goes upstream except neutral headers. Calls that differ in a credential, an organisation, a project or
  * a version, in whichever header, query or path a provider expects it, therefore never share a response. A key that the caller names
- * replaces the body except for the models that it names: the token's rules were checked for these models, and a response of another
+ * replaces the body except for the form of the response and the models that it names: the token's rules were checked for these models, and a response of another
  * model must not be returned, neither from the cache nor from a call with the same key that is upstream.
  */
 function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, step: Step): string {
@@ -52,7 +52,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     `${step.translation?.clientDialect ?? ""}${step.translation?.isEnveloped === true ? " in an envelope" : ""}`,
     ...(options.cacheKey === undefined
       ? ["body", bodyOf(step)]
-      : ["custom", options.cacheKey, modelsOf(step)]),
+      : ["custom", options.cacheKey, modelsOf(step), formOf(step)]),
   ]);
 }
 
@@ -60,6 +60,16 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
 function modelsOf(step: Step): string {
   const { names, isCertain } = readNamedModels(step);
   return JSON.stringify([isCertain, step.model, [...new Set(names)].sort()]);
+}
+
+const FORM_MEMBERS: ReadonlySet<string> = new Set(["stream", "stream_options"]);
+
+/** What decides the form of the response: a client that expects a stream cannot read a JSON object. */
+function formOf(step: Step): string {
+  const body = bodyOf(step);
+  if (typeof body === "string") return "";
+  const members = readMembers(body, FORM_MEMBERS);
+  return JSON.stringify([...FORM_MEMBERS].map((name) => members.get(name) ?? null));
 }
 
 /** Of a translated call the client's body: it decides the request and the form of the response. */

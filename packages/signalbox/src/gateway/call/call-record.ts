@@ -36,7 +36,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     requestContentType: start.request.headers["content-type"] ?? "",
     responseContentType: outcome.head?.contentType ?? "",
     statusCode: outcome.status,
-    success: outcome.isComplete && outcome.status < 400,
+    success: outcome.isComplete && outcome.isAnswer && outcome.status < 400,
     durationMs: performance.now() - start.startedAt,
     firstByteMs: outcome.firstByteMs,
     cached: outcome.isCached,

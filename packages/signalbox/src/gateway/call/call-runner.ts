@@ -16,6 +16,7 @@ import { type Admission, CallAccount } from "../limits/call-account.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
+import { faultOf } from "../reliability/answer-check.ts";
 import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
@@ -197,22 +198,26 @@ export class CallRunner {
 
   /** A client that left is no failure of the call. */
   #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
-    const { status, isComplete, isAbandoned, step, spend } = outcome;
+    const { status, isComplete, isAnswer, isAbandoned, step, spend } = outcome;
     feed.call({
       accountId: gateway.accountId,
       gatewayId: gateway.id,
       provider: step.provider.slug,
-      isFailed: !isAbandoned && (!isComplete || status >= 400),
+      isFailed: !isAbandoned && (!isComplete || !isAnswer || status >= 400),
       durationMs: performance.now() - startedAt,
       cost: spend.cost ?? 0,
     });
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, isBodyWhole, spend: { usage } }: CallOutcome): boolean {
+  #store(
+    use: CacheUse,
+    { status, head, body, isBodyWhole, isAnswer, spend: { usage } }: CallOutcome,
+  ): boolean {
     const { cache } = this.#parts;
-    if (status !== 200 || head === null || !isBodyWhole) return false;
+    if (status !== 200 || head === null || !isBodyWhole || !isAnswer) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
+    if (faultOf(head, body) !== null) return false;
     cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
     return true;
   }
@@ -235,6 +240,7 @@ export class CallRunner {
       place: 0,
       status: head.status,
       isComplete: true,
+      isAnswer: true,
       isAbandoned: false,
       isCached: true,
       head,

@@ -91,6 +91,8 @@ export interface CallOutcome {
   readonly place: number;
   readonly status: number;
   readonly isComplete: boolean;
+  /** False if a response with a success status is not what was asked for (`reliability/answer-check.ts`). */
+  readonly isAnswer: boolean;
   /** The client disconnected before the end. */
   readonly isAbandoned: boolean;
   readonly isCached: boolean;

@@ -285,12 +285,29 @@ export class Call implements AttemptOwner, Placed {
     if (this.#state !== "relaying") return;
     const chunk = this.#passing.pass(received, isLast);
     const client = this.#answer;
+    const fault = isLast ? this.#judge() : null;
+    if (fault?.kind === "broken") return this.#cutAt(chunk, fault);
     if (client === null || client.holds(chunk, isLast)) return;
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#statusOr(0), true);
       client.end(chunk, this.#passing.spend);
     } else if (chunk.length > 0) client.write(chunk, this.#current);
+  }
+
+  /** The response has ended: if it is no answer, its target has failed, whatever its status is. */
+  #judge(): AttemptFailure | null {
+    const fault = this.#passing.judge();
+    const attempt = this.#current;
+    if (fault !== null && fault.kind !== "broken" && attempt !== null)
+      this.#parts.circuits.report(targetOf(this.#start.gateway, attempt.step, attempt.key), fault);
+    return fault;
+  }
+
+  /** A stream that the provider ended in the middle of its answer is one that broke off. */
+  #cutAt(chunk: Buffer, failure: AttemptFailure): void {
+    if (chunk.length > 0) this.#answer?.write(chunk, null);
+    if (this.#current !== null) this.onCut(this.#current, failure);
   }
 
   onHeadAlone(): void {

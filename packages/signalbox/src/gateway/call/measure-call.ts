@@ -17,6 +17,8 @@ interface AnsweredCall {
   /** What the response states; null when it was not read. */
   readonly tapped: TappedResponse | null;
   readonly isComplete: boolean;
+  /** False for an error, a page or nothing with a success status, and for a stream that has no end. */
+  readonly isAnswer: boolean;
   /** The client left while the provider was working on the call. */
   readonly isLeft: boolean;
   /** The beginning of the response, and the length of all of it. */
@@ -74,10 +76,12 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   const usage = call.tapped?.usage ?? null;
   if (head === null)
     return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
-  const isReported = usage !== null && (usage.tokensIn + usage.tokensOut > 0 || usage.reportedCost !== null);
-  // A provider does not bill its own refusals, unless it says so.
+  const isReported = usage !== null && statesAny(usage);
+  // A provider does not bill its own refusals, with whatever status, unless it says so.
   if (head.status >= 400) return isReported ? ["reported", usage] : ["none", NO_USAGE];
   if (isReported && isComplete) return ["reported", usage];
+  if (!call.isAnswer && !isReported && estimateOutput(call.kept, call.responseBytes) === 0)
+    return ["none", NO_USAGE];
   if (TEXT_TYPES.has(step.requestType)) return estimated(call, isReported ? usage : NO_USAGE);
   if (isReported) return ["estimated", usage];
   if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
@@ -85,6 +89,10 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   const isMeasured =
     step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
   return isMeasured ? estimated(call, NO_USAGE) : ["unknown", NO_USAGE];
+}
+
+function statesAny({ tokensIn, tokensOut, seconds, pages, reportedCost }: Usage): boolean {
+  return tokensIn + tokensOut + seconds + pages > 0 || reportedCost !== null;
 }
 
 function isText({ contentType }: ResponseHead): boolean {

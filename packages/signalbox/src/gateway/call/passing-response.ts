@@ -1,6 +1,9 @@
 /** The response of a call as it passes to the client: what is read from it and kept of it, and what is known of the call when it ends. */
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
+import { PassingEnds } from "../reliability/answer-check.ts";
+import { mustAnswer } from "../reliability/answer-hold.ts";
+import type { AttemptFailure } from "../reliability/attempt-failure.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { ResponseFilter, Step } from "../step/step.ts";
 import { recordCall } from "./call-record.ts";
@@ -24,6 +27,9 @@ export class PassingResponse {
   #filter: ResponseFilter | null = null;
   #firstByteMs: number | null = null;
   #bytes = 0;
+  /** Of a response that must be an answer. */
+  #ends: PassingEnds | null = null;
+  #fault: AttemptFailure | null = null;
 
   /** Keeps at least `cacheBytes` of the response for the cache. */
   constructor(parts: CallParts, start: CallStart, cacheBytes: number) {
@@ -42,6 +48,13 @@ export class PassingResponse {
       this.#tap = tap ?? createUsageTap(head.contentType, wantsModel(this.#parts, this.#start, step));
     }
     this.#filter = step.filter?.(head) ?? null;
+    if (mustAnswer(head, step)) this.#ends = new PassingEnds();
+  }
+
+  /** Why the response is no answer; null if it is one. Asked when the last byte has passed, before the call is settled. */
+  judge(): AttemptFailure | null {
+    if (this.head !== null && this.#ends !== null) this.#fault = this.#ends.fault(this.head);
+    return this.#fault;
   }
 
   /** Returns what the client receives of these bytes. */
@@ -51,6 +64,7 @@ export class PassingResponse {
     if (chunk.length > 0) {
       this.#bytes += chunk.length;
       this.lastChunk = chunk;
+      this.#ends?.push(chunk);
       this.#kept.add(chunk, isLast);
     }
     return chunk;
@@ -59,16 +73,18 @@ export class PassingResponse {
   /** Determines what the call used and cost, once, and charges its limits. */
   settle(step: Step, isComplete: boolean, isLeft: boolean): CallSpend {
     if (this.spend !== null) return this.spend;
-    this.spend = measureCall(this.#parts, this.#start, {
+    const spend = measureCall(this.#parts, this.#start, {
       step,
       head: this.head,
       tapped: this.#tap?.end() ?? null,
       isComplete,
+      isAnswer: this.#fault === null,
       isLeft,
       kept: this.#kept.bytes,
       responseBytes: this.#bytes,
     });
-    this.#start.account?.settle(step, this.spend, this.otherAttempts);
+    const charged = this.#start.account?.settle(step, spend, this.otherAttempts);
+    this.spend = charged === undefined ? spend : asCharged(spend, charged);
     return this.spend;
   }
 
@@ -85,6 +101,7 @@ export class PassingResponse {
       place,
       status,
       isComplete,
+      isAnswer: this.#fault === null,
       isAbandoned,
       isCached: false,
       head: this.head,
@@ -100,6 +117,15 @@ export class PassingResponse {
     recordCall(this.#parts, this.#start, outcome);
     return outcome;
   }
+}
+
+/**
+ * The row of a call under limits has the cost that its limits were charged with, so that the sum of the rows is what a budget shows: with the other
+ * attempts of the call, and for a call whose usage is unknown with what was reserved. A price that the caller states is shown in any case.
+ */
+function asCharged(spend: CallSpend, charged: number): CallSpend {
+  if (spend.isCustomCost || spend.cost === charged || (spend.cost === null && charged === 0)) return spend;
+  return { ...spend, cost: charged, isCostEstimated: spend.isCostEstimated || spend.state === "unknown" };
 }
 
 /** Whether the model that the response names is needed: for the row, or for the price. */

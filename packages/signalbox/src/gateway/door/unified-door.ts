@@ -6,7 +6,9 @@ import { SignalboxError } from "@signalbox/protocol";
 import { estimateInputTokens } from "@signalbox/translate";
 import { hasBody, type HttpResponse } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
+import { sha256 } from "../../core/secret.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
+import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
@@ -32,6 +34,7 @@ import type { ModelList } from "./model-list.ts";
 import { type BodyParts, receiveBody, toBodyError } from "./receive-body.ts";
 
 export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts {
+  readonly keptAnswers: KeptAnswers;
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
   readonly routes: RouteResolver;
@@ -129,6 +132,7 @@ export class UnifiedDoor {
       forwarded,
       options: stampOptions(caller.token?.policy ?? null, forwarded.options),
       holdMemory,
+      earlier: endpoint === "responses" ? this.#earlierOf(arrival, forwarded) : null,
       fields: () => {
         if (fields !== undefined) return fields;
         if (body.kind !== "whole") throw tooLarge(keepBytes);
@@ -137,6 +141,13 @@ export class UnifiedDoor {
         return (fields = parseFields(body.bytes));
       },
     };
+  }
+
+  /** By token or, without one, by the key that the caller sends to the provider. */
+  #earlierOf({ gateway, caller }: Arrival, { credential }: ForwardedHeaders): CallersAnswers | null {
+    const who =
+      caller.tokenId ?? (credential.length === 0 ? null : sha256(credential.join(" ")).toString("hex"));
+    return who === null ? null : this.#parts.keptAnswers.of(`${gateway.accountId}/${gateway.id}/${who}`);
   }
 
   #readHeaders({ request: { rawHeaders, headers }, caller }: Arrival): ForwardedHeaders {

@@ -1,5 +1,6 @@
 import {
   createStreamTranslator,
+  streamResponse,
   translateError,
   translateRequest,
   translateResponse,
@@ -59,6 +60,7 @@ function start(
   const translation = {
     isStream,
     translate: (value: unknown) => translateResponse(context, value),
+    translateAsStream: (value: unknown) => streamResponse(context, value),
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
     createStream: () => createStreamTranslator(context),
   };
@@ -111,6 +113,16 @@ describe("a whole response", () => {
       "x-request-id",
       "r",
     ]);
+    expect((exchange as TranslatedExchange).tap.end().usage).toMatchObject({ tokensIn: 3, tokensOut: 2 });
+  });
+
+  it("is passed on as a stream to a client that asked for one", () => {
+    const { seen, upstream, exchange } = start(true);
+    upstream.onHead(HEAD);
+    upstream.onBody(Buffer.from(JSON.stringify(MESSAGE)), true);
+    const [head, [text, isLast]] = seen as [ResponseHead, [string, boolean]];
+    expect([head.contentType, isLast]).toEqual(["text/event-stream; charset=utf-8", true]);
+    expect(text).toMatch(/"content":"Hello"[\s\S]*"finish_reason":"stop"[\s\S]*data: \[DONE\]/);
     expect((exchange as TranslatedExchange).tap.end().usage).toMatchObject({ tokensIn: 3, tokensOut: 2 });
   });
 
@@ -237,9 +249,9 @@ describe("a stream", () => {
     }
   });
 
-  it("fails when the provider answers with JSON", () => {
+  it("fails when the provider answers with a page", () => {
     const { seen, upstream } = start(true);
-    upstream.onHead(HEAD);
+    upstream.onHead({ ...HEAD, contentType: "text/html" });
     expect(seen).toEqual([expect.any(UpstreamFailure)]);
   });
 

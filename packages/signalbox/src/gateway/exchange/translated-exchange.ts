@@ -34,6 +34,8 @@ export interface ResponseTranslation {
   readonly isStream: boolean;
   /** Throws when the body is no response of the provider's dialect. */
   readonly translate: (body: unknown) => object;
+  /** The whole response as the text of a stream. Throws as `translate`. */
+  readonly translateAsStream: (body: unknown) => string;
   readonly translateError: (status: number, body: unknown) => object;
   readonly createStream: () => StreamTranslator;
 }
@@ -137,9 +139,14 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
       return;
     }
     this.#tap = createUsageTap(head.contentType);
-    if (isEncoded(head) || status === 204 || (type === EVENT_STREAM) !== this.#translation.isStream) {
+    const isStream = type === EVENT_STREAM;
+    // A provider that does not stream a model answers with JSON; a stream for a client that wants a whole answer is no answer.
+    const isOther = isStream
+      ? !this.#translation.isStream
+      : this.#translation.isStream && !type.endsWith("json");
+    if (isEncoded(head) || status === 204 || isOther) {
       this.#fail(new UpstreamFailure("broken", `the provider answered ${status} with ${type || "no type"}`));
-    } else if (this.#translation.isStream) {
+    } else if (isStream) {
       this.#translator = this.#translation.createStream();
       this.#mode = { kind: "stream", translator: this.#translator };
       this.#pings = setInterval(() => this.#ping(), PING_MS);
@@ -207,13 +214,15 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     let body: Buffer;
     try {
       const value: unknown = JSON.parse(this.#take().toString("utf8"));
-      body = Buffer.from(JSON.stringify(this.#translation.translate(value)));
+      const { isStream, translate, translateAsStream } = this.#translation;
+      body = Buffer.from(isStream ? translateAsStream(value) : JSON.stringify(translate(value)));
     } catch (cause) {
       this.#fail(new UpstreamFailure("broken", "the response cannot be translated", cause));
       return;
     }
     this.#end();
-    this.#handler.onHead(withBody(head, JSON_TYPE, body.length));
+    const type = this.#translation.isStream ? `${EVENT_STREAM}; charset=utf-8` : JSON_TYPE;
+    this.#handler.onHead(withBody(head, type, body.length));
     this.#handler.onBody(body, true);
   }
 

@@ -189,10 +189,10 @@ export class CallAccount {
     if (!this.#hasBegun) this.settle(step, null, null);
   }
 
-  /** Charges what the call and its other attempts used. Only the first call counts. */
-  settle(step: Step, spend: CallSpend | null, others: readonly AttemptReport[] | null): void {
+  /** Charges what the call and its other attempts used, and returns the dollars that were charged. Only the first call counts. */
+  settle(step: Step, spend: CallSpend | null, others: readonly AttemptReport[] | null): number {
     const { rules } = this.#parts;
-    if (this.#isSettled) return;
+    if (this.#isSettled) return 0;
     this.#isSettled = true;
     const charges: StepCharge[] = [];
     for (const report of others ?? []) {
@@ -203,6 +203,7 @@ export class CallAccount {
     // What was used is counted before anything else is given back.
     rules.settle(this.#reservation, charges);
     for (const grant of this.#held.splice(0)) grant.release();
+    return charges.reduce((sum, { cost }) => sum + cost, 0);
   }
 
   remaining(step: Step): Remaining | null {

@@ -17,6 +17,7 @@ import type { Ledger } from "./ledger.ts";
 import { type LimitOwner, type LimitRule, MICRO } from "./limit-rule.ts";
 import { gatewayOwner, Limits, tokenOwner } from "./limits.ts";
 import { LocalLedger } from "./local-ledger.ts";
+import { PriceRefresh } from "./price-refresh.ts";
 import { type PriceOverrides, PriceTable } from "./price-table.ts";
 import { SharedLedger } from "./shared-ledger.ts";
 import { SpendJournal } from "./spend-journal.ts";
@@ -41,6 +42,8 @@ export interface GatewayLimits {
   readonly prices: PriceTable;
   readonly accountPrices: AccountSettings<PriceOverrides>;
   readonly accountRules: AccountSettings<readonly SpendRule[]>;
+  /** Null without a configured address. */
+  readonly priceRefresh: PriceRefresh | null;
   start(gatewayExists: (owner: LimitOwner) => boolean): Promise<void>;
   stop(): Promise<void>;
   forgetGateway(gateway: Gateway): void;
@@ -50,6 +53,7 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
   const { config, clock, tokens, resourceEvents } = parts;
   const ledger = createLedger(parts);
   const prices = new PriceTable(config.file.gateway.prices, clock);
+  const priceRefresh = createPriceRefresh(parts, prices);
   const limits = new Limits(ledger);
   const accountRules = new AccountSettings<readonly SpendRule[]>(
     parts,
@@ -69,7 +73,9 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
     prices,
     accountPrices,
     accountRules,
+    priceRefresh,
     async start(gatewayExists) {
+      await priceRefresh?.start();
       await accountPrices.load();
       await accountRules.load();
       await ledger.start();
@@ -84,10 +90,37 @@ export function createGatewayLimits(parts: GatewayLimitsParts): GatewayLimits {
         if (!isThere) ledger.forget(owner);
       }
     },
-    stop: () => ledger.stop(),
+    async stop() {
+      await priceRefresh?.stop();
+      await ledger.stop();
+    },
     forgetGateway: (gateway) => ledger.forget(gatewayOwner(gateway)),
   };
 }
+
+function createPriceRefresh(
+  { config, clock, logger }: GatewayLimitsParts,
+  prices: PriceTable,
+): PriceRefresh | null {
+  const keys = config.file.gateway.priceList;
+  if (keys === undefined) return null;
+  return new PriceRefresh({
+    url: keys.url,
+    acceptSha256: keys.acceptSha256,
+    dataDir: config.dataDir,
+    clock,
+    onChanged: () => prices.forgetListPrices(),
+    onHeld: (held, sha256) =>
+      logger.warn(
+        { sha256, models: held.map(({ provider, model }) => `${provider}/${model}`).slice(0, MAX_NAMED) },
+        `the price list moves ${held.length} prices by more than three times; they keep their values until gateway.priceList.acceptSha256 is this hash`,
+      ),
+    onError: (error) => logger.warn({ err: error }, "cannot read the price list; the present prices stay"),
+  });
+}
+
+/** Models that the log names. */
+const MAX_NAMED = 50;
 
 /** Amounts are shared with all nodes of the database, or belong to this process. */
 function createLedger({

@@ -113,5 +113,8 @@ function rateHeaders(kind: string, limit: number, left: number, resetMs: number)
 }
 
 function retryAfter(waitMs: number): Record<string, string> {
-  return Number.isFinite(waitMs) ? { "retry-after": String(Math.ceil(waitMs / 1000)) } : {};
+  return Number.isFinite(waitMs) ? { "retry-after": String(Math.ceil(waitMs / 1000)) } : NO_RETRY;
 }
+
+/** SDKs of OpenAI and Anthropic repeat a call that got 429, unless this header says that it does not help. */
+export const NO_RETRY = { "x-should-retry": "false" };

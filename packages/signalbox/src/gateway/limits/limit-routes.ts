@@ -60,8 +60,9 @@ function priceRoutes({ gatewayLimits }: LimitRoutesParts): Route[] {
       const source = prices.overrideOf(provider, model) === override ? "configuration" : "account";
       return { provider, model, source, price: override };
     }
-    const list = prices.listPricesOf(provider, model);
-    return { provider, model, source: list === null ? "unknown" : "list", price: list };
+    const isKnown = prices.isKnown(provider, model);
+    const price = isKnown ? prices.listPricesOf(provider, model) : null;
+    return { provider, model, source: isKnown ? "list" : "unknown", price };
   };
   return [
     defineRoute({

@@ -9,14 +9,15 @@ import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { readNamedModels } from "../models/named-models.ts";
 import type { Token } from "../../accounts/index.ts";
 import type { CallOptions, CustomCost } from "../step/call-options.ts";
-import { inspectBody } from "../step/body-facts.ts";
+import { inspectBody, multipartModels } from "../step/body-facts.ts";
 import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
-import { refersToOtherInput } from "./referred-input.ts";
+import { dearerTier } from "./price-tiers.ts";
+import { expectedSearches, refersToOtherInput } from "./referred-input.ts";
 
 export interface PricingParts {
   readonly prices: PriceTable;
@@ -79,11 +80,23 @@ const MAX_OUTPUT_TOKENS = 131_072;
 const MAX_INPUT_TOKENS = 1_048_576;
 const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
-export function isFree({ upstream, requestType, path }: Step): boolean {
+/**
+ * Objects of a provider whose creation and change starts no model. What runs one has another name (`threads/runs`, `evals/{id}/runs`), and a search in a
+ * store is billed. A client secret is not among them: a session that it opens does not pass through the gateway.
+ */
+const STORED_OBJECTS: Readonly<Record<string, RegExp>> = {
+  openai: /^(?:v1\/)?(?:conversations|vector_stores|threads|evals|assistants|containers|skills)(?:\/|$)/i,
+  anthropic: /^(?:v1\/)?skills(?:\/|$)/i,
+};
+const STARTS_WORK = /\/(?:runs(?:\/|$)|search$)/i;
+
+export function isFree({ upstream, requestType, path, provider }: Step): boolean {
+  if (READING.has(upstream.method) || requestType === "models") return true;
+  if (requestType !== "") return false;
   return (
-    READING.has(upstream.method) ||
-    requestType === "models" ||
-    (requestType === "" && (FREE_PATH.test(path) || (UPLOAD.test(path) && !NAMES_MODEL.test(path))))
+    FREE_PATH.test(path) ||
+    (UPLOAD.test(path) && !NAMES_MODEL.test(path)) ||
+    (STORED_OBJECTS[provider.slug]?.test(path) === true && !STARTS_WORK.test(path))
   );
 }
 
@@ -226,12 +239,29 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
     ...NO_USAGE,
     tokensIn,
     tokensOut: WITHOUT_OUTPUT.has(requestType) ? 0 : perChoice * choices,
-    // A cheaper tier is believed when the response names it.
-    tier: tier === "priority" ? tier : "",
+    ...expectedPieces(step),
+    tier: dearerTier(tier),
   };
 }
 
-const MULTIPART_MODEL = /name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/gi;
+/** Sound of the lowest quality in use; better sound has more bytes, and is reserved as longer than it is. */
+const SOUND_BYTES_PER_SECOND = 2000;
+const DOCUMENT_BYTES_PER_PAGE = 20_000;
+/** The most pages that an API for documents takes. */
+const MAX_PAGES = 1000;
+const OCR_PATH = /(?:^|\/)ocr$/i;
+
+/** What is not counted in tokens: sound by its bytes, pages of documents by theirs, and searches of tools that the provider runs. */
+function expectedPieces({ upstream: { body }, requestType, path }: Step): Partial<Usage> {
+  const length =
+    body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
+  if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
+  if (OCR_PATH.test(path)) {
+    const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
+    return { pages: isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE) };
+  }
+  return body.kind === "whole" ? expectedSearches(body.bytes) : {};
+}
 
 /** Larger bodies are searched member by member. */
 const MAX_PLAIN_BYTES = 16 * 1024;
@@ -259,8 +289,7 @@ function modelsOf(step: Step): string[] {
   if (!isCertain && isMultipart(step)) {
     const { body } = step.upstream;
     const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
-    for (const [, name = ""] of bytes?.toString("latin1").matchAll(MULTIPART_MODEL) ?? [])
-      all.add(name.trim());
+    for (const name of bytes === null ? [] : multipartModels(bytes)) all.add(name);
   }
   return [...all];
 }

@@ -4,6 +4,7 @@ import { NO_CREDENTIAL } from "./forwarded-request.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import type { ApiDialect } from "../step/translation.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
+import type { CallersAnswers } from "../exchange/kept-answers.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { StepContext, StepRequest } from "./step-request.ts";
 
@@ -22,6 +23,8 @@ export interface ModelRequest {
   readonly options: CallOptions;
   /** Counts memory for the call until its response has ended; false when the caller's share has no room. */
   readonly holdMemory: (bytes: number) => boolean;
+  /** Earlier answers that the request may refer to; null for a caller that cannot be told apart from others. */
+  readonly earlier: CallersAnswers | null;
 }
 
 /** The provider whose SDK a door is made for. A key in the SDK's own place is a key of this provider, unless the model names another. */

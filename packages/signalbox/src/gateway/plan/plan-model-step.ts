@@ -10,6 +10,8 @@ import {
   embeddingsFromGemini,
   embeddingsToGemini,
   InvalidRequestError,
+  streamResponse,
+  type StreamTranslator,
   translateError,
   translateRequest,
   translateResponse,
@@ -18,6 +20,7 @@ import {
 import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
 import { editMembers, type MemberEdit, type RequestBody } from "../../engines/relay/index.ts";
+import { readLastEvent } from "../exchange/kept-answers.ts";
 import { PingedExchange } from "../exchange/stream-ping.ts";
 import { TranslatedExchange } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
@@ -151,8 +154,10 @@ function planTranslated(
   target: ModelTarget,
   { dialect, traits, inPlaceOfModel, without = [], path, unframe }: ProviderApi,
 ): Plan {
+  const earlier = from === "responses" ? request.earlier : null;
+  const fields = earlier?.complete(request.fields()) ?? request.fields();
   const { body, stream, dropped, context } = checked(() =>
-    translateRequest(from, dialect, request.fields(), {
+    translateRequest(from, dialect, fields, {
       model: target.model,
       target: traits ?? {},
       dropUnsupported: request.options.dropParams === true,
@@ -165,11 +170,27 @@ function planTranslated(
     body[inPlaceOfModel.name] = inPlaceOfModel.value;
   }
   for (const name of without) delete body[name];
+  const keepLast = (text: string) => {
+    const answer = earlier === null ? null : readLastEvent(text);
+    if (answer !== null) earlier?.keep(fields, answer);
+  };
   const response = {
     isStream: stream,
-    translate: (value: unknown) => translateResponse(context, requireAnswer(dialect, value)),
+    translate: (value: unknown) => {
+      const answer = translateResponse(context, requireAnswer(dialect, value));
+      earlier?.keep(fields, answer);
+      return answer;
+    },
+    translateAsStream: (value: unknown) => {
+      const text = streamResponse(context, requireAnswer(dialect, value));
+      keepLast(text);
+      return text;
+    },
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
-    createStream: () => createStreamTranslator(context),
+    createStream: () => {
+      const translator = createStreamTranslator(context);
+      return earlier === null ? translator : watched(translator, keepLast);
+    },
   };
   return {
     request,
@@ -181,6 +202,32 @@ function planTranslated(
       dropped,
       convert: (send, handler) =>
         new TranslatedExchange(response, request.holdMemory, unframed(send, unframe), handler),
+    },
+  };
+}
+
+/** The translator, whose text `onText` sees. Every text ends at the end of an event. */
+function watched(translator: StreamTranslator, onText: (text: string) => void): StreamTranslator {
+  const seen = (text: string) => {
+    onText(text);
+    return text;
+  };
+  return {
+    begin: () => translator.begin(),
+    write: (chunk) => seen(translator.write(chunk)),
+    end: () => seen(translator.end()),
+    fail: (error) => translator.fail(error),
+    get isComplete() {
+      return translator.isComplete;
+    },
+    get error() {
+      return translator.error;
+    },
+    get usage() {
+      return translator.usage;
+    },
+    get heldLength() {
+      return translator.heldLength;
     },
   };
 }
@@ -221,11 +268,10 @@ function planEmbeddings(request: ModelRequest, target: ModelTarget): Plan {
   const response = {
     isStream: false,
     translate: (value: unknown) => embeddingsFromGemini(context, value),
+    translateAsStream: notStreamed,
     translateError: (status: number, value: unknown) =>
       translateError({ from: "chat", to: "gemini" }, status, value).body,
-    createStream: () => {
-      throw new Error("embeddings are not streamed");
-    },
+    createStream: notStreamed,
   };
   return {
     request,
@@ -238,6 +284,10 @@ function planEmbeddings(request: ModelRequest, target: ModelTarget): Plan {
       convert: (send, handler) => new TranslatedExchange(response, request.holdMemory, send, handler),
     },
   };
+}
+
+function notStreamed(): never {
+  throw new Error("embeddings are not streamed");
 }
 
 function pathOf({ path }: Pick<ProviderApi, "path">, { model }: ModelTarget, isStream: boolean): string {

@@ -27,10 +27,13 @@ const ENVELOPE: ResponseTranslation = {
     messages: [],
     result: null,
   }),
-  createStream: () => {
-    throw new Error("a stream has no envelope");
-  },
+  translateAsStream: noEnvelope,
+  createStream: noEnvelope,
 };
+
+function noEnvelope(): never {
+  throw new Error("a stream has no envelope");
+}
 
 export function planRunStep(
   parts: StepParts,

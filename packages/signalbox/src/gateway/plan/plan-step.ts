@@ -14,7 +14,7 @@ import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import { decodePath } from "./forwarded-request.ts";
-import { type BodyFacts, inspectBody, inspectStart, NO_FACTS } from "../step/body-facts.ts";
+import { type BodyFacts, inspectBody, inspectStart, multipartModels, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
 import type { RequestType, Step } from "../step/step.ts";
 import type { StepRequest } from "./step-request.ts";
@@ -53,6 +53,8 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 
 const NO_HEADERS: readonly string[] = [];
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+const FORM_TYPE = /^multipart\/form-data\s*;/i;
+const OPEN_BRACE = 0x7b;
 const DEFAULT_RETRY_DELAY_MS = 100;
 /** A caller that waits longer for one provider would rather have the error. */
 const DEFAULT_MAX_RETRY_WAIT_MS = 10_000;
@@ -164,8 +166,12 @@ function withoutAccountHeaders(headers: readonly string[]): string[] {
 function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
   const { body, contentType, provider } = wanted;
   if (!CHECKED_TYPES.has(requestType)) {
-    // The provider judges the bodies of other types; of a Gemini body the output limit is read.
-    return body.kind === "whole" && requestType === "generate_content" && wanted.isEncoded !== true
+    // The provider judges the bodies of other types; the model and what bounds the output are read, if they are there.
+    if (body.kind !== "whole" || wanted.isEncoded === true) return NO_FACTS;
+    if (FORM_TYPE.test(contentType ?? "")) {
+      return { ...NO_FACTS, model: multipartModels(body.bytes)[0] ?? null };
+    }
+    return body.bytes[0] === OPEN_BRACE || JSON_TYPE.test(contentType ?? "")
       ? inspectBody(body.bytes, false)
       : NO_FACTS;
   }

@@ -34,13 +34,14 @@ export function requestStreamUsage(
 }
 
 function takesStreamUsage(provider: Provider, model: string): boolean {
-  if (provider.answer !== undefined) return false;
+  // It states its usage in any case.
+  if (provider.slug === "echo") return false;
   try {
     const api = provider.apisFor(model).calls.find(({ dialect }) => dialect === "chat");
     return api !== undefined && api.traits?.streamUsage !== false;
   } catch {
-    // A cloud without a configured place: the caller named the place in the path, and nothing is known about its API.
-    return false;
+    // A cloud without a configured place: the caller named the place in the path of its OpenAI-shaped API, which takes the option.
+    return true;
   }
 }
 

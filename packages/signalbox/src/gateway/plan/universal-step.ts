@@ -102,6 +102,7 @@ export function planUniversalStep(
       forwarded,
       options,
       holdMemory,
+      earlier: null,
     };
     const found = target ?? findTarget(parts.modelNames, request, provider);
     if (found !== null) return planModelStep(parts, request, found);

@@ -13,7 +13,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Token } from "../../accounts/index.ts";
-import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import { startsInBackground } from "../limits/deferred-work.ts";
@@ -21,7 +21,6 @@ import { ASSUMED_OUTPUT_TOKENS, BYTES_PER_TOKEN, MEDIA_BYTES_PER_TOKEN } from ".
 import { refersToOtherInput } from "../limits/referred-input.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
 import type { Begun, Reservation, ResponseDemand, SessionAccount } from "./session-account.ts";
-import { addUsage } from "./session-dialect.ts";
 
 export interface SessionMeterParts {
   readonly dialect: SessionDialect;

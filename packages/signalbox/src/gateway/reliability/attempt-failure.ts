@@ -36,6 +36,17 @@ export function timeoutFailure(message: string): AttemptFailure {
   return { kind: "timeout", status: null, reason: null, retryAfterMs: null, cause: new Error(message) };
 }
 
+/** `isCut`: what arrived is the beginning of an answer. */
+export function inBandFailure(status: number, message: string, isCut = false): AttemptFailure {
+  return {
+    kind: isCut ? "broken" : "in_band",
+    status,
+    reason: null,
+    retryAfterMs: null,
+    cause: new Error(message),
+  };
+}
+
 /** True when another try of the same target may change the result: the provider was busy, unreachable or failed. */
 export function isTransient({ kind, status }: AttemptFailure): boolean {
   if (kind === "refused") return false;

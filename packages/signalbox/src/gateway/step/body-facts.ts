@@ -1,6 +1,6 @@
 /** What the gateway reads from a JSON request body. */
 import { type Fields, isFields } from "../../core/fields.ts";
-import { readMembers } from "../../engines/relay/index.ts";
+import { readMembers, readTier } from "../../engines/relay/index.ts";
 import { parseFields } from "./json-body.ts";
 
 export interface BodyFacts {
@@ -49,6 +49,8 @@ const WANTED: ReadonlySet<string> = new Set([
   "stream",
   "stream_options",
   "service_tier",
+  "speed",
+  "inference_geo",
   ...COUNTS.keys(),
 ]);
 
@@ -71,16 +73,32 @@ export function inspectStart(bytes: Buffer): BodyFacts {
 }
 
 export function toFacts(fields: Fields): BodyFacts {
-  const { model, stream, stream_options: streamOptions, service_tier: tier } = fields;
+  const { model, stream, stream_options: streamOptions } = fields;
   const { maxOutputTokens, choices } = readCounts(fields);
   const asksForUsage = isFields(streamOptions) && streamOptions["include_usage"] === true;
   return {
     model: typeof model === "string" ? model : null,
     maxOutputTokens,
     choices,
-    tier: tier === "priority" || tier === "flex" ? tier : "",
+    tier: readTier(fields),
     stream: stream !== true ? "none" : asksForUsage ? "with_usage" : "without_usage",
   };
+}
+
+const MODEL_FIELD = "name=";
+/** A field `model` of a form: its header, other headers, a blank line and the value. */
+const MULTIPART_MODEL = /^name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/i;
+/** More than the headers and the value of such a field take. */
+const MAX_FIELD_BYTES = 1024;
+
+/** The models that a form names (`multipart/form-data`). A form may have megabytes of sound: only what follows the names of fields is decoded. */
+export function multipartModels(bytes: Buffer): string[] {
+  const names: string[] = [];
+  for (let at = bytes.indexOf(MODEL_FIELD); at !== -1; at = bytes.indexOf(MODEL_FIELD, at + 1)) {
+    const name = MULTIPART_MODEL.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES))?.[1]?.trim();
+    if (name !== undefined && name !== "") names.push(name);
+  }
+  return names;
 }
 
 interface Counts {

@@ -51,7 +51,13 @@ const STRATEGIES = ["fallback", "weighted", "least-latency", "least-cost", "stic
 
 export type CustomCost =
   | { readonly total: number }
-  | { readonly perTokenIn: number; readonly perTokenOut: number };
+  | {
+      readonly perTokenIn: number;
+      readonly perTokenOut: number;
+      /** Input read from, and written to, the provider's prompt cache; undefined: as `perTokenIn`. */
+      readonly perCacheRead?: number | undefined;
+      readonly perCacheWrite?: number | undefined;
+    };
 
 type MutableOptions = { -readonly [Name in keyof CallOptions]: CallOptions[Name] };
 
@@ -245,9 +251,26 @@ function toMetadata(value: string, name: string): string {
 function toCustomCost(value: string, name: string): CustomCost {
   const object = toObject(value, name);
   const { total_cost: total, per_token_in: perTokenIn, per_token_out: perTokenOut } = object;
+  const { per_cache_read_token: perCacheRead, per_cache_write_token: perCacheWrite } = object;
   if (isPrice(total)) return { total };
-  if (isPrice(perTokenIn) && isPrice(perTokenOut)) return { perTokenIn, perTokenOut };
-  throw invalid(name, '{"total_cost":n} or {"per_token_in":n,"per_token_out":n}');
+  const isPriceOrNone = (price: unknown) => price === undefined || isPrice(price);
+  if (
+    isPrice(perTokenIn) &&
+    isPrice(perTokenOut) &&
+    isPriceOrNone(perCacheRead) &&
+    isPriceOrNone(perCacheWrite)
+  ) {
+    return {
+      perTokenIn,
+      perTokenOut,
+      perCacheRead,
+      perCacheWrite,
+    };
+  }
+  throw invalid(
+    name,
+    '{"total_cost":n} or {"per_token_in":n,"per_token_out":n}, optionally with "per_cache_read_token" and "per_cache_write_token"',
+  );
 }
 
 function isPrice(price: unknown): price is number {

@@ -260,10 +260,10 @@ function addUsage(
 }
 
 /** The status of the answer; a word of ours when there was none. */
-function errorTypeOf({ status, isComplete, isAbandoned, head }: CallOutcome): string | null {
+function errorTypeOf({ status, isComplete, isAnswer, isAbandoned, head }: CallOutcome): string | null {
   if (isAbandoned) return "client_disconnected";
   if (status >= 400) return head === null ? (status === 504 ? "timeout" : "unreachable") : String(status);
-  return isComplete ? null : "incomplete";
+  return !isComplete ? "incomplete" : isAnswer ? null : "no_answer";
 }
 
 /** The span that the provider was told, if the caller sent a trace; else a new one. */
