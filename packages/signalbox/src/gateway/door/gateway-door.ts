@@ -34,6 +34,7 @@ import {
   parseBareDoor,
   parseCompatDoor,
 } from "./door-path.ts";
+import { callerShare } from "./caller-share.ts";
 import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 
@@ -163,17 +164,17 @@ export class GatewayDoor implements Area {
   }
 
   async #serveUniversal(arrival: Arrival): Promise<void> {
-    const { request, context, gateway, caller, memory } = arrival;
+    const { request, gateway, caller } = arrival;
     try {
       requireMethod(request, "POST");
       const policy = caller.token?.policy ?? null;
       const call: UniversalCall = {
         context: stepContextOf(arrival),
         options: stampOptions(policy, readCallOptions(request.rawHeaders)),
-        holdMemory: (bytes) => context.memory.hold(memory, bytes),
+        share: callerShare(this.#parts, arrival),
       };
       if (!hasBody(request)) throw malformed("The body must be an array of steps");
-      const bytes = await readWholeBody(this.#parts, arrival, this.#parts.bodyLimits.keepBytes);
+      const bytes = await readWholeBody(arrival, call.share, this.#parts.bodyLimits.keepBytes);
       const routed = planUniversalRoute(this.#parts.routes, this.#parts, arrival, call, bytes);
       if (routed !== null) {
         await this.#run(arrival, routed instanceof Promise ? await routed : routed);

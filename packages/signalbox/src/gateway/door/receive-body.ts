@@ -1,20 +1,15 @@
 /** Reads the body of a call, and turns what can go wrong into errors of the gateway. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { LongWork } from "../../core/long-work.ts";
 import { overloaded } from "../../core/overload.ts";
 import type { BodyFailure, BodyLimits } from "../../engines/http-server/index.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { CallRunner } from "../call/call-runner.ts";
 import type { Arrival } from "../call/call-start.ts";
-import { holderOf } from "../keys/caller-token.ts";
+import type { CallShare } from "../step/call-share.ts";
 import { malformed } from "../step/malformed.ts";
+import { callerShare, LONG_BODY, type ShareParts } from "./caller-share.ts";
 
-/** Parsing and translating a body of this length takes milliseconds, and the longest ones take a part of a second. */
-const LONG_BODY = 256 * 1024;
-
-export interface BodyParts {
-  /** Bodies that take the event loop for long. */
-  readonly longBodies: LongWork;
+export interface BodyParts extends ShareParts {
   readonly bodyLimits: Required<Omit<BodyLimits, "share">>;
   readonly runner: CallRunner;
 }
@@ -23,19 +18,22 @@ const CLOSE = { connection: "close" };
 
 /** Calls one of the functions, once: with a body that may still be arriving, or with the reason why there is none. */
 export function receiveBody(
-  { bodyLimits, runner, longBodies }: BodyParts,
-  { response, context, memory, caller, gateway }: Arrival,
+  parts: BodyParts,
+  arrival: Arrival,
   onBody: (body: RequestBody) => void,
   refuse: (error: SignalboxError) => void,
 ): void {
+  const { bodyLimits, runner } = parts;
+  const { response, context, memory } = arrival;
   let isRead = false;
   context.receiveBody(
     { ...bodyLimits, share: memory },
     {
       onBody(body) {
         isRead = true;
-        if (isLong(body)) longBodies.begin(holderOf(caller, gateway), () => onBody(body));
-        else onBody(body);
+        const bytes = body.kind === "whole" ? body.bytes.length : 0;
+        if (bytes < LONG_BODY) onBody(body);
+        else callerShare(parts, arrival).beginWork(bytes, () => onBody(body));
       },
       onFailure(failure) {
         const error = toBodyError(failure, bodyLimits.maxBytes);
@@ -48,11 +46,8 @@ export function receiveBody(
 }
 
 /** A body that is read twice, and so must be in memory twice. */
-export async function readWholeBody(
-  { longBodies }: BodyParts,
-  { context, memory, caller, gateway }: Arrival,
-  maxBytes: number,
-): Promise<Buffer> {
+export async function readWholeBody(arrival: Arrival, share: CallShare, maxBytes: number): Promise<Buffer> {
+  const { context, memory } = arrival;
   const body = await new Promise<RequestBody>((resolve, reject) => {
     context.receiveBody(
       { maxBytes, share: memory },
@@ -60,14 +55,10 @@ export async function readWholeBody(
     );
   });
   if (body.kind !== "whole") throw malformed("The body must be an array of steps");
-  if (!context.memory.hold(memory, body.bytes.length)) throw toBodyError("no_room", maxBytes);
-  if (isLong(body))
-    await new Promise<void>((resolve) => longBodies.begin(holderOf(caller, gateway), resolve));
-  return body.bytes;
-}
-
-function isLong(body: RequestBody): boolean {
-  return body.kind === "whole" && body.bytes.length >= LONG_BODY;
+  const { bytes } = body;
+  if (!share.holdMemory(bytes.length)) throw toBodyError("no_room", maxBytes);
+  await new Promise<void>((resolve) => share.beginWork(bytes.length, resolve));
+  return bytes;
 }
 
 export function toBodyError(failure: BodyFailure, maxBytes: number): SignalboxError {

@@ -29,6 +29,7 @@ import { parseFields } from "../step/json-body.ts";
 import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
+import { callerShare } from "./caller-share.ts";
 import type { DoorPath } from "./door-path.ts";
 import type { ModelList } from "./model-list.ts";
 import { type BodyParts, receiveBody, toBodyError } from "./receive-body.ts";
@@ -118,10 +119,10 @@ export class UnifiedDoor {
     body: RequestBody,
     isStream: boolean,
   ): ModelRequest {
-    const { context, caller, memory } = arrival;
+    const { caller } = arrival;
     const { keepBytes } = this.#parts.bodyLimits;
     const forwarded = this.#readHeaders(arrival);
-    const holdMemory = (bytes: number) => context.memory.hold(memory, bytes);
+    const share = callerShare(this.#parts, arrival);
     let fields: Record<string, unknown> | undefined;
     return {
       context: stepContextOf(arrival),
@@ -131,13 +132,13 @@ export class UnifiedDoor {
       query: caller.query,
       forwarded,
       options: stampOptions(caller.token?.policy ?? null, forwarded.options),
-      holdMemory,
+      share,
       earlier: endpoint === "responses" ? this.#earlierOf(arrival, forwarded) : null,
       fields: () => {
         if (fields !== undefined) return fields;
         if (body.kind !== "whole") throw tooLarge(keepBytes);
         // The parsed body and what is made of it are in memory beside the bytes.
-        if (!holdMemory(body.bytes.length)) throw toBodyError("no_room", keepBytes);
+        if (!share.holdMemory(body.bytes.length)) throw toBodyError("no_room", keepBytes);
         return (fields = parseFields(body.bytes));
       },
     };

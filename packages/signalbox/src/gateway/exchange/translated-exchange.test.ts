@@ -14,6 +14,7 @@ import {
   UpstreamFailure,
   type UpstreamHandler,
 } from "../../engines/relay/index.ts";
+import type { CallShare } from "../step/call-share.ts";
 import { PING, PING_MS, PingedExchange } from "./stream-ping.ts";
 import { TranslatedExchange } from "./translated-exchange.ts";
 
@@ -29,6 +30,8 @@ const STREAM_HEAD: ResponseHead = {
   contentType: "text/event-stream",
 };
 
+const WHOLE_SHARE: CallShare = { holdMemory: () => true, beginWork: (_, piece) => piece() };
+
 /** A call of a chat client to a messages provider. */
 function start(
   isStream: boolean,
@@ -36,7 +39,7 @@ function start(
     send: (handler: UpstreamHandler) => UpstreamExchange,
     handler: UpstreamHandler,
   ) => UpstreamExchange,
-  holdMemory: (bytes: number) => boolean = () => true,
+  share: Partial<CallShare> = {},
 ) {
   const seen: unknown[] = [];
   const control = { pause: vi.fn(), resume: vi.fn(), abort: vi.fn() };
@@ -64,7 +67,9 @@ function start(
     translateError: (status: number, value: unknown) => translateError(context, status, value).body,
     createStream: () => createStreamTranslator(context),
   };
-  const exchange = convert?.(send, handler) ?? new TranslatedExchange(translation, holdMemory, send, handler);
+  const exchange =
+    convert?.(send, handler) ??
+    new TranslatedExchange(translation, { ...WHOLE_SHARE, ...share }, send, handler);
   if (upstream === undefined) throw new Error("nothing was sent");
   return { seen, control, exchange, upstream };
 }
@@ -167,13 +172,28 @@ describe("a whole response", () => {
   it("counts in the caller's memory while it arrives, and is refused without room", () => {
     const held: number[] = [];
     const hasRoom = (bytes: number) => held.push(bytes) < 3;
-    const { seen, upstream, control } = start(false, undefined, hasRoom);
+    const { seen, upstream, control } = start(false, undefined, { holdMemory: hasRoom });
     const body = Buffer.from(JSON.stringify(MESSAGE));
     upstream.onHead(HEAD);
     for (const from of [0, 20, 40]) upstream.onBody(body.subarray(from, from + 20), false);
     expect(held).toEqual([40, 40, 40]);
     expect(seen).toEqual([expect.objectContaining({ kind: "refused" })]);
     expect(control.abort).toHaveBeenCalled();
+  });
+
+  it("is translated when it is its turn, unless the call has ended by then", () => {
+    const pieces: (() => void)[] = [];
+    const turns = { beginWork: (_: number, piece: () => void) => void pieces.push(piece) };
+    const body = Buffer.from(JSON.stringify(MESSAGE));
+    const [first, ended] = [start(false, undefined, turns), start(false, undefined, turns)];
+    for (const { upstream } of [first, ended]) {
+      upstream.onHead(HEAD);
+      upstream.onBody(body, true);
+    }
+    ended.exchange.abort();
+    expect([first.seen, ended.seen]).toEqual([[], []]);
+    for (const piece of pieces) piece();
+    expect([first.seen.length, ended.seen]).toEqual([2, []]);
   });
 
   it("has no usage before it has begun", () => {
@@ -211,7 +231,7 @@ describe("a stream", () => {
 
   it("counts a long event, and is refused without room for it", () => {
     const held: number[] = [];
-    const { seen, upstream } = start(true, undefined, (bytes) => held.push(bytes) < 2);
+    const { seen, upstream } = start(true, undefined, { holdMemory: (bytes) => held.push(bytes) < 2 });
     upstream.onHead(STREAM_HEAD);
     upstream.onBody(Buffer.from("data: "), false);
     for (let i = 0; i < 4; i++) upstream.onBody(Buffer.alloc(50_000, "x"), false);

@@ -11,7 +11,8 @@
  * 4. A client whose dialect has an event for the beginning gets it with the head, unless the call may still go to another target.
  * 5. While a stream is silent, the client gets a comment every 15 s, unless it has stopped reading.
  * 6. Usage is read from the provider's bytes.
- * 7. A response that is not a stream, and what a stream has to keep, count in the caller's share of the memory. Without room the attempt is refused.
+ * 7. Long responses that are not streams take turns at the event loop (`CallShare`).
+ * 8. A response that is not a stream, and what a stream has to keep, count in the caller's share of the memory. Without room the attempt is refused.
  */
 import { ERROR_TABLE } from "@signalbox/protocol";
 import type { NeutralError, StreamTranslator } from "@signalbox/translate";
@@ -25,6 +26,7 @@ import {
   type UpstreamHandler,
   type UsageTap,
 } from "../../engines/relay/index.ts";
+import type { CallShare } from "../step/call-share.ts";
 import type { ConvertedExchange } from "../step/translation.ts";
 import { PING, PING_MS } from "./stream-ping.ts";
 
@@ -88,7 +90,7 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     end: () => this.#tap?.end() ?? { usage: NO_USAGE, model: null },
   };
   readonly #translation: ResponseTranslation;
-  readonly #holdMemory: (bytes: number) => boolean;
+  readonly #share: CallShare;
   readonly #handler: UpstreamHandler;
   readonly #exchange: UpstreamExchange;
   #mode: Mode = { kind: "head" };
@@ -105,12 +107,12 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
 
   constructor(
     translation: ResponseTranslation,
-    holdMemory: (bytes: number) => boolean,
+    share: CallShare,
     send: (handler: UpstreamHandler) => UpstreamExchange,
     handler: UpstreamHandler,
   ) {
     this.#translation = translation;
-    this.#holdMemory = holdMemory;
+    this.#share = share;
     this.#handler = handler;
     this.#exchange = send(this);
   }
@@ -211,6 +213,13 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
       return;
     }
     if (!this.#hasRoom(this.#size) || !isLast) return;
+    this.#share.beginWork(this.#size, () => {
+      // The call may have ended meanwhile.
+      if (this.#mode.kind === "whole") this.#passWhole(head);
+    });
+  }
+
+  #passWhole(head: ResponseHead): void {
     let body: Buffer;
     try {
       const value: unknown = JSON.parse(this.#take().toString("utf8"));
@@ -239,7 +248,7 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
   #hasRoom(length: number): boolean {
     const more = COPIES * length - this.#heldBytes;
     if (more <= 0) return true;
-    if (!this.#holdMemory(more)) {
+    if (!this.#share.holdMemory(more)) {
       const message = "There is no memory for the response of the provider";
       this.#fail(new UpstreamFailure("refused", message, overloaded(message)));
       return false;

@@ -1,6 +1,7 @@
 /** A request for a model in the dialect of its client, before a provider is chosen; and the headers of it that go to the provider. */
 import { bearerText } from "../../accounts/index.ts";
 import { NO_CREDENTIAL } from "./forwarded-request.ts";
+import type { CallShare } from "../step/call-share.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import type { ApiDialect } from "../step/translation.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
@@ -21,8 +22,7 @@ export interface ModelRequest {
   readonly query: string;
   readonly forwarded: StepRequest["forwarded"];
   readonly options: CallOptions;
-  /** Counts memory for the call until its response has ended; false when the caller's share has no room. */
-  readonly holdMemory: (bytes: number) => boolean;
+  readonly share: CallShare;
   /** Earlier answers that the request may refer to; null for a caller that cannot be told apart from others. */
   readonly earlier: CallersAnswers | null;
 }

@@ -201,7 +201,7 @@ function planTranslated(
       providerDialect: dialect,
       dropped,
       convert: (send, handler) =>
-        new TranslatedExchange(response, request.holdMemory, unframed(send, unframe), handler),
+        new TranslatedExchange(response, request.share, unframed(send, unframe), handler),
     },
   };
 }
@@ -281,7 +281,7 @@ function planEmbeddings(request: ModelRequest, target: ModelTarget): Plan {
     translation: {
       providerDialect: "gemini",
       dropped,
-      convert: (send, handler) => new TranslatedExchange(response, request.holdMemory, send, handler),
+      convert: (send, handler) => new TranslatedExchange(response, request.share, send, handler),
     },
   };
 }

@@ -66,7 +66,7 @@ export function planRunStep(
       convert: (send, handler) =>
         new TranslatedExchange(
           ENVELOPE,
-          request.holdMemory,
+          request.share,
           convert === null ? send : (inner) => convert(send, inner),
           handler,
         ),

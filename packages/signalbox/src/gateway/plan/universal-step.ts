@@ -7,6 +7,7 @@ import type { RequestBody } from "../../engines/relay/index.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import type { Provider } from "../providers/provider.ts";
+import type { CallShare } from "../step/call-share.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
@@ -31,7 +32,7 @@ export interface UniversalCall {
   readonly context: StepContext;
   /** Those of the request. */
   readonly options: CallOptions;
-  readonly holdMemory: ModelRequest["holdMemory"];
+  readonly share: CallShare;
 }
 
 /** A step as it was sent. */
@@ -81,7 +82,7 @@ export function parseSentStep(
 /** `forwarded` has the options of the step, with those of the request. */
 export function planUniversalStep(
   parts: UniversalParts,
-  { context, holdMemory }: UniversalCall,
+  { context, share }: UniversalCall,
   sent: SentStep,
   { provider, target }: Receiver,
   forwarded: ForwardedHeaders,
@@ -101,7 +102,7 @@ export function planUniversalStep(
       query: search,
       forwarded,
       options,
-      holdMemory,
+      share,
       earlier: null,
     };
     const found = target ?? findTarget(parts.modelNames, request, provider);
