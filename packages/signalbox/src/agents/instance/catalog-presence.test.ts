@@ -69,6 +69,14 @@ it("one that failed after its last work was done is woken, because the end of th
   expect(await storedDueAt()).toBe(NOW + 1000);
 });
 
+it("one that failed while clients are connected is woken, also without work: they may have missed its last state", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  expect(presence.leave(NOW, "storage", true)).toBe(NOW + 1000);
+  presence.closed();
+  expect(await storedDueAt()).toBe(NOW + 1000);
+});
+
 it("every sync waits for a due time that is being written", async () => {
   await presence.load();
   presence.opened(NOW, false);

@@ -113,14 +113,16 @@ export class CatalogPresence {
 
   /**
    * The instance leaves memory. Returns when it must be woken at the latest; null for never. If the instance failed before it could read
-   * the catalog, the due time of the entry does not change.
+   * the catalog, the due time of the entry does not change. `isAwaited`: after a failure it is woken in any case.
    */
-  leave(lastActiveAt: number, failure: InstanceFailure | null): number | null {
+  leave(lastActiveAt: number, failure: InstanceFailure | null, isAwaited = false): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
     this.figures.leave();
     const earliest = failure === null ? 0 : this.#clock.now() + PAUSES_MS[failure];
     if (this.#nextDueAt === undefined) return earliest;
-    const dueAt = failure === null ? this.#nextDueAt : earlierOf(this.#writtenDueAt ?? null, this.#nextDueAt);
+    const stored =
+      failure === null ? this.#nextDueAt : earlierOf(this.#writtenDueAt ?? null, this.#nextDueAt);
+    const dueAt = failure !== null && isAwaited ? earliest : stored;
     this.#leftDueAt = dueAt === null ? null : Math.max(dueAt, earliest);
     return this.#leftDueAt;
   }

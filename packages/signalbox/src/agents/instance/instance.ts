@@ -462,8 +462,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
     if (handOver === undefined) this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
     const failure = this.#failure;
+    if (failure !== null && this.group.joinedCount > 0) this.group.isBehind = true;
     const wakeAt =
-      this.#fence === null ? this.#presence.leave(this.lastActiveAt, failure) : this.#wakeFenced(this.#fence);
+      this.#fence === null
+        ? this.#presence.leave(this.lastActiveAt, failure, this.group.isBehind)
+        : this.#wakeFenced(this.#fence);
     const isDisposable = () => this.#isDisposable && this.#failure === null;
     this.#events.onLeave(this, {
       closed: this.#left,

@@ -122,6 +122,16 @@ export class LiveAgent implements Resident {
   ready(): void {
     this.#parts.figures.open(() => ({ ...this.workQueue.figures(), deadLetters: this.deadLetters.figure() }));
     this.pump.start(this.database.isNew, this.#parts.isResumed);
+    if (this.#parts.group.isBehind) this.#sendStored();
+  }
+
+  /** The predecessor's storage failed, and clients that stayed connected may not know its last state. */
+  #sendStored(): void {
+    const { group } = this.#parts;
+    group.isBehind = false;
+    const state = this.state.committed;
+    if (state !== undefined)
+      group.broadcastFrame(`{"type":"cf_agent_state","state":${JSON.stringify(state)}}`, null);
   }
 
   clockChanged(): void {
