@@ -5,7 +5,7 @@ import type { AgentCalls } from "./doors/agent-calls.ts";
 import type { LocalRequests } from "./doors/instance-requests.ts";
 import { LocalSockets } from "./doors/local-sockets.ts";
 import type { InstanceRef } from "./instance/instance-ref.ts";
-import { manageHere, type ManagementReach } from "./management/routes.ts";
+import { manageHere, type ManagementReach } from "./management/reach.ts";
 import { LOCAL_OBJECTS } from "./objects/object-calls.ts";
 import { LOCAL_PLACEMENT } from "./placement/local-placement.ts";
 import type { Here, Reach } from "./reach.ts";

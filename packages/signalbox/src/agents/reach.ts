@@ -18,7 +18,7 @@ import type { Directory } from "./instance/directory.ts";
 import type { InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceClasses } from "./instance/instance-classes.ts";
 import type { InstanceRef } from "./instance/instance-ref.ts";
-import type { ManagementReach } from "./management/routes.ts";
+import type { ManagementReach } from "./management/reach.ts";
 import type { ObjectReach } from "./objects/object-calls.ts";
 import type { ObjectHost } from "./objects/object-host.ts";
 import type { InstanceNodes } from "./placement/instance-nodes.ts";

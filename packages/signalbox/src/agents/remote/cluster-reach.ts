@@ -4,7 +4,7 @@ import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
-import type { ManagementReach } from "../management/routes.ts";
+import type { ManagementReach } from "../management/reach.ts";
 import { ClusterInstances } from "../placement/cluster-instances.ts";
 import { ClusterPlacement } from "../placement/cluster-placement.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
@@ -65,6 +65,7 @@ class ClusterReach implements Reach {
       findResidents: this.#residents.find,
       findStuck: this.#residents.findStuck,
       atOwner: (route, refOf) => this.#management.atOwner(route, refOf),
+      workAtOwner: (name, work) => this.#management.workAtOwner(name, work),
     };
     const maxBrokenMs = cluster.deadAfterMs + REPLACE_SOCKETS_MS;
     this.sockets = new RemoteSockets({ ...all, definitions: classes.agents, maxBrokenMs });
