@@ -140,7 +140,7 @@ module.exports = {
           area("contracts"),
           area("cluster"),
           `${SRC}/engines/node-link/index\\.ts$`,
-          `${SRC}/database/(database|shared-settings)\\.ts$`,
+          `${SRC}/database/(database|membership|shared-settings)\\.ts$`,
         ],
       },
     },

@@ -1,5 +1,5 @@
 /** The ways to instances of a process that is alone: all of them are here, and no way takes a promise more than the event itself. */
-import type { AgentsDoor } from "../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../contracts/agent-deliveries.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
 import type { AgentCalls } from "./doors/agent-calls.ts";
 import type { LocalRequests } from "./doors/instance-requests.ts";
@@ -15,7 +15,7 @@ export class LocalReach implements Reach {
   readonly objects = LOCAL_OBJECTS;
   readonly nodes = null;
   readonly requests: LocalRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   readonly sockets: LocalSockets;
   readonly management: ManagementReach;
   readonly #calls: AgentCalls;

@@ -52,7 +52,7 @@ export interface ClaimScope {
   readonly agent: string;
 }
 
-interface Claim {
+interface NameClaim {
   readonly scope: ClaimScope;
   readonly entity: Entity;
   /** Names that the entity tries, in order. The last is its own name. */
@@ -76,7 +76,7 @@ export class EntityClaims {
   readonly #database: Database;
   readonly #owners = new LRUCache<string, Owner>({ max: MAX_KNOWN });
   readonly #onFailure: (error: unknown) => void;
-  #waiting: Claim[] = [];
+  #waiting: NameClaim[] = [];
 
   /** `onFailure` receives the error when claims cannot be written; senders receive `overloaded`. */
   constructor(database: Database, onFailure: (error: unknown) => void) {
@@ -107,7 +107,7 @@ export class EntityClaims {
     return isKnown ? name : this.#claim({ scope, entity, names, at, onName });
   }
 
-  #claim(claim: Omit<Claim, "resolve" | "reject">): Promise<string> {
+  #claim(claim: Omit<NameClaim, "resolve" | "reject">): Promise<string> {
     return new Promise((resolve, reject) => {
       // Claims of one turn of the event loop share one transaction.
       if (this.#waiting.length === 0) setImmediate(() => this.#write());
@@ -158,7 +158,7 @@ function mayTake({ folded, spelling }: Owner, { text, isExact }: Entity): boolea
 /** The name that each claim gets, and the owners of all names tried. */
 async function settle(
   tx: Queryable,
-  claims: readonly Claim[],
+  claims: readonly NameClaim[],
 ): Promise<{ names: string[]; owners: Map<string, Owner> }> {
   const owners = new Map<string, Owner>();
   const tries = claims.map((claim) => ({ ...claim, name: claim.names[claim.at] ?? "" }));
@@ -177,7 +177,7 @@ async function settle(
   return { names: tries.map(({ name }) => name), owners };
 }
 
-interface Try extends Claim {
+interface Try extends NameClaim {
   name: string;
 }
 
@@ -246,7 +246,7 @@ interface OwnerRow {
   readonly spelling: string | null;
 }
 
-function reportName({ onName }: Claim, name: string): void {
+function reportName({ onName }: NameClaim, name: string): void {
   try {
     onName(name);
   } catch {

@@ -13,7 +13,8 @@ import { overloaded } from "../../core/overload.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { InstanceElsewhereError, type Ownership } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "../instance/instance-ref.ts";
-import { type Attempt, type NodeInc, NotSentError, type Placement } from "./placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
+import { type PlacedWork, NotSentError, type Placement } from "./placement.ts";
 import { rendezvous } from "./rendezvous.ts";
 
 /** Wrong owners that are followed at once. Two nodes may answer with each other while an instance moves. */
@@ -62,8 +63,8 @@ export class ClusterPlacement implements Placement {
     this.#ownership.learn(databaseName(ref), node);
   }
 
-  async reach<T>(attempt: Attempt<T>): Promise<T> {
-    const { ref, signal } = attempt;
+  async reach<T>(work: PlacedWork<T>): Promise<T> {
+    const { ref, signal } = work;
     const endsAt = performance.now() + this.#maxReachMs;
     let moves = 0;
     for (let pauses = 0; ;) {
@@ -73,9 +74,9 @@ export class ClusterPlacement implements Placement {
       const node = await this.find(ref);
       let error: unknown;
       try {
-        if (node !== null) return await attempt.there(node);
+        if (node !== null) return await work.there(node);
         this.#requireDatabase();
-        return await attempt.here();
+        return await work.here();
       } catch (thrown) {
         error = thrown;
       }

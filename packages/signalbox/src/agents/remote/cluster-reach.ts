@@ -1,5 +1,5 @@
 /** The ways to instances of all nodes of a cluster: what this node passes to the nodes that own instances, and what it runs for other nodes. */
-import type { AgentsDoor } from "../../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../../contracts/agent-deliveries.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
@@ -10,7 +10,7 @@ import { ClusterPlacement } from "../placement/cluster-placement.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ClusterReachParts, OpenReach, Reach } from "../reach.ts";
 import { ActivityTails } from "./activity-tails.ts";
-import { createClusterDoor, serveDeliveries } from "./deliveries.ts";
+import { createClusterDeliveries, serveDeliveries } from "./deliveries.ts";
 import { ClusterManagement } from "./management.ts";
 import { RemoteObjects } from "./objects/remote-objects.ts";
 import { ClusterRequests, serveRequests } from "./requests.ts";
@@ -34,7 +34,7 @@ export const openClusterReach: OpenReach = (parts) => new ClusterReach(parts);
 class ClusterReach implements Reach {
   readonly placement: ClusterPlacement;
   readonly requests: ClusterRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   readonly sockets: RemoteSockets;
   readonly objects: RemoteObjects;
   readonly management: ManagementReach;
@@ -57,7 +57,7 @@ class ClusterReach implements Reach {
     this.#parts = parts;
     this.#network = network;
     this.placement = placement;
-    this.webhooks = createClusterDoor(parts.webhooks, network, placement);
+    this.webhooks = createClusterDeliveries(parts.webhooks, network, placement);
     this.requests = new ClusterRequests(all);
     this.#management = new ClusterManagement({ network, placement, tails: this.#tails });
     this.#residents = new ClusterResidents(network, placement, parts);

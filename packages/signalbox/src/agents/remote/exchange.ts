@@ -22,7 +22,7 @@ import {
   PacketError,
   StreamHeadReader,
 } from "../../engines/node-link/index.ts";
-import type { NodeInc } from "../placement/placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
 import { fromCarried, throwCarried } from "./carried-error.ts";
 import { outcomeUnknown } from "./sending.ts";
 

@@ -52,7 +52,7 @@ interface WorkTurn<T> extends TurnSpec<unknown, T> {
   readonly kind: WorkKind;
 }
 
-interface Attempt {
+interface WorkAttempt {
   readonly callback: string;
   readonly payload: unknown;
   readonly item: { readonly id: string };
@@ -192,7 +192,7 @@ export class WorkPump implements Participant {
     if (this.#running.has(kind)) return;
     this.#running.add(kind);
     let hasStarted = false;
-    let attempt: Attempt | null = null;
+    let attempt: WorkAttempt | null = null;
     const turn = this.#options.run<unknown>({
       kind,
       label: kind,
@@ -236,19 +236,19 @@ export class WorkPump implements Participant {
   }
 
   /** Calls the method, and completes the attempt in the last segment of the method. */
-  #perform(kind: WorkKind, attempt: Attempt): unknown {
+  #perform(kind: WorkKind, attempt: WorkAttempt): unknown {
     const result = this.#options.perform(attempt.callback, attempt.payload, attempt.item);
     if (result instanceof Promise) return result.then(() => this.#complete(kind, attempt));
     this.#complete(kind, attempt);
     return undefined;
   }
 
-  #complete(kind: WorkKind, attempt: Attempt): void {
+  #complete(kind: WorkKind, attempt: WorkAttempt): void {
     attempt.complete();
     this.#cutOffs.delete(kind);
   }
 
-  #fail(kind: WorkKind, attempt: Attempt, error: unknown): void {
+  #fail(kind: WorkKind, attempt: WorkAttempt, error: unknown): void {
     const cutOffs = (this.#cutOffs.get(kind) ?? 0) + 1;
     if (isStorageFailure(error) && this.#options.isStorageDown() && cutOffs <= MAX_CUT_OFFS) {
       this.#cutOffs.set(kind, cutOffs);
@@ -263,7 +263,7 @@ export class WorkPump implements Participant {
     }
   }
 
-  #begin(kind: WorkKind): Attempt | null {
+  #begin(kind: WorkKind): WorkAttempt | null {
     if (kind === "queue") {
       const attempt = this.#options.queue.begin(this.#cutOffs.has(kind));
       if (attempt === null) return null;

@@ -15,13 +15,8 @@ import { connect as connectTls } from "node:tls";
 import { lookup } from "node:dns";
 import { createPublicLookup } from "../ip-address/index.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
-import {
-  type Origin,
-  type RequestBody,
-  UpstreamFailure,
-  type UpstreamRequest,
-  type UpstreamTimeouts,
-} from "./upstream.ts";
+import type { RequestBody } from "../../core/request-body.ts";
+import { type Origin, UpstreamFailure, type UpstreamRequest, type UpstreamTimeouts } from "./upstream.ts";
 
 /** The part of a connection that the carried call controls. */
 export interface Carrier {

@@ -20,7 +20,8 @@
 import { randomBytes } from "node:crypto";
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import { LinkError, type LinkFailure, type LinkStream } from "../../../engines/node-link/index.ts";
-import { type NodeInc, NotSentError } from "../../placement/placement.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import { NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
 import { ownStubs } from "../../objects/rpc-values.ts";
 import { UNKNOWN_SESSION } from "../sockets/hello.ts";

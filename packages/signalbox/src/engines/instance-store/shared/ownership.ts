@@ -25,11 +25,9 @@
  * Safety never depends on who is allowed to claim. Liveness does: an instance of a living node is left to that node.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { NodeInc } from "../../../core/node-inc.ts";
 import type { InstanceStore } from "../instance-store.ts";
 import type { HistorySize } from "./history-size.ts";
-
-/** The incarnation of a node, as text: a number that each start of a process receives once. */
-export type NodeInc = string;
 
 export interface SharedInstanceStore extends InstanceStore {
   readonly ownership: Ownership;
