@@ -60,7 +60,7 @@ export interface CatalogRow {
 
 /** This node, in a cluster. */
 export interface CatalogNode {
-  /** The present incarnation. */
+  /** The current incarnation. */
   readonly self: string;
   /** Undefined if this node does not own the instance: then it must not change the entry. */
   epochOf(ref: InstanceRef): number | undefined;

@@ -5,7 +5,7 @@
  * 1. Work is tried again only if nothing was run: after `InstanceElsewhereError` and `NotSentError`. Every other error ends the attempt.
  * 2. A node that drains receives no new instances, as long as another node is up; its own instances are still reached there.
  * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `maxReachMs`.
- * 4. A node that is cut off from PostgreSQL begins nothing: the result could not be stored, and nobody would know whether it was. What would run here
+ * 4. A node that is cut off from PostgreSQL begins nothing: the result could not be stored, and the outcome would be unknown. What would run here
  *    waits for PostgreSQL, which may only restart, and is then refused as something that was not run: another node may take it.
  */
 import { SignalboxError } from "@signalbox/protocol";

@@ -5,7 +5,7 @@
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
  *    requests between them.
  * 2. The timer is derived from the rows after every commit that changed them, at the start, and when the clock was set.
- * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time nobody
+ * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time no node
  *    would wake the instance after a crash.
  * 4. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
  * 5. An attempt that the storage has ended is repeated without being counted: the work did not fail. So often in a row as `MAX_CUT_OFFS`.

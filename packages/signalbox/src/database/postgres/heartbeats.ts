@@ -32,7 +32,7 @@ export class Heartbeats {
     return this.#lastAt;
   }
 
-  /** Acknowledged heartbeats of the present incarnation. */
+  /** Acknowledged heartbeats of the current incarnation. */
   get count(): number {
     return this.#count;
   }

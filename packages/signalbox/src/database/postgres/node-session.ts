@@ -102,7 +102,9 @@ export interface NodeSessionOptions {
   readonly onReachable?: (() => void) | undefined;
   /** Called once if the start has to wait: at once if the server cannot be reached, and after some seconds if a process that was killed is in the way. */
   readonly onWait?: ((error: Error) => void) | undefined;
+  /** For tests. */
   readonly startWaitMs?: number | undefined;
+  /** For tests. */
   readonly heartbeatMs?: number | undefined;
 }
 

@@ -75,7 +75,16 @@ export interface ClusterOptions extends Pick<
   readonly onRejoined: (identity: NodeIdentity) => void;
 }
 
-export interface PostgresDatabaseOptions {
+/** Set by tests only. Defaults: the constants above, and those of `node-session.ts` and `commits.ts`. */
+export interface PostgresTimings {
+  readonly maxWaitMs?: number;
+  readonly maxOutcomeWaitMs?: number;
+  readonly maxStatementMs?: number;
+  readonly startWaitMs?: number;
+  readonly heartbeatMs?: number;
+}
+
+export interface PostgresDatabaseOptions extends PostgresTimings {
   /** Shown to operators. */
   readonly nodeName?: string;
   readonly version?: string;
@@ -88,13 +97,8 @@ export interface PostgresDatabaseOptions {
   readonly onLostCommits?: (lost: LostCommits) => void;
   /** What is in memory may differ from the database, and must be read again. Default: the process ends. */
   readonly onOutOfDate?: () => void;
-  readonly maxWaitMs?: number;
-  readonly maxOutcomeWaitMs?: number;
-  readonly maxStatementMs?: number;
   /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: (error: Error) => void;
-  readonly startWaitMs?: number;
-  readonly heartbeatMs?: number;
 }
 
 interface PostgresParts {
@@ -357,7 +361,7 @@ export class PostgresDatabase implements Database {
   }
 
   async #tryToBegin(lock: number | null, mayTakeLong: boolean): Promise<Begun> {
-    // Of the present incarnation: a node that was declared dead has joined again meanwhile.
+    // Of the current incarnation: a node that was declared dead has joined again meanwhile.
     const marks = this.#marks;
     const mark = marks.take();
     if (mark === null) throw new NodeSessionError();

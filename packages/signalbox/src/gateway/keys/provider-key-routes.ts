@@ -203,7 +203,7 @@ function scopeRoutes<All extends string, One extends string>(
         if (body.provider_slug !== undefined && body.provider_slug !== key.providerSlug) {
           throw invalidRequest("provider_slug: a key keeps its provider");
         }
-        // A client that sends back what it read names the present source.
+        // A client that sends back what it read names the current source.
         const isSame = body.secret_id === secretIdOf(key);
         const wanted = toChange(isSame ? { ...body, secret_id: undefined } : body);
         return { result: show(await keys.update(scope, key.id, wanted)) };

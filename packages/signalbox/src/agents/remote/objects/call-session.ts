@@ -424,7 +424,7 @@ function numbersOf(payload: Buffer): number[] {
   return numbers;
 }
 
-/** The arguments of the call that opens a session; null for a request, whose stubs nobody has made. */
+/** The arguments of the call that opens a session; null for a request, which has no stubs. */
 function argumentsOf(call: unknown): readonly unknown[] | null {
   const [, { args = null }] = call as [unknown, { readonly args?: readonly unknown[] | null }];
   return args;
