@@ -34,7 +34,7 @@ export type {
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
 export { isRefusal } from "./instance/handle-event.ts";
-export { exportKind } from "./objects/marks.ts";
+export { exportKind } from "./objects/class-marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
 export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
 export { bindWorker } from "./objects/worker-binding.ts";

@@ -14,7 +14,7 @@ import { createClusterDeliveries, serveDeliveries } from "./deliveries.ts";
 import { ClusterManagement } from "./management.ts";
 import { RemoteObjects } from "./objects/remote-objects.ts";
 import { ClusterRequests, serveRequests } from "./requests.ts";
-import { ClusterResidents } from "./residents.ts";
+import { ClusterResidents } from "./cluster-residents.ts";
 import { ExchangeServer } from "./serve-exchanges.ts";
 import { RemoteSockets } from "./sockets/remote-sockets.ts";
 

@@ -22,7 +22,7 @@ import type { NodeInc } from "../../core/node-inc.ts";
 import type { Placement } from "../placement/placement.ts";
 import { encodeFailure } from "./carried-error.ts";
 import { decodeDelivery, decodeOutcome, encodeDelivery, encodeOutcome } from "./delivery-packet.ts";
-import { explainFailure } from "./sending.ts";
+import { explainFailure } from "./explain-failure.ts";
 
 const DELIVER = "agents.deliver";
 

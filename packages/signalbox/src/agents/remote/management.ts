@@ -16,7 +16,7 @@ import {
 import type { Placement } from "../placement/placement.ts";
 import { type ActivityTails, endWhenMoved } from "./activity-tails.ts";
 import { openExchange } from "./exchange.ts";
-import { clientGone, explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./explain-failure.ts";
 import type { ExchangeReply, ExchangeServer } from "./serve-exchanges.ts";
 
 const MANAGE = "agents.manage";

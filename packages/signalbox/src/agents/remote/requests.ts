@@ -29,7 +29,7 @@ import type { NodeInc } from "../../core/node-inc.ts";
 import type { Placement } from "../placement/placement.ts";
 import { encodeFailure, throwCarried } from "./carried-error.ts";
 import { openExchange } from "./exchange.ts";
-import { clientGone, explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./explain-failure.ts";
 import type { ExchangeServer } from "./serve-exchanges.ts";
 import { type CarriedRequest, toCarriedRequest, toReply, toRequest, toResponse } from "./web-message.ts";
 
