@@ -17,7 +17,7 @@ import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import { ClientAddress } from "./engines/ip-address/index.ts";
 import {
-  type Admission,
+  type AdmitRequest,
   buildOpenApi,
   createHealth,
   createManagement,
@@ -201,7 +201,7 @@ async function createWorker(
     objects: agents.objects,
     joinClient: agents.joinClient,
     variables: agents.variables,
-    hasAgent: (agent) => agents.door.hasAgent(agent),
+    hasAgent: (agent) => agents.deliveries.hasAgent(agent),
     config,
     logger,
     clock,
@@ -309,7 +309,7 @@ function readProblems({ registry, storage, running }: Base): () => readonly stri
 }
 
 /** Null with SQLite: every request may be handled. */
-function admissionOf(topology: Topology): Admission | null {
+function admissionOf(topology: Topology): AdmitRequest | null {
   if (topology.kind === "single") return null;
   const { node } = topology;
   const lease = clusterOf(topology)?.lease ?? null;

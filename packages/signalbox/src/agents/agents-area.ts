@@ -31,11 +31,11 @@ import type { AgentSql } from "./api/agent-context.ts";
 import { SqlStorage } from "./objects/sql-storage.ts";
 import { createCors } from "./doors/cors.ts";
 import { createAgentMetrics, registerAgentGauges } from "./agent-metrics.ts";
-import type { AgentsDoor } from "../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../contracts/agent-deliveries.ts";
 import { AgentCalls } from "./doors/agent-calls.ts";
 import { withObjects } from "./doors/object-deliveries.ts";
 import { Departures } from "./doors/departures.ts";
-import { createWebhookDoor } from "./doors/webhook-door.ts";
+import { createAgentDeliveries } from "./doors/agent-deliveries.ts";
 import { Directory } from "./instance/directory.ts";
 import { type DoorOptions, handleHttp } from "./doors/http-door.ts";
 import { LocalRequests } from "./doors/instance-requests.ts";
@@ -82,7 +82,7 @@ export interface AgentsParts {
 }
 
 export interface AgentsArea extends AreaModule {
-  readonly door: AgentsDoor;
+  readonly deliveries: AgentDeliveries;
   /** No instance has work in progress. */
   readonly isQuiet: boolean;
   /** The objects of the worker mode. */
@@ -109,13 +109,13 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       ? new LocalReach(here)
       : parts.cluster.openReach({ ...parts, ...parts.cluster, ...here });
   const streams = new ActivityStreams(here.environment.activity);
-  const door =
+  const deliveries =
     parts.config.file.agents.worker === undefined
       ? reach.webhooks
       : withObjects(reach.webhooks, here.objects);
   const tagSubscriptions = new TagSubscriptions({
     ...parts,
-    door,
+    deliveries,
     placement: reach.placement,
     feed: parts.tagFeed,
     subscriptions: parts.config.file.agents.tagChanges,
@@ -132,7 +132,7 @@ export function createAgentsArea(parts: AgentsParts): AgentsArea {
       nodes: reach.nodes,
       pages: new InstancePages(parts.database),
     }),
-    door,
+    deliveries,
     get isQuiet() {
       return here.directory.isQuiet;
     },
@@ -214,7 +214,7 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     departures: new Departures({ directory, logger, lost: metrics.lostCloses }),
     calls: new AgentCalls(classes.agents, directory, parts.tracing.turns),
     requests: new LocalRequests({ directory, creationRate, environment }),
-    webhooks: createWebhookDoor(classes.agents, directory),
+    webhooks: createAgentDeliveries(classes.agents, directory),
     now: () => clock.now(),
   };
 }

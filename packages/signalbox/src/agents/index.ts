@@ -1,5 +1,5 @@
 /**
- * The door of the agents' area. Its folders are layers, and each imports only those below it:
+ * The api of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
  *   remote                       work for instances that run on other nodes; beside the doors
@@ -18,7 +18,12 @@ export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
 export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
+export type {
+  AgentDeliveries,
+  DeliveryOutcome,
+  DeliveryTarget,
+  SignedHeaders,
+} from "../contracts/agent-deliveries.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type {
   Connection,
@@ -29,7 +34,7 @@ export type {
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
 export { isRefusal } from "./instance/handle-event.ts";
-export { exportKind } from "./objects/marks.ts";
+export { exportKind } from "./objects/class-marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
 export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
 export { bindWorker } from "./objects/worker-binding.ts";

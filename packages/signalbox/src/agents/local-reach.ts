@@ -1,11 +1,11 @@
 /** The ways to instances of a process that is alone: all of them are here, and no way takes a promise more than the event itself. */
-import type { AgentsDoor } from "../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../contracts/agent-deliveries.ts";
 import type { AgentCall } from "./api/agent-stub.ts";
 import type { AgentCalls } from "./doors/agent-calls.ts";
 import type { LocalRequests } from "./doors/instance-requests.ts";
 import { LocalSockets } from "./doors/local-sockets.ts";
 import type { InstanceRef } from "./instance/instance-ref.ts";
-import { manageHere, type ManagementReach } from "./management/routes.ts";
+import { manageHere, type ManagementReach } from "./management/reach.ts";
 import { LOCAL_OBJECTS } from "./objects/object-calls.ts";
 import { LOCAL_PLACEMENT } from "./placement/local-placement.ts";
 import type { Here, Reach } from "./reach.ts";
@@ -15,7 +15,7 @@ export class LocalReach implements Reach {
   readonly objects = LOCAL_OBJECTS;
   readonly nodes = null;
   readonly requests: LocalRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   readonly sockets: LocalSockets;
   readonly management: ManagementReach;
   readonly #calls: AgentCalls;

@@ -3,7 +3,7 @@
  * cluster. Everything above instances uses these ways and does not know how many nodes there are.
  */
 import type { Config } from "../config/index.ts";
-import type { AgentsDoor } from "../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../contracts/agent-deliveries.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Ownership } from "../engines/instance-store/index.ts";
@@ -18,7 +18,7 @@ import type { Directory } from "./instance/directory.ts";
 import type { InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceClasses } from "./instance/instance-classes.ts";
 import type { InstanceRef } from "./instance/instance-ref.ts";
-import type { ManagementReach } from "./management/routes.ts";
+import type { ManagementReach } from "./management/reach.ts";
 import type { ObjectReach } from "./objects/object-calls.ts";
 import type { ObjectHost } from "./objects/object-host.ts";
 import type { InstanceNodes } from "./placement/instance-nodes.ts";
@@ -34,14 +34,14 @@ export interface Here {
   readonly objects: ObjectHost;
   readonly calls: AgentCalls;
   readonly requests: LocalRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   now(): number;
 }
 
 export interface Reach {
   readonly placement: Placement;
   readonly requests: InstanceRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   readonly sockets: SocketRouter;
   readonly objects: ObjectReach;
   readonly management: ManagementReach;

@@ -63,11 +63,11 @@ export type AlertSettings = z.output<typeof alertSettings>;
 
 export interface AlertState {
   readonly status: "ok" | "firing";
-  /** When the present status began; null before the first check. */
+  /** When the current status began; null before the first check. */
   readonly since: number | null;
   /** When a notice that the rule fires was sent last. */
   readonly notifiedAt: number | null;
-  /** Whether the present firing was reported. */
+  /** Whether the current firing was reported. */
   readonly isReported: boolean;
   /** Of the last check; null when there was too little to measure. */
   readonly value: number | null;

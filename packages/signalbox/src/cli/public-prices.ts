@@ -101,7 +101,7 @@ function tierFactor(entry: Fields, suffix: string): number | null {
   return factors.length === 0 ? null : finite(Number(Math.max(...factors).toFixed(6)));
 }
 
-/** US dollars for a thousand searches: the dearest size of the context. */
+/** US dollars for a thousand searches: the most expensive size of the context. */
 function searchPrice(sizes: unknown): number | null {
   if (!isFields(sizes)) return null;
   const prices = Object.values(sizes).filter((price) => typeof price === "number" && price >= 0);

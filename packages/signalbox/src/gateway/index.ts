@@ -67,7 +67,7 @@ export interface GatewayParts {
   readonly clock: Clock;
   /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
-  /** The present identity of this node in the database that nodes share; null with SQLite. */
+  /** The current identity of this node in the database that nodes share; null with SQLite. */
   readonly incarnation: (() => string) | null;
   readonly sealing: Sealing;
   /** Encrypt stored provider keys. */

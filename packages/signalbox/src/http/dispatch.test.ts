@@ -8,7 +8,7 @@ import { Listener } from "../engines/http-server/index.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { createHttpMetrics } from "../telemetry/metrics.ts";
 import type { Area, FallbackArea } from "./area.ts";
-import { type Admission, Dispatcher } from "./dispatch.ts";
+import { type AdmitRequest, Dispatcher } from "./dispatch.ts";
 
 const LIMITS = {
   maxHeaderBytes: 16_384,
@@ -38,7 +38,7 @@ beforeEach(() => {
 
 interface Options {
   readonly fallback?: FallbackArea;
-  readonly admit?: Admission;
+  readonly admit?: AdmitRequest;
 }
 
 async function open(areas: readonly Area[], { fallback, admit }: Options = {}) {

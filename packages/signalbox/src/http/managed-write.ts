@@ -133,8 +133,8 @@ export class ManagedWrite {
 function accountOf(principal: Principal | null, { params, hasAccount }: WriteParts): string {
   if (principal === null) return "";
   if (principal.kind === "token") return principal.token.accountId;
-  const accountId = params["account_id"] ?? "";
-  return hasAccount(accountId) ? accountId : "";
+  const accountId = params["account_id"];
+  return accountId !== undefined && hasAccount(accountId) ? accountId : "";
 }
 
 /** What the method and the path template of a route say about its writes. */

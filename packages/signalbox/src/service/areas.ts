@@ -75,7 +75,7 @@ export function createAreas(parts: AreaParts): Areas {
     plainDatabase: databases.intake,
     alertFeed: feed,
     requests: outgoing.requests,
-    agents: agents.door,
+    agents: agents.deliveries,
     tags: tags.lookup,
     addressOf: ({ socket, headers }) =>
       addresses.of(

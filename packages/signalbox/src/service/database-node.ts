@@ -68,7 +68,7 @@ export class DatabaseNode {
     this.#reading = repeat(SETTINGS_INTERVAL_MS, read, onError);
   }
 
-  /** The process stops, and nobody waits for its answers any more: nothing waits for a server that is away. */
+  /** The process stops, and no client waits for its answers any more: nothing waits for a server that is away. */
   hurry(): void {
     this.#database.hurry();
   }
@@ -96,7 +96,7 @@ export class DatabaseNode {
     return this.#database.session;
   }
 
-  /** The present identity of this process in PostgreSQL. */
+  /** The current identity of this process in PostgreSQL. */
   get incarnation(): string {
     return this.#database.session.identity.inc;
   }

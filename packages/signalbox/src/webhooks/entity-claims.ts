@@ -26,6 +26,7 @@ import { LRUCache } from "lru-cache";
 import { overloaded } from "../core/overload.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { sql } from "../core/sql.ts";
+import { WriteTogether } from "../core/write-together.ts";
 import type { Database, Queryable } from "../database/database.ts";
 import { canBeShared, type Entity, type EntityForm, fold, namesOf, toInstanceName } from "./entity-names.ts";
 
@@ -52,7 +53,7 @@ export interface ClaimScope {
   readonly agent: string;
 }
 
-interface Claim {
+interface NameClaim {
   readonly scope: ClaimScope;
   readonly entity: Entity;
   /** Names that the entity tries, in order. The last is its own name. */
@@ -60,8 +61,6 @@ interface Claim {
   /** Index of the first name to try; the names before it have other owners. */
   at: number;
   readonly onName: (name: string) => void;
-  resolve(name: string): void;
-  reject(error: unknown): void;
 }
 
 /** Of a name. */
@@ -76,7 +75,7 @@ export class EntityClaims {
   readonly #database: Database;
   readonly #owners = new LRUCache<string, Owner>({ max: MAX_KNOWN });
   readonly #onFailure: (error: unknown) => void;
-  #waiting: Claim[] = [];
+  readonly #claims = new WriteTogether((claims: readonly NameClaim[]) => this.#write(claims));
 
   /** `onFailure` receives the error when claims cannot be written; senders receive `overloaded`. */
   constructor(database: Database, onFailure: (error: unknown) => void) {
@@ -107,42 +106,33 @@ export class EntityClaims {
     return isKnown ? name : this.#claim({ scope, entity, names, at, onName });
   }
 
-  #claim(claim: Omit<Claim, "resolve" | "reject">): Promise<string> {
-    return new Promise((resolve, reject) => {
-      // Claims of one turn of the event loop share one transaction.
-      if (this.#waiting.length === 0) setImmediate(() => this.#write());
-      this.#waiting.push({ ...claim, resolve, reject });
-    });
+  async #claim(claim: NameClaim): Promise<string> {
+    const names = await this.#claims.add(claim);
+    return names.get(claim) ?? "";
   }
 
-  #write(): void {
-    const claims = this.#waiting;
-    this.#waiting = [];
+  async #write(claims: readonly NameClaim[]): Promise<ReadonlyMap<NameClaim, string>> {
     let isReported = false;
     const report = (names: readonly string[]) => {
       if (!isReported) claims.forEach((claim, i) => reportName(claim, names[i] ?? ""));
       isReported = true;
     };
-    this.#database
-      .transaction(async (tx) => {
+    try {
+      const { names, owners } = await this.#database.transaction(async (tx) => {
         const settled = await settle(tx, claims);
         // Outside of the transaction, which blocks other writes: instances are prepared during the commit and its sync.
         setImmediate(() => report(settled.names));
         return settled;
-      }, SCOPE)
-      .then(
-        ({ names, owners }) => {
-          for (const [key, owner] of owners) this.#owners.set(key, owner);
-          // The commit may have ended before the immediate ran.
-          report(names);
-          claims.forEach((claim, i) => claim.resolve(names[i] ?? ""));
-        },
-        (error: unknown) => {
-          isReported = true;
-          this.#onFailure(error);
-          for (const claim of claims) claim.reject(overloaded());
-        },
-      );
+      }, SCOPE);
+      for (const [key, owner] of owners) this.#owners.set(key, owner);
+      // The commit may have ended before the immediate ran.
+      report(names);
+      return new Map(claims.map((claim, i) => [claim, names[i] ?? ""]));
+    } catch (error) {
+      isReported = true;
+      this.#onFailure(error);
+      throw overloaded();
+    }
   }
 }
 
@@ -158,7 +148,7 @@ function mayTake({ folded, spelling }: Owner, { text, isExact }: Entity): boolea
 /** The name that each claim gets, and the owners of all names tried. */
 async function settle(
   tx: Queryable,
-  claims: readonly Claim[],
+  claims: readonly NameClaim[],
 ): Promise<{ names: string[]; owners: Map<string, Owner> }> {
   const owners = new Map<string, Owner>();
   const tries = claims.map((claim) => ({ ...claim, name: claim.names[claim.at] ?? "" }));
@@ -177,7 +167,7 @@ async function settle(
   return { names: tries.map(({ name }) => name), owners };
 }
 
-interface Try extends Claim {
+interface Try extends NameClaim {
   name: string;
 }
 
@@ -246,7 +236,7 @@ interface OwnerRow {
   readonly spelling: string | null;
 }
 
-function reportName({ onName }: Claim, name: string): void {
+function reportName({ onName }: NameClaim, name: string): void {
   try {
     onName(name);
   } catch {

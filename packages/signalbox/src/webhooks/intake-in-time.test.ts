@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
+import type { AgentDeliveries, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
 import { Limit } from "../core/limit.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
@@ -76,7 +76,7 @@ describe("a sender", () => {
     bodies = new Limit(1000);
     started = [];
     finish = [];
-    const agents: AgentsDoor = {
+    const agents: AgentDeliveries = {
       hasAgent: () => true,
       agentNames: () => [],
       prepare: () => undefined,

@@ -10,7 +10,7 @@
  */
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type {
-  AgentsDoor,
+  AgentDeliveries,
   DeliveryOutcome,
   DeliveryTarget,
   SignedHeaders,
@@ -85,7 +85,7 @@ export interface FiredExample {
 }
 
 export interface IntakeParts {
-  readonly agents: AgentsDoor;
+  readonly agents: AgentDeliveries;
   readonly claims: EntityClaims;
   /** Verified deliveries in progress, shared by accounts. Arriving bodies do not count, so that senders without a secret cannot use up the limit. */
   readonly inFlight: SharedPlaces;

@@ -3,7 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { ulid } from "../core/ulid.ts";
 import { renderError, toSignalboxError } from "../http/render-error.ts";
-import { defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../http/route.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { DELIVERY_STATUSES, type DeliveryRecord } from "./delivery-record.ts";
 import { type DeliveryRouteParts, deliveryRoutes } from "./delivery-routes.ts";
@@ -48,12 +48,14 @@ export function webhookRoutes(parts: RouteParts): Route[] {
   ];
 }
 
+const SOURCES = "/accounts/{account_id}/webhooks/sources";
+const SOURCE = `${SOURCES}/{source_name}`;
+
 function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
-  const path = "/accounts/{account_id}/webhooks/sources";
   return [
     defineRoute({
       method: "GET",
-      path,
+      path: SOURCES,
       access: "webhooks.read",
       summary:
         "List webhook sources and whether each has a secret; `tag` filters as in the tagging interface.",
@@ -61,7 +63,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
       repeatable: ["tag"],
       result: z.array(sourceResult),
       handler: async ({ params, rawQuery }) => {
-        const accountId = params["account_id"] ?? "";
+        const { account_id: accountId } = params;
         const tagged = await tags?.matchingIds(accountId, "webhook_source", rawQuery.getAll("tag"));
         const own = [...sources.values()].filter(
           (source) => source.accountId === accountId && (tagged == null || tagged.has(source.name)),
@@ -71,7 +73,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     }),
     defineRoute({
       method: "GET",
-      path: `${path}/{source_name}`,
+      path: SOURCE,
       access: "webhooks.read",
       summary: "Read one webhook source.",
       result: sourceResult,
@@ -81,7 +83,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     defineRoute({
       method: "POST",
       effect: "action",
-      path: `${path}/{source_name}/test`,
+      path: `${SOURCE}/test`,
       acceptsNul: true,
       access: "webhooks.edit",
       summary:
@@ -170,9 +172,9 @@ function signSample(source: Source, request: z.output<typeof testBody>, delivery
   });
 }
 
-function findOwn(sources: ReadonlyMap<string, Source>, params: Readonly<Record<string, string>>): Source {
-  const source = sources.get(params["source_name"] ?? "");
-  if (source === undefined || source.accountId !== params["account_id"]) {
+function findOwn(sources: ReadonlyMap<string, Source>, params: PathParams<typeof SOURCE>): Source {
+  const source = sources.get(params.source_name);
+  if (source === undefined || source.accountId !== params.account_id) {
     throw new SignalboxError("not_found", { message: "Source not found" });
   }
   return source;

@@ -1,7 +1,7 @@
 /** Creates the webhook area for the composition root. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
-import type { AgentsDoor } from "../agents/index.ts";
+import type { AgentDeliveries } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
@@ -42,7 +42,7 @@ export interface WebhooksParts {
   /** `database` without the audit log, for intake. */
   readonly plainDatabase: Database;
   readonly registry: Registry;
-  readonly agents: AgentsDoor;
+  readonly agents: AgentDeliveries;
   readonly tracing: Pick<LazyTracing, "turns">;
   readonly alertFeed: AlertFeedSlot;
   readonly tags?: TagLookup | undefined;
@@ -144,7 +144,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   };
 }
 
-function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor): void {
+function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentDeliveries): void {
   for (const source of sources.values()) {
     if (objectClassOf(source.agent) !== null && !agents.hasAgent(source.agent)) {
       throw new ConfigError(

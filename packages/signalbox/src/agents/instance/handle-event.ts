@@ -5,7 +5,7 @@
  * Invariant: an event that the agent refuses (`RejectEvent`, or a response that is not 2xx) leaves no ledger entry, and what its handler has
  * written since its last await is rolled back.
  */
-import type { DeliveryOutcome, SignedHeaders } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome, SignedHeaders } from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import { currentTurn, type Transactions, type TurnOrigin } from "../../engines/turn-runtime/index.ts";
 import type { AnyAgent } from "../api/agent.ts";

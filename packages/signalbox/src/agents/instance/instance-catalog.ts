@@ -13,7 +13,7 @@
 import type { Database } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
-import type { Figures } from "./problem-index.ts";
+import type { WorkFigures } from "./problem-index.ts";
 import { applyChanges, type Change, disown, type Tenure } from "./catalog-statements.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
@@ -29,7 +29,7 @@ export interface CatalogEntry extends InstanceRef {
   readonly nextDueAt: number | null;
   /** In a cluster, the epoch in which the due time was written; else 0. */
   readonly epoch: number;
-  readonly figures: Figures;
+  readonly figures: WorkFigures;
   /** Name and message of the last error of the instance's code. */
   readonly lastError: string | null;
   readonly lastErrorAt: number | null;
@@ -60,7 +60,7 @@ export interface CatalogRow {
 
 /** This node, in a cluster. */
 export interface CatalogNode {
-  /** The present incarnation. */
+  /** The current incarnation. */
   readonly self: string;
   /** Undefined if this node does not own the instance: then it must not change the entry. */
   epochOf(ref: InstanceRef): number | undefined;

@@ -1,6 +1,6 @@
 /** What an `Agent` object can do, in terms of its instance. */
 import { SignalboxError } from "@signalbox/protocol";
-import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome } from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";

@@ -50,7 +50,7 @@ import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { databaseName, type InstanceRef } from "./instance-ref.ts";
 import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
-import { type Departure, FENCED_PAUSE_MS, type InstanceFailure } from "./leaving.ts";
+import { type LeaveOptions, FENCED_PAUSE_MS, type InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
 import type { Holder, Resident, ResidentDefinition } from "./resident.ts";
 import { SerialByKey } from "../../core/serial.ts";
@@ -450,7 +450,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#events.onIdle(this);
   }
 
-  #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: Departure = {}): void {
+  #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: LeaveOptions = {}): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
     const live = this.#live;
     live?.stop();

@@ -21,7 +21,7 @@ export interface Leaving {
 }
 
 /** For the instance itself. */
-export interface Departure {
+export interface LeaveOptions {
   /** For turns that have not begun. */
   readonly reason?: unknown;
   /** The database is closed when it resolves; default: at once. */

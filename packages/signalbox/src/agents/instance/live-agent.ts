@@ -4,7 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
-import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome } from "../../contracts/agent-deliveries.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import { currentTurn, type OutputGate, type Transactions } from "../../engines/turn-runtime/index.ts";

@@ -24,13 +24,13 @@ import type { Database, Queryable } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 
 /** The numbers of an instance's work. */
-export interface Figures {
+export interface WorkFigures {
   readonly queued: number;
   readonly retrying: number;
   readonly deadLetters: number;
 }
 
-export const NO_WORK: Figures = { queued: 0, retrying: 0, deadLetters: 0 };
+export const NO_WORK: WorkFigures = { queued: 0, retrying: 0, deadLetters: 0 };
 
 /** A turn that failed, or a start. */
 export interface Failure {
@@ -52,7 +52,7 @@ export interface NewFailure {
 export interface Counted {
   readonly ref: InstanceRef;
   /** The numbers to write; null if they are as written. */
-  take(): Figures | null;
+  take(): WorkFigures | null;
 }
 
 export interface ProblemIndexParts {
@@ -67,7 +67,7 @@ export interface ProblemIndexParts {
 
 interface Change {
   readonly ref: InstanceRef;
-  figures?: Figures;
+  figures?: WorkFigures;
   lastError?: { readonly text: string; readonly at: number };
 }
 

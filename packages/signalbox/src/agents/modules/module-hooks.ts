@@ -11,7 +11,7 @@ import { compilerSettings, SYNTAX } from "./compiler-settings.ts";
 import { findSource, isAlias, isRelative } from "./find-source.ts";
 import { type ImportRule, rawModule, rawTypeOf } from "./raw-modules.ts";
 
-import { showTrueLines } from "./true-lines.ts";
+import { showSourceLines } from "./source-lines.ts";
 
 /** What the loader needs to know about a worker. */
 export interface WorkerModules {
@@ -42,7 +42,7 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   // Loaded on demand: most installations have no modules, and esbuild starts a process.
   const { transformSync } = await import("esbuild");
   const compiled = new Set<string>();
-  showTrueLines((path) => compiled.has(path));
+  showSourceLines((path) => compiled.has(path));
   registerHooks({
     resolve(specifier, context, nextResolve) {
       if (specifier === "signalbox")

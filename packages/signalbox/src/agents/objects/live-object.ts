@@ -12,7 +12,7 @@ import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { Resident, ResidentParts } from "../instance/resident.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import { nameWork, type ObjectWork } from "./current-work.ts";
-import { OBJECT } from "./marks.ts";
+import { OBJECT } from "./class-marks.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { ObjectContext } from "./object-context.ts";
 import { type FacetHost, ObjectFacets } from "./object-facets.ts";

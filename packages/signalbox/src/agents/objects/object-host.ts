@@ -21,7 +21,7 @@ import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ResidentDefinition, ResidentParts } from "../instance/resident.ts";
 import type { Clock } from "../../core/clock.ts";
 import { LiveObject, type LiveObjectHost, type ObjectSpec } from "./live-object.ts";
-import { exportKind } from "./marks.ts";
+import { exportKind } from "./class-marks.ts";
 import { FacetInstances, isFacetName } from "./facet-instances.ts";
 import { createId, ObjectIds } from "./object-id.ts";
 import { readName } from "./object-name.ts";

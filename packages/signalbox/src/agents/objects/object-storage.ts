@@ -19,7 +19,7 @@ export interface ObjectStorageParts extends StorageParts {
   readonly alarm: ObjectAlarm;
   /** The object has an `alarm` method, or is not constructed yet. */
   readonly hasAlarmHandler: () => boolean;
-  /** Facets share the alarm of nobody: they have none. */
+  /** Facets have no alarm. */
   readonly isFacet: boolean;
   /** Lets no other event start until the returned function is called. */
   readonly block: () => () => void;

@@ -3,7 +3,7 @@
  * stubs; streams, requests, responses, WebSockets and stubs are passed as they are.
  */
 import type { ObjectWork } from "./current-work.ts";
-import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./marks.ts";
+import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./class-marks.ts";
 import { ownProperties, toRemoteError } from "./remote-error.ts";
 import { type CallTarget, createStub, duplicateForCall, targetOf } from "./rpc-stub.ts";
 import { WorkerWebSocket } from "./web-socket.ts";

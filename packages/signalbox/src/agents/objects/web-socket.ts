@@ -1,5 +1,5 @@
 /**
- * The WebSockets of programs: pairs of ends. What one end sends, the other receives; frames for an end that nobody has accepted yet are kept.
+ * The WebSockets of programs: pairs of ends. What one end sends, the other receives; frames for an end that is not accepted yet are kept.
  *
  *   new → accepted (events) | hibernating (the object is called, and loaded for it) | joined (to a client's socket) → closed
  *

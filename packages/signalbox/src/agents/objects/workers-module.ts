@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { currentWork } from "./current-work.ts";
-import { ENTRYPOINT, OBJECT, RPC_TARGET, WORKFLOW } from "./marks.ts";
+import { ENTRYPOINT, OBJECT, RPC_TARGET, WORKFLOW } from "./class-marks.ts";
 import { workerBinding } from "./worker-binding.ts";
 
 export { RpcPromise, RpcProperty, RpcStub, ServiceStub } from "./rpc-stub.ts";

@@ -4,5 +4,5 @@ import type { Placement } from "./placement.ts";
 export const LOCAL_PLACEMENT: Placement = {
   find: () => null,
   learn: () => undefined,
-  reach: (attempt) => attempt.here(),
+  reach: (work) => work.here(),
 };

@@ -1,20 +1,20 @@
 /** The ways to instances of all nodes of a cluster: what this node passes to the nodes that own instances, and what it runs for other nodes. */
-import type { AgentsDoor } from "../../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../../contracts/agent-deliveries.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
-import type { ManagementReach } from "../management/routes.ts";
+import type { ManagementReach } from "../management/reach.ts";
 import { ClusterInstances } from "../placement/cluster-instances.ts";
 import { ClusterPlacement } from "../placement/cluster-placement.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ClusterReachParts, OpenReach, Reach } from "../reach.ts";
 import { ActivityTails } from "./activity-tails.ts";
-import { createClusterDoor, serveDeliveries } from "./deliveries.ts";
+import { createClusterDeliveries, serveDeliveries } from "./deliveries.ts";
 import { ClusterManagement } from "./management.ts";
 import { RemoteObjects } from "./objects/remote-objects.ts";
 import { ClusterRequests, serveRequests } from "./requests.ts";
-import { ClusterResidents } from "./residents.ts";
+import { ClusterResidents } from "./cluster-residents.ts";
 import { ExchangeServer } from "./serve-exchanges.ts";
 import { RemoteSockets } from "./sockets/remote-sockets.ts";
 
@@ -34,7 +34,7 @@ export const openClusterReach: OpenReach = (parts) => new ClusterReach(parts);
 class ClusterReach implements Reach {
   readonly placement: ClusterPlacement;
   readonly requests: ClusterRequests;
-  readonly webhooks: AgentsDoor;
+  readonly webhooks: AgentDeliveries;
   readonly sockets: RemoteSockets;
   readonly objects: RemoteObjects;
   readonly management: ManagementReach;
@@ -57,7 +57,7 @@ class ClusterReach implements Reach {
     this.#parts = parts;
     this.#network = network;
     this.placement = placement;
-    this.webhooks = createClusterDoor(parts.webhooks, network, placement);
+    this.webhooks = createClusterDeliveries(parts.webhooks, network, placement);
     this.requests = new ClusterRequests(all);
     this.#management = new ClusterManagement({ network, placement, tails: this.#tails });
     this.#residents = new ClusterResidents(network, placement, parts);
@@ -65,6 +65,7 @@ class ClusterReach implements Reach {
       findResidents: this.#residents.find,
       findStuck: this.#residents.findStuck,
       atOwner: (route, refOf) => this.#management.atOwner(route, refOf),
+      workAtOwner: (name, work) => this.#management.workAtOwner(name, work),
     };
     const maxBrokenMs = cluster.deadAfterMs + REPLACE_SOCKETS_MS;
     this.sockets = new RemoteSockets({ ...all, definitions: classes.agents, maxBrokenMs });

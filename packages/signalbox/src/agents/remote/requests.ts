@@ -25,10 +25,11 @@ import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { InstanceClasses } from "../instance/instance-classes.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import { findCallable } from "../instance/method-call.ts";
-import type { NodeInc, Placement } from "../placement/placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
+import type { Placement } from "../placement/placement.ts";
 import { encodeFailure, throwCarried } from "./carried-error.ts";
 import { openExchange } from "./exchange.ts";
-import { clientGone, explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./explain-failure.ts";
 import type { ExchangeServer } from "./serve-exchanges.ts";
 import { type CarriedRequest, toCarriedRequest, toReply, toRequest, toResponse } from "./web-message.ts";
 

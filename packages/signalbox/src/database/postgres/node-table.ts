@@ -5,24 +5,9 @@
  * The tables exist before the migrations, because nodes join first: a migration runs once, by one member.
  */
 import type { Client } from "pg";
+import type { ClusterMember, NodeState } from "../membership.ts";
 import { CREATE_COMPATIBILITY } from "../schema-compatibility.ts";
 import { type JoiningNode, type LivingNode, refuseBeside } from "./join-rules.ts";
-
-export type NodeState = "up" | "draining";
-
-export interface Member {
-  /** The incarnation: a number that each start of a process receives once. */
-  readonly inc: string;
-  readonly name: string;
-  /** Where other nodes reach the links of this one; empty for a node without a cluster secret. */
-  readonly host: string;
-  readonly port: number;
-  readonly version: string;
-  readonly state: NodeState;
-  readonly joinedAt: number;
-  /** Time since the last heartbeat by the clock of PostgreSQL. */
-  readonly ageMs: number;
-}
 
 export interface NodeDescription extends JoiningNode {
   readonly name: string;
@@ -36,7 +21,7 @@ export interface NodeDescription extends JoiningNode {
 /** What an acknowledged heartbeat returns. */
 export interface Beat {
   /** All living nodes. */
-  readonly members: readonly Member[];
+  readonly members: readonly ClusterMember[];
   /** Acknowledged heartbeats of this incarnation, this one included. */
   readonly count: number;
   /** The clock of PostgreSQL. */
@@ -220,7 +205,7 @@ export async function beat(
   inc: string,
   { state, findDead }: BeatOptions,
 ): Promise<Beat | null> {
-  const { rows } = await client.query<Member & BeatColumns & SilentNode>({
+  const { rows } = await client.query<ClusterMember & BeatColumns & SilentNode>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
         WHERE inc = $1 AND state <> 'dead' RETURNING beats)
@@ -278,7 +263,7 @@ interface BeatColumns {
 }
 
 /** The query sees the rows as they were before its own update. */
-function toMember(row: Member, own: string, state: NodeState): Member {
+function toMember(row: ClusterMember, own: string, state: NodeState): ClusterMember {
   const { inc, name, host, port, version, joinedAt } = row;
   const isOwn = inc === own;
   return {

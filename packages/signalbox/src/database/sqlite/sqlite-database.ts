@@ -72,7 +72,7 @@ export class SqliteDatabase implements Database {
     this.#transaction = asQueryable(writer);
   }
 
-  /** `onSyncFailure` must end the process: after a failed sync the durability of commits is unknown. */
+  /** `onSyncFailure` must end the process: after a failed sync the durability of commits is unknown. `maxWaitMs` is set by tests only. */
   static async open(
     path: string,
     onSyncFailure: (error: Error) => void,

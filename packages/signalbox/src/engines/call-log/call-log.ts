@@ -87,7 +87,7 @@ export interface CallLog extends CallSink {
   summarise(query: UsageQuery): Promise<UsageFigures[]>;
   /** One slice of a scan over the gateways of an account, with previews, search in texts, or bodies. */
   scan(scan: CallScan): Promise<CallSlice>;
-  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the present end. */
+  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the current end. */
   storedAfter(position: string | null, limit: number): Promise<StoredCalls>;
   neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours>;
   /** Usage by token or metadata, from totals or from the rows. Rejects soon after the signal if rows are read. */

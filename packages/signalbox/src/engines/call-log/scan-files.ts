@@ -37,7 +37,7 @@ export function scanFiles(files: DayFiles, scan: CallScan): CallSlice {
 /** The number of the last row by day. A slow call is added to the file of the day on which it began, so older files are followed, too. */
 type Positions = Readonly<Record<Day, number>>;
 
-/** A null position is the present end. */
+/** A null position is the current end. */
 export function storedAfter(files: DayFiles, position: string | null, limit: number): StoredCalls {
   const known = position === null ? null : (JSON.parse(position) as Positions);
   const positions: Record<Day, number> = {};

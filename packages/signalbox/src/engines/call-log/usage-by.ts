@@ -47,7 +47,7 @@ export interface UsageByPart extends UsageBy {
 
 /** Rows that one query reads. */
 export const MAX_ROWS_READ = 5_000_000;
-/** Figures of one result. More are not shown, because nobody could read them. */
+/** Figures of one result. More are not shown, because a reader could not use them. */
 export const MAX_FIGURES = 20_000;
 /** Values that are kept while rows are read, and figures of all of them: a value has one for each hour, model and so on. About 100 MB. */
 export const MAX_KEPT_VALUES = 20_000;

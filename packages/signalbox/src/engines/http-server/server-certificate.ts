@@ -100,7 +100,7 @@ export class ServerCertificate {
     return true;
   }
 
-  /** Null if a file is missing and nobody asked: while it is replaced that is normal for a moment, so it is reported at the second look. */
+  /** Null if a file is missing and no caller asked for it: while it is replaced that is normal for a moment, so it is reported at the second look. */
   #look(isAsked: boolean): Pick<Pair, "cert" | "key"> | null {
     try {
       const found = read(this.#files);

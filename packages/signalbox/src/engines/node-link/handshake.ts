@@ -141,7 +141,7 @@ export class ListenerHandshake {
       this.#transcript = [Buffer.from(payload), challenge];
       return challenge;
     }
-    // This side must prove itself first: to nobody who does not know the cluster.
+    // This side must prove itself first: only to a peer that knows the cluster.
     requireSameCluster(this.#self, hello);
     const own = { ...this.#self, version, nonce: nonce() };
     this.#transcript = [Buffer.from(payload), encode(own)];

@@ -3,13 +3,12 @@
  * README.md states what the engine promises.
  */
 export { type AwsMessage, AwsMessageReader, readAwsPayload } from "./aws-messages.ts";
+export { NO_BODY, type RequestBody } from "../../core/request-body.ts";
 export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";
 export { addUsage, NO_USAGE, readTier, readUsage, type Usage, type UsageRound } from "./read-usage.ts";
 export {
-  NO_BODY,
   type Origin,
-  type RequestBody,
   type ResponseHead,
   toOrigin,
   type UpstreamExchange,

@@ -146,7 +146,7 @@ export class Transactions {
     this.#closed = gone;
   }
 
-  /** Rolls back the open segment, whoever opened it. */
+  /** Rolls back the open segment, whichever turn opened it. */
   rollbackOpen(): void {
     if (this.#segment !== null) this.#rollbackSegment();
   }
@@ -173,7 +173,7 @@ export class Transactions {
     this.#lastWriter = undefined;
   }
 
-  /** A sync failed. What SQLite has not committed is discarded: nobody can be told of it any more. */
+  /** A sync failed. What SQLite has not committed is discarded: it cannot be acknowledged any more. */
   giveUp(error: Error): void {
     if (this.#failure !== null) return;
     this.#failure = error;

@@ -60,7 +60,7 @@ export class CallSteps {
     return this.#index;
   }
 
-  /** Attempts of the present step. */
+  /** Attempts of the current step. */
   get attempts(): number {
     return this.#attempts;
   }
@@ -110,7 +110,7 @@ export class CallSteps {
     return true;
   }
 
-  /** The next attempt of the present step, or of the first one behind it that is not passed over. */
+  /** The next attempt of the current step, or of the first one behind it that is not passed over. */
   prepare(): Prepared | Promise<Prepared> {
     return this.#prepare(false);
   }

@@ -105,12 +105,12 @@ export class Call implements AttemptOwner, Placed {
     return this.#steps.present;
   }
 
-  /** The position of the present step in the caller's list. */
+  /** The position of the current step in the caller's list. */
   get #place(): number {
     return this.#step.place ?? this.#steps.index;
   }
 
-  /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
+  /** Sends the next attempt of the current step, or of the first step behind it that may be sent. */
   #try(): void {
     const prepared = this.#steps.prepare();
     if (prepared instanceof Promise) this.#waitFor(prepared, (late) => this.#sendOrGoOn(late));

@@ -13,7 +13,7 @@ import type { ProviderKey } from "./provider-key.ts";
 export interface KeyMaterialParts {
   readonly sources: KeySources;
   readonly grants: KeyGrants;
-  /** The present base address of a custom provider; undefined when it does not exist. */
+  /** The current base address of a custom provider; undefined when it does not exist. */
   readonly customAddress: (accountId: string, providerSlug: string) => string | undefined;
   /** The provider refused a key, or a key cannot be decrypted. */
   readonly onProblem: (key: ProviderKey, problem: "refused" | "unreadable") => void;

@@ -8,7 +8,7 @@ import { invalidRequest } from "../../core/invalid-request.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Secret } from "../../core/secret.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../../http/route.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, SECRET_TEXT } from "./key-source.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
@@ -18,7 +18,9 @@ import type { KeyChange, KeyScope, ProviderKeys } from "./provider-keys.ts";
 import { GATEWAYS_PATH, requireGateway } from "../settings/gateway-routes.ts";
 
 const OF_GATEWAY = `${GATEWAYS_PATH}/{gateway_id}/provider_configs`;
+const ONE_OF_GATEWAY = `${OF_GATEWAY}/{config_id}`;
 const OF_ACCOUNT = "/accounts/{account_id}/ai-gateway/provider_configs";
+const ONE_OF_ACCOUNT = `${OF_ACCOUNT}/{account_config_id}`;
 const MAX_PERIOD_S = 366 * 24 * 3600;
 const HIDDEN_START = "…";
 
@@ -100,27 +102,28 @@ export interface ProviderKeyRouteParts {
 }
 
 export function providerKeyRoutes(parts: ProviderKeyRouteParts): Route[] {
-  const ofGateway = (params: Readonly<Record<string, string>>): KeyScope => {
-    const { account_id = "", gateway_id = "" } = params;
-    const gateway = requireGateway(parts.gateways, { account_id, gateway_id });
+  const ofGateway = (params: PathParams<typeof OF_GATEWAY>): KeyScope => {
+    const gateway = requireGateway(parts.gateways, params);
     return { accountId: gateway.accountId, gatewayId: gateway.id };
   };
-  const ofAccount = (params: Readonly<Record<string, string>>): KeyScope => ({
-    accountId: params["account_id"] ?? "",
+  const ofAccount = (params: PathParams<typeof OF_ACCOUNT>): KeyScope => ({
+    accountId: params.account_id,
     gatewayId: null,
   });
   return [
-    ...scopeRoutes(parts, {
-      path: OF_GATEWAY,
-      parameter: "config_id",
+    ...scopeRoutes<typeof OF_GATEWAY, typeof ONE_OF_GATEWAY>(parts, {
+      all: OF_GATEWAY,
+      one: ONE_OF_GATEWAY,
       owner: "a gateway",
       scopeOf: ofGateway,
+      keyOf: (params) => ({ scope: ofGateway(params), id: params.config_id }),
     }),
-    ...scopeRoutes(parts, {
-      path: OF_ACCOUNT,
-      parameter: "account_config_id",
+    ...scopeRoutes<typeof OF_ACCOUNT, typeof ONE_OF_ACCOUNT>(parts, {
+      all: OF_ACCOUNT,
+      one: ONE_OF_ACCOUNT,
       owner: "an account, for all its gateways",
       scopeOf: ofAccount,
+      keyOf: (params) => ({ scope: ofAccount(params), id: params.account_config_id }),
     }),
     defineRoute({
       method: "POST",
@@ -134,23 +137,23 @@ export function providerKeyRoutes(parts: ProviderKeyRouteParts): Route[] {
   ];
 }
 
-interface ScopePaths {
-  readonly path: string;
-  /** The name of the key's id in the path. */
-  readonly parameter: string;
+interface ScopePaths<All extends string, One extends string> {
+  readonly all: All;
+  readonly one: One;
   readonly owner: string;
-  readonly scopeOf: (params: Readonly<Record<string, string>>) => KeyScope;
+  scopeOf(params: PathParams<All>): KeyScope;
+  keyOf(params: PathParams<One>): { readonly scope: KeyScope; readonly id: string };
 }
 
-function scopeRoutes(
+function scopeRoutes<All extends string, One extends string>(
   { keys, providers, clock }: ProviderKeyRouteParts,
-  { path, parameter, owner, scopeOf }: ScopePaths,
+  { all, one, owner, scopeOf, keyOf }: ScopePaths<All, One>,
 ): Route[] {
   const show = (key: PoolKey) => showKey(key, clock.now());
   return [
     defineRoute({
       method: "GET",
-      path,
+      path: all,
       access: "gateway.read",
       summary: `List the provider keys of ${owner}, with their state and never the key itself.`,
       query: pageQuery,
@@ -163,7 +166,7 @@ function scopeRoutes(
     defineRoute({
       method: "POST",
       effect: "create",
-      path,
+      path: all,
       access: "gateway.edit",
       summary: `Add a provider key of ${owner}: \`secret\` stores it encrypted, \`secret_id\` names a variable or file of the service.`,
       body: creation,
@@ -178,26 +181,29 @@ function scopeRoutes(
     }),
     defineRoute({
       method: "GET",
-      path: `${path}/{${parameter}}`,
+      path: one,
       access: "gateway.read",
       summary: `Read a provider key of ${owner}, without the key itself.`,
       result,
-      handler: ({ params }) => ({ result: show(keys.get(scopeOf(params), params[parameter] ?? "")) }),
+      handler: ({ params }) => {
+        const { scope, id } = keyOf(params);
+        return { result: show(keys.get(scope, id)) };
+      },
     }),
     defineRoute({
       method: "PATCH",
-      path: `${path}/{${parameter}}`,
+      path: one,
       access: "gateway.edit",
       summary: `Change a provider key of ${owner}; omitted members keep their values. The key counts as active again.`,
       body: change,
       result,
       handler: async ({ params, body }) => {
-        const scope = scopeOf(params);
-        const { key } = keys.get(scope, params[parameter] ?? "");
+        const { scope, id } = keyOf(params);
+        const { key } = keys.get(scope, id);
         if (body.provider_slug !== undefined && body.provider_slug !== key.providerSlug) {
           throw invalidRequest("provider_slug: a key keeps its provider");
         }
-        // A client that sends back what it read names the present source.
+        // A client that sends back what it read names the current source.
         const isSame = body.secret_id === secretIdOf(key);
         const wanted = toChange(isSame ? { ...body, secret_id: undefined } : body);
         return { result: show(await keys.update(scope, key.id, wanted)) };
@@ -205,13 +211,14 @@ function scopeRoutes(
     }),
     defineRoute({
       method: "DELETE",
-      path: `${path}/{${parameter}}`,
+      path: one,
       access: "gateway.edit",
       summary: `Delete a provider key of ${owner}.`,
       result,
-      handler: async ({ params }) => ({
-        result: show(await keys.delete(scopeOf(params), params[parameter] ?? "")),
-      }),
+      handler: async ({ params }) => {
+        const { scope, id } = keyOf(params);
+        return { result: show(await keys.delete(scope, id)) };
+      },
     }),
   ];
 }

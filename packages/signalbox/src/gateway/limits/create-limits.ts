@@ -32,7 +32,7 @@ export interface GatewayLimitsParts {
   readonly logger: Logger;
   readonly tokens: Tokens;
   readonly resourceEvents: ResourceEvents;
-  /** The present identity of this node in the database that nodes share; null with SQLite. */
+  /** The current identity of this node in the database that nodes share; null with SQLite. */
   readonly incarnation: (() => string) | null;
 }
 

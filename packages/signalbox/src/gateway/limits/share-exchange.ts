@@ -28,7 +28,7 @@ import { adoptWindow, convertRow } from "./share-window.ts";
 export interface ShareExchangeParts {
   readonly table: ShareTable;
   readonly clock: SharedClock;
-  /** The present identity of this node. */
+  /** The current identity of this node. */
   readonly incarnation: () => string;
   /** Called when a statement failed; it is repeated. */
   readonly onError: (error: unknown) => void;

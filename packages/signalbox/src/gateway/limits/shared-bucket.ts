@@ -111,7 +111,7 @@ export class SharedBucket extends NamedBucket {
     );
   }
 
-  /** The present window of the rule. */
+  /** The current window of the rule. */
   configure(window: Window): void {
     this.#configured = window;
     this.#useConfigured();

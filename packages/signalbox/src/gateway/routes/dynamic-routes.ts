@@ -2,7 +2,7 @@
  * The dynamic routes of all gateways: the database is the source of truth, calls read the compiled copy in memory.
  *
  * Invariants:
- * 1. A version never changes; a deployment makes another version the present one. Calls that run keep the graph they began with.
+ * 1. A version never changes; a deployment makes another version the current one. Calls that run keep the graph they began with.
  * 2. The row, the version and the deployment of a change are written in one transaction, and memory changes after it, in one step: every call
  *    sees the old graph or the new one.
  * 3. A route whose stored graph is not valid any more (its custom provider was deleted) stays listed; calls of the route are refused with
@@ -132,7 +132,7 @@ export class DynamicRoutes implements SettingsStore {
     return this.#changes.run(() => this.#rename(gateway, id, name));
   }
 
-  /** Makes a version the present one. */
+  /** Makes a version the current one. */
   deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
     return this.#changes.run(() => this.#deploy(gateway, id, versionId));
   }

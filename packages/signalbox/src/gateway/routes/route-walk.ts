@@ -54,13 +54,13 @@ export class RouteWalk {
     return this.#walk(this.#parts.graph.start);
   }
 
-  /** Whether the present model has a fallback other than an end. */
+  /** Whether the current model has a fallback other than an end. */
   get hasFallback(): boolean {
     const fallback = this.#model?.fallback ?? null;
     return fallback !== null && this.#parts.graph.elements.get(fallback)?.type !== "end";
   }
 
-  /** The model behind the present one, which failed. Not called again before it is known. */
+  /** The model behind the current one, which failed. Not called again before it is known. */
   fallback(): Reached | Promise<Reached> {
     const from = this.#model;
     if (from === null || from.fallback === null) return null;

@@ -14,6 +14,7 @@ import type { Clock } from "../../core/clock.ts";
 import { overloaded } from "../../core/overload.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { ulid } from "../../core/ulid.ts";
+import { WriteTogether } from "../../core/write-together.ts";
 import type { Entity } from "../entity-names.ts";
 import { fieldAt } from "../sources/index.ts";
 import type { Source } from "../source.ts";
@@ -50,10 +51,9 @@ export interface ArrivalsParts {
   onStored(keys: ReadonlySet<string>): void;
 }
 
-interface Storing {
-  readonly rows: readonly { readonly delivery: StoredDelivery; readonly events: readonly NewEvent[] }[];
-  resolve(isKnown: boolean): void;
-  reject(error: unknown): void;
+interface ArrivalRows {
+  readonly delivery: StoredDelivery;
+  readonly events: readonly NewEvent[];
 }
 
 export class Arrivals {
@@ -63,7 +63,9 @@ export class Arrivals {
     maxEntrySize: RECENT_BYTES / 16,
     sizeCalculation: ({ body }) => body.length + 512,
   });
-  #storing: Storing[] = [];
+  readonly #storing = new WriteTogether((all: readonly (readonly ArrivalRows[])[]) =>
+    this.#write(all.flat()),
+  );
   #storedBytes = 0;
 
   constructor(parts: ArrivalsParts) {
@@ -80,46 +82,36 @@ export class Arrivals {
   }
 
   /** All or none. Resolves to true if the sender's ids of all of them were known. */
-  store(arrivals: readonly Arrival[], routes: readonly Route[]): Promise<boolean> {
+  async store(arrivals: readonly Arrival[], routes: readonly Route[]): Promise<boolean> {
     const bytes = arrivals.reduce((sum, { event }) => sum + event.rawBody.length, 0);
-    if (this.#storedBytes + bytes > this.#parts.maxStoredBytes) return Promise.reject(overloaded());
+    if (this.#storedBytes + bytes > this.#parts.maxStoredBytes) throw overloaded();
     this.#storedBytes += bytes;
     const rows = arrivals.map((arrival) => this.#toRows(arrival, routes));
-    return new Promise((resolve, reject) => {
-      // Deliveries of one turn of the event loop share one transaction.
-      if (this.#storing.length === 0) setImmediate(() => this.#write());
-      this.#storing.push({ rows, resolve, reject });
+    const known = await this.#storing.add(rows);
+    return rows.every(({ delivery }) => known.has(delivery.id));
+  }
+
+  /** Returns the ids of the deliveries that were known. */
+  async #write(rows: readonly ArrivalRows[]): Promise<ReadonlySet<string>> {
+    const known = await this.#parts.table.insert(rows).catch((error: unknown) => {
+      for (const { delivery } of rows) this.#storedBytes -= delivery.body.length;
+      throw error;
     });
+    const keys = new Set<string>();
+    for (const { delivery, events } of rows) {
+      if (known.has(delivery.id)) {
+        this.#storedBytes -= delivery.body.length;
+        continue;
+      }
+      const waiting = events.filter(({ dueAt }) => dueAt !== null);
+      if (waiting.length > 0) this.#recent.set(delivery.id, delivery);
+      for (const { accountId, source, name } of waiting) keys.add(JSON.stringify([accountId, source, name]));
+    }
+    if (keys.size > 0) this.#parts.onStored(keys);
+    return known;
   }
 
-  #write(): void {
-    const storing = this.#storing;
-    this.#storing = [];
-    const rows = storing.flatMap((one) => one.rows);
-    this.#parts.table.insert(rows).then(
-      (known) => {
-        const keys = new Set<string>();
-        for (const { delivery, events } of rows) {
-          if (known.has(delivery.id)) {
-            this.#storedBytes -= delivery.body.length;
-            continue;
-          }
-          const waiting = events.filter(({ dueAt }) => dueAt !== null);
-          if (waiting.length > 0) this.#recent.set(delivery.id, delivery);
-          for (const { accountId, source, name } of waiting)
-            keys.add(JSON.stringify([accountId, source, name]));
-        }
-        for (const one of storing) one.resolve(one.rows.every(({ delivery }) => known.has(delivery.id)));
-        if (keys.size > 0) this.#parts.onStored(keys);
-      },
-      (error: unknown) => {
-        for (const { delivery } of rows) this.#storedBytes -= delivery.body.length;
-        for (const one of storing) one.reject(error);
-      },
-    );
-  }
-
-  #toRows(arrival: Arrival, routes: readonly Route[]): Storing["rows"][number] {
+  #toRows(arrival: Arrival, routes: readonly Route[]): ArrivalRows {
     const { source, event, entity, headers, target, now, id, batch } = arrival;
     const delivery: StoredDelivery = {
       id,

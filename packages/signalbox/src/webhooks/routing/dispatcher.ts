@@ -14,6 +14,7 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import { retry } from "../../core/retry.ts";
 import { SharedPlaces } from "../../core/shared-pool.ts";
 import { sql } from "../../core/sql.ts";
+import { WriteTogether } from "../../core/write-together.ts";
 import type { Database } from "../../database/database.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type AttemptEnd, attemptEvent, type AttemptParts } from "./attempt-event.ts";
@@ -53,12 +54,6 @@ export interface DispatcherParts extends Omit<AttemptParts, "signal"> {
   onAttempt(route: Route, end: AttemptEnd): void;
 }
 
-interface Recorded {
-  readonly end: AttemptEnd;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #places = new SharedPlaces(MAX_ATTEMPTS);
@@ -68,7 +63,7 @@ export class Dispatcher {
   readonly #failingSince = new Map<string, number>();
   readonly #stopping = new AbortController();
   readonly #attempts = new Set<Promise<void>>();
-  #recording: Recorded[] = [];
+  readonly #ends = new WriteTogether((ends: readonly AttemptEnd[]) => this.#record(ends));
   #looks: Repetition | null = null;
   #looking: Promise<void> = Promise.resolve();
   #ignoreNodes: () => void = () => undefined;
@@ -223,7 +218,7 @@ export class Dispatcher {
         return;
       }
       if (end.isGone) await this.#pause(route, "gone");
-      await this.#record(end);
+      await this.#ends.add(end);
       this.#parts.onAttempt(route, end);
       if (end.end.state === "failed") {
         logger.warn(
@@ -242,32 +237,16 @@ export class Dispatcher {
     }
   }
 
-  /** Ends of one turn of the event loop share a transaction. */
-  #record(end: AttemptEnd): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#recording.length === 0) {
-        setImmediate(() => {
-          const all = this.#recording;
-          this.#recording = [];
-          retry(
-            () =>
-              this.#parts.table.end(
-                all.map((one) => one.end.end),
-                all.map((one) => one.end.record),
-              ),
-            RECORD_RETRY,
-          ).then(
-            () => {
-              for (const one of all) one.resolve();
-            },
-            (error: unknown) => {
-              for (const one of all) one.reject(error);
-            },
-          );
-        });
-      }
-      this.#recording.push({ end, resolve, reject });
-    });
+  #record(ends: readonly AttemptEnd[]): Promise<void> {
+    const { table } = this.#parts;
+    return retry(
+      () =>
+        table.end(
+          ends.map(({ end }) => end),
+          ends.map(({ record }) => record),
+        ),
+      RECORD_RETRY,
+    );
   }
 
   async #followHealth(route: Route, hasSucceeded: boolean): Promise<void> {

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { managedRoute, ROUTE_NAME } from "../../config/webhook-route-keys.ts";
-import { defineRoute, type Route as ManagementRoute } from "../../http/route.ts";
+import { defineRoute, type PathParams, type Route as ManagementRoute } from "../../http/route.ts";
 import type { Source } from "../source.ts";
 import { FilterError } from "./filter/parse-filter.ts";
 import type { StateCount } from "./event-table.ts";
@@ -11,6 +11,7 @@ import type { Route, RouteId } from "./route.ts";
 import type { Routing } from "./routing.ts";
 
 const ROUTES = "/accounts/{account_id}/webhooks/sources/{source_name}/routes";
+const ROUTE = `${ROUTES}/{route_name}`;
 
 const counts = z.object({
   waiting: z.int(),
@@ -83,7 +84,7 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
     defineRoute({
       method: "POST",
       effect: "action",
-      path: `${ROUTES}/{route_name}/${action}`,
+      path: `${ROUTE}/${action}`,
       access: "webhooks.edit",
       summary,
       result: routeResult,
@@ -137,7 +138,7 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
     }),
     defineRoute({
       method: "GET",
-      path: `${ROUTES}/{route_name}`,
+      path: ROUTE,
       access: "webhooks.read",
       summary: "Read one route of a webhook source.",
       result: routeResult,
@@ -145,7 +146,7 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
     }),
     defineRoute({
       method: "PUT",
-      path: `${ROUTES}/{route_name}`,
+      path: ROUTE,
       access: "webhooks.edit",
       summary:
         "Create or replace a route; `[secret]` keeps the stored secret of the same address, and `paused` that is not given stays as it is.",
@@ -162,7 +163,7 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
     }),
     defineRoute({
       method: "DELETE",
-      path: `${ROUTES}/{route_name}`,
+      path: ROUTE,
       access: "webhooks.edit",
       summary: "Delete a route and cancel its events that wait.",
       result: routeResult,
@@ -173,19 +174,15 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
   ];
 }
 
-function findSource({ sources }: RouteRouteParts, params: Readonly<Record<string, string>>): Source {
-  const source = sources.get(params["source_name"] ?? "");
-  if (source === undefined || source.accountId !== params["account_id"])
+function findSource({ sources }: RouteRouteParts, params: PathParams<typeof ROUTES>): Source {
+  const source = sources.get(params.source_name);
+  if (source === undefined || source.accountId !== params.account_id)
     throw new SignalboxError("not_found", { message: "Source not found" });
   return source;
 }
 
-function idOf(params: Readonly<Record<string, string>>): RouteId {
-  return {
-    accountId: params["account_id"] ?? "",
-    source: params["source_name"] ?? "",
-    name: params["route_name"] ?? "",
-  };
+function idOf(params: PathParams<typeof ROUTE>): RouteId {
+  return { accountId: params.account_id, source: params.source_name, name: params.route_name };
 }
 
 function parseWhen(when: object) {

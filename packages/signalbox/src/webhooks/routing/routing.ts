@@ -4,7 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
-import type { AgentsDoor, DeliveryOutcome } from "../../agents/index.ts";
+import type { AgentDeliveries, DeliveryOutcome } from "../../agents/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { Clock } from "../../core/clock.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
@@ -55,7 +55,7 @@ export interface RoutingParts {
   readonly alertFeed: AlertFeedSlot;
   readonly sources: ReadonlyMap<string, Source>;
   readonly environment: Environment;
-  readonly agents: Pick<AgentsDoor, "hasAgent">;
+  readonly agents: Pick<AgentDeliveries, "hasAgent">;
   readonly claims: EntityClaims;
   /** Null if there is no other node. */
   readonly nodes: RoutingNodes | null;

@@ -1,6 +1,6 @@
 /**
  * The module `cloudflare:node`: HTTP servers of `node:http` as handlers of a worker. A server that does not listen yet gets a port of the loopback
- * interface, which nobody outside of the machine can reach; a request is sent to it there.
+ * interface, which other machines cannot reach; a request is sent to it there.
  */
 import { once } from "node:events";
 import { type IncomingMessage, request as sendRequest, type Server } from "node:http";

@@ -3,7 +3,7 @@
  * sides wait; only the caller can open a stream.
  */
 import type { NodeNetwork } from "../../../contracts/node-network.ts";
-import type { NodeInc } from "../../placement/placement.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
 
 /** Between attempts to go on, besides changes of the network. */
 const CONTINUE_MS = 200;

@@ -20,7 +20,8 @@
 import { randomBytes } from "node:crypto";
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import { LinkError, type LinkFailure, type LinkStream } from "../../../engines/node-link/index.ts";
-import { type NodeInc, NotSentError } from "../../placement/placement.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import { NotSentError } from "../../placement/placement.ts";
 import { finalError, toRemoteError } from "../../objects/remote-error.ts";
 import { ownStubs } from "../../objects/rpc-values.ts";
 import { UNKNOWN_SESSION } from "../sockets/hello.ts";
@@ -423,7 +424,7 @@ function numbersOf(payload: Buffer): number[] {
   return numbers;
 }
 
-/** The arguments of the call that opens a session; null for a request, whose stubs nobody has made. */
+/** The arguments of the call that opens a session; null for a request, which has no stubs. */
 function argumentsOf(call: unknown): readonly unknown[] | null {
   const [, { args = null }] = call as [unknown, { readonly args?: readonly unknown[] | null }];
   return args;

@@ -15,7 +15,8 @@ import type { Directory } from "../../instance/directory.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "../../instance/instance-ref.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "../../objects/object-calls.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
-import { type Attempt, type NodeInc, NotSentError, type Placement } from "../../placement/placement.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import { type PlacedWork, NotSentError, type Placement } from "../../placement/placement.ts";
 import { BrokenSessions } from "./broken-sessions.ts";
 import { CallSession, serveContinued } from "./call-session.ts";
 import type { SessionHost } from "./session-references.ts";
@@ -101,27 +102,27 @@ export class RemoteObjects implements ObjectReach {
   }
 
   /** Calls of one stub begin in their order, also those that wait until the owner is known (invariant 3). */
-  #reach<T>(attempt: Attempt<T>): Promise<T> {
+  #reach<T>(work: PlacedWork<T>): Promise<T> {
     const { placement } = this.#parts;
-    const key = keyOf(attempt.ref);
+    const key = keyOf(work.ref);
     let finding = this.#finding.get(key);
     if (finding === undefined) {
-      const found = placement.find(attempt.ref);
-      if (!(found instanceof Promise)) return placement.reach(attempt);
+      const found = placement.find(work.ref);
+      if (!(found instanceof Promise)) return placement.reach(work);
       finding = found.finally(() => this.#finding.delete(key));
       this.#finding.set(key, finding);
     }
-    return finding.then((node) => this.#tryAt(node, attempt));
+    return finding.then((node) => this.#tryAt(node, work));
   }
 
   /** Where one question has found the owner, all calls that waited for the answer are tried at once. */
-  async #tryAt<T>(node: NodeInc | null, attempt: Attempt<T>): Promise<T> {
+  async #tryAt<T>(node: NodeInc | null, work: PlacedWork<T>): Promise<T> {
     try {
-      return await (node === null ? attempt.here() : attempt.there(node));
+      return await (node === null ? work.here() : work.there(node));
     } catch (error) {
-      if (error instanceof InstanceElsewhereError) this.#parts.placement.learn(attempt.ref, error.node);
+      if (error instanceof InstanceElsewhereError) this.#parts.placement.learn(work.ref, error.node);
       else if (!(error instanceof NotSentError)) throw error;
-      return this.#parts.placement.reach(attempt);
+      return this.#parts.placement.reach(work);
     }
   }
 

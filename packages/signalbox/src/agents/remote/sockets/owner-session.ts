@@ -136,7 +136,7 @@ export class OwnerSession implements RemoteOutput {
     }
   }
 
-  /** This node is not the owner of anything any more: nothing is said to anybody. */
+  /** This node is not the owner of any instance any more: it reports nothing to the edges. */
   drop(): void {
     for (const { inbox } of this.#remotes.values()) inbox.detach();
     this.#over();
@@ -215,7 +215,7 @@ export class OwnerSession implements RemoteOutput {
     }
     if (this.#resuming === null) {
       this.#resuming = { connections: [], resumed: Promise.withResolvers() };
-      // Nobody else handles the error.
+      // No other code handles the error.
       this.#resuming.resumed.promise.catch(() => undefined);
       queueMicrotask(() => this.#resumeAll());
     }

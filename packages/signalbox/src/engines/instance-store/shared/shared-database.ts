@@ -48,9 +48,9 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
   readonly #files: WalFiles;
   /** The record of the last commits; null if nothing was committed. */
   #last: PendingRecord | null = null;
-  /** Where the frames of a record end in the present WAL. */
+  /** Where the frames of a record end in the current WAL. */
   readonly #ends = new Map<PendingRecord, number>();
-  /** The acknowledged part of the present WAL. */
+  /** The acknowledged part of the current WAL. */
   #seen = 0;
   /** The record of the last commits in the main file, if it was not acknowledged when they were copied. */
   #inMainFile: PendingRecord | null = null;
@@ -148,7 +148,7 @@ export class SharedDatabase extends GuardedDatabase implements OpenInstance {
       // On a full disk the file is not needed.
       return !this.#isDamaged && this.#checkpoint();
     } catch {
-      // Fenced: whoever waited has the error. Any other failure costs the file in the cache.
+      // Fenced: the callers that waited have the error. Any other failure costs the file in the cache.
       await this.#snapshot;
       return false;
     }

@@ -19,7 +19,7 @@ import { queryInProcess } from "../read-only-query.ts";
 import { ReservedNames } from "../reserved-names.ts";
 import { CacheFiles } from "./cache-files.ts";
 import { Compressor } from "./compressor.ts";
-import { createFigures, type Figures } from "./figures.ts";
+import { createCounters, type OwnershipCounters } from "./ownership-counters.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import { History, type Store } from "./history.ts";
 import { importFile } from "./import-file.ts";
@@ -72,7 +72,7 @@ export class SharedStore implements SharedInstanceStore {
   readonly #lanes: ReadonlyMap<History, Lane>;
   readonly #stores: readonly Store[];
   readonly #parts: SharedDatabaseParts;
-  readonly #figures: Figures = createFigures();
+  readonly #figures: OwnershipCounters = createCounters();
   /** Ids of databases that are open, or being opened or destroyed. */
   readonly #open = new Set<string>();
   #whenClosed: Promise<void> | null = null;

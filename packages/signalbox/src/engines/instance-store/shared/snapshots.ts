@@ -35,6 +35,7 @@ export interface DatabaseFiles {
 export interface SnapshotsOptions {
   readonly onError: (error: unknown) => void;
   readonly figures: { compactions: number };
+  /** For tests: how long records are kept after a snapshot. */
   readonly graceMs?: number | undefined;
 }
 

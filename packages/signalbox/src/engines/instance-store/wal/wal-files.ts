@@ -89,7 +89,7 @@ export class WalFiles {
     return this.#reader.pageBytes;
   }
 
-  /** Where the frames that were read end in the present WAL. */
+  /** Where the frames that were read end in the current WAL. */
   get end(): number {
     return this.#reader.length;
   }

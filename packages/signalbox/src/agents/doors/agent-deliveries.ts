@@ -1,11 +1,11 @@
-/** The door for verified webhooks: each is delivered to its instance as a turn. */
+/** Delivers verified webhooks: each to its instance, as a turn. */
 import { SignalboxError } from "@signalbox/protocol";
 import type {
-  AgentsDoor,
+  AgentDeliveries,
   DeliveryOutcome,
   DeliveryTarget,
   SignedHeaders,
-} from "../../contracts/agents-door.ts";
+} from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { TurnTarget } from "../instance/agent-turn.ts";
 import { deliveryKey, handleEvent } from "../instance/handle-event.ts";
@@ -14,10 +14,10 @@ import type { Directory } from "../instance/directory.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
 import type { SerialByKey } from "../../core/serial.ts";
 
-export function createWebhookDoor(
+export function createAgentDeliveries(
   definitions: ReadonlyMap<string, AgentDefinition>,
   directory: Directory,
-): AgentsDoor {
+): AgentDeliveries {
   const get = (definition: AgentDefinition, { account, name }: DeliveryTarget) =>
     directory.get(definition, account, checkInstanceName(name));
   return {

@@ -29,7 +29,7 @@ export interface SignedHeaders {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-export interface AgentsDoor {
+export interface AgentDeliveries {
   hasAgent(agent: string): boolean;
   /** For "did you mean …?". */
   agentNames(): Iterable<string>;

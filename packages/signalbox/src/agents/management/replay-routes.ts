@@ -1,37 +1,71 @@
 /**
- * Replays the dead letters of all instances of an agent, instance by instance, each at the node that owns it.
+ * Replays dead letters at the nodes that own their instances: those of one instance, and those of all instances of an agent, instance by instance.
  *
- * Invariants:
+ * Invariants of the latter:
  * 1. One call visits a bounded number of instances in a bounded time. Its cursor is the last instance that it has visited, so that a call that ends early,
  *    or a process that dies, loses nothing: the next call goes on.
  * 2. An instance is visited once in a pass, also if its letters fail again.
  */
-import type { IncomingHttpHeaders } from "node:http";
-import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { storedErrorText, toStoredError } from "../../core/stored-error.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { InstancePages } from "../instance/instance-pages.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { ProblemIndex } from "../instance/problem-index.ts";
-import { accountOf, AGENTS, type InstanceAccess } from "./instance-access.ts";
+import { changeLetters } from "./change-letters.ts";
+import type { InstanceAccess } from "./instance-access.ts";
+import { AGENTS, INSTANCE } from "./instance-route.ts";
+import type { ManagementReach } from "./reach.ts";
 
 /** No instance is visited later than this after the call. */
 const MAX_MS = 20_000;
 /** Instances that are visited side by side: each may have to be loaded. */
 const SIDE_BY_SIDE = 8;
 
-export interface BulkReplayParts {
+export interface ReplayLetterParts {
   readonly access: InstanceAccess;
   readonly catalog: InstanceCatalog;
   readonly pages: InstancePages;
   readonly problems: ProblemIndex;
-  /** The route of one instance. */
-  readonly replay: Route;
+  readonly reach: ManagementReach;
 }
 
-export function bulkReplayRoute(parts: BulkReplayParts): Route {
-  const { access, catalog, pages, problems } = parts;
+/** Replays the letters with these ids, or all. */
+type Replay = (ref: InstanceRef, ids: readonly string[] | null, signal: AbortSignal) => Promise<Replayed>;
+
+interface Replayed {
+  readonly replayed: number;
+  readonly remaining: number;
+}
+
+export function replayRoutes(parts: ReplayLetterParts): Route[] {
+  const { access, reach } = parts;
+  const replay: Replay = reach.workAtOwner("replay dead letters", async (ref, ids) => {
+    const { count, remaining } = await changeLetters(access, ref, "replay", ids ?? undefined, (letters, id) =>
+      letters.replay(id),
+    );
+    return { replayed: count, remaining };
+  });
+  return [replayOne(access, replay), replayAll(parts, replay)];
+}
+
+function replayOne(access: InstanceAccess, replay: Replay): Route {
+  return defineRoute({
+    method: "POST",
+    effect: "action",
+    path: `${INSTANCE}/dead-letters/replay`,
+    access: "agents.edit",
+    summary: "Return dead letters to the queue: those named in `ids`, or all, at most 10,000 with each call.",
+    body: z.strictObject({ ids: z.array(z.string()).max(1000).optional() }),
+    result: z.object({ replayed: z.int(), remaining: z.int() }),
+    handler: async ({ params, body, signal }) => ({
+      result: await replay(access.ref(params), body.ids ?? null, signal),
+    }),
+  });
+}
+
+function replayAll({ access, catalog, pages, problems }: ReplayLetterParts, replay: Replay): Route {
   return defineRoute({
     method: "POST",
     effect: "action",
@@ -50,27 +84,29 @@ export function bulkReplayRoute(parts: BulkReplayParts): Route {
       remaining_instances: z.int(),
       cursor: z.string().nullable(),
     }),
-    handler: async (request) => {
-      const agent = access.definition(request).kebab;
-      const account = accountOf(request);
-      const { limit, cursor } = request.body;
+    handler: async ({ params, body, signal }) => {
+      const agent = access.definition(params.agent_name).kebab;
+      const { account_id: account } = params;
+      const { limit, cursor } = body;
       await Promise.all([catalog.flush(), problems.settle()]);
       const startedAt = performance.now();
       const failed: { name: string; error: string }[] = [];
       let after = cursor ?? "";
       let visited = 0;
       let replayed = 0;
-      while (visited < limit && !request.signal.aborted && performance.now() - startedAt < MAX_MS) {
+      while (visited < limit && !signal.aborted && performance.now() - startedAt < MAX_MS) {
         const count = Math.min(SIDE_BY_SIDE, limit - visited);
         const names = await pages.withDeadLetters(account, agent, after, count);
         if (names.length === 0) break;
         const counts = await Promise.all(
-          names.map((name) =>
-            replayOne(parts.replay, request, name).catch((error: unknown) => {
+          names.map(async (name) => {
+            try {
+              return (await replay({ account, agent, name }, null, signal)).replayed;
+            } catch (error) {
               failed.push({ name, error: storedErrorText(toStoredError(error)) });
               return 0;
-            }),
-          ),
+            }
+          }),
         );
         replayed += counts.reduce((sum, one) => sum + one, 0);
         visited += names.length;
@@ -88,48 +124,4 @@ export function bulkReplayRoute(parts: BulkReplayParts): Route {
       };
     },
   });
-}
-
-async function replayOne(route: Route, request: RouteRequest, name: string): Promise<number> {
-  const reply = await route.handler(new InstanceRequest(request, name));
-  const result =
-    reply.result ?? (reply.resultJson === undefined ? {} : (JSON.parse(reply.resultJson) as unknown));
-  return (result as { readonly replayed?: number }).replayed ?? 0;
-}
-
-/** The request for one instance of the agent. */
-class InstanceRequest implements RouteRequest {
-  readonly id: string;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query = {};
-  readonly rawQuery = new URLSearchParams();
-  readonly body = {};
-  readonly headers: IncomingHttpHeaders = {};
-  readonly signal: AbortSignal;
-  readonly #request: RouteRequest;
-
-  constructor(request: RouteRequest, name: string) {
-    this.#request = request;
-    this.id = request.id;
-    this.params = { ...request.params, instance_name: name };
-    this.signal = request.signal;
-  }
-
-  get principal(): RouteRequest["principal"] {
-    return this.#request.principal;
-  }
-
-  get trafficOrigin(): string {
-    return this.#request.trafficOrigin;
-  }
-
-  parameter(): null {
-    return null;
-  }
-
-  allowParameters(): void {}
-
-  readBody(): Promise<Buffer> {
-    return Promise.reject(new SignalboxError("internal"));
-  }
 }

@@ -1,31 +1,35 @@
-/** What the database tells a node about the cluster. The adapter for PostgreSQL implements the other side. */
+/** What a database of several nodes reports to a node about the cluster. The adapter for PostgreSQL reports it, `cluster/` uses it. */
+import type { NodeInc } from "../core/node-inc.ts";
 
 export interface NodeIdentity {
-  /** The incarnation: a number that each start of a process receives once. */
-  readonly inc: string;
+  readonly inc: NodeInc;
   /** Different for every database. */
   readonly cluster: string;
 }
 
+export type NodeState = "up" | "draining";
+
 export interface ClusterMember {
-  readonly inc: string;
+  readonly inc: NodeInc;
   readonly name: string;
+  /** Where other nodes reach the links of this one; empty for a node without a cluster secret. */
   readonly host: string;
   readonly port: number;
   readonly version: string;
-  readonly state: "up" | "draining";
+  readonly state: NodeState;
   readonly joinedAt: number;
   /** Time since the last heartbeat, by the clock of the database. */
   readonly ageMs: number;
 }
 
-/** Identifies the values of a secret that all nodes must share, without revealing them. */
+/** Identifies the values of a secret that all nodes must share, without revealing them. A node encrypts with the first one and accepts all. */
 export interface SharedCheck {
   /** The environment variable. */
   readonly variable: string;
   readonly ids: readonly string[];
 }
 
+/** A node, as its database uses it. */
 export interface ClusterMembership {
   readonly secretCheck: string;
   readonly shared: readonly SharedCheck[];

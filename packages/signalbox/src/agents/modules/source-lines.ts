@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 type CallSite = NodeJS.CallSite;
 
 /** `isCompiled` says whether a path is of a file that the loader has compiled. */
-export function showTrueLines(isCompiled: (path: string) => boolean): void {
+export function showSourceLines(isCompiled: (path: string) => boolean): void {
   // Source maps of installed packages are not needed.
   setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
   const format = Error.prepareStackTrace;

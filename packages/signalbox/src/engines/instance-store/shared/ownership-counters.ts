@@ -1,9 +1,9 @@
 /** Counters of the engine since the start. */
 import type { OwnershipFigures } from "./ownership.ts";
 
-export type Figures = { -readonly [Key in keyof OwnershipFigures]: number };
+export type OwnershipCounters = { -readonly [Key in keyof OwnershipFigures]: number };
 
-export function createFigures(): Figures {
+export function createCounters(): OwnershipCounters {
   return {
     appends: 0,
     records: 0,
