@@ -21,6 +21,12 @@ export interface ModelPrice {
   readonly audioHour?: number;
   /** A thousand pages. */
   readonly pages?: number;
+  /** A picture. */
+  readonly image?: number;
+  /** A million characters that are spoken. */
+  readonly characters?: number;
+  /** A thousand searches of rankings. */
+  readonly rankings?: number;
   /** Factors of service tiers. */
   readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority" | "ultrafast", number>>>;
 }

@@ -1,5 +1,6 @@
 /** The list prices of `@pydantic/genai-prices`. Loading the data takes about 50 ms, so it waits for the first use. */
 import { createRequire } from "node:module";
+import { furtherPrices } from "./further-prices.ts";
 import type {
   calcPrice,
   findProvider,
@@ -82,9 +83,12 @@ export interface ListPrices {
 /** Null for a model that the package does not know. `packageId` is of `packageIdOf`. */
 export function findListPrices(packageId: string, model: string, now: number): ListPrices | null {
   const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
-  if (found === null) return null;
+  const further = furtherPrices(packageId, model);
+  if (found === null) {
+    return further === null ? null : { rates: further, contextWindow: null, isConditional: false };
+  }
   return {
-    rates: complete(packageId, found.model.id, found.model_price),
+    rates: { ...further, ...complete(packageId, found.model.id, found.model_price) },
     contextWindow: found.model.context_window ?? null,
     isConditional: Array.isArray(found.model.prices),
   };
