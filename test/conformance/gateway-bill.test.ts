@@ -387,3 +387,70 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
     { numRuns: 12, seed: 33, examples: [[all]] },
   );
 });
+
+/** A limit, a request that fits, and what makes it too dear. */
+const DEARER: Readonly<Record<string, readonly [limit: number, path: string, body: object, more: object]>> = {
+  "a fast tier": [
+    0.03,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "fast" },
+  ],
+  "a tier of an unknown name": [
+    0.1,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "faster-than-ever" },
+  ],
+  "a fast speed": [
+    0.03,
+    "anthropic/v1/messages",
+    { model: "claude-opus-5", messages: prompt, max_tokens: 1000 },
+    { speed: "fast" },
+  ],
+  "more pictures": [0.1, "openai/images/generations", { model: "dall-e-3", prompt: "A cat" }, { n: 3 }],
+  "better pictures": [
+    0.1,
+    "openai/images/generations",
+    { model: "dall-e-3", prompt: "A cat" },
+    { quality: "hd", size: "1024x1792" },
+  ],
+  "pictures of more tokens": [
+    0.1,
+    "openai/images/generations",
+    { model: "gpt-image-1", prompt: "A cat", quality: "low" },
+    { quality: "high" },
+  ],
+  "a longer text to speak": [
+    0.01,
+    "openai/audio/speech",
+    { model: "tts-1", input: "Hello" },
+    { input: "x".repeat(1000) },
+  ],
+  "more documents to rank": [
+    0.003,
+    "cohere/v2/rerank",
+    { model: "rerank-v3.5", query: "Hello", documents: ["a"] },
+    { documents: Array.from({ length: 101 }, () => "a") },
+  ],
+};
+
+it.each(Object.entries(DEARER))(
+  "refuses %s before the call, and for good",
+  async (title, [limit, path, body, more]) => {
+    const gateway = title.replaceAll(" ", "-");
+    const rules = [{ id: "all", limitType: "cost", limit, window: null }];
+    await setGateway(server, { spend_limits: { rules } }, gateway);
+    const send = (sent: object) =>
+      post(server, path, { gateway, body: json(sent), headers: { authorization: "Bearer key" } });
+    answering = {
+      type: "application/json",
+      body: json({ type: "message", choices: [{}], content: [], data: [] }),
+    };
+    const before = provider.requests.length;
+    const { status, headers } = await send({ ...body, ...more });
+    expect([status, headers["x-should-retry"], headers["retry-after"]]).toEqual([429, "false", undefined]);
+    expect(provider.requests.length).toBe(before);
+    expect((await send(body)).status).toBe(200);
+  },
+);

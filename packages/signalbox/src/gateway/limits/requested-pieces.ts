@@ -79,7 +79,7 @@ function speech(body: RequestBody): Pieces | null {
   const { input } = readTexts(body, SPEECH_MEMBERS);
   if (input === undefined) return null;
   // Providers count characters, not units of UTF-16.
-  const characters = [...input].length;
+  const characters = Array.from(input).length;
   return { characters, tokensOut: Math.ceil(characters * SOUND_TOKENS_PER_CHARACTER) };
 }
 
