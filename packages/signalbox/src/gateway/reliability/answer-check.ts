@@ -12,12 +12,13 @@ import { EventSplitter, isErrorEvent, type StreamEvent } from "./stream-events.t
 /** Enough for the last events of every API; a longer last event is that of OpenAI Responses, which repeats the answer. */
 const TAIL_BYTES = 2048;
 
-type Form = "stream" | "json" | "page" | "other";
+type Form = "stream" | "json" | "page" | "text" | "other";
 
 function formOf(contentType: string): Form {
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "text/event-stream") return "stream";
   if (type === "text/html") return "page";
+  if (type === "text/plain") return "text";
   return type.endsWith("json") && !type.includes("ndjson") && !type.includes("stream") ? "json" : "other";
 }
 
@@ -60,6 +61,9 @@ export class PassingEnds {
         return streamFault(status, tail, isWhole);
       case "json":
         return jsonFault(status, isWhole ? tail : (this.#first ?? tail), tail);
+      case "text":
+        // The transcription of silence is empty.
+        return null;
       default:
         return this.#bytes === 0 ? inBandFailure(status, "the response is empty") : null;
     }
@@ -77,6 +81,8 @@ export function faultOf({ contentType, status }: ResponseHead, body: Buffer): At
       return (
         jsonFault(status, body, body) ?? (isJson(body) ? null : inBandFailure(status, "the JSON is broken"))
       );
+    case "text":
+      return null;
     default:
       return body.length === 0 ? inBandFailure(status, "the response is empty") : null;
   }
