@@ -12,6 +12,9 @@ import { EventSplitter, isErrorEvent, type StreamEvent } from "./stream-events.t
 /** Enough for the last events of every API; a longer last event is that of OpenAI Responses, which repeats the answer. */
 const TAIL_BYTES = 2048;
 
+/** Of a stream that is not larger, all events are examined. */
+const SMALL_BYTES = 16 * 1024;
+
 type Form = "stream" | "json" | "page" | "text" | "other";
 
 function formOf(contentType: string): Form {
@@ -52,13 +55,16 @@ export class PassingEnds {
 
   /** Asked once, when the last byte has arrived. Null for an answer. */
   fault({ contentType, status }: ResponseHead): AttemptFailure | null {
-    const tail = Buffer.concat(this.#tail);
+    const [only] = this.#tail;
+    const tail = this.#tail.length === 1 && only !== undefined ? only : Buffer.concat(this.#tail);
     const isWhole = this.#tailBytes === this.#bytes;
     switch (formOf(contentType)) {
       case "page":
         return inBandFailure(status, "the response is a page");
       case "stream":
-        return streamFault(status, tail, isWhole);
+        return isWhole && tail.length <= SMALL_BYTES
+          ? streamFault(status, tail, true)
+          : streamFault(status, tail.subarray(-TAIL_BYTES), false);
       case "json":
         return jsonFault(status, isWhole ? tail : (this.#first ?? tail), tail);
       case "text":
