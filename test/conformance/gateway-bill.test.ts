@@ -244,6 +244,62 @@ const KINDS: Readonly<Record<string, Kind>> = {
       bill: pieces * 0.002,
     }),
   },
+  "pictures by quality and size": {
+    path: "openai/images/generations",
+    body: { model: "dall-e-3", prompt: "A cat", quality: "hd", size: "1024x1792", n: 3 },
+    answer: () => ({ body: json({ created: 1, data: [{}, {}, {}] }), bill: 0.36 }),
+  },
+  "a picture of the usual size": {
+    path: "openai/images/generations",
+    body: { model: "dall-e-3", prompt: "A cat" },
+    answer: () => ({ body: json({ created: 1, data: [{}] }), bill: 0.04 }),
+  },
+  "changed pictures": {
+    path: "openai/images/edits",
+    body: form({ image: "x".repeat(4000), size: "512x512", model: "dall-e-2", n: "2", prompt: "A cat" }),
+    requestType: `multipart/form-data; boundary=${BOUNDARY}`,
+    answer: () => ({ body: json({ created: 1, data: [{}, {}] }), bill: 0.036 }),
+  },
+  "pictures of Imagen": {
+    path: "google-ai-studio/v1beta/models/imagen-4.0-generate-001:predict",
+    body: { instances: [{ prompt: "A cat" }], parameters: { sampleCount: 2 } },
+    answer: () => ({ body: json({ predictions: [{}, {}] }), bill: 0.08 }),
+  },
+  "speech by characters": {
+    path: "openai/audio/speech",
+    body: { model: "tts-1", input: "Grüße, 世界! 👋".repeat(100), voice: "alloy" },
+    answerType: "audio/mpeg",
+    answer: () => ({ body: Buffer.alloc(4000), bill: 1200 * 15 * MTOK }),
+  },
+  "a ranking by searches": {
+    path: "cohere/v2/rerank",
+    body: { model: "rerank-v3.5", query: "Hello", documents: ["a", "b"] },
+    answer: ({ pieces }) => ({
+      body: json({ results: [], meta: { billed_units: { search_units: pieces } } }),
+      bill: pieces * 0.002,
+    }),
+  },
+  "a ranking that does not state its searches": {
+    path: "cohere/v2/rerank",
+    body: { model: "rerank-v3.5", query: "Hello", documents: Array.from({ length: 101 }, () => "a") },
+    answer: () => ({ body: json({ results: [] }), bill: 0.004 }),
+  },
+  "a ranking by tokens": {
+    path: "voyage/v1/rerank",
+    body: { model: "rerank-2.5", query: "Hello", documents: ["a", "b"] },
+    answer: ({ input }) => ({
+      body: json({ data: [], usage: { total_tokens: input } }),
+      bill: input * 0.05 * MTOK,
+    }),
+  },
+  "embeddings of Cohere": {
+    path: "cohere/v2/embed",
+    body: { model: "embed-v4.0", texts: ["Hello"], input_type: "search_query" },
+    answer: ({ input }) => ({
+      body: json({ embeddings: {}, meta: { billed_units: { input_tokens: input } } }),
+      bill: input * 0.12 * MTOK,
+    }),
+  },
   moderations: {
     path: "openai/moderations",
     body: { model: "omni-moderation-latest", input: "Hello" },
@@ -266,7 +322,7 @@ beforeAll(async () => {
     response.end(answering.body);
   });
   const at = { baseUrl: provider.url };
-  const slugs = ["openai", "anthropic", "google-ai-studio", "mistral", "aws-bedrock"];
+  const slugs = ["openai", "anthropic", "google-ai-studio", "mistral", "aws-bedrock", "cohere", "voyage"];
   server = await startTestServer({
     file: { providers: Object.fromEntries(slugs.map((slug) => [slug, at])) },
     clock: { now: () => now },
@@ -331,3 +387,70 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
     { numRuns: 12, seed: 33, examples: [[all]] },
   );
 });
+
+/** A limit, a request that fits, and what makes it too dear. */
+const DEARER: Readonly<Record<string, readonly [limit: number, path: string, body: object, more: object]>> = {
+  "a fast tier": [
+    0.03,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "fast" },
+  ],
+  "a tier of an unknown name": [
+    0.1,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "faster-than-ever" },
+  ],
+  "a fast speed": [
+    0.03,
+    "anthropic/v1/messages",
+    { model: "claude-opus-5", messages: prompt, max_tokens: 1000 },
+    { speed: "fast" },
+  ],
+  "more pictures": [0.1, "openai/images/generations", { model: "dall-e-3", prompt: "A cat" }, { n: 3 }],
+  "better pictures": [
+    0.1,
+    "openai/images/generations",
+    { model: "dall-e-3", prompt: "A cat" },
+    { quality: "hd", size: "1024x1792" },
+  ],
+  "pictures of more tokens": [
+    0.1,
+    "openai/images/generations",
+    { model: "gpt-image-1", prompt: "A cat", quality: "low" },
+    { quality: "high" },
+  ],
+  "a longer text to speak": [
+    0.01,
+    "openai/audio/speech",
+    { model: "tts-1", input: "Hello" },
+    { input: "x".repeat(1000) },
+  ],
+  "more documents to rank": [
+    0.003,
+    "cohere/v2/rerank",
+    { model: "rerank-v3.5", query: "Hello", documents: ["a"] },
+    { documents: Array.from({ length: 101 }, () => "a") },
+  ],
+};
+
+it.each(Object.entries(DEARER))(
+  "refuses %s before the call, and for good",
+  async (title, [limit, path, body, more]) => {
+    const gateway = title.replaceAll(" ", "-");
+    const rules = [{ id: "all", limitType: "cost", limit, window: null }];
+    await setGateway(server, { spend_limits: { rules } }, gateway);
+    const send = (sent: object) =>
+      post(server, path, { gateway, body: json(sent), headers: { authorization: "Bearer key" } });
+    answering = {
+      type: "application/json",
+      body: json({ type: "message", choices: [{}], content: [], data: [] }),
+    };
+    const before = provider.requests.length;
+    const { status, headers } = await send({ ...body, ...more });
+    expect([status, headers["x-should-retry"], headers["retry-after"]]).toEqual([429, "false", undefined]);
+    expect(provider.requests.length).toBe(before);
+    expect((await send(body)).status).toBe(200);
+  },
+);

@@ -67,6 +67,27 @@ const NO_ANSWERS: readonly NoAnswer[] = [
     body: `${CHUNK}data: {"error":{"message":"busy"}}\n\ndata: [DONE]\n\n`,
     isSeenAtOnce: false,
   },
+  {
+    title: "an error in place of pictures",
+    path: "openai/images/generations",
+    type: JSON_TYPE,
+    body: '{"error":{"message":"busy"}}',
+    isSeenAtOnce: true,
+  },
+  {
+    title: "a page in place of speech",
+    path: "openai/audio/speech",
+    type: "text/html",
+    body: "<html>Sorry</html>",
+    isSeenAtOnce: true,
+  },
+  {
+    title: "nothing in place of sound",
+    path: "openai/audio/speech",
+    type: "audio/mpeg",
+    body: "",
+    isSeenAtOnce: false,
+  },
   { title: "a chat stream without an end", path: CHAT, type: SSE, body: CHUNK, isSeenAtOnce: false },
   { title: "a messages stream without an end", path: MESSAGES, type: SSE, body: BLOCK, isSeenAtOnce: false },
   {
@@ -190,6 +211,12 @@ it("answers whose last events are of another kind, or cut anywhere, pass unchang
     ).toBe(text);
     expect((await readLogs(server))[0]).toMatchObject({ success: true });
   }
+});
+
+it("the transcription of silence as text is empty, and a success", async () => {
+  provider.answer = (_, response) => sendBody(response, "text/plain", "");
+  expect((await callOnce("openai/audio/transcriptions", bodyOf()))?.status).toBe(200);
+  expect((await readLogs(server))[0]).toMatchObject({ success: true });
 });
 
 it("a key of the caller's for the cache tells streams and whole answers apart", async () => {

@@ -49,6 +49,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-books",
     "gateway-bill",
     "gateway-price-list",
+    "gateway-booked-usage",
     "gateway-figures",
     "gateway-credit",
   ],

@@ -21,6 +21,12 @@ export interface ModelPrice {
   readonly audioHour?: number;
   /** A thousand pages. */
   readonly pages?: number;
+  /** A picture. */
+  readonly image?: number;
+  /** A million characters that are spoken. */
+  readonly characters?: number;
+  /** A thousand searches of rankings. */
+  readonly rankings?: number;
   /** Factors of service tiers. */
   readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority" | "ultrafast", number>>>;
 }
@@ -55,6 +61,31 @@ export interface PriceList {
     readonly price: Readonly<Record<string, unknown>>;
   }[];
   readonly missing: readonly { readonly provider: string; readonly model: string; readonly calls: number }[];
+}
+
+/** Usage that was measured elsewhere. */
+export interface BookedUsage {
+  readonly provider: string;
+  readonly model: string;
+  /** With cached input and input that was written to the provider's cache. */
+  readonly tokens_in?: number;
+  readonly tokens_out?: number;
+  readonly tokens_in_cached?: number;
+  readonly tokens_in_cache_write?: number;
+  readonly tokens_out_reasoning?: number;
+  readonly searches?: number;
+  readonly seconds?: number;
+  readonly pages?: number;
+  readonly characters?: number;
+  readonly images?: number;
+  readonly tier?: string;
+  /** US dollars. Default: by the price of the model. */
+  readonly cost?: number;
+  /** The token that is charged. Default: that of the caller. */
+  readonly token_id?: string;
+  readonly metadata?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly event_id?: string;
+  readonly duration_ms?: number;
 }
 
 /** What of a limit is used. */
@@ -109,6 +140,16 @@ export class BudgetsApi {
   priceList(provider?: string, options: RequestOptions = {}): Promise<PriceList> {
     const query = provider === undefined ? "" : `?${new URLSearchParams({ provider }).toString()}`;
     return this.#transport.result<PriceList>("GET", `${this.#path}/prices/list${query}`, options);
+  }
+
+  /** Books usage that was measured elsewhere: a row in the call log, and a charge of the limits. Sent twice, it counts twice. */
+  bookUsage(
+    gatewayId: string,
+    usage: BookedUsage,
+    options: RequestOptions = {},
+  ): Promise<{ readonly id: string; readonly cost: number }> {
+    const path = this.#path + pathOf`/gateways/${gatewayId}/usage`;
+    return this.#transport.result("POST", path, { body: usage, ...options });
   }
 
   async setPrices(prices: PriceTable, options: RequestOptions = {}): Promise<PriceTable> {

@@ -60,6 +60,12 @@ const priceOverride = z.strictObject({
   audioHour: usdPerMillion.optional(),
   /** A thousand pages of documents, for models that are billed by the page. Default: the list price. */
   pages: usdPerMillion.optional(),
+  /** A picture, for models that are billed by the picture. Default: the list price. */
+  image: usdPerMillion.optional(),
+  /** A million characters, for models that are billed by what they speak. Default: the list price. */
+  characters: usdPerMillion.optional(),
+  /** A thousand searches, for models that rank documents and are billed by the search. Default: the list price. */
+  rankings: usdPerMillion.optional(),
   /** Factors of the service tiers `flex`, `batch`, `priority` (also named `fast`) and `ultrafast`. Default: those of the provider. */
   tiers: z.partialRecord(z.enum(["flex", "batch", "priority", "ultrafast"]), z.number().min(0)).optional(),
 });

@@ -28,6 +28,7 @@ import { replayRoutes } from "./log-api/replay-routes.ts";
 import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
 import { scanRoutes } from "./log-api/scan-routes.ts";
 import { inTurns } from "./log-api/log-reads.ts";
+import { bookUsageRoute } from "./log-api/book-usage.ts";
 import { callLogRoutes } from "./log-api/call-log-routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
@@ -128,6 +129,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      bookUsageRoute({ gatewayLimits, gateways, tokens: parts.tokens, callLog, clock }),
       ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),

@@ -42,6 +42,12 @@ export interface Usage {
   /** Sound that was read, and pages of documents, for models that are billed by these. */
   readonly seconds: number;
   readonly pages: number;
+  /** Characters that were spoken, pictures that were made, and searches of rankings, for models that are billed by these. */
+  readonly characters: number;
+  readonly images: number;
+  /** Quality and size of each picture, as the request names them: `hd 1024x1792`. */
+  readonly imageForm: string;
+  readonly rankings: number;
   /** What changes the price of a token, as `readTier` names it; empty for the usual tier. */
   readonly tier: string;
   /** The rounds of an answer that are billed one by one, possibly at another model; null for one round. The counts above are their sum. */
@@ -71,6 +77,10 @@ export const NO_USAGE: Usage = {
   fileSearches: 0,
   seconds: 0,
   pages: 0,
+  characters: 0,
+  images: 0,
+  imageForm: "",
+  rankings: 0,
   tier: "",
   rounds: null,
   reportedCost: null,
@@ -158,6 +168,9 @@ function usageOf(object: Fields): Usage | null {
   if (gemini !== undefined) return readUsageFields(gemini);
   const usage = fieldsOf(object, "usage");
   if (usage !== undefined) return readUsageFields(usage);
+  // Cohere's embeddings and rankings.
+  const billed = fieldsOf(fieldsOf(object, "meta") ?? EMPTY, "billed_units");
+  if (billed !== undefined) return fromBilledUnits(billed);
   const pages = count(fieldsOf(object, "usage_info") ?? EMPTY, "pages_processed");
   if (pages > 0) return { ...NO_USAGE, pages };
   // A transcription without usage states how long its sound is.
@@ -188,6 +201,8 @@ function readCounts(usage: Fields): Usage | null {
   }
   if ("pages_processed" in usage) return { ...NO_USAGE, pages: count(usage, "pages_processed") };
   if (isPositive(usage["seconds"])) return { ...NO_USAGE, seconds: usage["seconds"] };
+  // Embeddings and rankings of Voyage and Jina, which write nothing.
+  if ("total_tokens" in usage) return total(count(usage, "total_tokens"), 0);
   const cohere = fieldsOf(usage, "tokens");
   return cohere === undefined ? null : fromInputOutput(cohere);
 }
@@ -216,6 +231,10 @@ function fromChatCompletions(usage: Fields): Usage {
     fileSearches: 0,
     seconds: 0,
     pages: 0,
+    characters: 0,
+    images: 0,
+    imageForm: "",
+    rankings: 0,
     tier: "",
     rounds: null,
     reportedCost: null,
@@ -247,6 +266,10 @@ function fromInputOutput(usage: Fields): Usage {
     fileSearches: 0,
     seconds: 0,
     pages: 0,
+    characters: 0,
+    images: 0,
+    imageForm: "",
+    rankings: 0,
     tier: readTier(usage),
     rounds: null,
     reportedCost: null,
@@ -291,6 +314,10 @@ export function addUsage(one: Usage, other: Usage): Usage {
     fileSearches: one.fileSearches + other.fileSearches,
     seconds: one.seconds + other.seconds,
     pages: one.pages + other.pages,
+    characters: one.characters + other.characters,
+    images: one.images + other.images,
+    imageForm: one.imageForm || other.imageForm,
+    rankings: one.rankings + other.rankings,
     tier: "",
     rounds: null,
     reportedCost: null,
@@ -350,6 +377,13 @@ function fromBedrock(usage: Fields): Usage {
   };
 }
 
+function fromBilledUnits(billed: Fields): Usage {
+  return {
+    ...total(count(billed, "input_tokens"), count(billed, "output_tokens")),
+    rankings: count(billed, "search_units"),
+  };
+}
+
 /** What Bedrock counts itself, whatever the model. */
 function fromInvocationMetrics(metrics: Fields): Usage {
   const cacheRead = count(metrics, "cacheReadInputTokenCount");
@@ -381,6 +415,10 @@ export function mergeUsage(first: Usage | null, last: Usage | null): Usage {
     fileSearches: Math.max(last.fileSearches, first.fileSearches),
     seconds: Math.max(last.seconds, first.seconds),
     pages: Math.max(last.pages, first.pages),
+    characters: Math.max(last.characters, first.characters),
+    images: Math.max(last.images, first.images),
+    imageForm: last.imageForm || first.imageForm,
+    rankings: Math.max(last.rankings, first.rankings),
     tier: last.tier || first.tier,
     rounds: last.rounds ?? first.rounds,
     reportedCost: last.reportedCost ?? first.reportedCost,

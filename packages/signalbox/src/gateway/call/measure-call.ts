@@ -6,6 +6,8 @@ import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "..
 import type { CallSpend, UsageState } from "../limits/call-spend.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
+import { readableStep } from "../limits/readable-step.ts";
+import { requestedPieces } from "../limits/requested-pieces.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -85,14 +87,18 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   if (TEXT_TYPES.has(step.requestType)) return estimated(call, isReported ? usage : NO_USAGE);
   if (isReported) return ["estimated", usage];
   if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
+  const pieces = requestedPieces(readableStep(step));
+  if (pieces !== null) {
+    return ["estimated", { ...NO_USAGE, tokensIn: estimateInput(step.upstream.body), ...pieces }];
+  }
   // Of a path that is not known, an answer in text can be measured.
   const isMeasured =
     step.requestType === "" && isText(head) && estimateOutput(call.kept, call.responseBytes) > 0;
   return isMeasured ? estimated(call, NO_USAGE) : ["unknown", NO_USAGE];
 }
 
-function statesAny({ tokensIn, tokensOut, seconds, pages, reportedCost }: Usage): boolean {
-  return tokensIn + tokensOut + seconds + pages > 0 || reportedCost !== null;
+function statesAny({ tokensIn, tokensOut, seconds, pages, rankings, reportedCost }: Usage): boolean {
+  return tokensIn + tokensOut + seconds + pages + rankings > 0 || reportedCost !== null;
 }
 
 function isText({ contentType }: ResponseHead): boolean {

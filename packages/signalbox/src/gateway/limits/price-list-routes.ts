@@ -4,6 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { CallLog } from "../../engines/call-log/index.ts";
 import { defineRoute, type Route } from "../../http/route.ts";
 import type { GatewayLimits } from "./create-limits.ts";
+import { furtherModels } from "./further-prices.ts";
 import type { PriceOverrides } from "./price-table.ts";
 import { LISTED_PROVIDERS, packageIdOf, presentPriceList } from "./prices-package.ts";
 
@@ -80,8 +81,13 @@ export function priceListRoutes({ gatewayLimits, callLog, clock }: PriceListRout
 
   async function listRows() {
     const list = new Map((await presentPriceList()).map((one) => [one.id, one]));
+    const namesOf = (slug: string) => {
+      const packageId = packageIdOf(slug) ?? "";
+      const listed = (list.get(packageId)?.models ?? []).map(({ id }) => id);
+      return new Set([...listed, ...furtherModels(packageId)]);
+    };
     return LISTED_PROVIDERS.flatMap((slug) =>
-      (list.get(packageIdOf(slug) ?? "")?.models ?? []).flatMap(({ id }) => {
+      [...namesOf(slug)].flatMap((id) => {
         const found = prices.listPricesOf(slug, id);
         if (found === null || Object.keys(found).length === 0) return [];
         return [{ provider: slug, model: id, source: "list" as const, price: found }];

@@ -203,6 +203,24 @@ describe("the price table", () => {
     });
 
     it.each([
+      ["google-ai-studio", "models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
+      ["google-vertex-ai", "publishers/google/models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
+      ["openrouter", "anthropic/claude-sonnet-4.6:nitro", "anthropic/claude-sonnet-4.6", 1, 0],
+      ["openrouter", "anthropic/claude-sonnet-4.6:online", "anthropic/claude-sonnet-4.6", 1, 0.02],
+      ["openai", "ft:gpt-4.1-2025-04-14:org::id", "gpt-4.1", 1.5, 0],
+      ["openai", "ft:gpt-4.1-mini-2025-04-14:org::id", "gpt-4.1-mini", 2, 0],
+    ])("prices %s %s as %s, times %d, plus %d", (provider, model, listed, factor, more) => {
+      const usual = prices.costOf(provider, listed, tokens) ?? 0;
+      expect(usual).toBeGreaterThan(0);
+      expect(prices.costOf(provider, model, tokens)).toBeCloseTo(usual * factor + more, 9);
+    });
+
+    it("prices sound of models whose entry has only prices of text", () => {
+      const sound = { ...NO_USAGE, tokensIn: 1000, tokensInAudio: 1000 };
+      expect(prices.costOf("openai", "gpt-4o-audio-preview", sound)).toBeCloseTo(0.04, 9);
+    });
+
+    it.each([
       ["baseten", "deepseek-ai/DeepSeek-V4-Pro"],
       ["minimax", "MiniMax-M2"],
       ["novita", "deepseek/deepseek-r1"],

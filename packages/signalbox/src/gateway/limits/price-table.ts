@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import { NO_USAGE, type Usage, type UsageRound } from "../../engines/relay/index.ts";
 import type { CustomCost } from "../step/call-options.ts";
 import { tierFactor } from "./price-tiers.ts";
+import { IMAGE_RATE } from "./further-prices.ts";
 import { findListPrices, isPackageLoaded, type ListPrices, packageIdOf } from "./prices-package.ts";
 
 /** US dollars per million tokens, and per thousand searches. */
@@ -38,6 +39,10 @@ export interface PriceOverride {
   /** An hour of sound, and a thousand pages, for models that are billed by these; default: the list prices. */
   readonly audioHour?: number | undefined;
   readonly pages?: number | undefined;
+  /** A picture, a million characters that are spoken, and a thousand searches of rankings, for models that are billed by these. */
+  readonly image?: number | undefined;
+  readonly characters?: number | undefined;
+  readonly rankings?: number | undefined;
   /** Factors of the service tiers `flex`, `batch`, `priority` (or `fast`) and `ultrafast`; default: those of the provider. */
   readonly tiers?: Readonly<Record<string, number>> | undefined;
 }
@@ -212,6 +217,8 @@ export function costByCaller(custom: CustomCost, usage: Usage): number {
 
 /** Null when what was used has no rate: sound or pages, of a price for tokens only. */
 export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): number | null {
+  const byPiece = costByPiece(usage, price);
+  if (byPiece !== null) return byPiece;
   const isPriced =
     (usage.seconds > 0 && price.audioHour !== undefined) || (usage.pages > 0 && price.pages !== undefined);
   const hasTokens = usage.tokensIn + usage.tokensOut > 0;
@@ -235,6 +242,26 @@ export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): 
   return tokens * factor + pieces;
 }
 
+/** Of what only the request counts. Null if the price has no such rate: a model that states its tokens is billed by these. */
+function costByPiece(
+  { images, characters, rankings }: Usage,
+  price: Pick<PriceOverride, "image" | "characters" | "rankings">,
+): number | null {
+  if (images > 0 && price.image !== undefined) return images * price.image;
+  if (characters > 0 && price.characters !== undefined) return characters * price.characters * PER_MILLION;
+  return rankings > 0 && price.rankings !== undefined ? (rankings * price.rankings) / 1000 : null;
+}
+
+/** The rate of a picture of this form; of a form that is not known, the dearest. Undefined if pictures have no rate. */
+function imageRate(rates: ModelPrice, form: string): number | undefined {
+  const exact = rateAt(rates[`${IMAGE_RATE}${form}`], 0);
+  if (exact !== undefined) return exact;
+  const all = Object.entries(rates).flatMap(([name, value]) =>
+    name.startsWith(IMAGE_RATE) ? (rateAt(value, 0) ?? []) : [],
+  );
+  return all.length === 0 ? undefined : Math.max(...all);
+}
+
 /** Anthropic's price of writing to the prompt cache for an hour, of that for five minutes, where the package does not have it. */
 const HOUR_FACTOR = 1.6;
 
@@ -243,6 +270,12 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | 
   const rate = (name: string) => rateAt(rates[name], usage.tokensIn);
   const perHour = rate("input_audio_hours") ?? rate("audio_hours");
   const perThousandPages = rate("input_document_kpages");
+  const pieces = costByPiece(usage, {
+    image: imageRate(rates, usage.imageForm),
+    characters: rate("characters_mcount"),
+    rankings: rate("rankings_kcount"),
+  });
+  if (pieces !== null) return pieces;
   const byPiece =
     (usage.seconds * (perHour ?? 0)) / 3600 +
     (usage.pages * (perThousandPages ?? 0)) / 1000 +

@@ -1,5 +1,7 @@
 /** The list prices of `@pydantic/genai-prices`. Loading the data takes about 50 ms, so it waits for the first use. */
 import { createRequire } from "node:module";
+import { furtherPrices } from "./further-prices.ts";
+import { listedNameOf } from "./listed-names.ts";
 import type {
   calcPrice,
   findProvider,
@@ -81,10 +83,21 @@ export interface ListPrices {
 
 /** Null for a model that the package does not know. `packageId` is of `packageIdOf`. */
 export function findListPrices(packageId: string, model: string, now: number): ListPrices | null {
+  const exact = findByName(packageId, model, now);
+  const listed = exact === null ? listedNameOf(packageId, model) : null;
+  if (listed === null) return exact;
+  const found = findByName(packageId, listed.name, now);
+  return found === null ? null : { ...found, rates: listed.adjust(found.rates) };
+}
+
+function findByName(packageId: string, model: string, now: number): ListPrices | null {
   const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
-  if (found === null) return null;
+  const further = furtherPrices(packageId, model);
+  if (found === null) {
+    return further === null ? null : { rates: further, contextWindow: null, isConditional: false };
+  }
   return {
-    rates: complete(packageId, found.model.id, found.model_price),
+    rates: { ...further, ...complete(packageId, found.model.id, found.model_price) },
     contextWindow: found.model.context_window ?? null,
     isConditional: Array.isArray(found.model.prices),
   };

@@ -4,12 +4,11 @@
  * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the most
  * expensive one is reserved. Which model ran is known from the response.
  */
-import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { readNamedModels } from "../models/named-models.ts";
 import type { Token } from "../../accounts/index.ts";
 import type { CallOptions, CustomCost } from "../step/call-options.ts";
-import { inspectBody, multipartModels } from "../step/body-facts.ts";
+import { formValues } from "../step/body-facts.ts";
 import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
@@ -17,7 +16,9 @@ import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
 import { dearerTier } from "./price-tiers.ts";
-import { expectedSearches, refersToOtherInput } from "./referred-input.ts";
+import { headerOf, readableStep } from "./readable-step.ts";
+import { refersToOtherInput } from "./referred-input.ts";
+import { expectedPieces, requestedPieces } from "./requested-pieces.ts";
 
 export interface PricingParts {
   readonly prices: PriceTable;
@@ -78,7 +79,6 @@ const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"
 const MAX_OUTPUT_TOKENS = 131_072;
 /** The largest context window in common use. */
 const MAX_INPUT_TOKENS = 1_048_576;
-const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
 /**
  * Objects of a provider whose creation and change starts no model. What runs one has another name (`threads/runs`, `evals/{id}/runs`), and a search in a
@@ -218,8 +218,9 @@ export function highestCost(
   return unknownPrice === "allow" ? 0 : costByOverride(unknownPrice, usage);
 }
 
-function isOutputBounded({ maxOutputTokens, requestType }: Step): boolean {
-  return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType);
+function isOutputBounded(step: Step): boolean {
+  const { maxOutputTokens, requestType } = step;
+  return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType) || requestedPieces(step) !== null;
 }
 
 function expectedUsage({ prices, own }: PricingParts, step: Step, models: readonly string[]): Usage {
@@ -242,25 +243,6 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
     ...expectedPieces(step),
     tier: dearerTier(tier),
   };
-}
-
-/** Sound of the lowest quality in use; better sound has more bytes, and is reserved as longer than it is. */
-const SOUND_BYTES_PER_SECOND = 2000;
-const DOCUMENT_BYTES_PER_PAGE = 20_000;
-/** The most pages that an API for documents takes. */
-const MAX_PAGES = 1000;
-const OCR_PATH = /(?:^|\/)ocr$/i;
-
-/** What is not counted in tokens: sound by its bytes, pages of documents by theirs, and searches of tools that the provider runs. */
-function expectedPieces({ upstream: { body }, requestType, path }: Step): Partial<Usage> {
-  const length =
-    body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
-  if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
-  if (OCR_PATH.test(path)) {
-    const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
-    return { pages: isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE) };
-  }
-  return body.kind === "whole" ? expectedSearches(body.bytes) : {};
 }
 
 /** Larger bodies are searched member by member. */
@@ -289,7 +271,7 @@ function modelsOf(step: Step): string[] {
   if (!isCertain && isMultipart(step)) {
     const { body } = step.upstream;
     const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
-    for (const name of bytes === null ? [] : multipartModels(bytes)) all.add(name);
+    for (const name of bytes === null ? [] : formValues(bytes, "model")) all.add(name);
   }
   return [...all];
 }
@@ -297,47 +279,3 @@ function modelsOf(step: Step): string[] {
 function isMultipart({ upstream }: Step): boolean {
   return headerOf(upstream.headers, "content-type")?.toLowerCase().startsWith("multipart/form-data") === true;
 }
-
-function headerOf(headers: readonly string[], wanted: string): string | undefined {
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i] ?? "";
-    if (name.length === wanted.length && name.toLowerCase() === wanted) return headers[i + 1];
-  }
-  return undefined;
-}
-
-/** The step with its body as the provider reads it: a compressed body is decompressed, within limits. */
-function readableStep(step: Step): Step {
-  const { upstream } = step;
-  const encoding = headerOf(upstream.headers, "content-encoding")?.trim().toLowerCase() ?? "identity";
-  const decode = DECODERS[encoding];
-  if (decode === undefined || upstream.body.kind !== "whole") return step;
-  try {
-    const bytes = decode(upstream.body.bytes, { maxOutputLength: MAX_DECODED_BYTES });
-    const headers = upstream.headers.filter(
-      (_, i) => upstream.headers[i - (i % 2)]?.toLowerCase() !== "content-encoding",
-    );
-    const { model, maxOutputTokens, choices, tier } = inspectBody(bytes, false);
-    const body = { kind: "whole", bytes } as const;
-    return {
-      ...step,
-      model: model ?? step.model,
-      maxOutputTokens,
-      choices,
-      tier,
-      upstream: { ...upstream, headers, body },
-    };
-  } catch {
-    return step;
-  }
-}
-
-type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
-
-const DECODERS: Readonly<Record<string, Decoder | undefined>> = {
-  gzip: gunzipSync,
-  "x-gzip": gunzipSync,
-  deflate: inflateSync,
-  br: brotliDecompressSync,
-  zstd: zstdDecompressSync,
-};

@@ -14,7 +14,7 @@ import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import { decodePath } from "./forwarded-request.ts";
-import { type BodyFacts, inspectBody, inspectStart, multipartModels, NO_FACTS } from "../step/body-facts.ts";
+import { type BodyFacts, inspectBody, inspectForm, inspectStart, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
 import type { RequestType, Step } from "../step/step.ts";
 import type { StepRequest } from "./step-request.ts";
@@ -168,9 +168,7 @@ function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
   if (!CHECKED_TYPES.has(requestType)) {
     // The provider judges the bodies of other types; the model and what bounds the output are read, if they are there.
     if (body.kind !== "whole" || wanted.isEncoded === true) return NO_FACTS;
-    if (FORM_TYPE.test(contentType ?? "")) {
-      return { ...NO_FACTS, model: multipartModels(body.bytes)[0] ?? null };
-    }
+    if (FORM_TYPE.test(contentType ?? "")) return inspectForm(body.bytes);
     return body.bytes[0] === OPEN_BRACE || JSON_TYPE.test(contentType ?? "")
       ? inspectBody(body.bytes, false)
       : NO_FACTS;

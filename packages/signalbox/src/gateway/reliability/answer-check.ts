@@ -12,12 +12,16 @@ import { EventSplitter, isErrorEvent, type StreamEvent } from "./stream-events.t
 /** Enough for the last events of every API; a longer last event is that of OpenAI Responses, which repeats the answer. */
 const TAIL_BYTES = 2048;
 
-type Form = "stream" | "json" | "page" | "other";
+/** Of a stream that is not larger, all events are examined. */
+const SMALL_BYTES = 16 * 1024;
+
+type Form = "stream" | "json" | "page" | "text" | "other";
 
 function formOf(contentType: string): Form {
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "text/event-stream") return "stream";
   if (type === "text/html") return "page";
+  if (type === "text/plain") return "text";
   return type.endsWith("json") && !type.includes("ndjson") && !type.includes("stream") ? "json" : "other";
 }
 
@@ -51,15 +55,21 @@ export class PassingEnds {
 
   /** Asked once, when the last byte has arrived. Null for an answer. */
   fault({ contentType, status }: ResponseHead): AttemptFailure | null {
-    const tail = Buffer.concat(this.#tail);
+    const [only] = this.#tail;
+    const tail = this.#tail.length === 1 && only !== undefined ? only : Buffer.concat(this.#tail);
     const isWhole = this.#tailBytes === this.#bytes;
     switch (formOf(contentType)) {
       case "page":
         return inBandFailure(status, "the response is a page");
       case "stream":
-        return streamFault(status, tail, isWhole);
+        return isWhole && tail.length <= SMALL_BYTES
+          ? streamFault(status, tail, true)
+          : streamFault(status, tail.subarray(-TAIL_BYTES), false);
       case "json":
         return jsonFault(status, isWhole ? tail : (this.#first ?? tail), tail);
+      case "text":
+        // The transcription of silence is empty.
+        return null;
       default:
         return this.#bytes === 0 ? inBandFailure(status, "the response is empty") : null;
     }
@@ -77,6 +87,8 @@ export function faultOf({ contentType, status }: ResponseHead, body: Buffer): At
       return (
         jsonFault(status, body, body) ?? (isJson(body) ? null : inBandFailure(status, "the JSON is broken"))
       );
+    case "text":
+      return null;
     default:
       return body.length === 0 ? inBandFailure(status, "the response is empty") : null;
   }

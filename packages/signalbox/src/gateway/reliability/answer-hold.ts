@@ -51,6 +51,9 @@ const MODEL_CALLS: ReadonlySet<string> = new Set([
   "messages",
   "embeddings",
   "generate_content",
+  "images",
+  "audio",
+  "moderations",
 ]);
 
 /** The hold for a response with a success status; null when nothing in it needs to be examined. */

@@ -85,20 +85,28 @@ export function toFacts(fields: Fields): BodyFacts {
   };
 }
 
-const MODEL_FIELD = "name=";
-/** A field `model` of a form: its header, other headers, a blank line and the value. */
-const MULTIPART_MODEL = /^name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/i;
+const FIELD = "name=";
+/** A field of a form: its header, other headers, a blank line and the value. */
+const FORM_FIELD = /^name="?(\w+)"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/i;
 /** More than the headers and the value of such a field take. */
 const MAX_FIELD_BYTES = 1024;
 
-/** The models that a form names (`multipart/form-data`). A form may have megabytes of sound: only what follows the names of fields is decoded. */
-export function multipartModels(bytes: Buffer): string[] {
-  const names: string[] = [];
-  for (let at = bytes.indexOf(MODEL_FIELD); at !== -1; at = bytes.indexOf(MODEL_FIELD, at + 1)) {
-    const name = MULTIPART_MODEL.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES))?.[1]?.trim();
-    if (name !== undefined && name !== "") names.push(name);
+/**
+ * The values that a form (`multipart/form-data`) has for a name. A form may have megabytes of sound: only what follows the names of fields is decoded.
+ */
+export function formValues(bytes: Buffer, wanted: string): string[] {
+  const values: string[] = [];
+  for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
+    const [, name, value = ""] = FORM_FIELD.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES)) ?? [];
+    if (name?.toLowerCase() === wanted && value.trim() !== "") values.push(value.trim());
   }
-  return names;
+  return values;
+}
+
+/** What a form says about its model and the number of answers. */
+export function inspectForm(bytes: Buffer): BodyFacts {
+  const choices = Math.max(1, ...formValues(bytes, "n").map(Number).filter(Number.isSafeInteger));
+  return { ...NO_FACTS, model: formValues(bytes, "model")[0] ?? null, choices };
 }
 
 interface Counts {

@@ -229,7 +229,7 @@ function toFallbackCauses(value: string, name: string): FallbackCause[] {
 }
 
 /** A large integer becomes the text of its digits: limits and figures belong to its value. */
-function toMetadata(value: string, name: string): string {
+export function toMetadata(value: string, name: string): string {
   const object = toObject(value, name, parseKeepingDigits);
   const entries = Object.entries(object);
   if (entries.length > MAX_METADATA_KEYS)
