@@ -258,6 +258,7 @@ export class Intake {
       event: null,
       instance: "",
       storedAs: null,
+      copiedAs: null,
       isWithdrawn: false,
       place,
     };
@@ -341,6 +342,7 @@ export class Intake {
       source.scheme.secretParameter,
     );
     if (routes.direct !== null && isTaken(routes.direct.route, delivery, target)) {
+      this.#storeForListeners(routes, delivery, event, target, progress);
       progress.arrived = { ...arrived, source: routes.direct.source };
       return this.#deliverToEntity(progress.arrived, delivery, event, progress);
     }
@@ -355,6 +357,24 @@ export class Intake {
         return { answer: ANSWERS[kind], outcome: { kind } };
       })
       .finally(() => place.release());
+  }
+
+  /** Neither the sender nor the agent waits for it: what cannot be stored for a listener is not worth refusing a delivery. */
+  #storeForListeners(
+    { listeners }: SourceRoutes,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    target: string,
+    progress: Progress,
+  ): void {
+    if (listeners.length === 0) return;
+    const { arrived, now } = progress;
+    progress.copiedAs = ulid(now);
+    const { source, urlEntity } = arrived;
+    const request = { source, delivery, event, urlEntity, target, now, id: progress.copiedAs };
+    this.#parts.routing
+      .store(request, { routes: listeners, listeners, direct: null })
+      .catch((error: unknown) => this.#parts.notice.listenersMissed(error));
   }
 
   #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
@@ -415,7 +435,7 @@ export class Intake {
     const alsoRejected = isRejected ? rejections.take(source.name, arrived.onRecord !== undefined) : 0;
     if (alsoRejected === null) return;
     const record: DeliveryRecord = {
-      id: progress.storedAs ?? ulid(clock.now()),
+      id: progress.storedAs ?? progress.copiedAs ?? ulid(clock.now()),
       accountId: source.accountId,
       source: source.name,
       ...result,
@@ -459,6 +479,8 @@ interface Progress {
   instance: string;
   /** Id of the delivery that is stored for routes; null if none is. */
   storedAs: string | null;
+  /** Id of the copy that is stored for listeners, while the agent receives the delivery at once. */
+  copiedAs: string | null;
   /** True when the sender was answered 503 before the instance was known. */
   isWithdrawn: boolean;
   /** Null unless deliveries are traced. */

@@ -11,7 +11,14 @@ import { explainReason } from "./explain-delivery.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDeliveryTable } from "./late-delivery-table.ts";
 import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
-import { eventRoutes, exampleRoutes, replayRoutes, routeRoutes, type Routing } from "./routing/index.ts";
+import {
+  eventRoutes,
+  exampleRoutes,
+  listenerRoutes,
+  replayRoutes,
+  routeRoutes,
+  type Routing,
+} from "./routing/index.ts";
 import { createSampleRequest } from "./sample-delivery.ts";
 import { sampleRoute } from "./sample-route.ts";
 import { errorResult, showSource, sourceResult } from "./show.ts";
@@ -45,6 +52,7 @@ export function webhookRoutes(parts: RouteParts): Route[] {
     ...eventRoutes(parts),
     ...replayRoutes(parts),
     ...exampleRoutes(parts),
+    ...listenerRoutes(parts),
   ];
 }
 
