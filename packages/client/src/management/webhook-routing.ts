@@ -1,4 +1,5 @@
 import { List } from "./list.ts";
+import { readEventStream } from "./event-stream.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
@@ -19,6 +20,8 @@ export type RouteAuth =
 export type RouteTarget =
   | { readonly agent: string }
   | { readonly object: string }
+  /** Events wait for the listener of the route's name. */
+  | { readonly listen: true }
   | {
       readonly url: string;
       readonly method?: "POST" | "PUT" | "PATCH" | "DELETE" | undefined;
@@ -219,7 +222,58 @@ export interface WebhookExample {
   readonly created_at: string;
 }
 
-/** Routes of sources, their events, bulk replays and examples. */
+/** A program that takes deliveries itself. */
+export interface WebhookListener {
+  readonly name: string;
+  readonly routes: readonly {
+    readonly source: string;
+    readonly route: string;
+    /** True for a route that the listener has taken. */
+    readonly instead_of_target: boolean;
+  }[];
+  readonly waiting: number;
+}
+
+export interface ListenerSettings {
+  /** Default: all sources of the account that have a secret. */
+  readonly sources?: readonly string[] | undefined;
+  readonly when?: RouteFilters | undefined;
+  /** A route of the only source, whose target receives nothing meanwhile. */
+  readonly instead_of?: string | undefined;
+  readonly since?: string | undefined;
+}
+
+/** An event for a listener, with all headers and the raw body (base64). */
+export interface ListenedDelivery {
+  readonly event: string;
+  readonly attempt: number;
+  readonly source: string;
+  readonly route: string;
+  readonly delivery: string;
+  readonly type: string;
+  readonly title: string;
+  readonly entity: string | null;
+  readonly received_at: string;
+  /** Path and query of the sender's request. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface ListenerResult {
+  readonly event: string;
+  readonly attempt: number;
+  readonly url: string;
+  /** Null if there was no answer. */
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly duration_ms: number;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The first 4 KiB of the answer, base64. */
+  readonly body?: string | undefined;
+}
+
+/** Routes of sources, their events, bulk replays, examples and listeners. */
 export class WebhookRoutingApi {
   readonly #transport: Transport;
   readonly #path: string;
@@ -341,5 +395,62 @@ export class WebhookRoutingApi {
     options: RequestOptions = {},
   ): Promise<{ readonly status: number; readonly body: string; readonly delivery: string | null }> {
     return this.#transport.result("POST", this.#path + pathOf`/examples/${name}/fire`, options);
+  }
+
+  /** Creates a listener, or changes it. */
+  async putListener(
+    name: string,
+    settings: ListenerSettings,
+    options: RequestOptions = {},
+  ): Promise<WebhookListener> {
+    return this.#transport.result("PUT", this.#listener(name), { body: settings, ...options });
+  }
+
+  async listener(name: string, options: RequestOptions = {}): Promise<WebhookListener> {
+    return this.#transport.result("GET", this.#listener(name), options);
+  }
+
+  /** Removes a listener; its events are cancelled. */
+  async deleteListener(name: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.result("DELETE", this.#listener(name), options);
+  }
+
+  /** Yields deliveries as they are due, and `null` as a sign of life, until the connection or the signal ends it. */
+  async *listen(
+    name: string,
+    { max, sign }: { readonly max?: number | undefined; readonly sign?: boolean | undefined } = {},
+    options: RequestOptions = {},
+  ): AsyncGenerator<ListenedDelivery | null, void, undefined> {
+    const query = new URLSearchParams();
+    if (max !== undefined) query.set("max", String(max));
+    if (sign !== undefined) query.set("sign", String(sign));
+    const response = await this.#transport.raw(
+      "GET",
+      `${this.#listener(name)}/deliveries?${query.toString()}`,
+      {
+        timeoutMs: 0,
+        ...options,
+        headers: { accept: "text/event-stream" },
+      },
+    );
+    if (response.body === null) return;
+    for await (const { type, data } of readEventStream(response.body))
+      yield type === "delivery" ? (JSON.parse(data) as ListenedDelivery) : null;
+  }
+
+  /** Reports answers; an event without a result is sent again. */
+  async reportResults(
+    name: string,
+    results: readonly ListenerResult[],
+    options: RequestOptions = {},
+  ): Promise<{ readonly recorded: number }> {
+    return this.#transport.result("POST", `${this.#listener(name)}/results`, {
+      body: { results },
+      ...options,
+    });
+  }
+
+  #listener(name: string): string {
+    return this.#path + pathOf`/listeners/${name}`;
   }
 }

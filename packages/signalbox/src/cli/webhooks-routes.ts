@@ -345,5 +345,6 @@ function readJson(context: CommandContext, file: string): unknown {
 
 function showTarget(to: RouteTarget): string {
   if ("agent" in to) return `agent ${to.agent}`;
+  if ("listen" in to) return "listener";
   return "object" in to ? `object ${to.object}` : to.url;
 }

@@ -5,6 +5,7 @@ import { type Command, type CommandContext, type CommandOption, UsageError } fro
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { rowLine, table } from "./table.ts";
+import { webhooksListen } from "./webhooks-listen.ts";
 import { webhookRouteCommands } from "./webhooks-routes.ts";
 import { webhooksSend } from "./webhooks-send.ts";
 
@@ -140,6 +141,7 @@ export const webhookCommands: readonly Command[] = [
       );
     },
   },
+  webhooksListen,
   ...webhookRouteCommands,
 ];
 

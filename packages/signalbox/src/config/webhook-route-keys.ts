@@ -115,6 +115,10 @@ function target<Secret extends z.ZodRawShape>(secret: Secret) {
       object: z.string().min(1).max(128),
     }),
     z.strictObject({
+      /** Events are kept for `signalbox webhooks listen` with the name of the route. */
+      listen: z.literal(true),
+    }),
+    z.strictObject({
       /** Address that receives the sender's bytes and headers. */
       url,
       /** Method of the request. Default `POST`. */
@@ -139,7 +143,7 @@ function route<Secret extends z.ZodRawShape>(secret: Secret) {
   return z.strictObject({
     /** Conditions on the parts of a delivery; all of them must hold. Default: every delivery. */
     when: when.optional(),
-    /** An agent, an object or an address. */
+    /** An agent, an object, an address or a listener. */
     to: target(secret),
     /** Ignores deliveries that equal an earlier one of this time in these fields of the body. Default of `fields`: the whole body. */
     dedupe: z

@@ -101,6 +101,10 @@ describe("a sender", () => {
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
       routing: { of: () => undefined, store: () => Promise.reject(new Error("not in this test")) },
+      certificates: {
+        keyOf: () => Promise.reject(new Error("not in this test")),
+        visit: () => Promise.reject(new Error("not in this test")),
+      },
       answerWithinMs: 8000,
       spans: null,
       alertFeed: { current: null },

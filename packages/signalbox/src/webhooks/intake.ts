@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Nothing is parsed, claimed or created before the signature over the raw body is verified. Every delivery without a valid signature gets the
- *    same answer, whether or not the source has a secret or the entity exists. A few of them a second are listed (`RejectionBudget`).
+ *    same answer, whether or not the source has a secret or the entity exists (but 503 while the certificate that it names cannot be loaded). A few of them a second are listed (`RejectionBudget`).
  * 2. 200 and 202 are answered only after the agent's outcome, or the delivery itself, is durable.
  * 3. A genuine delivery that cannot be accepted now is refused with a status that makes its provider try again.
  * 4. Every answer is given in time (`PendingAnswer`), however slow the instance, the database or the disk are.
@@ -39,6 +39,7 @@ import {
   type Result,
   resultOf,
 } from "./delivery-record.ts";
+import type { Certificates } from "./certificates.ts";
 import type { EntityClaims } from "./entity-claims.ts";
 import { toInstanceName } from "./entity-names.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
@@ -69,8 +70,6 @@ export interface ArrivedDelivery extends SignedDelivery {
   readonly releaseBody: () => void;
   /** Path and query of the request, for filters of routes. */
   readonly target?: string | undefined;
-  /** Address of the sender, for the list of rejected deliveries. */
-  address?(): string | null;
   /** Receives the record of the delivery, which is then listed in any case. */
   onRecord?(record: DeliveryRecord): void;
 }
@@ -95,6 +94,7 @@ export interface IntakeParts {
   readonly notice: RejectionNotice;
   readonly late: LateDeliveries;
   readonly routing: Pick<Routing, "of" | "store">;
+  readonly certificates: Pick<Certificates, "keyOf" | "visit">;
   readonly answerWithinMs: number;
   /** Null unless deliveries are traced. */
   readonly spans: TurnSpans | null;
@@ -138,7 +138,16 @@ export class Intake {
 
   async receive(arrived: ArrivedDelivery): Promise<Answer> {
     const progress = this.#begin(arrived);
-    const problem = verifySignature(arrived.source, arrived, progress.now);
+    let signed: SignedDelivery = arrived;
+    if (arrived.source.scheme.certificateUrl !== undefined) {
+      try {
+        signed = await this.#withCertificate(arrived);
+      } catch (error) {
+        this.#release(progress);
+        throw this.#refuse(progress, error);
+      }
+    }
+    const problem = verifySignature(arrived.source, signed, progress.now);
     if (problem !== null) {
       this.#release(progress);
       this.#record(progress, { status: "rejected", reason: problem }, REFUSAL.status);
@@ -230,6 +239,14 @@ export class Intake {
     return (await this.#deliver({ account: accountId, agent, name: instance }, event, signed)).outcome;
   }
 
+  /** Rejects if the certificate cannot be loaded now. */
+  async #withCertificate(arrived: ArrivedDelivery): Promise<SignedDelivery> {
+    const { scheme, keys } = arrived.source;
+    const url = keys.length === 0 ? null : (scheme.certificateUrl?.(arrived, keys) ?? null);
+    const certificate = url === null ? null : await this.#parts.certificates.keyOf(url);
+    return { ...arrived, certificate };
+  }
+
   #begin(arrived: ArrivedDelivery): Progress {
     const now = this.#parts.clock.now();
     const { spans } = this.#parts;
@@ -241,6 +258,7 @@ export class Intake {
       event: null,
       instance: "",
       storedAs: null,
+      copiedAs: null,
       isWithdrawn: false,
       place,
     };
@@ -272,7 +290,12 @@ export class Intake {
     progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
     const handshake = source.kind.handshake?.(delivery, event.type);
     if (handshake != null) {
-      const answer = { ...handshake, contentType: JSON_TYPE };
+      const { status, body: text, visit } = handshake;
+      const answer = { status, body: text, contentType: JSON_TYPE };
+      if (visit !== undefined)
+        return this.#parts.certificates
+          .visit(visit)
+          .then(() => ({ answer, outcome: { kind: "answered", ...answer } }));
       return { answer, result: resultOf("handshake", handshake.status) };
     }
     return this.#forward(delivery, event, progress);
@@ -313,8 +336,13 @@ export class Intake {
     progress: Progress,
   ): Promise<Processed> {
     const { arrived, now } = progress;
-    const { source, urlEntity, target = `/webhooks/${source.name}` } = arrived;
+    const { source, urlEntity } = arrived;
+    const target = withoutParameter(
+      arrived.target ?? `/webhooks/${source.name}`,
+      source.scheme.secretParameter,
+    );
     if (routes.direct !== null && isTaken(routes.direct.route, delivery, target)) {
+      this.#storeForListeners(routes, delivery, event, target, progress);
       progress.arrived = { ...arrived, source: routes.direct.source };
       return this.#deliverToEntity(progress.arrived, delivery, event, progress);
     }
@@ -329,6 +357,24 @@ export class Intake {
         return { answer: ANSWERS[kind], outcome: { kind } };
       })
       .finally(() => place.release());
+  }
+
+  /** Neither the sender nor the agent waits for it: what cannot be stored for a listener is not worth refusing a delivery. */
+  #storeForListeners(
+    { listeners }: SourceRoutes,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    target: string,
+    progress: Progress,
+  ): void {
+    if (listeners.length === 0) return;
+    const { arrived, now } = progress;
+    progress.copiedAs = ulid(now);
+    const { source, urlEntity } = arrived;
+    const request = { source, delivery, event, urlEntity, target, now, id: progress.copiedAs };
+    this.#parts.routing
+      .store(request, { routes: listeners, listeners, direct: null })
+      .catch((error: unknown) => this.#parts.notice.listenersMissed(error));
   }
 
   #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
@@ -389,7 +435,7 @@ export class Intake {
     const alsoRejected = isRejected ? rejections.take(source.name, arrived.onRecord !== undefined) : 0;
     if (alsoRejected === null) return;
     const record: DeliveryRecord = {
-      id: progress.storedAs ?? ulid(clock.now()),
+      id: progress.storedAs ?? progress.copiedAs ?? ulid(clock.now()),
       accountId: source.accountId,
       source: source.name,
       ...result,
@@ -402,7 +448,8 @@ export class Intake {
       agent: progress.storedAs === null ? source.agent : "",
       instance: progress.instance,
       contentType: isRejected ? shownContentType(headers) : (headers["content-type"] ?? null),
-      headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
+      headers:
+        event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers, source.scheme.secretHeader)),
       bodyBytes: body.length,
       // A delivery that is stored for routes has its body there, except for a list that was divided.
       body: isRejected || (progress.storedAs !== null && !source.isBatch) ? null : body,
@@ -432,6 +479,8 @@ interface Progress {
   instance: string;
   /** Id of the delivery that is stored for routes; null if none is. */
   storedAs: string | null;
+  /** Id of the copy that is stored for listeners, while the agent receives the delivery at once. */
+  copiedAs: string | null;
   /** True when the sender was answered 503 before the instance was known. */
   isWithdrawn: boolean;
   /** Null unless deliveries are traced. */
@@ -475,6 +524,15 @@ function toLateDelivery({ arrived, now, instance, event }: Progress): LateDelive
     headers: event?.headers ?? NO_HEADERS,
     body,
   };
+}
+
+/** A credential in the address is not stored, shown or passed on. */
+function withoutParameter(target: string, name: string | undefined): string {
+  const at = target.indexOf("?");
+  if (name === undefined || at < 0) return target;
+  const query = new URLSearchParams(target.slice(at));
+  query.delete(name);
+  return query.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${query.toString()}`;
 }
 
 /** The agents' own refusals have no `Retry-After`, which providers need. */

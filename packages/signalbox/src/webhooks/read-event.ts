@@ -32,7 +32,11 @@ export function verifySignature(
   delivery: SignedDelivery,
   now: number,
 ): SignatureProblem | null {
-  if (source.keys.length === 0) return "no_secret";
+  if (source.keys.length === 0 && source.scheme.needsNoSecret !== true) return "no_secret";
+  if (source.addresses !== null && delivery.address !== undefined) {
+    const address = delivery.address();
+    if (address === null || !source.addresses.includes(address)) return "address_refused";
+  }
   return source.scheme.verify(delivery, source.keys, now, source.windowMs);
 }
 
@@ -81,7 +85,7 @@ export function readEvent(
     action,
     timestamp: new Date(now).toISOString(),
     payload: delivery.payload,
-    headers: visibleHeaders(delivery.headers),
+    headers: visibleHeaders(delivery.headers, source.scheme.secretHeader),
     rawBody: body,
     title: cut(text.title, MAX_TITLE_LENGTH) ?? (action === null ? type : `${type} ${action}`),
     description: cut(text.description, MAX_DESCRIPTION_LENGTH),
@@ -111,12 +115,12 @@ const CREDENTIAL =
 const isHidden = new Map<string, boolean>();
 const MAX_KNOWN_NAMES = 1000;
 
-/** All headers except credentials and signatures, which agents and operators do not need. */
-export function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+/** All headers except credentials and signatures, which agents and operators do not need. `secretHeader` has a name of which it cannot be told. */
+export function visibleHeaders(headers: IncomingHttpHeaders, secretHeader?: string): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    if (value === undefined || isCredential(name)) continue;
+    if (value === undefined || isCredential(name) || name === secretHeader) continue;
     visible[name] = typeof value === "string" ? value : value.join(", ");
   }
   return visible;

@@ -11,7 +11,14 @@ import { explainReason } from "./explain-delivery.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDeliveryTable } from "./late-delivery-table.ts";
 import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
-import { eventRoutes, exampleRoutes, replayRoutes, routeRoutes, type Routing } from "./routing/index.ts";
+import {
+  eventRoutes,
+  exampleRoutes,
+  listenerRoutes,
+  replayRoutes,
+  routeRoutes,
+  type Routing,
+} from "./routing/index.ts";
 import { createSampleRequest } from "./sample-delivery.ts";
 import { sampleRoute } from "./sample-route.ts";
 import { errorResult, showSource, sourceResult } from "./show.ts";
@@ -45,6 +52,7 @@ export function webhookRoutes(parts: RouteParts): Route[] {
     ...eventRoutes(parts),
     ...replayRoutes(parts),
     ...exampleRoutes(parts),
+    ...listenerRoutes(parts),
   ];
 }
 
@@ -149,27 +157,35 @@ function showSample(
 }
 
 function signSample(source: Source, request: z.output<typeof testBody>, deliveryId: string, now: number) {
-  const secret = source.secrets[0]?.reveal();
+  const secret = source.secrets[0]?.reveal() ?? (source.scheme.needsNoSecret === true ? "" : undefined);
   if (secret === undefined) {
     throw new SignalboxError("conflict", {
       message: `Source ${source.name} has no secret: set ${source.secretVariable} and restart Signalbox`,
     });
   }
-  if (source.kind.name === "discord") {
+  const { onlySigner } = source.scheme;
+  if (onlySigner !== undefined) {
     throw new SignalboxError("conflict", {
-      message: "A sample cannot be signed: only Discord has the private key that signs its deliveries",
+      message: `A sample cannot be signed: only ${onlySigner} has the private key that signs its deliveries`,
     });
   }
-  return createSampleRequest(source, {
-    entity: request.entity ?? SAMPLE_ENTITY,
-    secret,
-    deliveryId,
-    now,
-    url: `https://signalbox.invalid/webhooks/${source.name}`,
-    type: request.type,
-    body: request.payload === undefined ? undefined : JSON.stringify(request.payload),
-    headers: lowerCaseNames(request.headers),
-  });
+  try {
+    return createSampleRequest(source, {
+      entity: request.entity ?? SAMPLE_ENTITY,
+      secret,
+      deliveryId,
+      now,
+      url: `https://signalbox.invalid/webhooks/${source.name}`,
+      type: request.type,
+      body: request.payload === undefined ? undefined : JSON.stringify(request.payload),
+      headers: lowerCaseNames(request.headers),
+    });
+  } catch (cause) {
+    throw new SignalboxError("conflict", {
+      message: "A sample cannot be signed: the source has a public key, and the sender the private one",
+      cause,
+    });
+  }
 }
 
 function findOwn(sources: ReadonlyMap<string, Source>, params: PathParams<typeof SOURCE>): Source {

@@ -20,6 +20,7 @@ import { type HttpRequest, MemoryBudget } from "../engines/http-server/index.ts"
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
+import { Certificates } from "./certificates.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
 import { firstCommands } from "./first-commands.ts";
@@ -102,6 +103,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   });
   const intake = new Intake({
     late,
+    certificates: new Certificates(parts.requests, clock),
     routing,
     answerWithinMs: config.answerWithinMs,
     agents,

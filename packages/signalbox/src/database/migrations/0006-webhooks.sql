@@ -101,6 +101,8 @@ CREATE TABLE webhook_route_state (
   failing_since  BIGINT,
   node           BIGINT,
   node_until     BIGINT,
+  listener       TEXT,
+  listener_until BIGINT,
   PRIMARY KEY (account_id, source, name)
 );
 

@@ -151,7 +151,7 @@ export class Arrivals {
   }
 }
 
-function toEvent(
+export function toEvent(
   route: Route,
   delivery: StoredDelivery,
   parts: DeliveryParts,

@@ -45,6 +45,7 @@ export async function attemptEvent(
   const startedAt = parts.clock.now();
   const begun = performance.now();
   const { target } = route;
+  if (target.kind === "listen") throw new Error("listeners take their events themselves");
   const result =
     target.kind === "url"
       ? await attemptUrl({ ...parts, now: startedAt }, target, event, delivery).then((attempt) => ({
@@ -73,7 +74,7 @@ export async function attemptEvent(
 
 type Verdict = "delivered" | "failed" | "gone" | "refused" | "postponed" | "absent";
 
-interface Result {
+export interface AttemptResult {
   readonly verdict: Verdict;
   readonly status: number | null;
   readonly error: string | null;
@@ -88,18 +89,24 @@ function verdictOf(status: number | null): Verdict {
   return status === GONE ? "gone" : "failed";
 }
 
-async function attemptAgent(delivering: Promise<DeliveryOutcome>): Promise<Result> {
+async function attemptAgent(delivering: Promise<DeliveryOutcome>): Promise<AttemptResult> {
   const found = await findVerdict(delivering);
   const nothing = { status: null, retryAfterMs: null, request: null, responseHeaders: null, response: null };
   if (found.kind === "handled") return { ...nothing, verdict: "delivered", error: null };
   return { ...nothing, verdict: found.kind, error: shortMessage(found.error) };
 }
 
-function follow(
-  { clock, random }: AttemptParts,
+/** What the end of an attempt means for the event. */
+export function follow(
+  { clock, random }: Pick<AttemptParts, "clock" | "random">,
   route: Route,
   event: RoutedEvent,
-  { verdict, status, error, retryAfterMs }: Result,
+  {
+    verdict,
+    status,
+    error,
+    retryAfterMs,
+  }: Pick<AttemptResult, "verdict" | "status" | "error" | "retryAfterMs">,
 ): Omit<AttemptEnd, "record"> {
   const now = clock.now();
   const base = { id: event.id, number: event.attempts, reason: error, counts: true };

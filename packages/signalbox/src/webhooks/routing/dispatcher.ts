@@ -52,6 +52,8 @@ export interface DispatcherParts extends Omit<AttemptParts, "signal"> {
   /** The delivery, if it is in memory. */
   recent(id: string): StoredDelivery | undefined;
   onAttempt(route: Route, end: AttemptEnd): void;
+  /** Some events are due, perhaps for a listener. */
+  onDue(): void;
 }
 
 export class Dispatcher {
@@ -124,6 +126,7 @@ export class Dispatcher {
 
   /** Events of these routes are due. */
   wake(keys: Iterable<string>): void {
+    this.#parts.onDue();
     const elsewhere = new Map<string, string[]>();
     for (const key of keys) {
       const runner = this.#runners.get(key);
@@ -152,14 +155,15 @@ export class Dispatcher {
     // Without routes a cluster pays nothing for them.
     if (!store.hasRoutes && this.#runners.size === 0) return;
     await adjustClock?.();
-    const owned = (await this.#owners?.look(store.all())) ?? null;
+    const run = [...store.all()].filter(({ target }) => target.kind !== "listen");
+    const owned = (await this.#owners?.look(run)) ?? null;
     if (!this.#isStarted) return;
     for (const [key, runner] of this.#runners) {
-      if (store.byKey(key) !== undefined && owned?.has(key) !== false) continue;
+      if (run.some((route) => route.key === key) && owned?.has(key) !== false) continue;
       runner.stop();
       this.#runners.delete(key);
     }
-    for (const route of store.all()) {
+    for (const route of run) {
       if (owned?.has(route.key) === false) continue;
       const runner = this.#runners.get(route.key);
       if (runner === undefined) await this.#run(route);

@@ -158,6 +158,58 @@ export class EventTable {
     return rows.map(fromEventRow).sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  /** Events of the routes that are due; without `now`, all that wait. */
+  async countDue(routes: readonly RouteId[], now?: number): Promise<number> {
+    if (routes.length === 0) return 0;
+    const due = now === undefined ? sql`due_at IS NOT NULL` : sql`due_at <= ${now}`;
+    const row = await this.#database.get<{ count: number }>(
+      sql`SELECT count(*) AS count FROM webhook_event WHERE ${due} AND ${ofRoutes(routes)}`,
+    );
+    return row?.count ?? 0;
+  }
+
+  /** Events of the routes whose attempts run. */
+  async countClaimed(routes: readonly RouteId[], now: number): Promise<number> {
+    if (routes.length === 0) return 0;
+    const row = await this.#database.get<{ count: number }>(
+      sql`SELECT count(*) AS count FROM webhook_event WHERE due_at > ${now} AND node IS NOT NULL AND ${ofRoutes(routes)}`,
+    );
+    return row?.count ?? 0;
+  }
+
+  /** Ends claims whose attempts will not be made, or whose ends nobody will report: all of the routes, or those of `ids`. */
+  async releaseClaims(routes: readonly RouteId[], now: number, ids?: readonly string[]): Promise<void> {
+    if (routes.length === 0 || ids?.length === 0) return;
+    const which = ids === undefined ? sql`` : sql`AND id IN (${sqlList(ids)})`;
+    await this.#database.transaction(
+      (tx) =>
+        tx.run(
+          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL
+              WHERE due_at > ${now} AND node IS NOT NULL AND ${ofRoutes(routes)} ${which}`,
+        ),
+      EVENT_SCOPE,
+    );
+  }
+
+  /** Gives the route events of stored deliveries that it has none of. Returns how many. */
+  async addMissing(
+    { accountId, source, name }: RouteId,
+    since: number,
+    limit: number,
+    toEvent: (delivery: StoredDelivery) => NewEvent,
+  ): Promise<number> {
+    return this.#database.transaction(async (tx) => {
+      const rows = await tx.all<DeliveryRow>(
+        sql`SELECT d.* FROM webhook_stored_delivery d WHERE d.account_id = ${accountId} AND d.source = ${source} AND d.id >= ${ulidFloor(since)}
+              AND NOT EXISTS (SELECT 1 FROM webhook_event e WHERE e.delivery = d.id AND e.route = ${name})
+            ORDER BY d.id DESC LIMIT ${limit}`,
+      );
+      const events = rows.toReversed().map((row) => toEvent(fromDeliveryRow(row)));
+      await INSERT_EVENT.run(tx, events.flatMap(eventRow));
+      return events.length;
+    }, EVENT_SCOPE);
+  }
+
   /** The ends of attempts, with their records, in one transaction. */
   async end(ends: readonly EventEnd[], attempts: readonly AttemptRecord[]): Promise<void> {
     await this.#database.transaction(async (tx) => {
@@ -407,6 +459,14 @@ export class EventTable {
     if (query.state !== undefined) where.push(stateCondition(query.state, context));
     return where;
   }
+}
+
+function ofRoutes(routes: readonly RouteId[]): SqlQuery {
+  const each = routes.map(
+    ({ accountId, source, name }) =>
+      sql`(account_id = ${accountId} AND source = ${source} AND route = ${name})`,
+  );
+  return sql`(${joinSql(each, " OR ")})`;
 }
 
 export interface EventCount {

@@ -40,6 +40,8 @@ const routeResult = z.object({
   paused_because: z.enum(["operator", "gone", "failing"]).nullable(),
   created_at: z.iso.datetime().nullable(),
   modified_at: z.iso.datetime().nullable(),
+  /** The listener that takes its events instead of the target. */
+  listener: z.string().nullable(),
 });
 
 const listedRoute = routeResult.extend({
@@ -208,6 +210,7 @@ function show(route: Route): z.input<typeof routeResult> {
     paused_because: pause?.because ?? null,
     created_at: createdAt === null ? null : new Date(createdAt).toISOString(),
     modified_at: modifiedAt === null ? null : new Date(modifiedAt).toISOString(),
+    listener: route.listener,
   };
 }
 

@@ -117,7 +117,7 @@ export class RouteRunner {
     const { table, clock, node } = this.#parts;
     for (;;) {
       const route = this.#route;
-      if (this.#isStopped || route.pause !== null) return;
+      if (this.#isStopped || route.pause !== null || route.listener !== null) return;
       const limit = this.#room();
       // The end of an attempt, or the timer of the rate, looks again.
       if (limit <= 0) return;

@@ -51,6 +51,7 @@ interface StateRow {
   readonly name: string;
   readonly paused_at: number | null;
   readonly paused_because: PauseReason | null;
+  readonly listener: string | null;
 }
 
 export class RouteStore implements SettingsStore {
@@ -75,13 +76,13 @@ export class RouteStore implements SettingsStore {
     const { database, sources } = this.#parts;
     const rows = await database.all<RouteRow>(sql`SELECT * FROM webhook_route ORDER BY created_at, name`);
     const states = await database.all<StateRow>(
-      sql`SELECT account_id, source, name, paused_at, paused_because FROM webhook_route_state`,
+      sql`SELECT account_id, source, name, paused_at, paused_because, listener FROM webhook_route_state`,
     );
-    const pauses = new Map(states.map((row) => [routeKey(idOf(row)), toPause(row)]));
+    const known = new Map(states.map((row) => [routeKey(idOf(row)), toState(row)]));
     const routes = new Map<string, Route>();
     for (const source of sources.values()) {
       for (const one of source.routes) {
-        const route = this.#fromFile(source, one, pauses);
+        const route = this.#fromFile(source, one, known);
         routes.set(route.key, route);
       }
     }
@@ -90,10 +91,13 @@ export class RouteStore implements SettingsStore {
       const key = routeKey(idOf(row));
       // The operator's file comes first. A route of a source that is not configured any more waits for its return.
       if (source?.accountId !== row.account_id || routes.has(key)) continue;
-      routes.set(key, this.#fromRow(row, pauses.get(key) ?? null));
+      routes.set(key, this.#fromRow(row, known.get(key) ?? NO_STATE));
     }
     for (const source of sources.values()) {
-      if (!source.isBatch || [...routes.values()].some((route) => route.source === source.name)) continue;
+      const hasOwn = [...routes.values()].some(
+        ({ source: name, target }) => name === source.name && target.kind !== "listen",
+      );
+      if (!source.isBatch || hasOwn) continue;
       const route = ownAgentRoute(source);
       routes.set(route.key, route);
     }
@@ -196,10 +200,41 @@ export class RouteStore implements SettingsStore {
     return this.find(id);
   }
 
+  /** The listener takes the events of the route until `release`. One listener at a time. */
+  async take(id: RouteId, listener: string, until: number): Promise<void> {
+    if (this.find(id).target.kind === "listen")
+      throw new SignalboxError("conflict", { message: `The route ${id.name} is one of a listener` });
+    await this.#parts.settings.write("webhook_route", async (tx, changed) => {
+      const row = await readState(tx, id);
+      if (row?.listener != null && row.listener !== listener)
+        throw new SignalboxError("conflict", {
+          message: `The listener ${row.listener} has taken the route ${id.name}`,
+        });
+      await tx.run(
+        sql`INSERT INTO webhook_route_state (account_id, source, name, listener, listener_until)
+            VALUES (${id.accountId}, ${id.source}, ${id.name}, ${listener}, ${until})
+            ON CONFLICT (account_id, source, name)
+            DO UPDATE SET listener = excluded.listener, listener_until = excluded.listener_until`,
+      );
+      changed(routeKey(id));
+    });
+  }
+
+  /** The target receives its events again. `before`: only if the listener has not been seen until then. */
+  async release(id: RouteId, before = Number.MAX_SAFE_INTEGER): Promise<void> {
+    await this.#parts.settings.write("webhook_route", async (tx, changed) => {
+      const { changes } = await tx.run(
+        sql`UPDATE webhook_route_state SET listener = NULL, listener_until = NULL
+            WHERE account_id = ${id.accountId} AND source = ${id.source} AND name = ${id.name} AND listener_until < ${before}`,
+      );
+      if (changes > 0) changed(routeKey(id));
+    });
+  }
+
   #fromFile(
     source: Source,
     settings: ConfiguredRoute,
-    pauses: ReadonlyMap<string, Pause | null> | null,
+    states: ReadonlyMap<string, RouteState> | null,
   ): Route {
     const { environment, hasAgent } = this.#parts;
     const { name, paused, ...rest } = settings;
@@ -209,12 +244,14 @@ export class RouteStore implements SettingsStore {
     const secret = variable === undefined ? undefined : environment[variable];
     if (variable !== undefined && (secret === undefined || secret === ""))
       throw new ConfigError(`${at}.to.auth: expected a secret in the variable ${variable}, found none`);
-    const pause = pauses?.get(routeKey(id)) ?? (paused === true ? { at: 0, because: "operator" } : null);
+    const state = states?.get(routeKey(id)) ?? NO_STATE;
+    const pause = state.pause ?? (paused === true ? { at: 0, because: "operator" } : null);
     try {
       const route = createRoute(id, settings, secret === undefined ? null : new Secret(secret), {
         origin: "file",
         shown: rest,
         pause,
+        listener: state.listener,
         createdAt: null,
         modifiedAt: null,
       });
@@ -228,7 +265,7 @@ export class RouteStore implements SettingsStore {
     }
   }
 
-  #fromRow(row: RouteRow, pause: Pause | null): Route {
+  #fromRow(row: RouteRow, { pause, listener }: RouteState): Route {
     const settings = parse(row);
     const id = idOf(row);
     const sealed = secretOf(settings);
@@ -237,6 +274,7 @@ export class RouteStore implements SettingsStore {
       origin: "api",
       shown: withSecret(settings, HIDDEN),
       pause,
+      listener: isListening(settings) ? null : listener,
       createdAt: row.created_at,
       modifiedAt: row.modified_at,
     });
@@ -277,7 +315,21 @@ export class RouteStore implements SettingsStore {
   }
 }
 
-const NOTHING = { origin: "api", shown: {}, pause: null, createdAt: null, modifiedAt: null } as const;
+/** What is stored beside the settings of a route. */
+interface RouteState {
+  readonly pause: Pause | null;
+  readonly listener: string | null;
+}
+
+const NO_STATE: RouteState = { pause: null, listener: null };
+const NOTHING = {
+  origin: "api",
+  shown: {},
+  pause: null,
+  listener: null,
+  createdAt: null,
+  modifiedAt: null,
+} as const;
 
 function groupBySource(
   sources: ReadonlyMap<string, Source>,
@@ -286,13 +338,22 @@ function groupBySource(
   const bySource = new Map<string, SourceRoutes>();
   for (const [name, own] of Map.groupBy(routes, ({ source }) => source)) {
     const source = sources.get(name);
-    const [first] = own;
-    if (source === undefined || first === undefined) continue;
-    const isDirect = own.length === 1 && first.isPlain && first.pause === null && !source.isBatch;
+    if (source === undefined) continue;
+    const listeners = own.filter(({ target }) => target.kind === "listen");
+    const others = own.filter(({ target }) => target.kind !== "listen");
+    // A listener does not change what a source without routes does.
+    const [first = ownAgentRoute(source)] = others;
+    const isDirect =
+      others.length <= 1 &&
+      first.isPlain &&
+      first.pause === null &&
+      first.listener === null &&
+      !source.isBatch;
     const agent = first.target.kind === "agent" ? first.target.agent : null;
     bySource.set(name, {
       routes: own,
       direct: isDirect && agent !== null ? { route: first, source: { ...source, agent } } : null,
+      listeners,
     });
   }
   return bySource;
@@ -335,8 +396,12 @@ function idOf(row: Pick<RouteRow, "account_id" | "source" | "name">): RouteId {
   return { accountId: row.account_id, source: row.source, name: row.name };
 }
 
-function toPause({ paused_at: at, paused_because: because }: StateRow): Pause | null {
-  return at === null ? null : { at, because: because ?? "operator" };
+function toState({ paused_at: at, paused_because: because, listener }: StateRow): RouteState {
+  return { pause: at === null ? null : { at, because: because ?? "operator" }, listener };
+}
+
+function isListening({ to }: ManagedRoute): boolean {
+  return "listen" in to;
 }
 
 function readRow(tx: Queryable, { accountId, source, name }: RouteId): Promise<RouteRow | undefined> {

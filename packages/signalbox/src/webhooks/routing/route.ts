@@ -21,8 +21,11 @@ export interface UrlTarget {
   readonly timeoutMs: number;
 }
 
-/** Alternatives are added here, with a case in `attempt-event.ts`. */
-export type RouteTarget = { readonly kind: "agent"; readonly agent: string } | UrlTarget;
+/** Alternatives are added here, with a case in `attempt-event.ts`. Events for `listen` wait until a listener takes them (`listeners.ts`). */
+export type RouteTarget =
+  | { readonly kind: "agent"; readonly agent: string }
+  | UrlTarget
+  | { readonly kind: "listen" };
 
 export type PauseReason = "operator" | "gone" | "failing";
 
@@ -54,6 +57,8 @@ export interface Route extends RouteId {
   readonly concurrent: number;
   readonly isOrdered: boolean;
   readonly pause: Pause | null;
+  /** The listener that takes the events instead of the target; null if none does. */
+  readonly listener: string | null;
   /** True when nothing but the filter decides about a delivery, which can then go to the agent at once. */
   readonly isPlain: boolean;
   readonly createdAt: number | null;
@@ -64,6 +69,9 @@ const PERIODS_MS = { second: 1000, minute: 60_000, hour: 3_600_000 };
 /** Without `concurrent`: enough for a quick receiver at a thousand events a second, and few enough not to overwhelm one that has come back. */
 const DEFAULT_CONCURRENT = 32;
 
+/** Whoever listens decides what is sent again. */
+const NO_RETRY = { strategy: "linear", intervalMs: 1000, count: 0 } as const;
+
 export function routeKey({ accountId, source, name }: RouteId): string {
   return JSON.stringify([accountId, source, name]);
 }
@@ -73,7 +81,7 @@ export function createRoute(
   id: RouteId,
   settings: ManagedRoute | ConfiguredRoute,
   secret: Secret | null,
-  rest: Pick<Route, "origin" | "shown" | "pause" | "createdAt" | "modifiedAt">,
+  rest: Pick<Route, "origin" | "shown" | "pause" | "listener" | "createdAt" | "modifiedAt">,
 ): Route {
   const { when, to, dedupe, delay = 0, retry, rate, order } = settings;
   const target = toTarget(to, secret);
@@ -85,7 +93,7 @@ export function createRoute(
     target,
     dedupe: dedupe === undefined ? null : { windowMs: dedupe.windowMs, fields: dedupe.fields ?? null },
     delayMs: delay,
-    retry: createRetryPlan(retry),
+    retry: createRetryPlan(target.kind === "listen" ? NO_RETRY : retry),
     rate: rate?.limit === undefined ? null : { limit: rate.limit, periodMs: PERIODS_MS[rate.per] },
     concurrent: rate?.concurrent ?? DEFAULT_CONCURRENT,
     isOrdered: order === "entity",
@@ -102,6 +110,7 @@ export function createRoute(
 function toTarget(to: (ManagedRoute | ConfiguredRoute)["to"], secret: Secret | null): RouteTarget {
   if ("agent" in to) return { kind: "agent", agent: to.agent };
   if ("object" in to) return { kind: "agent", agent: objectAgent(to.object) };
+  if ("listen" in to) return { kind: "listen" };
   const { auth } = to;
   const name = auth?.type === "basic" ? auth.username : auth?.type === "header" ? auth.name : "";
   return {

@@ -285,6 +285,74 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(rows.map(({ id }) => id)).toEqual([left?.delivery]);
   });
 
+  it("a route that a listener has taken returns to its target when the listener is gone, and a listener's own route is removed after a day", async () => {
+    const routing = await start();
+    await put(routing);
+    const settings = { sources: ["generic"] };
+    await routing.listeners.put("default", "own", settings);
+    await routing.listeners.put("default", "laptop", { ...settings, insteadOf: "main" });
+    await arrive(routing);
+    now += MINUTE - 1;
+    await routing.listeners.forget(0);
+    expect(sent).toEqual([]);
+    expect(routing.routes.find(ID).listener).toBe("laptop");
+    await expect(
+      routing.listeners.put("default", "other", { ...settings, insteadOf: "main" }),
+    ).rejects.toThrow(/has taken the route/);
+    now += 2;
+    await routing.listeners.forget(0);
+    await until(() => sent.length === 1);
+    expect(routing.routes.find(ID).listener).toBeNull();
+    expect(routing.listeners.routesOf("default", "own")).toHaveLength(1);
+    now += 24 * 60 * MINUTE;
+    await routing.listeners.forget(0);
+    expect(routing.listeners.routesOf("default", "own")).toEqual([]);
+    await until(async () => (await list(routing)).every(({ dueAt }) => dueAt === null));
+    expect((await list(routing)).map(({ name, state }) => `${name} ${state}`).sort()).toEqual([
+      "main delivered",
+      "own cancelled",
+    ]);
+  });
+
+  it("a listener has no more events without a result than it asks for, and a new connection receives those of the one before again", async () => {
+    const routing = await start();
+    await put(routing, { paused: true });
+    await routing.listeners.put("default", "laptop", { sources: ["generic"] });
+    for (let n = 0; n < 5; n++) await arrive(routing, { n });
+    const read = async (stream: AsyncIterable<unknown>, count: number) => {
+      const frames: { event: string; attempt: number }[] = [];
+      for await (const chunk of stream) {
+        const [, data] = /^event: delivery\ndata: (.*)\n\n$/.exec(String(chunk)) ?? [];
+        if (data !== undefined) frames.push(JSON.parse(data) as { event: string; attempt: number });
+        if (frames.length === count) break;
+      }
+      return frames;
+    };
+    const options = { max: 2, isSigned: false };
+    const first = await read(routing.listeners.open("default", "laptop", options), 2);
+    const context = routing.stateContext("default");
+    const claimed = await routing.table.list("default", { route: "laptop" }, context, undefined, 10);
+    expect(claimed.filter(({ isAttempting }) => isAttempting)).toHaveLength(2);
+    const second = await read(routing.listeners.open("default", "laptop", options), 2);
+    expect(second.map(({ event, attempt }) => [event, attempt])).toEqual(
+      first.map(({ event }) => [event, 2]),
+    );
+    const answer = {
+      url: "http://localhost/",
+      error: null,
+      durationMs: 1,
+      headers: {},
+      body: Buffer.from(""),
+    };
+    // The first connection's answers come too late.
+    const late = first.map((frame) => ({ ...answer, ...frame, status: 500 }));
+    expect(await routing.listeners.report("default", "laptop", late)).toBe(0);
+    const inTime = second.map((frame) => ({ ...answer, ...frame, status: 204 }));
+    expect(await routing.listeners.report("default", "laptop", inTime)).toBe(2);
+    const third = await read(routing.listeners.open("default", "laptop", options), 2);
+    expect(third.every(({ attempt }) => attempt === 1)).toBe(true);
+  });
+
   if (engine === "sqlite") {
     it("a process that starts attempts again what an earlier one was attempting when it died", async () => {
       const first = await start();

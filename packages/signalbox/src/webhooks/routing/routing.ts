@@ -11,7 +11,7 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { SharedClock } from "../../core/shared-clock.ts";
 import { rawSql, sql } from "../../core/sql.ts";
-import { ulidFloor } from "../../core/ulid.ts";
+import { ulid, ulidFloor } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { RequestSender } from "../../outgoing/index.ts";
@@ -23,12 +23,13 @@ import type { LateDelivery } from "../late-delivery-table.ts";
 import { parsePayload } from "../read-event.ts";
 import type { Environment, Source } from "../source.ts";
 import type { VerifiedDelivery } from "../sources/index.ts";
-import { Arrivals, partsOf } from "./arrivals.ts";
+import { Arrivals, partsOf, toEvent } from "./arrivals.ts";
 import { openHeaders } from "./attempt-url.ts";
 import { Dispatcher, type RoutingNodes } from "./dispatcher.ts";
 import type { RoutedEvent, StoredDelivery } from "./event-record.ts";
 import { EVENT_SCOPE, EventTable, type StateContext } from "./event-table.ts";
 import { Examples } from "./examples.ts";
+import { Listeners } from "./listeners.ts";
 import { createParts, type DeliveryParts, findMismatch } from "./parts.ts";
 import { type ReceivedRequest, readArrivals } from "./read-arrivals.ts";
 import { Replays } from "./replays.ts";
@@ -39,6 +40,7 @@ import type { SourceRoutes } from "./source-routes.ts";
 const PRUNE_MS = 60_000;
 const PRUNED_ROWS = 1000;
 const REPLAY_LOOK_MS = 2000;
+const FORGET_MS = 15_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface RoutingParts {
@@ -72,6 +74,7 @@ export class Routing {
   readonly replays: Replays;
   readonly examples: Examples;
   readonly dispatcher: Dispatcher;
+  readonly listeners: Listeners;
   readonly clock: Clock;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
@@ -114,6 +117,22 @@ export class Routing {
       recent: (id) => this.#arrivals.recent(id),
       deliverToAgent: (agent, event, delivery) => this.#deliverToAgent(agent, event, delivery),
       onAttempt: (route, { record }) => attempts.add(1, route.source, record.outcome),
+      onDue: () => this.listeners.wake(),
+    });
+    this.listeners = new Listeners({
+      database,
+      table: this.table,
+      store: this.routes,
+      clock,
+      logger,
+      sealing,
+      sources: parts.sources,
+      onAttempt: (route, outcome) => attempts.add(1, route.source, outcome),
+      wake: (keys) => this.dispatcher.wake(keys),
+      toEvent: (route, delivery, now) => {
+        const seen = this.partsOf(delivery);
+        return { ...toEvent(route, delivery, seen, seen.body, now), id: ulid(now) };
+      },
     });
     registerGauge(
       parts.registry,
@@ -140,7 +159,8 @@ export class Routing {
   }
 
   async start(): Promise<void> {
-    const { logger, nodes } = this.#parts;
+    const parts = this.#parts;
+    const { logger, nodes } = parts;
     await this.routes.load();
     await this.#arrivals.measure();
     await this.dispatcher.start();
@@ -150,6 +170,11 @@ export class Routing {
         PRUNE_MS,
         () => this.#prune(),
         (err) => logger.warn({ err }, "ended webhook events cannot be deleted; trying again"),
+      ),
+      repeat(
+        FORGET_MS,
+        () => this.listeners.forget(this.clock.now() - parts.keepDays * DAY_MS),
+        (err) => logger.warn({ err }, "listeners that are gone cannot be removed; trying again"),
       ),
     );
     if (nodes !== null)
@@ -163,6 +188,7 @@ export class Routing {
   }
 
   async stop(): Promise<void> {
+    this.listeners.close();
     await Promise.all(this.#repetitions.map((repetition) => repetition.stop()));
     await this.replays.stop();
     await this.dispatcher.stop();
