@@ -8,7 +8,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { makeCertificate } from "../../../../test/support/test-certificate.ts";
-import type { AgentsDoor, WebhookEvent } from "../agents/index.ts";
+import type { AgentDeliveries, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import type { OutgoingReply } from "../outgoing/index.ts";
@@ -137,7 +137,7 @@ describe("a delivery with a certificate", () => {
   beforeEach(() => {
     delivered = [];
     const clock = { now: () => now };
-    const agents: AgentsDoor = {
+    const agents: AgentDeliveries = {
       hasAgent: () => true,
       agentNames: () => [],
       prepare: () => undefined,
