@@ -80,6 +80,8 @@ export class ConnectionGroup implements ConnectionOutlet {
     const recent = new RecentBroadcasts(() => {
       if (this.#recent === recent) this.#recent = null;
     });
+    // Connections that stayed here while the instance was loaded again miss nothing.
+    for (const id of this.#joined.keys()) recent.joined(id);
     this.#recent = recent;
   }
 

@@ -453,7 +453,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: LeaveOptions = {}): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
     const live = this.#live;
-    live?.stop();
+    live?.stop(this.#failure !== null);
     const closed =
       quiet === undefined ? this.#close(live, database) : quiet.then(() => this.#close(live, database));
     this.#phase = { kind: "leaving" };

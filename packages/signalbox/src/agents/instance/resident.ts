@@ -31,8 +31,8 @@ export interface Resident {
   clockChanged(): void;
   /** Nothing runs or waits any more. */
   idle?(): void;
-  /** The instance leaves memory: no more work of its own begins. */
-  stop(): void;
+  /** The instance leaves memory: no more work of its own begins. `hasFailed`: its storage failed, and what it sent last has not left. */
+  stop(hasFailed?: boolean): void;
   /** Null when the class has no hook for errors of its turns; else calls it, in a turn. `origin` is that of the turn that failed. */
   readonly errorHook: ((cause: unknown, origin: TurnOrigin | null) => unknown) | null;
 }

@@ -147,9 +147,11 @@ export class LiveObject implements Resident {
     );
   }
 
-  stop(): void {
+  /** After a failure of the storage clients connect again, as to an object that was reset: nobody else tells them what they have missed. */
+  stop(hasFailed = false): void {
     this.alarm.stop();
     cutAccepted(this.work);
+    if (hasFailed) this.#host.sockets.find(this.#key)?.terminate();
     this.#host.sockets.releaseIfEmpty(this.#key);
   }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { waitUntil } from "../../../../../test/support/wait-until.ts";
 import type { ObjectContext } from "./object-context.ts";
@@ -55,6 +56,11 @@ class Turns extends DurableObject {
     this.log.push(`end ${message}`);
   }
 
+  async tell(message: string): Promise<void> {
+    this.ctx.storage.kv.put("message", message);
+    for (const socket of this.ctx.getWebSockets()) socket.send(message);
+  }
+
   read(): string[] {
     return this.log;
   }
@@ -86,11 +92,21 @@ function redirect(location: string, status: number): Response {
   return new Response(null, { status, headers: { location } });
 }
 
+let isStorageFailing: boolean;
 let folder: string;
 let test: TestHost;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-events-"));
-  test = await openHost(folder, { Turns, Installed });
+  isStorageFailing = false;
+  test = await openHost(
+    folder,
+    { Turns, Installed },
+    {
+      beforeSync: async () => {
+        if (isStorageFailing) throw new SignalboxError("storage_unavailable");
+      },
+    },
+  );
 });
 afterEach(async () => {
   await test.close();
@@ -105,6 +121,30 @@ it("runs the microtasks of an event before the next event begins", async () => {
   await stub.other();
   const [, , last] = await Promise.all([stub.microtasks(), stub.microtasks(), stub.microtasks()]);
   expect(last).toBe("start end start end start end");
+});
+
+it("a WebSocket ends when the storage of its object fails: what the object sent before may be stored, and has not left", async () => {
+  const stub = turns();
+  const { webSocket } = (await stub.fetch("https://object/hibernating")) as Upgrade;
+  const seen: unknown[] = [];
+  webSocket.addEventListener("message", (event) => seen.push((event as MessageEvent).data));
+  webSocket.addEventListener("close", (event) => seen.push((event as CloseEvent).code));
+  webSocket.accept();
+  await stub.tell("one");
+  await waitUntil(
+    () => seen,
+    (found) => found.length === 1,
+  );
+  isStorageFailing = true;
+  await expect(stub.tell("two")).rejects.toThrow();
+  isStorageFailing = false;
+  expect(
+    await waitUntil(
+      () => seen,
+      (found) => found.length > 1,
+    ),
+  ).toEqual(["one", 1006]);
+  await stub.tell("three");
 });
 
 it("runs the microtasks of a message before the next message of a hibernating WebSocket", async () => {
