@@ -7,7 +7,7 @@ import type { CallSpend, UsageState } from "../limits/call-spend.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
 import { readableStep } from "../limits/readable-step.ts";
-import { requestedPieces } from "../limits/requested-pieces.ts";
+import { requestedPieces, wantsAnnotations } from "../limits/requested-pieces.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -42,7 +42,9 @@ export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCa
   const { step, head } = call;
   const named = call.tapped?.model ?? null;
   const model = step.model === "" ? (named ?? "") : step.model;
-  const [state, usage] = usageOf(call);
+  const [state, stated] = usageOf(call);
+  const isAnnotated = stated.pages > 0 && wantsAnnotations(readableStep(step));
+  const usage = isAnnotated ? { ...stated, isAnnotated } : stated;
   const isServed = head !== null && head.status < 400;
   const isCustomCost = start.options.customCost !== undefined && isServed;
   return {

@@ -33,9 +33,16 @@ export function expectedPieces(step: Step): Pieces {
   if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
   if (OCR_PATH.test(path)) {
     const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
-    return { pages: isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE) };
+    const pages = isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE);
+    return { pages, isAnnotated: wantsAnnotations(step) };
   }
   return body.kind === "whole" ? expectedSearches(body.bytes) : {};
+}
+
+/** Mistral's annotations: the answer counts pages, and not what was done with them. */
+export function wantsAnnotations({ upstream: { body } }: Pick<Step, "upstream">): boolean {
+  const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
+  return bytes?.includes('_annotation_format"') === true;
 }
 
 /** Pieces that the request alone determines; null for other requests, and for one that was only partly read. */
