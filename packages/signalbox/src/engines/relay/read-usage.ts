@@ -346,14 +346,14 @@ function fromGemini(usage: Fields): Usage {
     tokensInImage: Math.max(0, input.image - cached.image),
     tokensOutAudio: output.audio,
     tokensOutImage: output.image,
-    tier: GEMINI_TIERS[String(usage["trafficType"])] ?? "",
+    tier: GEMINI_TIERS.get(usage["trafficType"]) ?? "",
   };
 }
 
-const GEMINI_TIERS: Readonly<Record<string, string>> = {
-  ON_DEMAND_PRIORITY: "priority",
-  ON_DEMAND_FLEX: "flex",
-};
+const GEMINI_TIERS: ReadonlyMap<unknown, string> = new Map([
+  ["ON_DEMAND_PRIORITY", "priority"],
+  ["ON_DEMAND_FLEX", "flex"],
+]);
 
 /** Gemini lists the counts of each modality: `[{modality: "AUDIO", tokenCount: 3}]`. */
 function modalities(details: unknown): { readonly audio: number; readonly image: number } {

@@ -121,7 +121,9 @@ function isBilled(step: Step): boolean {
 }
 
 /** The provider goes on when a client leaves before the answer, and bills it. */
-function expected({ upstream, maxOutputTokens, choices, requestType }: Step): Usage {
+function expected(step: Step): Usage {
+  const { upstream, maxOutputTokens, choices, requestType } = step;
   const tokensOut = requestType === "embeddings" ? 0 : (maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS) * choices;
-  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut };
+  const pieces = requestedPieces(readableStep(step));
+  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut, ...pieces };
 }
