@@ -244,6 +244,18 @@ const KINDS: Readonly<Record<string, Kind>> = {
       bill: pieces * 0.002,
     }),
   },
+  "annotated pages of documents": {
+    path: "mistral/ocr",
+    body: {
+      model: "mistral-ocr-2512",
+      document: { type: "image_url", image_url: "data:image/png;base64,AAAA" },
+      document_annotation_format: { type: "json_schema" },
+    },
+    answer: ({ pieces }) => ({
+      body: json({ pages: [], usage_info: { pages_processed: pieces } }),
+      bill: pieces * 0.003,
+    }),
+  },
   "pictures by quality and size": {
     path: "openai/images/generations",
     body: { model: "dall-e-3", prompt: "A cat", quality: "hd", size: "1024x1792", n: 3 },

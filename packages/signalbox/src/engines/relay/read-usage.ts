@@ -42,6 +42,8 @@ export interface Usage {
   /** Sound that was read, and pages of documents, for models that are billed by these. */
   readonly seconds: number;
   readonly pages: number;
+  /** The request asked for more than the text of the pages, which is dearer. */
+  readonly isAnnotated: boolean;
   /** Characters that were spoken, pictures that were made, and searches of rankings, for models that are billed by these. */
   readonly characters: number;
   readonly images: number;
@@ -77,6 +79,7 @@ export const NO_USAGE: Usage = {
   fileSearches: 0,
   seconds: 0,
   pages: 0,
+  isAnnotated: false,
   characters: 0,
   images: 0,
   imageForm: "",
@@ -231,6 +234,7 @@ function fromChatCompletions(usage: Fields): Usage {
     fileSearches: 0,
     seconds: 0,
     pages: 0,
+    isAnnotated: false,
     characters: 0,
     images: 0,
     imageForm: "",
@@ -266,6 +270,7 @@ function fromInputOutput(usage: Fields): Usage {
     fileSearches: 0,
     seconds: 0,
     pages: 0,
+    isAnnotated: false,
     characters: 0,
     images: 0,
     imageForm: "",
@@ -314,6 +319,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
     fileSearches: one.fileSearches + other.fileSearches,
     seconds: one.seconds + other.seconds,
     pages: one.pages + other.pages,
+    isAnnotated: one.isAnnotated || other.isAnnotated,
     characters: one.characters + other.characters,
     images: one.images + other.images,
     imageForm: one.imageForm || other.imageForm,
@@ -340,14 +346,14 @@ function fromGemini(usage: Fields): Usage {
     tokensInImage: Math.max(0, input.image - cached.image),
     tokensOutAudio: output.audio,
     tokensOutImage: output.image,
-    tier: GEMINI_TIERS[String(usage["trafficType"])] ?? "",
+    tier: GEMINI_TIERS.get(usage["trafficType"]) ?? "",
   };
 }
 
-const GEMINI_TIERS: Readonly<Record<string, string>> = {
-  ON_DEMAND_PRIORITY: "priority",
-  ON_DEMAND_FLEX: "flex",
-};
+const GEMINI_TIERS: ReadonlyMap<unknown, string> = new Map([
+  ["ON_DEMAND_PRIORITY", "priority"],
+  ["ON_DEMAND_FLEX", "flex"],
+]);
 
 /** Gemini lists the counts of each modality: `[{modality: "AUDIO", tokenCount: 3}]`. */
 function modalities(details: unknown): { readonly audio: number; readonly image: number } {
@@ -415,6 +421,7 @@ export function mergeUsage(first: Usage | null, last: Usage | null): Usage {
     fileSearches: Math.max(last.fileSearches, first.fileSearches),
     seconds: Math.max(last.seconds, first.seconds),
     pages: Math.max(last.pages, first.pages),
+    isAnnotated: last.isAnnotated || first.isAnnotated,
     characters: Math.max(last.characters, first.characters),
     images: Math.max(last.images, first.images),
     imageForm: last.imageForm || first.imageForm,

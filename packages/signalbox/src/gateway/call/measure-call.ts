@@ -7,7 +7,7 @@ import type { CallSpend, UsageState } from "../limits/call-spend.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
 import { readableStep } from "../limits/readable-step.ts";
-import { requestedPieces } from "../limits/requested-pieces.ts";
+import { requestedPieces, wantsAnnotations } from "../limits/requested-pieces.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -42,7 +42,10 @@ export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCa
   const { step, head } = call;
   const named = call.tapped?.model ?? null;
   const model = step.model === "" ? (named ?? "") : step.model;
-  const [state, usage] = usageOf(call);
+  const isPriced = (usage: Usage) => priceOf(parts, start, call, model, usage) !== null;
+  const [state, stated] = usageOf(call, isPriced);
+  const isAnnotated = stated.pages > 0 && wantsAnnotations(readableStep(step));
+  const usage = isAnnotated ? { ...stated, isAnnotated } : stated;
   const isServed = head !== null && head.status < 400;
   const isCustomCost = start.options.customCost !== undefined && isServed;
   return {
@@ -65,6 +68,16 @@ function costOf(
   if (custom !== undefined && isCustomCost) return costByCaller(custom, usage);
   if (state === "none") return 0;
   if (state === "unknown") return null;
+  return priceOf({ prices }, { gateway }, { step, tapped }, model, usage);
+}
+
+function priceOf(
+  { prices }: Pick<CallParts, "prices">,
+  { gateway }: Pick<CallStart, "gateway">,
+  { step, tapped }: Pick<AnsweredCall, "step" | "tapped">,
+  model: string,
+  usage: Usage,
+): number | null {
   const { slug } = step.provider;
   const named = tapped?.model ?? null;
   const own = prices.ofAccount(gateway.accountId);
@@ -73,7 +86,8 @@ function costOf(
   return cost === null && named !== null && named !== model ? prices.costOf(slug, named, usage, own) : cost;
 }
 
-function usageOf(call: AnsweredCall): [UsageState, Usage] {
+/** `isPriced`: whether usage of the call's model has a price. */
+function usageOf(call: AnsweredCall, isPriced: (usage: Usage) => boolean): [UsageState, Usage] {
   const { step, head, isComplete } = call;
   const usage = call.tapped?.usage ?? null;
   if (head === null)
@@ -89,7 +103,8 @@ function usageOf(call: AnsweredCall): [UsageState, Usage] {
   if (isFree(step) || step.requestType === "moderations") return ["none", NO_USAGE];
   const pieces = requestedPieces(readableStep(step));
   if (pieces !== null) {
-    return ["estimated", { ...NO_USAGE, tokensIn: estimateInput(step.upstream.body), ...pieces }];
+    const asked = { ...NO_USAGE, tokensIn: estimateInput(step.upstream.body), ...pieces };
+    return isPriced(asked) ? ["estimated", asked] : ["unknown", NO_USAGE];
   }
   // Of a path that is not known, an answer in text can be measured.
   const isMeasured =
@@ -119,7 +134,9 @@ function isBilled(step: Step): boolean {
 }
 
 /** The provider goes on when a client leaves before the answer, and bills it. */
-function expected({ upstream, maxOutputTokens, choices, requestType }: Step): Usage {
+function expected(step: Step): Usage {
+  const { upstream, maxOutputTokens, choices, requestType } = step;
   const tokensOut = requestType === "embeddings" ? 0 : (maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS) * choices;
-  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut };
+  const pieces = requestedPieces(readableStep(step));
+  return { ...NO_USAGE, tokensIn: estimateInput(upstream.body), tokensOut, ...pieces };
 }

@@ -52,7 +52,7 @@ function scaled(rates: ModelPrice, factor: number): ModelPrice {
     if (!name.endsWith("_mtok") || value === undefined) return [name, value];
     if (typeof value === "number") return [name, value * factor];
     const tiers = value.tiers.map((tier) => ({ ...tier, price: tier.price * factor }));
-    return [name, { ...value, base: value.base * factor, tiers }];
+    return [name, { base: value.base * factor, tiers }];
   });
   return Object.fromEntries(entries) as ModelPrice;
 }

@@ -269,7 +269,9 @@ const HOUR_FACTOR = 1.6;
 function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | null {
   const rate = (name: string) => rateAt(rates[name], usage.tokensIn);
   const perHour = rate("input_audio_hours") ?? rate("audio_hours");
-  const perThousandPages = rate("input_document_kpages");
+  const perThousandPages =
+    (usage.isAnnotated ? rate("input_annotated_document_kpages") : undefined) ??
+    rate("input_document_kpages");
   const pieces = costByPiece(usage, {
     image: imageRate(rates, usage.imageForm),
     characters: rate("characters_mcount"),

@@ -49,7 +49,7 @@ export function tierFactor(provider: string, model: string, tier: string, own?: 
 
 function factorOf(provider: string, model: string, name: string, own: OwnFactors | undefined): number {
   const given =
-    own === undefined ? undefined : (ownValue(own, name) ?? ownValue(own, FORMER_NAMES[name] ?? name));
+    own === undefined ? undefined : (ownValue(own, name) ?? ownValue(own, FORMER_NAMES.get(name) ?? name));
   if (given !== undefined) return given;
   const tiers = Object.hasOwn(TIERS, provider) ? TIERS[provider] : undefined;
   if (tiers === undefined) return NO_TIER;
@@ -58,7 +58,7 @@ function factorOf(provider: string, model: string, name: string, own: OwnFactors
   );
 }
 
-const FORMER_NAMES: Readonly<Record<string, string>> = { fast: "priority" };
+const FORMER_NAMES: ReadonlyMap<string, string> = new Map([["fast", "priority"]]);
 
 /** The tier as far as it makes a call dearer: a cheaper one is believed when the response names it. */
 export function dearerTier(tier: string): string {

@@ -45,8 +45,9 @@ const NO_SEARCHES = {};
 export function expectedSearches(body: Buffer): Partial<Pick<Usage, "searches" | "fileSearches">> {
   if (!body.includes("earch", 0, "latin1")) return NO_SEARCHES;
   const text = body.toString("latin1");
-  const allowed = [...text.matchAll(MAX_USES)].map(([, uses]) => Number(uses));
-  const searches = allowed.length === 0 ? ASSUMED_SEARCHES : Math.max(...allowed);
+  let allowed = -1;
+  for (const [, uses] of text.matchAll(MAX_USES)) allowed = Math.max(allowed, Number(uses));
+  const searches = allowed === -1 ? ASSUMED_SEARCHES : allowed;
   return {
     ...(WEB_SEARCH.test(text) ? { searches } : {}),
     ...(FILE_SEARCH.test(text) ? { fileSearches: ASSUMED_SEARCHES } : {}),

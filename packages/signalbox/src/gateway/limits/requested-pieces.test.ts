@@ -22,6 +22,7 @@ describe("the pieces that a request asks for", () => {
     [{ quality: "medium", size: "1024x1536" }, 1584],
     [{ quality: "high", size: "1536x1024" }, 6240],
     [{ quality: "auto" }, 6240],
+    [{ quality: "constructor", size: "1024x1024" }, 6240],
   ])("of a picture %j are %d tokens, for models that write tokens", (fields, tokens) => {
     expect(picture(fields)?.tokensOut).toBe(tokens);
   });

@@ -33,9 +33,16 @@ export function expectedPieces(step: Step): Pieces {
   if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
   if (OCR_PATH.test(path)) {
     const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
-    return { pages: isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE) };
+    const pages = isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE);
+    return { pages, isAnnotated: wantsAnnotations(step) };
   }
   return body.kind === "whole" ? expectedSearches(body.bytes) : {};
+}
+
+/** Mistral's annotations: the answer counts pages, and not what was done with them. */
+export function wantsAnnotations({ upstream: { body } }: Pick<Step, "upstream">): boolean {
+  const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
+  return bytes?.includes('_annotation_format"') === true;
 }
 
 /** Pieces that the request alone determines; null for other requests, and for one that was only partly read. */
@@ -59,13 +66,17 @@ function piecesOf(step: Step): Pieces | null {
 
 const PICTURE_MEMBERS: ReadonlySet<string> = new Set(["size", "quality"]);
 /** Tokens that OpenAI's models write for a picture, by quality; a picture that is not square has half as many again. Other qualities: the most. */
-const PICTURE_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1056, high: 4160 };
+const PICTURE_TOKENS: ReadonlyMap<string, number> = new Map([
+  ["low", 272],
+  ["medium", 1056],
+  ["high", 4160],
+]);
 const LARGEST_PICTURE_TOKENS = 6240;
 
 function pictures({ upstream: { body }, choices }: Step): Pieces {
   const { size = "", quality = "" } = readTexts(body, PICTURE_MEMBERS);
   const isSquare = /^(\d+)x\1$/.test(size);
-  const tokens = PICTURE_TOKENS[quality];
+  const tokens = PICTURE_TOKENS.get(quality);
   const each = tokens === undefined ? LARGEST_PICTURE_TOKENS : Math.ceil(tokens * (isSquare ? 1 : 1.5));
   const imageForm = `${quality || "standard"} ${size || "1024x1024"}`;
   return { images: choices, imageForm, tokensOut: each * choices };

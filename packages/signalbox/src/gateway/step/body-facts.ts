@@ -90,13 +90,17 @@ const FIELD = "name=";
 const FORM_FIELD = /^name="?(\w+)"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/i;
 /** More than the headers and the value of such a field take. */
 const MAX_FIELD_BYTES = 1024;
+/** More than any API takes. A form with more is not read: to look at each would take long. */
+const MAX_FIELDS = 1000;
 
 /**
  * The values that a form (`multipart/form-data`) has for a name. A form may have megabytes of sound: only what follows the names of fields is decoded.
  */
 export function formValues(bytes: Buffer, wanted: string): string[] {
   const values: string[] = [];
+  let fields = 0;
   for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
+    if (++fields > MAX_FIELDS) return [];
     const [, name, value = ""] = FORM_FIELD.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES)) ?? [];
     if (name?.toLowerCase() === wanted && value.trim() !== "") values.push(value.trim());
   }
@@ -105,7 +109,11 @@ export function formValues(bytes: Buffer, wanted: string): string[] {
 
 /** What a form says about its model and the number of answers. */
 export function inspectForm(bytes: Buffer): BodyFacts {
-  const choices = Math.max(1, ...formValues(bytes, "n").map(Number).filter(Number.isSafeInteger));
+  let choices = 1;
+  for (const text of formValues(bytes, "n")) {
+    const n = Number(text);
+    if (Number.isSafeInteger(n) && n > choices) choices = n;
+  }
   return { ...NO_FACTS, model: formValues(bytes, "model")[0] ?? null, choices };
 }
 
