@@ -359,6 +359,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/circuits":
     "has a test of its own in settings.test.ts",
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes/{route_id}/try": "writes nothing",
+  "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/usage":
+    "writes a row and a charge; amounts over nodes have tests of their own",
   "POST /backup": "writes nothing",
   "POST /log_push/run": "writes files and rows that nodes do not keep in memory",
   "POST /accounts/{account_id}/alerts/{alert_id}/test": "sends a notice; nodes keep no notices in memory",

@@ -100,3 +100,70 @@ it("a receiver that never answers ends at the time limit, and other routes are n
   expect((await attemptOf(started, "quick")).state).toBe("delivered");
   expect((await attemptOf(started, "silent")).attempt["error"]).toBe("the receiver did not respond in time");
 });
+
+it("a redirect is not followed, to wherever it leads", async () => {
+  const requests: string[] = [];
+  const { started, port } = await start((request, response) => {
+    requests.push(request.url ?? "");
+    response.writeHead(307, { location: `http://127.0.0.1:${port}/secret` }).end();
+  }, true);
+  await started.api("PUT", `${ROUTES}/redirected`, {
+    to: { url: `http://127.0.0.1:${port}/` },
+    retry: NO_RETRIES,
+  });
+  await sendGeneric(started.url, "entity", { id: "1" });
+  const { state, attempt } = await attemptOf(started, "redirected");
+  expect([state, attempt["status"], requests]).toEqual(["failed", 307, ["/"]]);
+});
+
+it("filters of huge depth, number or size are refused when they are saved, and cost the service nothing", async () => {
+  const { started } = await start((_request, response) => response.end(), true);
+  const to = { url: "https://receiver.example/" };
+  const nest = (depth: number, wrap: (inner: string) => string) => {
+    let text = '{"a":1}';
+    for (let i = 0; i < depth; i++) text = wrap(text);
+    return text;
+  };
+  const bodies = [
+    nest(17, (inner) => `{"a":${inner}}`),
+    nest(5000, (inner) => `{"$or":[${inner}]}`),
+    nest(5000, (inner) => `{"$not":${inner}}`),
+    JSON.stringify({ $or: Array.from({ length: 501 }, (_, n) => ({ a: n })) }),
+    JSON.stringify({ a: "x".repeat(17 * 1024) }),
+    JSON.stringify({ a: { $regex: "(a+)+$" } }),
+  ];
+  for (const body of bodies) {
+    const text = `{"to":${JSON.stringify(to)},"when":{"body":${body}}}`;
+    expect((await started.api("PUT", `${ROUTES}/bad`, text)).status).toBe(400);
+  }
+  expect((await started.api("GET", `${ROUTES}/bad`)).status).toBe(404);
+});
+
+it("another account sees and changes neither routes, events, issues nor replays", async () => {
+  const { started, port } = await start((_request, response) => response.writeHead(500).end(), true);
+  await started.api("PUT", `${ROUTES}/own`, { to: { url: `http://127.0.0.1:${port}/` }, retry: NO_RETRIES });
+  await sendGeneric(started.url, "entity", { id: "1" });
+  await attemptOf(started, "own");
+  const own = "/accounts/default/webhooks";
+  const [event] = (await started.api("GET", `${own}/events`)).body.result as { id: string; issue: string }[];
+  await started.api("POST", "/accounts", { id: "other" });
+  const token = await started.token(["webhooks.read", "webhooks.edit"], { account: "other" });
+  const other = "/accounts/other/webhooks";
+  const ask = async (method: string, path: string, body?: object) =>
+    (await started.api(method, path, body, token)).status;
+  for (const base of [own, other]) {
+    const refused = base === own ? 403 : 404;
+    expect(await ask("GET", `${base}/events/${event?.id ?? ""}`)).toBe(refused);
+    expect(await ask("POST", `${base}/events/${event?.id ?? ""}/replay`)).toBe(refused);
+    expect(await ask("GET", `${base}/issues/${event?.issue ?? ""}`)).toBe(refused);
+    expect(await ask("POST", `${base}/issues/${event?.issue ?? ""}/resolve`)).toBe(refused);
+    expect(
+      await ask("PUT", `${base}/sources/generic/routes/own`, { to: { url: "https://a.example/" } }),
+    ).toBe(refused);
+  }
+  for (const list of ["events", "issues", "replays"])
+    expect((await started.api("GET", `${other}/${list}`, undefined, token)).body.result).toEqual([]);
+  expect((await started.api("POST", `${other}/replays`, { dry_run: true }, token)).body.result).toMatchObject(
+    { count: 0 },
+  );
+});

@@ -128,6 +128,14 @@ export async function createFullAccount(): Promise<FullAccount> {
   const event = await first(`${account}/webhooks/events`);
   const replay = await create("POST", `${account}/webhooks/replays`, {});
   await create("PUT", `${account}/webhooks/examples/theirs`, { delivery: event["delivery"] });
+  await create("PUT", `${account}/webhooks/listeners/listener`, { sources: ["routed"] });
+  // The agent fails, which opens an issue.
+  await create("PUT", `${routes}/failing`, {
+    to: { agent: "obedient-agent" },
+    retry: { strategy: "linear", intervalMs: 1000, count: 0 },
+  });
+  await sendGeneric(server.url, "routed/failed", { id: "4", type: "t", do: "throw" });
+  const issue = await first(`${account}/webhooks/issues`);
   const failing = await fetch(`${server.url}/agents/worker/existing/rpc/enqueue`, {
     method: "POST",
     headers: { authorization: `Bearer ${ROOT_TOKEN}`, "signalbox-account": OWN },
@@ -182,6 +190,8 @@ export async function createFullAccount(): Promise<FullAccount> {
       event_id: event["id"] ?? "",
       replay_id: replay["id"] ?? "",
       example_name: "theirs",
+      listener_name: "listener",
+      issue_id: issue["id"] ?? "",
     },
     async close() {
       silence.closeAllConnections();

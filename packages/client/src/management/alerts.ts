@@ -7,6 +7,7 @@ export type AlertMetric =
   | "spend"
   | "failed_deliveries"
   | "paused_routes"
+  | "webhook_issues"
   | "dead_letters";
 
 /** `[secret]` in place of a stored address or secret. */

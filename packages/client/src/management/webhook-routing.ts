@@ -78,6 +78,13 @@ export interface ListedWebhookRoute extends WebhookRoute {
     readonly ignored: number;
   };
   readonly oldest_waiting_at: string | null;
+  /** Of the last hour, at most the newest 2,000 of the source; null without one. */
+  readonly recent_attempts: {
+    readonly count: number;
+    readonly failed: number;
+    readonly p50_ms: number;
+    readonly p95_ms: number;
+  } | null;
 }
 
 export interface FilterExplanation {
@@ -123,6 +130,8 @@ export interface RoutedEvent {
   readonly is_attempting: boolean;
   /** The bulk replay that queued it last. */
   readonly replay: string | null;
+  /** The issue that it belongs to since it failed. */
+  readonly issue: string | null;
 }
 
 export interface EventAttempt {
@@ -169,6 +178,7 @@ interface EventFilters {
   /** ISO 8601. */
   readonly since?: string | undefined;
   readonly until?: string | undefined;
+  readonly issue?: string | undefined;
 }
 
 export interface RoutedEventQuery extends EventFilters {
@@ -220,6 +230,28 @@ export interface WebhookExample {
   readonly entity: string | null;
   readonly body_bytes: number;
   readonly created_at: string;
+}
+
+/** Failed events of a route, grouped by cause. */
+export interface WebhookIssue {
+  readonly id: string;
+  readonly source: string;
+  readonly route: string;
+  readonly cause: string;
+  readonly state: "open" | "acknowledged" | "resolved";
+  readonly count: number;
+  readonly first_at: string;
+  readonly last_at: string;
+  /** The event that failed last. */
+  readonly sample: string;
+  readonly resolved_at: string | null;
+}
+
+export interface WebhookIssueQuery {
+  readonly source?: string | undefined;
+  readonly route?: string | undefined;
+  readonly state?: WebhookIssue["state"] | undefined;
+  readonly limit?: number | undefined;
 }
 
 /** A program that takes deliveries itself. */
@@ -395,6 +427,23 @@ export class WebhookRoutingApi {
     options: RequestOptions = {},
   ): Promise<{ readonly status: number; readonly body: string; readonly delivery: string | null }> {
     return this.#transport.result("POST", this.#path + pathOf`/examples/${name}/fire`, options);
+  }
+
+  /** Lists issues; those that occurred last come first. */
+  issues(query: WebhookIssueQuery = {}, options: RequestOptions = {}): List<WebhookIssue> {
+    return new List(this.#transport, `${this.#path}/issues`, { ...query }, options);
+  }
+
+  async issue(id: string, options: RequestOptions = {}): Promise<WebhookIssue> {
+    return this.#transport.result("GET", this.#path + pathOf`/issues/${id}`, options);
+  }
+
+  async acknowledgeIssue(id: string, options: RequestOptions = {}): Promise<WebhookIssue> {
+    return this.#transport.result("POST", this.#path + pathOf`/issues/${id}/acknowledge`, options);
+  }
+
+  async resolveIssue(id: string, options: RequestOptions = {}): Promise<WebhookIssue> {
+    return this.#transport.result("POST", this.#path + pathOf`/issues/${id}/resolve`, options);
   }
 
   /** Creates a listener, or changes it. */

@@ -71,9 +71,17 @@ export class AlertMeasures implements AlertFeed {
   }
 
   routePaused(accountId: string, source: string): void {
+    this.#count("paused_routes", accountId, source);
+  }
+
+  issueOpened(accountId: string, source: string): void {
+    this.#count("webhook_issues", accountId, source);
+  }
+
+  #count(counted: "paused_routes" | "webhook_issues", accountId: string, source: string): void {
     for (const { rule, window } of this.#byAccount.get(accountId) ?? []) {
       const { metric, source: own } = rule.settings;
-      if (metric !== "paused_routes" || (own !== null && own !== source)) continue;
+      if (metric !== counted || (own !== null && own !== source)) continue;
       window.add(this.#clock.now(), { isFailed: true, amount: 0, seconds: null });
     }
   }
@@ -98,6 +106,7 @@ export function valueOf({ settings }: AlertRule, { count, failed, sum, p95 }: To
       return sum;
     case "failed_deliveries":
     case "paused_routes":
+    case "webhook_issues":
     case "dead_letters":
       return failed;
   }

@@ -7,6 +7,7 @@ export const METRICS = [
   "spend",
   "failed_deliveries",
   "paused_routes",
+  "webhook_issues",
   "dead_letters",
 ] as const;
 export type AlertMetric = (typeof METRICS)[number];

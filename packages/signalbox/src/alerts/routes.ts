@@ -44,6 +44,7 @@ const noticeResult = z.object({
 const AREA_OF: Readonly<Partial<Record<AlertMetric, "webhooks" | "agents">>> = {
   failed_deliveries: "webhooks",
   paused_routes: "webhooks",
+  webhook_issues: "webhooks",
   dead_letters: "agents",
 };
 

@@ -7,6 +7,7 @@ import type {
   RouteSettings,
   RouteTarget,
   RoutedEventState,
+  WebhookIssue,
 } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
@@ -24,9 +25,12 @@ const STATES: readonly RoutedEventState[] = [
   "ignored",
 ];
 
+const ISSUE_STATES: readonly WebhookIssue["state"][] = ["open", "acknowledged", "resolved"];
+
 const FILTERS: readonly CommandOption[] = [
   { name: "source", value: "NAME", summary: "only this source" },
   { name: "route", value: "NAME", summary: "only this route" },
+  { name: "issue", value: "ID", summary: "only events of this issue" },
   { name: "type", value: "TYPE", summary: "only this event type" },
   { name: "entity", value: "ENTITY", summary: "only events of this entity" },
   { name: "text", value: "TEXT", summary: "only events whose body contains this text" },
@@ -166,6 +170,70 @@ export const webhookRouteCommands: readonly Command[] = [
           "no events",
         ),
       );
+    },
+  },
+  {
+    words: ["webhooks", "issues"],
+    summary: "List issues: failed events of routes by cause; those that occurred last come first.",
+    options: [
+      { name: "source", value: "NAME", summary: "only this source" },
+      { name: "route", value: "NAME", summary: "only this route" },
+      {
+        name: "state",
+        value: "STATE",
+        summary: `only this state: ${ISSUE_STATES.join(", ")}`,
+        values: ISSUE_STATES,
+      },
+      ...OPTIONS,
+    ],
+    async run(context) {
+      const { items } = await (
+        await api(context)
+      )
+        .issues({
+          source: context.option("source"),
+          route: context.option("route"),
+          // The service validates the state.
+          state: context.option("state") as WebhookIssue["state"] | undefined,
+        })
+        .page();
+      context.print(items, (rows) =>
+        table(
+          ["id", "source", "route", "state", "events", "first", "last", "sample", "cause"],
+          rows.map((row) => [
+            row.id,
+            row.source,
+            row.route,
+            row.state,
+            String(row.count),
+            row.first_at,
+            row.last_at,
+            row.sample,
+            row.cause,
+          ]),
+          "no issues",
+        ),
+      );
+    },
+  },
+  {
+    words: ["webhooks", "acknowledge"],
+    positionals: ["<issue>"],
+    summary: "Acknowledge an issue: somebody works on it.",
+    options: OPTIONS,
+    async run(context) {
+      const issue = await (await api(context)).acknowledgeIssue(context.positionals[0] ?? "");
+      context.print(issue, ({ id, state }) => `${state} ${id}\n`);
+    },
+  },
+  {
+    words: ["webhooks", "resolve"],
+    positionals: ["<issue>"],
+    summary: "Resolve an issue; another event that fails for its cause opens it again.",
+    options: OPTIONS,
+    async run(context) {
+      const issue = await (await api(context)).resolveIssue(context.positionals[0] ?? "");
+      context.print(issue, ({ id, state }) => `${state} ${id}\n`);
     },
   },
   {

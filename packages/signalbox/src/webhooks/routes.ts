@@ -14,6 +14,7 @@ import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
 import {
   eventRoutes,
   exampleRoutes,
+  issueRoutes,
   listenerRoutes,
   replayRoutes,
   routeRoutes,
@@ -53,6 +54,7 @@ export function webhookRoutes(parts: RouteParts): Route[] {
     ...replayRoutes(parts),
     ...exampleRoutes(parts),
     ...listenerRoutes(parts),
+    ...issueRoutes(parts),
   ];
 }
 

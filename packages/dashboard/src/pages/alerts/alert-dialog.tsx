@@ -41,7 +41,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
   });
   const change = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }));
   const isOnCalls = ["error_rate", "latency_p95", "spend"].includes(draft.metric);
-  const isOnSources = ["failed_deliveries", "paused_routes"].includes(draft.metric);
+  const isOnSources = ["failed_deliveries", "paused_routes", "webhook_issues"].includes(draft.metric);
   const save = async () => {
     const body = {
       ...draft,

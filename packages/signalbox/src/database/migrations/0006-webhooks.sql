@@ -152,7 +152,8 @@ CREATE TABLE webhook_event (
   cause       TEXT NOT NULL,
   dedupe_key  TEXT,
   replay      TEXT,
-  repeat      TEXT
+  repeat      TEXT,
+  issue       TEXT
 );
 
 CREATE INDEX webhook_event_by_due ON webhook_event (account_id, source, route, due_at) WHERE due_at IS NOT NULL;
@@ -160,6 +161,7 @@ CREATE INDEX webhook_event_by_entity ON webhook_event (account_id, source, route
 CREATE INDEX webhook_event_by_account ON webhook_event (account_id, id);
 CREATE INDEX webhook_event_by_delivery ON webhook_event (delivery);
 CREATE INDEX webhook_event_by_replay ON webhook_event (replay) WHERE replay IS NOT NULL;
+CREATE INDEX webhook_event_by_issue ON webhook_event (issue) WHERE issue IS NOT NULL;
 CREATE INDEX webhook_event_by_dedupe ON webhook_event (account_id, source, route, dedupe_key, id) WHERE dedupe_key IS NOT NULL;
 
 -- One try of an event. request and response_headers are JSON; response is the beginning of the answer's body.
@@ -213,4 +215,20 @@ CREATE TABLE webhook_example (
   body         BLOB NOT NULL,
   created_at   BIGINT NOT NULL,
   PRIMARY KEY (account_id, name)
+);
+
+-- Events of a route that failed for the same cause. state: open, acknowledged or resolved. count: events since it was opened last; sample is one of them.
+CREATE TABLE webhook_issue (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL,
+  source      TEXT NOT NULL,
+  route       TEXT NOT NULL,
+  cause       TEXT NOT NULL,
+  state       TEXT NOT NULL,
+  count       BIGINT NOT NULL,
+  first_at    BIGINT NOT NULL,
+  last_at     BIGINT NOT NULL,
+  sample      TEXT NOT NULL,
+  resolved_at BIGINT,
+  UNIQUE (account_id, source, route, cause)
 );

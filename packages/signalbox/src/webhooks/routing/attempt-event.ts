@@ -8,6 +8,7 @@ import { findVerdict, shortMessage } from "../late-verdict.ts";
 import { attemptUrl } from "./attempt-url.ts";
 import type { AttemptRecord, RoutedEvent, StoredDelivery } from "./event-record.ts";
 import type { EventEnd } from "./event-table.ts";
+import { causeOf } from "./issue-cause.ts";
 import type { Route } from "./route.ts";
 
 const GONE = 410;
@@ -110,6 +111,16 @@ export function follow(
 ): Omit<AttemptEnd, "record"> {
   const now = clock.now();
   const base = { id: event.id, number: event.attempts, reason: error, counts: true };
+  const { accountId, source, name } = route;
+  const failed = (): EventEnd => ({
+    ...base,
+    state: "failed",
+    dueAt: null,
+    // Who listens has seen the failure.
+    ...(route.target.kind === "listen"
+      ? {}
+      : { failure: { accountId, source, name, event: event.id, cause: causeOf(error) } }),
+  });
   const wait = (delayMs: number, counts: boolean): EventEnd => ({
     ...base,
     state: "waiting",
@@ -119,7 +130,7 @@ export function follow(
   switch (verdict) {
     case "delivered":
       return {
-        end: { ...base, state: "delivered", dueAt: null },
+        end: { ...base, state: "delivered", dueAt: null, settles: event.issue },
         isGone: false,
         hasSucceeded: true,
       };
@@ -134,14 +145,11 @@ export function follow(
         hasSucceeded: null,
       };
     case "refused":
-      return { end: { ...base, state: "failed", dueAt: null }, isGone: false, hasSucceeded: null };
+      return { end: failed(), isGone: false, hasSucceeded: null };
     case "failed": {
       const isRetried = status === null || route.retry.isRetried(status);
       const delayMs = isRetried ? route.retry.delayAfter(event.tries, random()) : null;
-      const end: EventEnd =
-        delayMs === null
-          ? { ...base, state: "failed", dueAt: null }
-          : wait(Math.max(delayMs, retryAfterMs ?? 0), true);
+      const end: EventEnd = delayMs === null ? failed() : wait(Math.max(delayMs, retryAfterMs ?? 0), true);
       return { end, isGone: false, hasSucceeded: false };
     }
   }

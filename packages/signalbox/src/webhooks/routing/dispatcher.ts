@@ -20,6 +20,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { type AttemptEnd, attemptEvent, type AttemptParts } from "./attempt-event.ts";
 import type { RoutedEvent, StoredDelivery } from "./event-record.ts";
 import type { EventTable } from "./event-table.ts";
+import type { Issue } from "./issues.ts";
 import type { PauseReason, Route } from "./route.ts";
 import { RouteOwners } from "./route-owners.ts";
 import { RouteRunner } from "./route-runner.ts";
@@ -79,6 +80,11 @@ export class Dispatcher {
       for (const key of JSON.parse(payload.toString()) as string[]) this.#runners.get(key)?.wake();
       return Promise.resolve(new Uint8Array());
     });
+  }
+
+  /** Whether this process makes the attempts of the route. */
+  runs(key: string): boolean {
+    return this.#runners.has(key);
   }
 
   /** Attempts that run. */
@@ -205,7 +211,7 @@ export class Dispatcher {
     try {
       const delivery = this.#parts.recent(event.delivery) ?? (await table.delivery(event.delivery));
       if (delivery === undefined) {
-        await table.end([{ ...LOST, id: event.id, number: event.attempts }], []);
+        await table.end([{ ...LOST, id: event.id, number: event.attempts }], [], clock.now());
         return;
       }
       const latest = until - (route.target.kind === "url" ? route.target.timeoutMs : 0);
@@ -218,14 +224,14 @@ export class Dispatcher {
       );
       if (end === null) {
         const due = { state: "waiting", reason: null, dueAt: clock.now(), counts: false } as const;
-        await table.end([{ ...due, id: event.id, number: event.attempts }], []);
+        await table.end([{ ...due, id: event.id, number: event.attempts }], [], clock.now());
         return;
       }
       if (end.isGone) await this.#pause(route, "gone");
       await this.#ends.add(end);
       this.#parts.onAttempt(route, end);
       if (end.end.state === "failed") {
-        logger.warn(
+        logger.debug(
           { ...about, reason: end.end.reason },
           "all attempts to deliver a webhook event have failed",
         );
@@ -241,16 +247,28 @@ export class Dispatcher {
     }
   }
 
-  #record(ends: readonly AttemptEnd[]): Promise<void> {
-    const { table } = this.#parts;
-    return retry(
+  async #record(ends: readonly AttemptEnd[]): Promise<void> {
+    const { table, clock } = this.#parts;
+    const opened = await retry(
       () =>
         table.end(
           ends.map(({ end }) => end),
           ends.map(({ record }) => record),
+          clock.now(),
         ),
       RECORD_RETRY,
     );
+    for (const issue of opened) this.#report(issue);
+  }
+
+  /** Once for all events that fail for the cause. */
+  #report({ id, accountId, source, name, cause, sample }: Issue): void {
+    const { logger, alertFeed } = this.#parts;
+    logger.warn(
+      { account: accountId, source, route: name, issue: id, cause, event: sample },
+      "all attempts to deliver a webhook event have failed; further events that fail for this cause are counted in the issue",
+    );
+    alertFeed.current?.issueOpened(accountId, source);
   }
 
   async #followHealth(route: Route, hasSucceeded: boolean): Promise<void> {

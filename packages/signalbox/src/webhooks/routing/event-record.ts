@@ -63,6 +63,8 @@ export interface RoutedEvent extends RouteId {
   readonly cause: AttemptCause;
   readonly replay: string | null;
   readonly repeat: string | null;
+  /** The issue that it belongs to since it failed. */
+  readonly issue: string | null;
 }
 
 export interface AttemptRecord {

@@ -18,6 +18,8 @@ export const eventFilters = {
   route: z.string().max(64).optional(),
   type: z.string().max(256).optional(),
   entity: z.string().max(512).optional(),
+  /** Id of an issue. */
+  issue: z.string().max(64).optional(),
   /** A part of the body. */
   text: z.string().min(1).max(256).optional(),
   /** Times of arrival: from `since` on, and before `until`. */
@@ -51,6 +53,8 @@ const eventResult = z.object({
   next_attempt_at: z.iso.datetime().nullable(),
   is_attempting: z.boolean(),
   replay: z.string().nullable(),
+  /** The issue that it belongs to since it failed. */
+  issue: z.string().nullable(),
 });
 
 const attemptResult = z.object({
@@ -207,6 +211,7 @@ function showEvent(event: RoutedEvent, { now, paused }: StateContext): z.input<t
       isTimed && !event.isAttempting && event.dueAt !== null ? new Date(event.dueAt).toISOString() : null,
     is_attempting: event.isAttempting && event.state === "waiting",
     replay: event.replay,
+    issue: event.issue,
   };
 }
 

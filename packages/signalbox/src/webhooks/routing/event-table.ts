@@ -17,6 +17,7 @@ import type {
   StoredDelivery,
   StoredState,
 } from "./event-record.ts";
+import { addFailures, type FailedEvent, type Issue, settleIssues } from "./issues.ts";
 import type { RouteId } from "./route.ts";
 
 /** Rows are written by their ids, and claimed by the node that owns the route. */
@@ -25,7 +26,7 @@ export const EVENT_SCOPE = { scope: "webhook_event", isConcurrent: true };
 /** A new event before it is stored. */
 export interface NewEvent extends Omit<
   RoutedEvent,
-  "isAttempting" | "attempts" | "tries" | "cause" | "replay" | "repeat"
+  "isAttempting" | "attempts" | "tries" | "cause" | "replay" | "repeat" | "issue"
 > {
   readonly dedupeKey: string | null;
   readonly dedupeSince: number;
@@ -39,6 +40,7 @@ export interface EventQuery {
   readonly type?: string | undefined;
   readonly entity?: string | undefined;
   readonly replay?: string | undefined;
+  readonly issue?: string | undefined;
   /** A part of the body. */
   readonly text?: string | undefined;
   readonly since?: number | undefined;
@@ -61,6 +63,10 @@ export interface EventEnd {
   readonly dueAt: number | null;
   /** False for an attempt that does not count, because the route was at fault. */
   readonly counts: boolean;
+  /** Of an event that fails for good. */
+  readonly failure?: FailedEvent;
+  /** Of an event that is delivered after it had failed. */
+  readonly settles?: string | null;
 }
 
 const INSERT_DELIVERY = new RowsStatement(
@@ -177,14 +183,15 @@ export class EventTable {
     return row?.count ?? 0;
   }
 
-  /** Ends claims whose attempts will not be made, or whose ends nobody will report: all of the routes, or those of `ids`. */
+  /** Ends claims: all of the routes, whose ends nobody will report, or those of `ids`, whose attempts were not made and do not count. */
   async releaseClaims(routes: readonly RouteId[], now: number, ids?: readonly string[]): Promise<void> {
     if (routes.length === 0 || ids?.length === 0) return;
     const which = ids === undefined ? sql`` : sql`AND id IN (${sqlList(ids)})`;
+    const unmade = ids === undefined ? 0 : 1;
     await this.#database.transaction(
       (tx) =>
         tx.run(
-          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL
+          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL, attempts = attempts - ${unmade}, tries = tries - ${unmade}
               WHERE due_at > ${now} AND node IS NOT NULL AND ${ofRoutes(routes)} ${which}`,
         ),
       EVENT_SCOPE,
@@ -210,23 +217,33 @@ export class EventTable {
     }, EVENT_SCOPE);
   }
 
-  /** The ends of attempts, with their records, in one transaction. */
-  async end(ends: readonly EventEnd[], attempts: readonly AttemptRecord[]): Promise<void> {
-    await this.#database.transaction(async (tx) => {
+  /** The ends of attempts, with their records and issues, in one transaction. Returns the issues that open. */
+  async end(
+    ends: readonly EventEnd[],
+    attempts: readonly AttemptRecord[],
+    now: number,
+  ): Promise<readonly Issue[]> {
+    return this.#database.transaction(async (tx) => {
       await INSERT_ATTEMPT.run(tx, attempts.flatMap(attemptRow));
       const delivered = ends.filter(({ state }) => state === "delivered");
       await DELIVERED.run(
         tx,
         delivered.map(({ id }) => id),
       );
-      for (const { id, number, state, reason, dueAt, counts } of ends) {
+      const failures: FailedEvent[] = [];
+      const settled = delivered.flatMap(({ settles }) => settles ?? []);
+      for (const { id, number, state, reason, dueAt, counts, failure } of ends) {
         if (state === "delivered") continue;
-        await tx.run(
+        const { changes } = await tx.run(
           sql`UPDATE webhook_event SET state = ${state}, reason = ${reason}, due_at = ${dueAt}, node = NULL, cause = 'automatic',
                 tries = tries - ${counts ? 0 : 1}
               WHERE id = ${id} AND attempts = ${number} AND state = 'waiting'`,
         );
+        if (changes > 0 && failure !== undefined) failures.push(failure);
       }
+      const opened = failures.length === 0 ? [] : await addFailures(tx, failures, now);
+      if (settled.length > 0) await settleIssues(tx, [...new Set(settled)], now);
+      return opened;
     }, EVENT_SCOPE);
   }
 
@@ -367,6 +384,15 @@ export class EventTable {
     );
   }
 
+  /** Outcomes and durations of the newest attempts of a source since the time, by route. */
+  async recentAttempts(accountId: string, source: string, since: number, limit: number) {
+    const rows = await this.#database.all<{ route: string; outcome: string; duration_ms: number }>(
+      sql`SELECT e.route, a.outcome, a.duration_ms FROM webhook_attempt a JOIN webhook_event e ON e.id = a.event
+          WHERE a.account_id = ${accountId} AND a.id >= ${ulidFloor(since)} AND e.source = ${source} ORDER BY a.id DESC LIMIT ${limit}`,
+    );
+    return Map.groupBy(rows, ({ route }) => route);
+  }
+
   /** Queues one event that has ended; false if it waits. */
   replayOne(event: RoutedEvent, now: number): Promise<boolean> {
     const repeat = event.state === "delivered" ? ulid(now) : event.repeat;
@@ -440,6 +466,7 @@ export class EventTable {
     if (query.type !== undefined) where.push(sql`e.type = ${query.type}`);
     if (query.entity !== undefined) where.push(sql`e.entity = ${query.entity}`);
     if (query.replay !== undefined) where.push(sql`e.replay = ${query.replay}`);
+    if (query.issue !== undefined) where.push(sql`e.issue = ${query.issue}`);
     if (query.since !== undefined) where.push(sql`e.received_at >= ${query.since}`);
     if (query.until !== undefined) where.push(sql`e.received_at < ${query.until}`);
     if (query.delivery !== undefined)
@@ -656,6 +683,7 @@ interface EventRow {
   readonly cause: AttemptCause;
   readonly replay: string | null;
   readonly repeat: string | null;
+  readonly issue: string | null;
 }
 
 function fromEventRow(row: EventRow): RoutedEvent {
@@ -677,6 +705,7 @@ function fromEventRow(row: EventRow): RoutedEvent {
     cause: row.cause,
     replay: row.replay,
     repeat: row.repeat,
+    issue: row.issue,
   };
 }
 

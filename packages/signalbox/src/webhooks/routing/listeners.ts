@@ -194,7 +194,7 @@ export class Listeners {
       records.push(toRecord(event, result, error, clock.now()));
       this.#parts.onAttempt(route, verdict);
     }
-    if (ends.length > 0) await table.end(ends, records);
+    if (ends.length > 0) await table.end(ends, records, clock.now());
     this.wake();
     return ends.length;
   }

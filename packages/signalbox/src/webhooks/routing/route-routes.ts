@@ -13,6 +13,9 @@ import type { Routing } from "./routing.ts";
 const ROUTES = "/accounts/{account_id}/webhooks/sources/{source_name}/routes";
 const ROUTE = `${ROUTES}/{route_name}`;
 
+const HOUR_MS = 3_600_000;
+const MAX_ATTEMPTS = 2000;
+
 const counts = z.object({
   waiting: z.int(),
   delivered: z.int(),
@@ -49,6 +52,8 @@ const listedRoute = routeResult.extend({
   events: counts,
   /** Of the events that wait. */
   oldest_waiting_at: z.iso.datetime().nullable(),
+  /** Of the last hour, at most the newest 2,000 of the source; null without one. */
+  recent_attempts: z.object({ count: z.int(), failed: z.int(), p50_ms: z.int(), p95_ms: z.int() }).nullable(),
 });
 
 const finding = z.object({
@@ -108,8 +113,18 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
         const source = findSource(parts, params);
         const own = [...routes.all()].filter((route) => route.source === source.name);
         const found = await routing.table.countStates(source.accountId, source.name);
+        const attempts = await routing.table.recentAttempts(
+          source.accountId,
+          source.name,
+          routing.clock.now() - HOUR_MS,
+          MAX_ATTEMPTS,
+        );
         return {
-          result: own.map((route) => ({ ...show(route), ...showCounts(found, route) })),
+          result: own.map((route) => ({
+            ...show(route),
+            ...showCounts(found, route),
+            recent_attempts: showAttempts(attempts.get(route.name) ?? []),
+          })),
           resultInfo: { count: own.length },
         };
       },
@@ -228,6 +243,14 @@ function showCounts(found: readonly StateCount[], { name }: Route) {
     },
     oldest_waiting_at: oldest === undefined ? null : new Date(oldest).toISOString(),
   };
+}
+
+function showAttempts(rows: readonly { readonly outcome: string; readonly duration_ms: number }[]) {
+  if (rows.length === 0) return null;
+  const times = rows.map(({ duration_ms: ms }) => ms).sort((a, b) => a - b);
+  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+  const failed = rows.filter(({ outcome }) => outcome === "failed").length;
+  return { count: rows.length, failed, p50_ms: at(0.5), p95_ms: at(0.95) };
 }
 
 function showExplanation(

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../../test/support/engines.ts";
 import { webhookKeys } from "../../config/webhook-keys.ts";
 import { managedRoute } from "../../config/webhook-route-keys.ts";
+import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import { systemClock } from "../../core/clock.ts";
 import { Sealing } from "../../core/sealing.ts";
 import { Secret } from "../../core/secret.ts";
@@ -25,6 +26,14 @@ const SOURCES = createSources(webhookKeys.parse({}), { WEBHOOK_SECRET: "secret" 
 const KEY = JSON.stringify(["default", "generic", "main"]);
 
 type Sent = Parameters<RequestSender["send"]>[0];
+
+const NO_FEED: AlertFeed = {
+  call: () => undefined,
+  delivery: () => undefined,
+  routePaused: () => undefined,
+  issueOpened: () => undefined,
+  deadLetter: () => undefined,
+};
 
 const reply = (status: number, headers: OutgoingReply["headers"] = {}): OutgoingReply => ({
   status,
@@ -64,6 +73,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   let sent: Sent[] = [];
   let answer: (request: Sent) => Promise<OutgoingReply> = () => Promise.resolve(reply(200));
   let started: Routing[] = [];
+  const feed: { current: AlertFeed | null } = { current: null };
   const logs: string[] = [];
   const logger = pino({ level: "warn" }, { write: (line: string) => void logs.push(line) });
 
@@ -82,6 +92,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     started = [];
     sent = [];
     now = START;
+    feed.current = null;
     answer = () => Promise.resolve(reply(200));
     for (const table of [
       "webhook_route",
@@ -90,6 +101,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       "webhook_attempt",
       "webhook_stored_delivery",
       "webhook_replay",
+      "webhook_issue",
     ])
       await opened.database.run(TABLES[table as keyof typeof TABLES]);
   });
@@ -114,7 +126,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
           return Promise.race([answer(request), aborted]);
         },
       },
-      alertFeed: { current: null },
+      alertFeed: feed,
       sources: SOURCES,
       environment: {},
       agents: { hasAgent: () => true },
@@ -285,6 +297,47 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(rows.map(({ id }) => id)).toEqual([left?.delivery]);
   });
 
+  it("events that fail for one cause are one issue and one alert; it is resolved when the last of them is delivered, and opens again", async () => {
+    const opened: string[] = [];
+    feed.current = { ...NO_FEED, issueOpened: (_account, source) => void opened.push(source) };
+    const routing = await start();
+    await put(routing, { retry: { strategy: "linear", intervalMs: 1000, count: 0 } });
+    answer = ({ body }) => Promise.resolve(reply(Buffer.from(body).includes('"other"') ? 404 : 503));
+    for (let n = 0; n < 3; n++) await arrive(routing, { n });
+    await idle(routing);
+    await arrive(routing, { what: "other" });
+    await idle(routing);
+    const issues = () => routing.issues.list("default", {}, 10);
+    expect((await issues()).map(({ cause, count, state }) => [cause, count, state]).sort()).toEqual([
+      ["the receiver answered 404", 1, "open"],
+      ["the receiver answered 503", 3, "open"],
+    ]);
+    await until(() => opened.length >= 2);
+    expect(opened).toEqual(["generic", "generic"]);
+    const issue = (await issues()).find(({ count }) => count === 3);
+    const id = issue?.id ?? "";
+    await routing.issues.setState("default", id, "acknowledged");
+    answer = () => Promise.resolve(reply(200));
+    const own = (await list(routing)).filter((event) => event.issue === id);
+    expect(own).toHaveLength(3);
+    for (const [n, event] of own.entries()) {
+      expect((await routing.issues.find("default", id)).state).toBe("acknowledged");
+      await routing.table.replayOne(event, now);
+      routing.dispatcher.wake([KEY]);
+      await until(
+        async () =>
+          (await list(routing)).filter((one) => one.issue === id && one.state === "delivered").length > n,
+      );
+    }
+    expect(await routing.issues.find("default", id)).toMatchObject({ state: "resolved", resolvedAt: now });
+    answer = () => Promise.resolve(reply(503));
+    await arrive(routing, { n: 4 });
+    await idle(routing);
+    expect(await routing.issues.find("default", id)).toMatchObject({ state: "open", count: 1 });
+    await until(() => opened.length >= 3);
+    expect(opened).toHaveLength(3);
+  });
+
   it("a route that a listener has taken returns to its target when the listener is gone, and a listener's own route is removed after a day", async () => {
     const routing = await start();
     await put(routing);
@@ -420,4 +473,5 @@ const TABLES = {
   webhook_attempt: sql`DELETE FROM webhook_attempt`,
   webhook_stored_delivery: sql`DELETE FROM webhook_stored_delivery`,
   webhook_replay: sql`DELETE FROM webhook_replay`,
+  webhook_issue: sql`DELETE FROM webhook_issue`,
 };

@@ -15,7 +15,7 @@ import { ulid, ulidFloor } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import type { SharedSettings } from "../../database/shared-settings.ts";
 import type { RequestSender } from "../../outgoing/index.ts";
-import { LabelledCounter, registerGauge } from "../../telemetry/instruments.ts";
+import { LabelledCounter, LabelledHistogram, registerGauge } from "../../telemetry/instruments.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { EntityClaims } from "../entity-claims.ts";
 import { toInstanceName } from "../entity-names.ts";
@@ -29,7 +29,9 @@ import { Dispatcher, type RoutingNodes } from "./dispatcher.ts";
 import type { RoutedEvent, StoredDelivery } from "./event-record.ts";
 import { EVENT_SCOPE, EventTable, type StateContext } from "./event-table.ts";
 import { Examples } from "./examples.ts";
+import { Issues } from "./issues.ts";
 import { Listeners } from "./listeners.ts";
+import { QueueFigures } from "./queue-figures.ts";
 import { createParts, type DeliveryParts, findMismatch } from "./parts.ts";
 import { type ReceivedRequest, readArrivals } from "./read-arrivals.ts";
 import { Replays } from "./replays.ts";
@@ -41,6 +43,8 @@ const PRUNE_MS = 60_000;
 const PRUNED_ROWS = 1000;
 const REPLAY_LOOK_MS = 2000;
 const FORGET_MS = 15_000;
+/** As often as Prometheus usually reads. */
+const FIGURES_MS = 15_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface RoutingParts {
@@ -75,9 +79,11 @@ export class Routing {
   readonly examples: Examples;
   readonly dispatcher: Dispatcher;
   readonly listeners: Listeners;
+  readonly issues: Issues;
   readonly clock: Clock;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
+  readonly #figures: QueueFigures;
   #repetitions: Repetition[] = [];
 
   constructor(parts: RoutingParts) {
@@ -88,6 +94,7 @@ export class Routing {
     this.clock = clock;
     this.table = new EventTable(database);
     this.examples = new Examples(parts.database, clock);
+    this.issues = new Issues(database, clock);
     this.routes = new RouteStore({
       ...parts,
       clock,
@@ -106,6 +113,15 @@ export class Routing {
       help: "Attempts to deliver events of webhook routes, by source and outcome.",
       labels: ["source", "outcome"],
     });
+    const durations = new LabelledHistogram(
+      parts.registry,
+      {
+        name: "signalbox_webhook_attempt_seconds",
+        help: "Time of attempts to deliver events of webhook routes, by source.",
+        labels: ["source"],
+      },
+      [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    );
     this.dispatcher = new Dispatcher({
       ...parts,
       database,
@@ -116,7 +132,10 @@ export class Routing {
       ...(shared === null ? {} : { adjustClock: () => adjust(shared, database) }),
       recent: (id) => this.#arrivals.recent(id),
       deliverToAgent: (agent, event, delivery) => this.#deliverToAgent(agent, event, delivery),
-      onAttempt: (route, { record }) => attempts.add(1, route.source, record.outcome),
+      onAttempt: (route, { record }) => {
+        attempts.add(1, route.source, record.outcome);
+        durations.observe(record.durationMs / 1000, route.source);
+      },
       onDue: () => this.listeners.wake(),
     });
     this.listeners = new Listeners({
@@ -133,6 +152,12 @@ export class Routing {
         const seen = this.partsOf(delivery);
         return { ...toEvent(route, delivery, seen, seen.body, now), id: ulid(now) };
       },
+    });
+    this.#figures = new QueueFigures({
+      database,
+      clock,
+      registry: parts.registry,
+      runs: (key) => this.dispatcher.runs(key),
     });
     registerGauge(
       parts.registry,
@@ -170,6 +195,11 @@ export class Routing {
         PRUNE_MS,
         () => this.#prune(),
         (err) => logger.warn({ err }, "ended webhook events cannot be deleted; trying again"),
+      ),
+      repeat(
+        FIGURES_MS,
+        () => (this.routes.hasRoutes ? this.#figures.read() : undefined),
+        () => undefined,
       ),
       repeat(
         FORGET_MS,
@@ -261,6 +291,7 @@ export class Routing {
     if ((nodes === null || first === nodes.self) && (await this.table.storedBytes()) > 0) {
       const before = this.clock.now() - keepDays * DAY_MS;
       while ((await this.table.prune(before, PRUNED_ROWS)) >= PRUNED_ROWS);
+      await this.issues.prune(before);
       await plainDatabase.transaction(
         (tx) =>
           tx.run(sql`DELETE FROM webhook_replay WHERE state <> 'running' AND id < ${ulidFloor(before)}`),
