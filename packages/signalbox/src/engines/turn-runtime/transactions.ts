@@ -82,7 +82,7 @@ export class Transactions {
       this.#endWithoutCaller(this.#segment);
     }
     if (this.#failure !== null) throw this.#failure;
-    if (this.#batch.isFull) this.commitBatch();
+    if (this.#batch.isFull) this.#commitFull(turn);
     this.#batch.beginSegment();
     if (this.#batch.size === 1) setImmediate(() => this.#commitUnlessSyncDue());
     const segment = { turn };
@@ -185,6 +185,18 @@ export class Transactions {
   /** For a batch that no output waits for: internal work, or a turn that is at an await. */
   #commitUnlessSyncDue(): void {
     if (this.#segment !== null || this.#failure !== null || this.#outputs.isSyncDue) return;
+    this.#commitEarly();
+  }
+
+  /** Before a segment that does not fit into the batch. Throws if that is a later segment of a turn whose earlier one SQLite refuses. */
+  #commitFull(turn: Turn | undefined): void {
+    this.#commitEarly();
+    if (this.#failure !== null) throw this.#failure;
+    turn?.requireWritable();
+  }
+
+  /** A segment that is alone in its batch, and whose turn still runs, fails alone: with the turn. */
+  #commitEarly(): void {
     const turn = this.#lastWriter;
     const isAlone = this.#batch.size === 1;
     try {

@@ -251,6 +251,25 @@ describe("a commit that fails", () => {
     expect(notes()).toEqual(["c"]);
   });
 
+  it("fails the turn also if it goes on before the next iteration of the event loop", async () => {
+    const { run, write } = await openRuntime();
+    // From an immediate, timers that are due come before the next immediate, which would commit.
+    await new Promise((resolve) => setImmediate(resolve));
+    const outcome = run("a", async () => {
+      write("a");
+      database.define(DEFERRED);
+      database.run(rawSql("INSERT INTO child VALUES (1)"));
+      const due = new Promise((resolve) => setTimeout(resolve, 1));
+      const endsAt = performance.now() + 5;
+      while (performance.now() < endsAt);
+      await due;
+      write("b");
+    });
+    await expect(outcome).rejects.toThrow("refused the commit");
+    await run("next", () => write("c"));
+    expect(notes()).toEqual(["c"]);
+  });
+
   it("of a shared batch fails every turn in it and all later writes; no output leaves", async () => {
     const failures: Error[] = [];
     const { outputs, run, write } = await openRuntime({ onCommitFailure: (error) => failures.push(error) });
