@@ -67,6 +67,8 @@ export interface WebhookRoute extends RouteSettings {
   readonly paused_because: "operator" | "gone" | "failing" | null;
   readonly created_at: string | null;
   readonly modified_at: string | null;
+  /** The listener that takes its events instead of the target. */
+  readonly listener: string | null;
 }
 
 export interface ListedWebhookRoute extends WebhookRoute {

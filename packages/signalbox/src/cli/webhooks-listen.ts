@@ -256,7 +256,7 @@ class Session {
         return;
       case "o": {
         const account = this.#context.option("account") ?? "default";
-        const page = `/dashboard/accounts/${account}/webhooks/deliveries/${chosen.delivery.delivery}`;
+        const page = `/dashboard/accounts/${account}/webhooks/events/${event}`;
         const url = (await this.#context.trafficUrl()).replace(/\/+$/, "") + page;
         this.#note(url);
         openPage(url);
