@@ -152,6 +152,7 @@ class Session {
       const delayMs = Math.min(MAX_RETRY_MS, 500 * 2 ** Math.min(failures, 10));
       if (failures > 1)
         this.#note(`the server cannot be reached; trying again in ${Math.round(delayMs / 1000)} s`);
+      // The user ended the wait; the loop looks at the signal.
       await sleep(delayMs, undefined, { signal: this.#signal }).catch(() => undefined);
     }
   }
@@ -202,6 +203,7 @@ class Session {
 
   async #end(): Promise<void> {
     if (this.#context.hasSwitch("forget") || this.#context.option("instead-of") !== undefined) {
+      // The server forgets a listener that is gone by itself.
       await this.#api.deleteListener(this.#name).catch(() => undefined);
       return;
     }

@@ -170,7 +170,8 @@ export class Listeners {
       destroy: (error, done) => {
         ended.abort();
         if (this.#streams.get(key) === ended) this.#streams.delete(key);
-        frames.return().then(() => done(error), done);
+        this.#finish(frames);
+        done(error);
       },
     });
   }
@@ -329,6 +330,15 @@ export class Listeners {
       yield "event: ping\ndata: {}\n\n";
       sentAt = performance.now();
     }
+  }
+
+  /** Events that were claimed and not sent are due again; if they cannot be released, they are when their claims end. */
+  #finish(frames: AsyncGenerator<string, void, undefined>): void {
+    frames
+      .return()
+      .catch((err: unknown) =>
+        this.#parts.logger.warn({ err }, "events of a listener that is gone are late"),
+      );
   }
 
   /** Resolves with the next wake, after `LOOK_MS`, or when the stream ends. */
