@@ -172,7 +172,7 @@ function timestampedIf(
 }
 
 /** `GITHUB_WEBHOOK_SECRET` for `github`; `WEBHOOK_SECRET` for `generic`. */
-export function defaultVariable(source: string): string {
+function defaultVariable(source: string): string {
   return source === "generic"
     ? "WEBHOOK_SECRET"
     : `${source.toUpperCase().replaceAll("-", "_")}_WEBHOOK_SECRET`;
