@@ -22,14 +22,14 @@ const ENGINES = [
  * address may be.
  */
 const FOUNDATIONS = ["sqlite-file", "durable-file", "ip-address", "postgres-session"];
-const FOUNDATION_DOORS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
+const FOUNDATION_APIS = `${SRC}/engines/(${FOUNDATIONS.join("|")})/index\\.ts$`;
 const TESTS = "(\\.test|-contract|-model|-fixture)\\.ts$|/contract/";
 /** What of http an area may use: types of routes and requests, no machinery. */
-const HTTP_TYPES = `${SRC}/http/(area|route|request-context|render-error|foreign-answer)\\.ts$`;
+const HTTP_TYPES = `${SRC}/http/(area|route|request-context|request-target|render-error|foreign-answer)\\.ts$`;
 
 const islands = AREAS.map((name) => ({
   name: `${name}-is-an-island`,
-  comment: "Areas do not know each other; webhooks and the worker may use the agents' door.",
+  comment: "Areas do not know each other; webhooks and the worker may use the api of the agents.",
   severity: "error",
   from: { path: area(name), pathNot: "\\.test\\.ts$" },
   to: {
@@ -38,7 +38,7 @@ const islands = AREAS.map((name) => ({
   },
 }));
 
-/** The layers of the agents' area: each imports itself and those before it. */
+/** The layers of the agents' area. */
 const AGENT_LAYERS = [
   "work",
   "api",
@@ -48,6 +48,32 @@ const AGENT_LAYERS = [
   "objects",
   "(doors|management|modules|remote)",
 ];
+
+/** The layers of the gateway, from the vocabulary to the entrances. */
+const GATEWAY_LAYERS = [
+  "providers",
+  "(settings|cache)",
+  "step",
+  "(models|exchange|reliability)",
+  "limits",
+  "keys",
+  "plan",
+  "call",
+  "routes",
+  "door",
+  "realtime",
+  "trace",
+];
+
+/** Each layer imports itself and those before it. */
+function layersOf(name, layers) {
+  return layers.slice(0, -1).map((layer, i) => ({
+    name: `${name}-${layer}-imports-lower-layers`,
+    severity: "error",
+    from: { path: area(`${name}/${layer}`), pathNot: TESTS },
+    to: { path: area(`${name}/(${layers.slice(i + 1).join("|")})`) },
+  }));
+}
 
 module.exports = {
   forbidden: [
@@ -59,12 +85,8 @@ module.exports = {
       to: { circular: true },
     },
     ...islands,
-    ...AGENT_LAYERS.slice(0, -1).map((layer, i) => ({
-      name: `agents-${layer}-imports-lower-layers`,
-      severity: "error",
-      from: { path: area(`agents/${layer}`), pathNot: TESTS },
-      to: { path: area(`agents/(${AGENT_LAYERS.slice(i + 1).join("|")})`) },
-    })),
+    ...layersOf("agents", AGENT_LAYERS),
+    ...layersOf("gateway", GATEWAY_LAYERS),
     {
       name: "core-stands-alone",
       severity: "error",
@@ -72,7 +94,7 @@ module.exports = {
       to: { path: SRC, pathNot: area("core") },
     },
     {
-      name: "contracts-are-types-between-areas",
+      name: "contracts-know-core-and-links",
       severity: "error",
       from: { path: area("contracts") },
       // The links between nodes are what areas of different nodes say to each other.
@@ -81,7 +103,7 @@ module.exports = {
     ...ENGINES.map((name) => ({
       name: `engine-${name}-stands-alone`,
       comment:
-        "An engine knows core, itself and the doors of the foundations; it could be a package of its own.",
+        "An engine knows core, itself and the apis of the foundations; it could be a package of its own.",
       severity: "error",
       from: { path: area(`engines/${name}`), pathNot: TESTS },
       to: {
@@ -89,12 +111,12 @@ module.exports = {
         pathNot: [
           area("core"),
           area(`engines/${name}`),
-          ...(FOUNDATIONS.includes(name) ? [] : [FOUNDATION_DOORS]),
+          ...(FOUNDATIONS.includes(name) ? [] : [FOUNDATION_APIS]),
         ],
       },
     })),
     {
-      name: "engines-have-one-door",
+      name: "engines-have-one-api",
       comment: "Everything outside an engine imports its index.ts.",
       severity: "error",
       from: { path: `${SRC}/(?!engines/)`, pathNot: TESTS },
@@ -104,7 +126,7 @@ module.exports = {
       name: "database-adapters-know-their-interface",
       severity: "error",
       from: { path: `${SRC}/database/`, pathNot: TESTS },
-      to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_DOORS] },
+      to: { path: SRC, pathNot: [area("core"), area("database"), FOUNDATION_APIS] },
     },
     {
       name: "cluster-knows-links-and-the-database-interface",
@@ -118,7 +140,7 @@ module.exports = {
           area("contracts"),
           area("cluster"),
           `${SRC}/engines/node-link/index\\.ts$`,
-          `${SRC}/database/(database|shared-settings)\\.ts$`,
+          `${SRC}/database/(database|membership|shared-settings)\\.ts$`,
         ],
       },
     },
@@ -132,7 +154,7 @@ module.exports = {
       name: "areas-use-the-database-interface",
       comment: "The composition root picks the adapter.",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|http)/`, pathNot: TESTS },
+      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|http)/`, pathNot: TESTS },
       to: { path: `${SRC}/database/(sqlite|postgres)/` },
     },
     {
@@ -144,7 +166,10 @@ module.exports = {
     {
       name: "areas-use-route-types-of-http",
       severity: "error",
-      from: { path: `${SRC}/(${AREAS.join("|")}|accounts|dashboard)/`, pathNot: "\\.test\\.ts$" },
+      from: {
+        path: `${SRC}/(${AREAS.join("|")}|accounts|accounts-api|dashboard)/`,
+        pathNot: "\\.test\\.ts$",
+      },
       to: { path: area("http"), pathNot: HTTP_TYPES },
     },
     {

@@ -1,4 +1,4 @@
-/** `npm run check`: runs format, lint, types, import rules, loose ends and dead code in parallel. Prints failures and then exits with 1. */
+/** `npm run check`: runs format, lint, types, import rules, loose ends, circles and dead code in parallel. Prints failures and then exits with 1. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -27,6 +27,11 @@ const CHECKS: readonly Check[] = [
     name: "loose ends",
     command: ["node", "scripts/loose-ends.ts"],
     proof: /^[1-9]\d+ files read, 0 loose ends$/m,
+  },
+  {
+    name: "circles between folders",
+    command: ["node", "scripts/folder-circles.ts"],
+    proof: /^[1-9]\d+ files read, 0 circles$/m,
   },
   { name: "dead code", command: ["knip"] },
 ];

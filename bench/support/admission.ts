@@ -1,5 +1,6 @@
 /** How long calls wait for their limits: four nodes in this process on one PostgreSQL, 16 callers each, calls of ten milliseconds. */
-import { Delay } from "../../packages/signalbox/src/gateway/limits/delay.ts";
+import type { Grant } from "../../packages/signalbox/src/gateway/limits/grant.ts";
+import { Refusal } from "../../packages/signalbox/src/gateway/limits/limit-refusal.ts";
 import {
   demandOf,
   gatewayWith,
@@ -34,19 +35,22 @@ export async function openAdmissions(rules: readonly object[]): Promise<Admissio
           const call = rulesOf(node, gateway);
           const startedAt = performance.now();
           let isWaiting = false;
-          for (const admit of [() => call.arrive([STEP]), () => call.reserve([STEP])]) {
-            let admission = admit();
-            while (admission instanceof Delay) {
+          const grants: Grant[] = [];
+          for (const take of [() => call.arrive([STEP]), () => call.reserve([STEP])]) {
+            let taken = take();
+            if (taken instanceof Promise) {
               isWaiting = true;
-              await admission.ready;
-              admission = admit();
+              taken = await taken;
             }
-            if (admission !== null) throw admission;
+            if (taken instanceof Refusal) throw taken.toError();
+            grants.push(taken);
           }
           times.push((performance.now() - startedAt) * 1000);
           if (isWaiting) waited += 1;
           await new Promise((resolve) => setTimeout(resolve, CALL_MS));
-          call.settle([{ provider: STEP.provider, models: [STEP.model], cost: 0.0005, tokens: 20 }]);
+          const used = { provider: STEP.provider, models: [STEP.model], cost: 0.0005, tokens: 20 };
+          call.settle(grants.pop() ?? null, [used]);
+          for (const grant of grants) grant.release();
         }
       };
       await Promise.all(nodes.flatMap((node) => Array.from({ length: CALLERS }, () => caller(node))));

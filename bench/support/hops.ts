@@ -25,15 +25,19 @@ const FRAME = toFrame("y".repeat(100));
 const SOCKETS = "sockets";
 const SOCKET_COUNT = 64;
 
+type Host = ConstructorParameters<typeof CallSession>[1];
+
 /** Calls of the benchmark pass plain values only. */
-const HOST = {} as ConstructorParameters<typeof CallSession>[1];
+const HOST: Partial<Host> = { sessions: new Map() };
 
 const handler: LinkHandler = {
   onCall: () => ANSWER,
   onStream: (name, payload, stream) => {
     if (name === SOCKETS) answerMessages(stream);
     else
-      new CallSession("owner", HOST).serve(payload, stream, () => Promise.resolve({ text: String(ANSWER) }));
+      new CallSession("owner", HOST as Host, "2").serve(payload, stream, () =>
+        Promise.resolve({ text: String(ANSWER) }),
+      );
   },
 };
 
@@ -104,8 +108,9 @@ export async function openHopPair(isEncrypted: boolean): Promise<HopPair> {
     call: () => two.call("1", "deliver", REQUEST),
     message: openSockets(link.openStream(SOCKETS, Buffer.from(""))),
     object: () =>
-      new CallSession("caller", HOST).open(["an address", "a method", [TEXT]], (payload) =>
-        link.openStream("object", payload),
+      new CallSession("caller", { ...HOST, network: { linkTo: () => link } } as Host, "1").open(
+        ["an address", "a method", [TEXT]],
+        "object",
       ),
     close: () => Promise.all([one.close(), two.close()]),
   };

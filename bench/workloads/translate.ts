@@ -12,7 +12,7 @@ import {
   type RequestOptions,
 } from "../../packages/translate/src/index.ts";
 import { editMembers } from "../../packages/signalbox/src/engines/relay/index.ts";
-import { inspectBody } from "../../packages/signalbox/src/gateway/plan/plan-step.ts";
+import { inspectBody } from "../../packages/signalbox/src/gateway/step/body-facts.ts";
 import { UPSTREAM_RESPONSES } from "../../packages/translate/src/upstream-responses-fixture.ts";
 import type { Workload } from "../support/workload.ts";
 import { REQUESTS, streamOf } from "../support/translate-data.ts";

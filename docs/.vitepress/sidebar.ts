@@ -71,7 +71,20 @@ export const GROUPS: readonly Group[] = [
       "reference/metrics",
     ],
   },
-  { title: "How it is built", pages: ["architecture", "benchmarks", "promises", "decisions/README"] },
+  {
+    title: "How it is built",
+    pages: [
+      "architecture",
+      "glossary",
+      "mechanisms/gateway-call",
+      "mechanisms/delivery",
+      "mechanisms/instance-move",
+      "mechanisms/limit",
+      "decisions/README",
+      "benchmarks",
+      "promises",
+    ],
+  },
 ];
 
 export const sidebar = GROUPS.map(({ title, pages }) => ({

@@ -44,6 +44,9 @@ interface JsonSchema {
   readonly default?: unknown;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
+  /** How the page names the type of a value that can be anything. */
+  readonly title?: string;
+  readonly oneOf?: readonly unknown[];
   readonly anyOf?: readonly JsonSchema[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
@@ -68,7 +71,10 @@ function* walk(
   const names = new Set(Object.keys(properties));
   const fitting = objects.filter((object) => [...object.keys()].every((name) => names.has(name)));
   for (const [name, property] of Object.entries(properties)) {
-    const comments = new Set(fitting.map((object) => object.get(name)).filter((comment) => comment != null));
+    const known = fitting.filter((object) => object.get(name) != null);
+    // An object with few keys is a part of many others: the largest one is meant.
+    const largest = Math.max(...known.map(({ size }) => size));
+    const comments = new Set(known.filter(({ size }) => size === largest).map((object) => object.get(name)));
     if (comments.size > 1)
       throw new Error(`${path}${name} has several comments: ${[...comments].join(" / ")}`);
     const [meaning = null] = comments;
@@ -91,6 +97,8 @@ function* walk(
 
 function typeOf(schema: JsonSchema): string {
   const { type, anyOf, items, additionalProperties } = schema;
+  if (schema.title !== undefined) return schema.title;
+  if (schema.oneOf !== undefined) return "object";
   if (schema.enum !== undefined)
     return schema.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" or ");
   if (schema.const !== undefined) return `\`${JSON.stringify(schema.const)}\``;

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { decisionsPage, DECISIONS_PAGE_PATH, parseDecision, readDecisions } from "./decisions-page.ts";
+import { AREAS, decisionsPage, DECISIONS_PAGE_PATH, parseDecision, readDecisions } from "./decisions-page.ts";
 
 it("the index of decisions is up to date with the files (otherwise: npm run docs)", () => {
   expect(readFileSync(DECISIONS_PAGE_PATH, "utf8")).toBe(decisionsPage(readDecisions()));
@@ -18,6 +18,17 @@ it("a decision without date, status or area is refused", () => {
     "0001-title.md",
   );
   expect(() => parseDecision("0002-title.md", head)).toThrow("0002-title.md");
+});
+
+it("a decision belongs to the first area that it names, and may be marked as a detail", () => {
+  const head =
+    "# 0001 Title\n\n- Date: 2026-11-15\n- Status: accepted\n- Area: http, agents\n- Kind: detail\n\n";
+  const decision = parseDecision("0001-title.md", head);
+  expect(decision).toMatchObject({ area: "http", isDetail: true });
+});
+
+it("every decision has one of the areas of the index", () => {
+  expect(readDecisions().filter(({ area }) => !(area in AREAS))).toEqual([]);
 });
 
 it("when the status of a decision names another, the status of the other names it", () => {

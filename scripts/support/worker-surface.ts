@@ -21,6 +21,7 @@ const BOOKMARKS = [
   "getBookmarkForTime",
   "getCurrentBookmark",
   "onNextSessionRestoreBookmark",
+  "snapshot",
   "waitForBookmark",
 ];
 const KEYS = ["delete", "deleteAlarm", "get", "getAlarm", "list", "put", "setAlarm"];
@@ -31,14 +32,30 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     about: "The base classes, and the bindings for code without `env`.",
     members: [
       "DurableObject",
+      "RpcPromise",
+      "RpcProperty",
       "RpcStub",
       "RpcTarget",
+      "ServiceStub",
       "WorkerEntrypoint",
       "WorkflowEntrypoint",
+      "cache",
       "env",
       "exports",
+      "restore",
+      "tracing",
       "waitUntil",
+      "withEnv",
+      "withEnvAndExports",
+      "withExports",
     ],
+    throwing: ["abortIsolate"],
+  },
+  {
+    name: "cloudflare:node",
+    about:
+      "Servers of `node:http` as handlers. A server that does not listen gets a port of the loopback interface; one that the program lets listen does so for real.",
+    members: ["handleAsNodeRequest", "httpServerHandler"],
   },
   { name: "cloudflare:email", about: "Messages to send.", members: ["EmailMessage"] },
   { name: "cloudflare:workflows", about: "Errors of workflows.", members: ["NonRetryableError"] },
@@ -46,14 +63,19 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
   {
     name: "globals",
     about:
-      "Beside those of Node. `Response` accepts status 101 with a `webSocket`; `crypto.subtle.timingSafeEqual` exists; `caches` never has an entry.",
+      "Beside those of Node. `Response` accepts status 101 with a `webSocket`; `crypto.subtle.timingSafeEqual` and `crypto.DigestStream` exist; `caches` never has an entry.",
     members: [
+      "Cloudflare",
+      "EventSource",
       "FixedLengthStream",
       "IdentityTransformStream",
       "WebSocketPair",
       "WebSocketRequestResponsePair",
+      "addEventListener",
       "caches",
+      "reportError",
       "scheduler",
+      "self",
     ],
   },
   {
@@ -88,6 +110,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
       "storage",
       "waitUntil",
     ],
+    throwing: ["onNextSessionRestore"],
   },
   {
     name: "ctx.id",
@@ -117,7 +140,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "ctx.storage.kv",
     about: "Keys and values without promises.",
     members: ["delete", "get", "list", "put"],
-    internal: ["deleteAll"],
+    internal: ["deleteAll", "find", "putAll"],
   },
   {
     name: "ctx.facets",
@@ -149,11 +172,16 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     internal: ["belongsTo"],
   },
   { name: "WebSocketPair", about: "Two connected WebSockets.", members: ["0", "1"] },
-  { name: "workflow binding", about: "`env.<WORKFLOW>`.", members: ["create", "createBatch", "get"] },
+  {
+    name: "workflow binding",
+    about: "`env.<WORKFLOW>` and `ctx.exports.<Class>`.",
+    members: ["create", "createBatch", "deleteBatch", "get"],
+    internal: ["createScheduled"],
+  },
   {
     name: "workflow instance",
     about: "What `create` and `get` return.",
-    members: ["id", "pause", "restart", "resume", "sendEvent", "status", "terminate"],
+    members: ["delete", "id", "pause", "restart", "resume", "sendEvent", "status", "subscribe", "terminate"],
   },
   {
     name: "workflow event",
@@ -164,6 +192,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "step",
     about: "The second argument of `run`.",
     members: ["do", "sleep", "sleepUntil", "waitForEvent"],
+    internal: ["rollBack"],
   },
   {
     name: "env.AI",

@@ -170,6 +170,22 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await page.getByRole("button", { name: "Remove" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await page.getByText("No prices of your own").waitFor();
+
+  await page.getByText("List prices are those of this release.").waitFor();
+  await page.getByText(/^\d+ known prices$/).click();
+  await page.getByLabel("Filter by provider or model").fill("openai gpt-4o-mini-tts");
+  const known = page.getByRole("region", { name: "Known prices" });
+  await known.getByRole("row", { name: /openai gpt-4o-mini-tts list of the release/ }).waitFor();
+  await post(server, `custom-${slug}/v1/chat/completions`, {
+    body: JSON.stringify({ model: "home-made", messages: [] }),
+  });
+  await expect
+    .poll(async () => {
+      await page.reload();
+      await page.getByText(/^\d+ known prices$/).waitFor();
+      return page.getByRole("region", { name: "Models without a price" }).getByText("home-made").count();
+    })
+    .toBe(1);
   await close();
 });
 

@@ -93,6 +93,7 @@ const KEYS = `${GATEWAY}/provider_configs`;
 const SHARED_KEYS = `${ACCOUNT}/ai-gateway/provider_configs`;
 const PRICES = `${ACCOUNT}/ai-gateway/prices`;
 const LIMITS = `${ACCOUNT}/ai-gateway/limits`;
+const WEBHOOK_ROUTES = "/accounts/default/webhooks/sources/generic/routes";
 
 /** In order: later cases use what earlier ones have created. */
 export const SETTINGS_CASES: readonly SettingsCase[] = [
@@ -332,6 +333,18 @@ export const SETTINGS_CASES: readonly SettingsCase[] = [
     look: read(ALERTS),
   },
   {
+    kind: "webhook_route",
+    operation: "PUT /accounts/{account_id}/webhooks/sources/{source_name}/routes/{route_name}",
+    write: call("PUT", `${WEBHOOK_ROUTES}/mine`, { to: { agent: "webhook-agent" } }),
+    look: read(WEBHOOK_ROUTES),
+  },
+  {
+    kind: "webhook_route",
+    operation: "DELETE /accounts/{account_id}/webhooks/sources/{source_name}/routes/{route_name}",
+    write: call("DELETE", `${WEBHOOK_ROUTES}/mine`),
+    look: read(WEBHOOK_ROUTES),
+  },
+  {
     kind: "gateway",
     operation: "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}",
     write: call("DELETE", GATEWAY),
@@ -346,6 +359,8 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   "DELETE /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/circuits":
     "has a test of its own in settings.test.ts",
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes/{route_id}/try": "writes nothing",
+  "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/usage":
+    "writes a row and a charge; amounts over nodes have tests of their own",
   "POST /backup": "writes nothing",
   "POST /log_push/run": "writes files and rows that nodes do not keep in memory",
   "POST /accounts/{account_id}/alerts/{alert_id}/test": "sends a notice; nodes keep no notices in memory",

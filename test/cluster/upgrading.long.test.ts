@@ -5,13 +5,10 @@ import { Client } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestCluster, type TestCluster } from "../support/cluster.ts";
 import { callEcho } from "../support/send-request.ts";
-import { openTestPostgres } from "../support/test-postgres.ts";
 
 const MIGRATIONS = readdirSync(
   join(import.meta.dirname, "../../packages/signalbox/src/database/migrations"),
 ).filter((file) => file.endsWith(".sql"));
-/** Held exclusively by the version before, for as long as it runs. */
-const EARLIER_OWNER_LOCK = 0x5347_0002;
 const NEWEST = Math.max(...MIGRATIONS.map((file) => Number(file.slice(0, 4))));
 
 let cluster: TestCluster;
@@ -40,24 +37,6 @@ it("of several nodes that start at once, one migrates the database, and all serv
   for (const node of nodes) expect((await node.api("GET", "/accounts/default/tokens")).status).toBe(200);
   const { rows } = await hand.query<{ id: string }>("SELECT id FROM schema_migrations ORDER BY id");
   expect(rows.map(({ id }) => Number(id))).toEqual(MIGRATIONS.map((file) => Number(file.slice(0, 4))));
-});
-
-it("a version that allowed one process only, and nodes, refuse each other", async () => {
-  const { rows } = await hand.query<{ free: boolean }>("SELECT pg_try_advisory_lock($1) AS free", [
-    EARLIER_OWNER_LOCK,
-  ]);
-  expect(rows).toEqual([{ free: false }]);
-  const alone = await openTestPostgres();
-  const earlier = new Client({ connectionString: alone.url });
-  await earlier.connect();
-  await earlier.query("SELECT pg_advisory_lock($1)", [EARLIER_OWNER_LOCK]);
-  const { code, stderr } = await cluster.refused({ databaseUrl: alone.url });
-  await earlier.end();
-  await alone.drop();
-  expect([code, stderr.trim()]).toEqual([
-    1,
-    "signalbox: the PostgreSQL database is in use by an earlier version of Signalbox",
-  ]);
 });
 
 it("a compatible migration of a newer version does not disturb running nodes, and others still join", async () => {

@@ -42,13 +42,17 @@ afterEach(async () => {
 
 const give = (node: { readonly url: string }, kind: WorkKind, instance?: string) =>
   oracle.start(node, kind, SOON_MS, SECRET, instance);
-/** Work of each kind at each node: about a third of the instances run on each of them. */
-const giveAll = async (nodes: readonly ClusterNodeProcess[]) => {
-  const given = await Promise.all(
-    nodes.flatMap((node) => WORK_KINDS.flatMap((kind) => Array.from({ length: 4 }, () => give(node, kind)))),
-  );
-  expect(given).not.toContain(false);
+/** A node that may die is taken for dead, and refuses work for a moment, if the machine is busy enough. */
+const giveInTheEnd = async (node: ClusterNodeProcess, kind: WorkKind) => {
+  while (!(await give(node, kind))) await sleep(200);
 };
+/** Work of each kind at each node: about a third of the instances run on each of them. */
+const giveAll = (nodes: readonly ClusterNodeProcess[]) =>
+  Promise.all(
+    nodes.flatMap((node) =>
+      WORK_KINDS.flatMap((kind) => Array.from({ length: 4 }, () => giveInTheEnd(node, kind))),
+    ),
+  );
 
 it("after a node was killed", async () => {
   const victim = await cluster.join({ name: "victim", mayDie: true });
@@ -80,6 +84,7 @@ it("after instances were fenced at nodes that stay alive", async () => {
 });
 
 it("after the disk of a node was full", async () => {
+  oracle.patienceMs = 20_000;
   const disk = await openSmallDisk(64);
   try {
     const small = await cluster.join({

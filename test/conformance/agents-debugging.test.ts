@@ -117,8 +117,8 @@ describe("queue items", () => {
     );
     const listed = await server.api("GET", `${AGENTS}/gated/instances?problem=retrying`);
     expect(listed.body.result).toMatchObject([{ name: "front", queued: 1, retrying: 1 }]);
-    expect((await runCommand(server, ["agents", "queue", "rm", "gated", "front", failing])).code).toBe(0);
-    const again = await runCommand(server, ["agents", "queue", "rm", "gated", "front", failing]);
+    expect((await runCommand(server, ["agents", "queue", "delete", "gated", "front", failing])).code).toBe(0);
+    const again = await runCommand(server, ["agents", "queue", "delete", "gated", "front", failing]);
     expect([again.code, again.err]).toEqual([1, expect.stringContaining("Queue item not found")]);
     const writes = await server.api("GET", "/accounts/default/audit_logs?limit=100");
     expect(JSON.stringify(writes.body)).toContain(`/queue/${failing}`);
@@ -161,7 +161,7 @@ describe("schedules", () => {
       () => get(at("s", "/schedules")),
       (all) => all.length === 1,
     );
-    expect((await runCommand(server, ["agents", "schedules", "rm", "gated", "s", id])).out).toBe(
+    expect((await runCommand(server, ["agents", "schedules", "delete", "gated", "s", id])).out).toBe(
       `${id} removed\n`,
     );
     expect(messageOf(await server.api("DELETE", at("s", `/schedules/${id}`)))).toEqual([
@@ -266,7 +266,7 @@ describe("what is wrong", () => {
     const discarded = await runCommand(server, [
       "agents",
       "dead-letters",
-      "rm",
+      "delete",
       "gated",
       "letter-10",
       "--all",

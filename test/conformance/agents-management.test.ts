@@ -325,7 +325,7 @@ describe("the command line", () => {
       "7\n",
     );
     expect((await cli("agents", "show", "counter", "of-two", ...inElsewhere)).out).toContain('"count": 7');
-    expect((await cli("agents", "destroy", "counter", "of-two", ...inElsewhere)).code).toBe(0);
+    expect((await cli("agents", "delete", "counter", "of-two", ...inElsewhere)).code).toBe(0);
     expect((await cli("agents", "show", "counter", "of-two")).out).toContain('"count": 5');
     const unknown = await cli("agents", "call", "counter", "of-two", "read", "--account", "nowhere");
     expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Account "nowhere" not found') });

@@ -1,9 +1,9 @@
-/** Agents with the catalog in PostgreSQL, on a database of the version before instances belonged to accounts. */
+/** Agents with the catalog in PostgreSQL. */
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
 import { sql } from "../../packages/signalbox/src/core/sql.ts";
-import { BEFORE_ACCOUNTS_OF_INSTANCES, migrateUpTo } from "../support/earlier-schema.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 import { startTestServer } from "../support/test-server.ts";
@@ -11,22 +11,19 @@ import { sendGeneric, SECRET } from "../support/webhook-sender.ts";
 
 const HELD = join(import.meta.dirname, "../fixtures/waking-agents.ts");
 
-it("earlier instances and names belong to the account default, and all due instances are woken", async () => {
+it("all due instances of the catalog are woken, and accounts have names of their own", async () => {
   const postgres = await openTestPostgres();
-  const earlier = await PostgresDatabase.open(postgres.url, (error) => {
+  const database = await PostgresDatabase.open(postgres.url, (error) => {
     throw error;
   });
-  await migrateUpTo(earlier, BEFORE_ACCOUNTS_OF_INSTANCES);
+  await migrate(database);
   const names = Array.from({ length: 230 }, (_, i) => `entity${i}`);
   for (const name of names)
-    await earlier.run(
-      sql`INSERT INTO agent_instance (agent, name, created_at, last_active_at, next_due_at)
-          VALUES ('held-agent', ${name}, 1, 1, 7)`,
+    await database.run(
+      sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
+          VALUES ('default', 'held-agent', ${name}, 1, 1, 7)`,
     );
-  await earlier.run(
-    sql`INSERT INTO webhook_entity (agent, name, entity) VALUES ('webhook-agent', 'x-y', 'x/y')`,
-  );
-  await earlier.close();
+  await database.close();
   const server = await startTestServer({
     environment: { DATABASE_URL: postgres.url, WEBHOOK_SECRET: SECRET, B_WEBHOOK_SECRET: SECRET },
     file: {

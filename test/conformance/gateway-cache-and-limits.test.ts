@@ -26,7 +26,6 @@ beforeAll(async () => {
       providers: { openai: { baseUrl: provider.url } },
       gateway: {
         prices: { openai: { "gpt-4o-mini": { in: 1_000_000, out: 1_000_000 } } },
-        cacheEntryBytes: 4096,
       },
     },
 
@@ -117,7 +116,7 @@ describe("the cache", () => {
     for (const answer of [
       (response: ServerResponse) => sendJson(response, 500, {}),
       (response: ServerResponse) => sendJson(response, 201, {}),
-      (response: ServerResponse) => sendJson(response, 200, { text: "x".repeat(5000) }),
+      (response: ServerResponse) => sendJson(response, 200, { text: "x".repeat(1024 * 1024) }),
     ]) {
       provider.answer = (_, response) => answer(response);
       const body = unique();

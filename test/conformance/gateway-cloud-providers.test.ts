@@ -3,7 +3,7 @@ import { createHash, createHmac, generateKeyPairSync } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
-import { CHAT, post, send } from "../support/gateway.ts";
+import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 const AWS_ID = "AKIAIOSFODNN7EXAMPLE";
@@ -27,8 +27,8 @@ const MESSAGE = {
   usage: { input_tokens: 3, output_tokens: 2 },
 };
 
-async function storeKey(slug: string, name: string): Promise<void> {
-  await server.api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", {
+async function storeKey(slug: string, name: string, gateway = "default"): Promise<void> {
+  await server.api("POST", `/accounts/default/ai-gateway/gateways/${gateway}/provider_configs`, {
     provider_slug: slug,
     alias: "default",
     default_config: true,
@@ -90,9 +90,14 @@ const EVENTS = [
   { type: "message_stop" },
 ];
 
-/** One message of the binary event stream, without headers. */
+/** An event of a model in a message of the binary event stream. */
 function frame(event: object): Buffer {
-  const body = Buffer.from(JSON.stringify({ bytes: Buffer.from(JSON.stringify(event)).toString("base64") }));
+  return message({ bytes: Buffer.from(JSON.stringify(event)).toString("base64") });
+}
+
+/** One message of the binary event stream, without headers. */
+function message(payload: object): Buffer {
+  const body = Buffer.from(JSON.stringify(payload));
   const prelude = Buffer.alloc(12);
   prelude.writeUInt32BE(16 + body.length, 0);
   prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
@@ -202,6 +207,47 @@ describe("Amazon Bedrock", () => {
     expectSigned(request);
     await post(server, path, { body: "{}", headers: { authorization: "Bearer ABSK-api-key" } });
     expect(peer.requests[1]?.headers.authorization).toBe("Bearer ABSK-api-key");
+  });
+});
+
+describe("streams of Amazon Bedrock's own paths", () => {
+  const path = (method: string) =>
+    `aws-bedrock/bedrock-runtime/eu-west-1/model/us.anthropic.claude-opus-5/${method}`;
+
+  it("are metered, and a limit counts what they cost", async () => {
+    const gateway = "bedrock-streams";
+    await setGateway(
+      server,
+      {
+        allow_anonymous_keys: true,
+        spend_limits: { rules: [{ id: "r", limitType: "cost", limit: 100, window: 86_400 }] },
+      },
+      gateway,
+    );
+    peer.answer = (_, response) => {
+      response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
+      response.end(message({ usage: { inputTokens: 300, outputTokens: 60_000 }, metrics: {} }));
+    };
+    await storeKey("aws-bedrock", "AWS_BEDROCK_API_KEY", gateway);
+    const answered = await post(server, path("converse-stream"), {
+      gateway,
+      body: JSON.stringify({ messages: [], inferenceConfig: { maxTokens: 64_000 } }),
+    });
+    peer.answer = answer;
+    expect(answered.status).toBe(200);
+    const [row] = await readLogs(server, gateway);
+    expect(row).toMatchObject({
+      provider: "aws-bedrock",
+      model: "us.anthropic.claude-opus-5",
+      tokens_in: 300,
+      tokens_out: 60_000,
+      usage: "reported",
+    });
+    const after = await post(server, path("converse"), { gateway, body: "{}" });
+    expect(100 - Number(after.headers["gw-aig-budget-remaining"])).toBeGreaterThanOrEqual(
+      Number(row?.["cost"]),
+    );
+    expect(Number(row?.["cost"])).toBeGreaterThan(1);
   });
 });
 

@@ -128,6 +128,49 @@ describe.each(MODELS)("%s", (model) => {
     }
   });
 
+  it.each([false, true])(
+    "a later request refers to items and answers by their ids, with stream: %s",
+    async (stream) => {
+      const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: token, maxRetries: 0 });
+      const parameters = {
+        type: "object",
+        properties: { city: { type: "string" } },
+        additionalProperties: false,
+      };
+      const tools = [{ type: "function" as const, name: "get_weather", parameters, strict: false }];
+      const first = await (stream
+        ? client.responses.stream({ model, input: "weather", tools }).finalResponse()
+        : client.responses.create({ model, input: "weather", tools }));
+      const call = first.output.find((item) => item.type === "function_call");
+      if (call?.type !== "function_call" || call.id === undefined) throw new Error("no call");
+      const output = { type: "function_call_output" as const, call_id: call.call_id, output: "21" };
+      const input = [
+        { role: "user" as const, content: "weather" },
+        { type: "item_reference" as const, id: call.id },
+        output,
+      ];
+      const byItem = await client.responses.create({ model, input, tools });
+      expect(byItem.output_text).toBe("It is 21 degrees");
+      const byAnswer = await client.responses.create({
+        model,
+        input: [output],
+        previous_response_id: first.id,
+        tools,
+      });
+      expect(byAnswer.output_text).toBe("It is 21 degrees");
+      // Of another caller.
+      const other = new OpenAI({
+        baseURL: `${server.url}/v1`,
+        apiKey: await server.token(["gateway.run"]),
+        maxRetries: 0,
+      });
+      await expect(other.responses.create({ model, input, tools })).rejects.toMatchObject({
+        status: 400,
+        message: expect.stringContaining(`Item with id '${call.id}' not found`) as string,
+      });
+    },
+  );
+
   it("LangChain invokes and streams", async () => {
     const chat = new ChatOpenAI({
       model,

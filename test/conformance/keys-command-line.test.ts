@@ -74,7 +74,7 @@ it("a virtual key is created, changed, rotated, disabled, measured and revoked",
   expect((await call(rotated["token"])).status).toBe(200);
   expect(await run("token", "list", "--owner", "alice")).toHaveLength(1);
   expect((await runCommand(server, ["token", "show", id])).out).toContain("owner: alice");
-  await run("token", "revoke", id);
+  await run("token", "delete", id);
   expect(await run("token", "list", "--owner", "alice")).toEqual([]);
 });
 

@@ -221,6 +221,42 @@ describe("a pool", () => {
     expect(pooled.requests).toHaveLength(6);
   });
 
+  describe("with one key", () => {
+    beforeEach(async () => {
+      for (const name of ["two", "three"]) await api("DELETE", `${PATH}/${ids[name]}`);
+    });
+    /** 429 once for each of the models, then 200. */
+    const limitOnce = (headers: Record<string, string>, body: object, models = ["m"]) => {
+      const left = new Set(models);
+      pooled.answer = ({ body: sentBody }, response) => {
+        const { model } = JSON.parse(sentBody) as { model: string };
+        if (left.delete(model)) sendJson(response, 429, body, headers);
+        else sendJson(response, 200, { ok: true });
+      };
+    };
+
+    it("closes the provider no longer than the provider names, and for the model only", async () => {
+      limitOnce({}, {});
+      expect((await call()).status).toBe(429);
+      expect((await call()).status).toBe(200);
+      limitOnce({ "retry-after": "120" }, {});
+      expect((await call()).status).toBe(429);
+      expect((await call({}, "another")).status).toBe(200);
+      expect((await call()).headers["retry-after"]).toBe("120");
+      expect(await statuses()).toEqual({ one: "cooldown" });
+      now += 120_000;
+      expect((await call()).status).toBe(200);
+      expect(await statuses()).toEqual({ one: "active" });
+    });
+
+    it("closes it for the time in the details of an error of Google", async () => {
+      const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "41s" }];
+      limitOnce({}, { error: { code: 429, status: "RESOURCE_EXHAUSTED", details } });
+      expect((await call()).status).toBe(429);
+      expect((await call()).headers["retry-after"]).toBe("41");
+    });
+  });
+
   it("a 401 makes a key invalid until it is edited", async () => {
     // One of 500 random choices is another key: of twelve calls one surely has it.
     await api("PATCH", `${PATH}/${ids["one"]}`, { weight: 1000 });
@@ -320,5 +356,35 @@ describe("a pool", () => {
     expect(
       await api("PATCH", `${PATH}/${made.id}`, (await api("GET", `${PATH}/${made.id}`)) as object),
     ).toMatchObject({ secret_id: `file:${file}` });
+  });
+});
+
+describe("a retry with the only key", () => {
+  let real: TestServer;
+  beforeAll(async () => {
+    // The call waits in real time.
+    real = await startTestServer({ file: { providers: { mistral: { baseUrl: pooled.url } } } });
+    const made = await real.api("POST", PATH, { provider_slug: "mistral", secret: "key-number-one" });
+    expect(made.status).toBe(200);
+  });
+  afterAll(() => real.stop());
+
+  const details = [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "0.02s" }];
+  it.each([
+    ["in a header", { "retry-after-ms": "20" }, {}],
+    ["in the body", {}, { error: { code: 429, details } }],
+    ["nowhere", {}, {}],
+  ])("after a 429 that names its time %s uses the key again", async (_, headers, body) => {
+    pooled.requests.length = 0;
+    pooled.answer = (__, response) => {
+      if (pooled.requests.length === 1) sendJson(response, 429, body, headers);
+      else sendJson(response, 200, { ok: true });
+    };
+    const answer = await post(real, "mistral/chat/completions", {
+      headers: { "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`, "gw-aig-max-attempts": "3" },
+      body: JSON.stringify({ model: "m", messages: [] }),
+    });
+    expect([answer.status, answer.body]).toEqual([200, '{"ok":true}']);
+    expect(pooled.requests).toHaveLength(2);
   });
 });

@@ -28,7 +28,7 @@ it("tags of a resource are set, shown, merged and deleted", async () => {
   expect(merged.tags).toEqual({ env: "dev", url: "a=b" });
   const stale = await tags("set", "worker", "w1", "env=x", "--if-match", "v1:AAAAAAAAAAAAAAAAAAAAAA");
   expect(stale).toEqual({ code: 1, out: "", err: "signalbox: etag does not match (code 1016)\n" });
-  expect((await tags("rm", "worker", "w1", "--if-match", merged.etag)).out).toBe(
+  expect((await tags("delete", "worker", "w1", "--if-match", merged.etag)).out).toBe(
     "deleted the tags of worker w1\n",
   );
   expect((await tags("get", "worker", "w1")).err).toBe(

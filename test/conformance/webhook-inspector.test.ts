@@ -49,6 +49,9 @@ describe("sources", () => {
       "linear",
       "pagerduty",
       "discord",
+      "sendgrid",
+      "paypal",
+      "sns",
     ]);
     expect(body.result[1]).toMatchObject({
       path: "/webhooks/github",

@@ -102,6 +102,7 @@ it("after the clock was set back by an hour, what waits for no time", async () =
 });
 
 it("after a disk that was full again and again under load", async () => {
+  oracle.patienceMs = 20_000;
   let isOver = false;
   let refused = 0;
   /** Few instances with queues, so that they are in use all the time; not too many of the others, which fill the disk for ever. */

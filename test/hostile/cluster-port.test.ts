@@ -129,7 +129,7 @@ it("a stranger that sends byte by byte has the time of one handshake", async () 
 });
 
 it.each([
-  ["the present version", helloOf({ cluster: "guessed", maxVersion: 2 })],
+  ["the current version", helloOf({ cluster: "guessed", maxVersion: 2 })],
   ["the former version, without the id of the cluster", helloOf({ cluster: "guessed" })],
 ])("a stranger that dials with %s gets no name, no id and no proof", async (_name, hello) => {
   const { one, works } = await victim();

@@ -111,17 +111,46 @@ describe.each([
   });
 });
 
-describe("answers that are translated", () => {
-  const ANSWER = (text: string) => ({
-    id: "msg_1",
-    type: "message",
-    role: "assistant",
-    model: "claude",
-    content: [{ type: "text", text }],
-    stop_reason: "end_turn",
-    stop_sequence: null,
-    usage: { input_tokens: 3, output_tokens: 2 },
+const ANSWER = (text: string) => ({
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  model: "claude",
+  content: [{ type: "text", text }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 3, output_tokens: 2 },
+});
+
+describe("an account sends bodies that take long to translate", () => {
+  const messages = Array.from({ length: 5000 }, (_, i) => ({
+    role: i % 2 === 0 ? "user" : "assistant",
+    content: [{ type: "text", text: "some words that somebody said, and no more than that" }],
+  }));
+  const conversation = JSON.stringify({ model: "anthropic/claude-x", messages });
+
+  it("calls of another account are answered between them", async () => {
+    provider.answer = (_request, response) => sendJson(response, 200, ANSWER("yes"));
+    let isOver = false;
+    const sendThree = async () => {
+      const statuses: number[] = [];
+      for (let i = 0; i < 3; i++)
+        statuses.push((await call("greedy", conversation, "compat/chat/completions")).status);
+      return statuses;
+    };
+    const greedy = Promise.all(Array.from({ length: 5 }, sendThree)).finally(() => (isOver = true));
+    let answered = 0;
+    while (!isOver) {
+      expect((await call("other", CHAT)).status).toBe(200);
+      answered += 1;
+    }
+    expect((await greedy).flat()).toEqual(Array.from({ length: 15 }, () => 200));
+    // Without their turns, the translations would follow each other, and a call that needs several moments would get one of them after each round.
+    expect(answered).toBeGreaterThan(15);
   });
+});
+
+describe("answers that are translated", () => {
   const ask = (account: string) =>
     call(
       account,

@@ -270,4 +270,20 @@ describe("providers, kinds of calls and metadata", () => {
     });
     expect(made.status).toBe(400);
   });
+
+  it("the headers of a step of the universal endpoint do not replace the token's metadata", async () => {
+    const token = await make({ metadata: { team: "search" }, owner: "alice" });
+    const headers = { "gw-aig-metadata": '{"team":"other","note":"n"}' };
+    const answer = await send(server, "POST", "/v1/default/default", {
+      body: JSON.stringify([{ provider: "openai", endpoint: "chat/completions", headers, query: chat("x") }]),
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(answer.status).toBe(200);
+    const [row] = await readLogs(server);
+    expect(JSON.parse(String(row?.["metadata"]))).toEqual({
+      team: "search",
+      note: "n",
+      "token.owner": "alice",
+    });
+  });
 });

@@ -26,7 +26,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/cluster/work-goes-on.long.test.ts › after the disk of a node was full",
   ],
   "The process is killed": [
-    "test/faults/agents-kill.long.test.ts › fifty kills under load lose no reported change and leave no change partial",
+    "test/faults/agents-kill.long.test.ts › kills under load lose no reported change and leave no change partial",
     "test/faults/agents-plain-store.long.test.ts › kills under load lose no acknowledged change with %s",
     "test/faults/webhooks-kill.long.test.ts › kill -9 at full speed loses no acknowledged delivery and runs none twice",
     "test/faults/mixed-kill.long.test.ts › everything acknowledged survives seven kills at random moments under mixed load",
@@ -60,11 +60,11 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "Instances have due work when the process starts again": [
     "test/faults/agents-waking.long.test.ts › all work is done once without any request",
-    "test/conformance/agents-on-postgres.test.ts › earlier instances and names belong to the account default, and all due instances are woken",
+    "test/conformance/agents-on-postgres.test.ts › all due instances of the catalog are woken, and accounts have names of their own",
   ],
   "WAL files of a killed process are left in the data folder": [
-    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › are removed in the background, and their folder with them when the store closes",
-    "packages/signalbox/src/engines/instance-store/journal/spare-wal.test.ts › do not delay the start and are not read, and a WAL that is in use by then is not removed",
+    "packages/signalbox/src/engines/instance-store/wal/spare-wal.test.ts › are removed in the background, and their folder with them when the store closes",
+    "packages/signalbox/src/engines/instance-store/wal/spare-wal.test.ts › do not delay the start and are not read, and a WAL that is in use by then is not removed",
   ],
   "The server is stopped": [
     "test/conformance/running-it.test.ts › a running request finishes while new connections are refused",
@@ -267,6 +267,24 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/webhook-late.test.ts › six deliveries behind a slow handler are answered 202 while it runs, and each is handled once",
     "test/conformance/webhook-late.test.ts › a slow handler does not delay other entities, which are answered 200",
     "packages/signalbox/src/webhooks/intake-in-time.test.ts › is answered 503 at the limit when the delivery cannot be stored in time, and a row stored later is deleted",
+  ],
+  "The process is killed while routes deliver events": [
+    "test/faults/webhook-routes-kill.test.ts › kill -9 under load: an agent gets each delivery once, each address at least once with one id and one attempt at a time, and in order where asked",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › a process that starts attempts again what an earlier one was attempting when it died",
+  ],
+  "The receiver of a route fails": [
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › a receiver that fails for two hours has the event afterwards, with one id and an attempt at each time of the plan",
+    "test/conformance/webhook-routes.test.ts › a status that the route does not retry, and the end of the retries, make an event fail, and a replay delivers it",
+  ],
+  "The receiver of a route is gone": [
+    "test/conformance/webhook-routes.test.ts › 410 pauses the route and says so; the event is held, and delivered when the route is resumed",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › an endpoint that only fails for five days pauses its route, and says so; a success in between does not",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › held events are delivered at the rate of the route when it is resumed, and not all at once",
+  ],
+  "A node that delivers events of a route is lost": [
+    "test/cluster/webhook-routes.long.test.ts › three routes under load and two killed nodes: an agent gets each delivery once, each address at least once with one id, one attempt at a time, in order where asked",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › of two nodes one makes the attempts of a route, and when it is lost another one does, after the attempts of the first have certainly ended",
+    "packages/signalbox/src/webhooks/routing/routing.test.ts › two nodes that both believe to own a route do not attempt an event twice",
   ],
   "The process is killed after a 202": [
     "test/faults/webhooks-late-kill.test.ts › kill -9 after a 202 loses no delivery and stores none twice",

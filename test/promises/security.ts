@@ -280,13 +280,26 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-cloud-providers.test.ts › signs a call of a door, and has the model in the path only",
     "packages/signalbox/src/gateway/providers/google-access-token.test.ts › exchanges a signed assertion at the configured address",
   ],
-  "Custom providers and outgoing webhooks cannot reach private addresses": [
+  "Filters of routes cannot be made slow": [
+    "packages/signalbox/src/webhooks/routing/filter/filter.test.ts › a filter that %s is refused when it is saved",
+    "packages/signalbox/src/webhooks/routing/filter/filter.test.ts › a filter of many parts on a list of many items is undecided after a bounded number of comparisons",
+    "packages/signalbox/src/webhooks/routing/filter/filter.test.ts › lists in lists deeper than the stack are undecided",
+  ],
+  "What a route sends is its account's": [
+    "test/conformance/webhook-routes.test.ts › are created, read, replaced and deleted by name; secrets are never shown, and stay with their address",
+    "test/conformance/webhook-routes.test.ts › redirects are not followed",
+    "test/conformance/webhook-routes.test.ts › another account sees and changes nothing of routes, events, replays and examples",
+    "test/hostile/webhook-routes.test.ts › a receiver that is private by name or by address gets nothing, and both look the same to the account",
+    "test/hostile/webhook-routes.test.ts › an answer without end is cut, and counts as its status says",
+  ],
+  "Custom providers, outgoing webhooks and webhook routes cannot reach private addresses": [
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies addresses of %s as private",
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › classifies an IPv4 address the same in IPv4 and in IPv6 notation",
     "packages/signalbox/src/engines/ip-address/ip-address.test.ts › refuses a name that resolves to %s %s",
     "packages/signalbox/src/engines/relay/upstream-client.test.ts › refuses addresses that are not public where only public ones are allowed",
     "test/conformance/gateway-providers.test.ts › only https and public addresses are accepted unless the operator allows others",
     "test/conformance/webhook-outgoing.test.ts › webhooks to private addresses are refused unless the operator allows them",
+    "test/hostile/webhook-routes.test.ts › a receiver that is private by name or by address gets nothing, and both look the same to the account",
   ],
   "A response of a program ends where its body ends": [
     "test/hostile/untrusted-responses.test.ts › an agent's response with %s is framed by the server",

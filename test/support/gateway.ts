@@ -113,15 +113,18 @@ export async function readLogs(server: TestServer, gateway = "default"): Promise
   return (body as { result: Record<string, unknown>[] }).result;
 }
 
+/** Changes the settings of a gateway. Another one than `default` is created if it is not there. */
 export async function setGateway(
   server: TestServer,
   settings: Record<string, unknown>,
   gateway = "default",
 ): Promise<void> {
-  const { status, body } = await server.api(
-    "PUT",
-    `/accounts/default/ai-gateway/gateways/${gateway}`,
-    settings,
-  );
+  const all = "/accounts/default/ai-gateway/gateways";
+  const put = () => server.api("PUT", `${all}/${gateway}`, settings);
+  let { status, body } = await put();
+  if (status === 404) {
+    await server.api("POST", all, { id: gateway });
+    ({ status, body } = await put());
+  }
   if (status !== 200) throw new Error(JSON.stringify(body));
 }

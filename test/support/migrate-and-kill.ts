@@ -1,12 +1,12 @@
 /**
- * A process that migrates a database and is killed after a number of statements. Arguments: `file-or-url statements`
+ * A process that migrates a database and is killed after a number of statements. Arguments: `folder file-or-url statements`
  */
 import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import type { Database, Queryable } from "../../packages/signalbox/src/database/database.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 
-const [place = "", statements = ""] = process.argv.slice(2);
+const [folder = "", place = "", statements = ""] = process.argv.slice(2);
 const fail = (error: Error): never => {
   throw error;
 };
@@ -25,13 +25,15 @@ const dying = (tx: Queryable): Queryable => ({
     return result;
   },
 });
-await migrate({
+const dyingDatabase: Database = {
   engine: database.engine,
   problem: null,
   all: (query) => database.all(query),
+  scan: (query) => database.scan(query),
   get: (query) => database.get(query),
   run: (query) => database.run(query),
   transaction: (work, options) => database.transaction((tx) => work(dying(tx)), options),
   close: () => database.close(),
-});
+};
+await migrate(dyingDatabase, folder);
 await database.close();

@@ -11,12 +11,17 @@ export interface TestCertificate {
 }
 
 /** Writes `<name>.crt` and `<name>.key` to the folder. `altName` is e.g. `DNS:localhost,IP:127.0.0.1`. Valid for 30 days. */
-export function makeCertificate(folder: string, name: string, altName: string): TestCertificate {
+export function makeCertificate(
+  folder: string,
+  name: string,
+  altName: string,
+  kind: "ec" | "rsa" = "ec",
+): TestCertificate {
   const cert = join(folder, `${name}.crt`);
   const key = join(folder, `${name}.key`);
   execFileSync(
     "openssl",
-    `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=${name}`
+    `req -x509 ${kind === "ec" ? "-newkey ec -pkeyopt ec_paramgen_curve:P-256" : "-newkey rsa:2048"} -nodes -days 30 -subj /CN=${name}`
       .split(" ")
       .concat("-addext", `subjectAltName=${altName}`, "-keyout", key, "-out", cert),
     { stdio: ["ignore", "ignore", "pipe"] },

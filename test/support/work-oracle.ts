@@ -10,14 +10,13 @@ import { awakeSignal } from "../../packages/signalbox/src/core/awake-time.ts";
 import { ROOT_TOKEN } from "./root-token.ts";
 import { sendGeneric } from "./webhook-sender.ts";
 
-/** A sender, and a caller on a full disk, gives up after this time. What was not answered is not expected. */
-const PATIENCE_MS = 20_000;
-
 export const WORK_KINDS = ["queue", "schedule", "alarm", "workflow", "delivery"] as const;
 export type WorkKind = (typeof WORK_KINDS)[number];
 
 export class WorkOracle {
   readonly url: string;
+  /** A sender, and a caller on a full disk, gives up after this time. What was not answered is not expected. */
+  patienceMs = 120_000;
   readonly #server: ReturnType<typeof createServer>;
   readonly #expected = new Set<string>();
   readonly #seen = new Map<string, number>();
@@ -104,7 +103,7 @@ export class WorkOracle {
     instance: string,
   ): Promise<number> {
     const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
-      const signal = awakeSignal(PATIENCE_MS);
+      const signal = awakeSignal(this.patienceMs);
       const init = {
         method: "POST",
         body: JSON.stringify(body),

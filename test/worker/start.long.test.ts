@@ -47,8 +47,8 @@ test("load errors name the file and the reason", async () => {
   expect(await refusal({ "worker.ts": 'import "./gone"; export default {};' }, OPEN)).toMatch(
     /worker: worker\.ts: cannot be loaded: .*gone/,
   );
-  expect(await refusal({ "worker.ts": 'import "cloudflare:node";' }, OPEN)).toMatch(
-    /cannot be loaded: the module cloudflare:node is not available on Signalbox/,
+  expect(await refusal({ "worker.ts": 'import "cloudflare:unheard-of";' }, OPEN)).toMatch(
+    /cannot be loaded: the module cloudflare:unheard-of is not available on Signalbox/,
   );
   expect(await refusal({ "worker.ts": "export const x = 1;" }, OPEN)).toMatch(
     /worker\.ts: exports neither a handler/,

@@ -49,6 +49,28 @@ test("an id is used once, unknown ids are refused, a batch skips what exists", a
   expect(await ask(`/batch?id=${id}`)).toEqual([`${id}2`]);
 });
 
+test("an instance is followed to its end, goes on from a step, and is deleted", async () => {
+  const id = own("followed");
+  await ask(`/create?id=${id}`, {});
+  const followed = ask(`/follow?id=${id}`, {
+    filter: ["step_completed", "wait_completed", "workflow_completed"],
+  });
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "one" } });
+  expect(await followed).toEqual([
+    "step_completed first-1",
+    "step_completed flaky-1",
+    "wait_completed go-1",
+    "workflow_completed",
+  ]);
+  await ask(`/do?id=${id}`, { action: "restart", args: [{ from: { name: "nap", type: "sleep" } }] });
+  await ask(`/send?id=${id}`, { type: "go", payload: { text: "two" } });
+  await expect
+    .poll(() => ask(`/status?id=${id}`))
+    .toMatchObject({ status: "complete", output: { first: { runs: 1 }, text: "two" } });
+  await ask(`/do?id=${id}`, { action: "delete" });
+  expect(await ask(`/status?id=${id}`)).toEqual({ error: `instance.not_found: ${id}` });
+});
+
 test("pause, resume, terminate and restart", async () => {
   const id = own("life");
   await ask(`/create?id=${id}`, { napMs: 400 });

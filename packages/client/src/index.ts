@@ -38,5 +38,6 @@ export {
   type TransportOptions,
 } from "./management/transport.ts";
 export type { Usage, UsageQuery } from "./management/usage.ts";
+export type * from "./management/webhook-routing.ts";
 export type * from "./management/webhooks.ts";
 export { type AccountClient, type AgentTarget, type LoginLink, SignalboxClient } from "./signalbox-client.ts";

@@ -2,7 +2,7 @@
  * package.json of a new project.
  *
  * In a clone of the repository (the sources are TypeScript there) the project depends on the clone: npm links it, and fetches nothing of
- * Signalbox. Elsewhere it depends on the published version. See docs/decisions/0255.
+ * Signalbox. Elsewhere it depends on the published version. See packages/signalbox/src/cli/README.md.
  */
 import { readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// See docs/decisions/0056 and docs/decisions/0059.
+// See src/cli/README.md.
 // Plain JavaScript, and before the version check nothing newer than Node 18, so that an older Node gets as far as the check.
 import * as nodeModule from "node:module";
 import { dirname, join } from "node:path";

@@ -16,6 +16,13 @@ export { createStreamTranslator } from "./stream-translator.ts";
 export { defaultTraits } from "./traits.ts";
 export { errorKindOf } from "./error-kind.ts";
 export { estimateInputTokens } from "./estimate-tokens.ts";
-export { encodeError, readUsage, translateError, translateRequest, translateResponse } from "./translate.ts";
+export {
+  encodeError,
+  readUsage,
+  streamResponse,
+  translateError,
+  translateRequest,
+  translateResponse,
+} from "./translate.ts";
 export type { EmbeddingsContext, TranslatedEmbeddings } from "./embeddings.ts";
 export { embeddingsFromGemini, embeddingsToGemini } from "./embeddings.ts";

@@ -1,15 +1,19 @@
 /** What requests of chat completions and of responses have in common. */
 import { InvalidRequestError } from "./errors.ts";
 import {
+  isRecord,
   optionalFlag,
   optionalNumber,
   optionalRecord,
   optionalText,
+  requireList,
   requireName,
+  requireRecord,
+  textOf,
   type Json,
 } from "./json.ts";
 import type { Losses } from "./losses.ts";
-import type { NeutralRequest, OutputFormat } from "./neutral/request.ts";
+import type { NeutralRequest, OutputFormat, ToolChoice } from "./neutral/request.ts";
 
 /** False for a field that only one of them has, or none. */
 export function decodeOpenAiField(
@@ -86,4 +90,20 @@ export function decodeNamedSchema(named: Json, path: string, schema: Json): Outp
     schema,
     strict: optionalFlag(named["strict"], `${path}.strict`),
   };
+}
+
+/** A list of tools that may be called: chat nests the name of a function, responses does not. */
+export function decodeAllowedTools(allowed: Json, path: string): ToolChoice {
+  const { mode } = allowed;
+  if (mode !== "auto" && mode !== "required") {
+    throw new InvalidRequestError(`${path}.mode`, `${path}.mode must be auto or required`);
+  }
+  const only = requireList(allowed["tools"], `${path}.tools`).map((value, i) => {
+    const tool = requireRecord(value, `${path}.tools[${i}]`);
+    const { function: ofChat, custom } = tool;
+    const named = isRecord(ofChat) ? ofChat : isRecord(custom) ? custom : tool;
+    // A tool of the provider has no name, and is not among those that are left.
+    return textOf(named["name"]);
+  });
+  return { mode, only };
 }

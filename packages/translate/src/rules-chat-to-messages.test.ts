@@ -1,6 +1,5 @@
 /** Rules of the way from chat completions to messages. Each stands for a defect seen in another translator. */
 import { describe, expect, it } from "vitest";
-import { UnsupportedFieldError } from "./index.ts";
 import { translate } from "./translate-fixture.ts";
 
 const user = { role: "user", content: "Hi" };
@@ -198,6 +197,40 @@ describe("settings of a chat request for the messages dialect", () => {
     expect(thinking.dropped).toEqual(["temperature"]);
   });
 
+  it("tells a model without a mode for JSON to answer with JSON, listed", () => {
+    const { body, dropped } = translate("chat", "messages", {
+      model: "m",
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Hi" },
+      ],
+      response_format: { type: "json_object" },
+    });
+    expect(JSON.stringify(body["system"])).toMatch(/Be brief\..*JSON object/);
+    expect(dropped).toEqual(["response_format"]);
+  });
+
+  it("sends only the tools that a choice allows", () => {
+    const tool = (name: string) => ({ type: "function", function: { name, parameters: { type: "object" } } });
+    const allowed = { mode: "required", tools: [{ type: "function", function: { name: "b" } }] };
+    const request = {
+      model: "m",
+      messages: [{ role: "user", content: "Hi" }],
+      tools: [tool("a"), tool("b")],
+      tool_choice: { type: "allowed_tools", allowed_tools: allowed },
+    };
+    const { body } = translate("chat", "messages", request);
+    expect(body["tools"]).toMatchObject([{ name: "b" }]);
+    expect(body["tool_choice"]).toEqual({ type: "any" });
+    const none = {
+      ...request,
+      tool_choice: { type: "allowed_tools", allowed_tools: { ...allowed, tools: [] } },
+    };
+    expect(() => translate("chat", "messages", none)).toThrow(
+      expect.objectContaining({ field: "tool_choice" }),
+    );
+  });
+
   it("gives the effort to models that take one", () => {
     const body = encode({ reasoning_effort: "high" });
     expect(body["thinking"]).toEqual({ type: "adaptive" });
@@ -244,7 +277,6 @@ describe("settings of a chat request for the messages dialect", () => {
     const schema = { type: "object", properties: {}, additionalProperties: false };
     const response_format = { type: "json_schema", json_schema: { name: "out", schema, strict: true } };
     expect(encode({ response_format })["output_config"]).toEqual({ format: { type: "json_schema", schema } });
-    expect(() => encode({ response_format: { type: "json_object" } })).toThrow(UnsupportedFieldError);
   });
 
   it("gives the user as metadata", () => {

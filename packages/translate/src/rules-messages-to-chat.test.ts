@@ -254,6 +254,13 @@ describe("settings of a messages request for chat completions", () => {
     expect(dropped).toEqual(["tools.web_search_20250305"]);
   });
 
+  it("refuses a request that offers only tools that the provider runs, unless none may be called", () => {
+    const tools = [{ type: "web_search_20250305", name: "web_search" }];
+    expect(() => encode({ tools })).toThrow(expect.objectContaining({ field: "tools" }));
+    expect(encode({ tools, tool_choice: { type: "none" } }).dropped).toEqual(["tools.web_search_20250305"]);
+    expect(encode({ tools }, { dropUnsupported: true }).dropped).toContain("tools.web_search_20250305");
+  });
+
   it("refuses a choice of a tool that was left out", () => {
     const tools = [{ type: "web_search_20250305", name: "web_search" }];
     for (const tool_choice of [{ type: "tool", name: "web_search" }, { type: "any" }]) {

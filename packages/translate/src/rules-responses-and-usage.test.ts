@@ -15,6 +15,26 @@ const fromChat = (choice: Record<string, unknown>, from: Dialect = "messages", m
     ...more,
   });
 
+describe("content in parts, as of Mistral's models that reason", () => {
+  const content = [
+    {
+      type: "thinking",
+      thinking: [
+        { type: "text", text: "Let me " },
+        { type: "text", text: "see." },
+      ],
+    },
+    { type: "text", text: "The answer" },
+    { type: "text", text: " is 42" },
+  ];
+  it("keeps thinking and text apart", () => {
+    expect(fromChat({ message: { content }, finish_reason: "stop" })["content"]).toMatchObject([
+      { type: "thinking", thinking: "Let me see." },
+      { type: "text", text: "The answer is 42" },
+    ]);
+  });
+});
+
 describe("stop reasons", () => {
   it.each([
     ["end_turn", "stop"],

@@ -1,7 +1,7 @@
 /** Rules of streams. Each stands for a defect seen in another translator. */
 import { describe, expect, it } from "vitest";
 import type { Dialect } from "./dialect.ts";
-import { createStreamTranslator } from "./index.ts";
+import { createStreamTranslator, streamResponse, translateResponse } from "./index.ts";
 import { contextOf, DIALECT_NAMES, payloads, sse, translateStream } from "./translate-fixture.ts";
 import { UPSTREAM_STREAMS } from "./upstream-streams-fixture.ts";
 
@@ -106,6 +106,173 @@ describe("a messages stream for chat clients", () => {
       true,
     );
     expect(translateStream(contextOf("chat", "messages"), upstream)).toContain('"arguments":"{}"');
+  });
+});
+
+describe("a chat stream whose content is a list of parts", () => {
+  const delta = (content: unknown, finish_reason: string | null = null) => ({
+    id: "c",
+    model: "magistral-medium-latest",
+    choices: [{ index: 0, delta: { content }, finish_reason }],
+  });
+  const thinking = (text: string) => [{ type: "thinking", thinking: [{ type: "text", text }] }];
+  const upstream = `${sse(
+    [
+      delta(thinking("Let me ")),
+      delta(thinking("see.")),
+      delta([...thinking(" Yes."), { type: "text", text: "The answer" }]),
+      delta([{ type: "text", text: " is " }]),
+      delta("42", "stop"),
+    ],
+    false,
+  )}data: [DONE]\n\n`;
+
+  it.each(["messages", "responses", "gemini"] as const)("keeps its thinking and its text for %s", (from) => {
+    const text = translateStream(
+      contextOf(from, "chat", from === "gemini" ? {} : { stream: true }),
+      upstream,
+    );
+    for (const part of ["Let me ", "see.", " Yes.", "The answer", " is ", "42"]) expect(text).toContain(part);
+  });
+
+  it("gives messages clients a block of thinking and a block of text", () => {
+    const events = payloads(translateStream(contextOf("messages", "chat", { stream: true }), upstream));
+    const starts = events.filter(({ type }) => type === "content_block_start");
+    expect(starts).toMatchObject([
+      { content_block: { type: "thinking" } },
+      { content_block: { type: "text" } },
+    ]);
+  });
+});
+
+describe("a messages stream that begins a second answer", () => {
+  it("ends with an error", () => {
+    const upstream = sse(
+      [
+        { type: "message_start", message: { id: "a", model: "m", usage: { input_tokens: 1 } } },
+        {
+          type: "content_block_start",
+          index: 0,
+          content_block: { type: "tool_use", id: "t", name: "f", input: {} },
+        },
+        { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"a":' } },
+        { type: "message_start", message: { id: "b", model: "m", usage: { input_tokens: 1 } } },
+        {
+          type: "content_block_delta",
+          index: 0,
+          delta: { type: "input_json_delta", partial_json: '{"b":1}' },
+        },
+        { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
+        { type: "message_stop" },
+      ],
+      true,
+    );
+    const translator = createStreamTranslator(contextOf("chat", "messages", { stream: true }));
+    translator.write(bytes(upstream));
+    translator.end();
+    expect([translator.isComplete, translator.error?.kind]).toEqual([false, "server"]);
+  });
+});
+
+describe("sources that stand beside a chat answer", () => {
+  const search_results = [{ title: "One", url: "https://example.com/1" }];
+  const chunk = (content: string, finish_reason: string | null) => ({
+    id: "c",
+    model: "sonar",
+    citations: ["https://example.com/1"],
+    search_results,
+    choices: [{ index: 0, delta: { content }, finish_reason }],
+  });
+
+  it("are its citations, once", () => {
+    const upstream = `${sse([chunk("Hello", null), chunk(" you", "stop")], false)}data: [DONE]\n\n`;
+    const text = translateStream(contextOf("messages", "chat", { stream: true }), upstream);
+    expect(text.match(/example\.com/g)).toHaveLength(1);
+    expect(text).toContain('"title":"One"');
+  });
+
+  it("are those of a whole answer, with titles or without", () => {
+    for (const more of [{ search_results }, { citations: ["https://example.com/1"] }]) {
+      const body = { choices: [{ message: { content: "Hello" }, finish_reason: "stop" }], ...more };
+      const { content } = translateResponse(contextOf("messages", "chat"), body);
+      expect(JSON.stringify(content)).toContain("https://example.com/1");
+    }
+  });
+});
+
+describe("a whole response for a client that asked for a stream", () => {
+  const STREAMED: Record<Dialect, Record<string, unknown>> = {
+    chat: { stream: true, stream_options: { include_usage: true } },
+    messages: { stream: true },
+    responses: { stream: true },
+    gemini: {},
+  };
+  const parts: Record<Dialect, Record<string, unknown>> = {
+    chat: {
+      choices: [
+        {
+          message: {
+            reasoning_content: "Let me see.",
+            content: "Hello",
+            tool_calls: [{ id: "t", function: { name: "f", arguments: '{"a":1}' } }],
+          },
+          finish_reason: "tool_calls",
+        },
+      ],
+      usage: { prompt_tokens: 3, completion_tokens: 2 },
+    },
+    messages: {
+      content: [
+        { type: "thinking", thinking: "Let me see.", signature: "s" },
+        { type: "text", text: "Hello" },
+        { type: "tool_use", id: "t", name: "f", input: { a: 1 } },
+      ],
+      stop_reason: "tool_use",
+      usage: { input_tokens: 3, output_tokens: 2 },
+    },
+    responses: {
+      output: [
+        { type: "reasoning", id: "rs", summary: [{ type: "summary_text", text: "Let me see." }] },
+        { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hello" }] },
+        { type: "function_call", call_id: "t", name: "f", arguments: '{"a":1}' },
+      ],
+      status: "completed",
+      usage: { input_tokens: 3, output_tokens: 2 },
+    },
+    gemini: {
+      candidates: [
+        {
+          content: {
+            parts: [
+              { text: "Let me see.", thought: true },
+              { text: "Hello" },
+              { functionCall: { name: "f", args: { a: 1 } } },
+            ],
+          },
+          finishReason: "STOP",
+        },
+      ],
+      usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+    },
+  };
+
+  it.each(
+    DIALECT_NAMES.flatMap((from) =>
+      DIALECT_NAMES.filter((to) => to !== from).map((to) => [from, to] as const),
+    ),
+  )("for %s clients from %s upstreams is that of the same parts", (from, to) => {
+    const text = streamResponse(contextOf(from, to, STREAMED[from]), parts[to]);
+    // Read back, the stream has what the whole response has.
+    const back = createStreamTranslator(contextOf("messages", from, { stream: true }));
+    const read = from === "messages" ? text : back.write(bytes(text)) + back.end();
+    const events = payloads(read);
+    const started = events
+      .filter(({ type }) => type === "content_block_start")
+      .map(({ content_block: block }) => (block as { type: string }).type);
+    expect(started).toEqual(["thinking", "text", "tool_use"]);
+    expect(read).toMatch(/Let me see\.[\s\S]*Hello[\s\S]*"name":"f"/);
+    expect(events.at(-1)).toMatchObject({ type: "message_stop" });
+    expect(events.at(-2)).toMatchObject({ delta: { stop_reason: "tool_use" }, usage: { output_tokens: 2 } });
   });
 });
 

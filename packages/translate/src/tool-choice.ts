@@ -1,9 +1,47 @@
-/** The chosen tool among those that are left: a tool of the provider, which is left out, cannot be forced on the target. */
+/** Which tools the target gets, and which of them is chosen. */
 import type { Dialect } from "./dialect.ts";
 import type { Losses } from "./losses.ts";
-import type { NeutralRequest, ToolChoice } from "./neutral/request.ts";
+import { listOf, recordOf, type Json } from "./json.ts";
+import type { NeutralRequest, Tool, ToolChoice } from "./neutral/request.ts";
 import { sourceField } from "./source-fields.ts";
 
+/** The tools that the choice allows: no dialect needs more to express a list of allowed ones. */
+export function allowedTools({
+  toolChoice,
+  tools,
+}: Pick<NeutralRequest, "toolChoice" | "tools">): readonly Tool[] {
+  const only = toolChoice?.mode === "tool" ? undefined : toolChoice?.only;
+  return only === undefined ? tools : tools.filter(({ name }) => only.includes(name));
+}
+
+/**
+ * Tools that the provider runs are left out and listed: agents always offer them beside their own. A request that offers nothing else is about them,
+ * and its answer would be invented.
+ */
+export function refuseIfOnlyHosted(
+  source: Json,
+  { tools, toolChoice }: Pick<NeutralRequest, "tools" | "toolChoice">,
+  losses: Losses,
+): void {
+  if (tools.length > 0 || toolChoice?.mode === "none") return;
+  const offered = listOf(source["tools"]).flatMap(namesOfHosted);
+  if (offered.length > 0) {
+    losses.refuse(
+      "tools",
+      `the target (${losses.target}) has none of the offered tools: ${offered.join(", ")}`,
+    );
+  }
+}
+
+/** Gemini names a tool by its member, the others by its type. */
+function namesOfHosted(value: unknown): string[] {
+  const tool = recordOf(value);
+  const type = tool["type"];
+  if (typeof type === "string") return [type];
+  return Object.keys(tool).filter((name) => !/^function_?declarations$/i.test(name));
+}
+
+/** A tool of the provider, which is left out, cannot be forced on the target. */
 export function resolveToolChoice(
   { toolChoice, tools }: Pick<NeutralRequest, "toolChoice" | "tools">,
   from: Dialect,

@@ -20,7 +20,12 @@ describe("traits guessed from a model's name", () => {
     ["gpt-5-nano", "effort", "none", "max_completion_tokens"],
     ["o3", "effort", "none", "max_completion_tokens"],
     ["gpt-5-chat-latest", "none", "both", "max_completion_tokens"],
-    ["deepseek-chat", "effort", "both", "max_tokens"],
+    ["deepseek-chat", "none", "both", "max_tokens"],
+    ["llama-4", "none", "both", "max_tokens"],
+    ["qwen/qwen3-32b", "none", "both", "max_tokens"],
+    ["magistral-medium-latest", "none", "both", "max_tokens"],
+    ["a-model-of-tomorrow", "none", "both", "max_tokens"],
+    ["openai/gpt-oss-120b", "effort", "both", "max_completion_tokens"],
   ] as const)(
     "%s (chat) takes reasoning as %s, sampling of %s and %s",
     (model, reasoning, sampling, maxTokensField) => {
@@ -38,6 +43,8 @@ describe("traits guessed from a model's name", () => {
 
   it("knows which efforts a model accepts", () => {
     expect(defaultTraits("responses", "gpt-5-mini").efforts).toEqual(["minimal", "low", "medium", "high"]);
+    expect(defaultTraits("chat", "gpt-oss-20b").efforts).toEqual(["low", "medium", "high"]);
+    expect(defaultTraits("chat", "grok-3-mini").efforts).toEqual(["low", "high"]);
     expect(defaultTraits("responses", "gpt-5.6-terra").efforts).toContain("max");
     expect(defaultTraits("messages", "claude-opus-4-5").efforts).toEqual(["low", "medium", "high"]);
   });

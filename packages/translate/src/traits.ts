@@ -49,6 +49,21 @@ function isOpenAiReasoner(name: string): boolean {
   return /^(openai\/)?(o[1-9]|gpt-([5-9]|\d\d))/.test(name) && !name.includes("chat");
 }
 
+/**
+ * Models of the chat and responses dialects, beside OpenAI's own, that are known to take an effort, and which. A model that is not listed takes none:
+ * a provider that ignores the field loses little by it, and one that knows no effort refuses the whole call. A provider that takes the field for
+ * every model has the trait of its own.
+ */
+const EFFORTS_OF_OTHERS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[] = [
+  [/(?:^|\/)gpt-oss/, ["low", "medium", "high"]],
+  [/(?:^|\/)grok-3-mini/, ["low", "high"]],
+  [/(?:^|\/)sonar-deep-research/, ["low", "medium", "high"]],
+];
+
+function effortsOfOther(name: string): readonly Effort[] | undefined {
+  return EFFORTS_OF_OTHERS.find(([model]) => model.test(name))?.[1];
+}
+
 /** The version in a Claude model's name as major + minor / 100, such as 4.05 for 4.5, or 0. */
 function claudeVersion(name: string): number {
   if (!name.includes("claude")) return 0;
@@ -77,6 +92,8 @@ function effortsOf(dialect: Dialect, name: string): readonly Effort[] {
     if (version === 0 || version >= 4.07) return ["low", "medium", "high", "xhigh", "max"];
     return version >= 4.06 ? ["low", "medium", "high", "max"] : ["low", "medium", "high"];
   }
+  const others = effortsOfOther(name);
+  if (others !== undefined) return others;
   const version = gptVersion(name);
   if (version >= 5.06) return ["none", "low", "medium", "high", "xhigh", "max"];
   if (version >= 5.02) return ["none", "low", "medium", "high", "xhigh"];
@@ -106,7 +123,7 @@ function reasoningOf(dialect: Dialect, name: string): ReasoningControl {
     if (version === 0 || version >= 3) return "effort";
     return version >= 2.5 ? "budget" : "none";
   }
-  return isOpenAiModel(name) && !isOpenAiReasoner(name) ? "none" : "effort";
+  return isOpenAiReasoner(name) || effortsOfOther(name) !== undefined ? "effort" : "none";
 }
 
 function samplingOf(dialect: Dialect, name: string): FilledTraits["sampling"] {

@@ -9,8 +9,9 @@ import type { NeutralError } from "./neutral/neutral-error.ts";
 import type { NeutralUsage } from "./neutral/usage.ts";
 import type { RequestOptions, ResponseContext, TranslatedRequest } from "./options.ts";
 import { echoOf } from "./responses/response-object.ts";
+import { eventsOf } from "./response-events.ts";
 import { restoreTools } from "./restore-tools.ts";
-import { resolveToolChoice } from "./tool-choice.ts";
+import { allowedTools, refuseIfOnlyHosted, resolveToolChoice } from "./tool-choice.ts";
 import { ToolNames } from "./tool-names.ts";
 import { fillTraits } from "./traits.ts";
 
@@ -29,7 +30,9 @@ export function translateRequest(
   checkShape(source);
   const losses = new Losses(to, options.dropUnsupported);
   const neutral = DIALECTS[from].decodeRequest(source, losses);
+  neutral.tools = allowedTools(neutral);
   neutral.toolChoice = resolveToolChoice(neutral, from, losses);
+  refuseIfOnlyHosted(source, neutral, losses);
   if (options.stream !== undefined && from === "gemini") neutral.stream = options.stream;
   const names = new ToolNames(DIALECTS[to].toolNames);
   const traits = fillTraits(to, options.model, options.target);
@@ -60,6 +63,20 @@ export function translateResponse(context: ResponseContext, body: unknown): Reco
   }
   const neutral = DIALECTS[context.to].decodeResponse(recordOf(body), context.newId);
   return DIALECTS[context.from].encodeResponse(restoreTools(neutral, context.renamedTools), context);
+}
+
+/**
+ * The same as the stream that a client expects which asked for one: some providers answer a stream with a whole response. Throws as
+ * `translateResponse`.
+ */
+export function streamResponse(context: ResponseContext, body: unknown): string {
+  const failed = context.to === "responses" && isRecord(body) && body["status"] === "failed";
+  if (failed) throw new FailedResponseError(DIALECTS.responses.decodeError(500, body));
+  const neutral = DIALECTS[context.to].decodeResponse(recordOf(body), context.newId);
+  const encoder = DIALECTS[context.from].createEncoder(context);
+  let text = "";
+  for (const event of eventsOf(restoreTools(neutral, context.renamedTools))) text += encoder.encode(event);
+  return text;
 }
 
 /** The usage in a response body of a dialect, or null. */

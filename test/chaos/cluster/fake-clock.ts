@@ -34,7 +34,7 @@ export class FakeClock {
     };
   }
 
-  /** How far it was set in the present or last fault. */
+  /** How far it was set in the current or last fault. */
   get stepMs(): number {
     return this.#stepMs;
   }

@@ -5,8 +5,8 @@ import type { LoadContext } from "./workload.ts";
 
 const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
-/** What a killed node may not have written: the flush interval (200 ms), and the time of one write. */
-const UNWRITTEN_MS = 1000;
+/** What a killed node may not have written: the flush interval (200 ms), and the time of two writes on a busy machine, which was seen to be two seconds. */
+const UNWRITTEN_MS = 5000;
 /** A write of rows takes several steps, each of which waits for a processor as the answer to a probe does. */
 const STEPS = 4;
 

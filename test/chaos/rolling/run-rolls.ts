@@ -35,7 +35,7 @@ export interface RollOptions {
   readonly rolls: number;
   readonly balancer: "haproxy" | "nginx";
   readonly onProgress?: (text: string) => void;
-  /** Ends the run after the present restart. What happened until then is checked. */
+  /** Ends the run after the current restart. What happened until then is checked. */
   readonly signal?: AbortSignal;
 }
 

@@ -33,7 +33,10 @@ export async function createFullAccount(): Promise<FullAccount> {
       gateway: { providerKeys: { OPENAI_API_KEY_OWN: [OWN] } },
       webhooks: {
         answerWithinMs: 500,
-        sources: { mine: { scheme: "generic", agent: "obedient-agent", account: OWN } },
+        sources: {
+          mine: { scheme: "generic", agent: "obedient-agent", account: OWN },
+          routed: { scheme: "generic", account: OWN, secretVariable: "MINE_WEBHOOK_SECRET" },
+        },
       },
     },
   });
@@ -119,6 +122,20 @@ export async function createFullAccount(): Promise<FullAccount> {
     url: `http://127.0.0.1:${(silence.address() as AddressInfo).port}/`,
   });
   const late = await first(`${account}/webhooks/late-deliveries`);
+  const routes = `${account}/webhooks/sources/routed/routes`;
+  await create("PUT", `${routes}/theirs`, { to: { agent: "obedient-agent" }, delay: 3_600_000 });
+  await sendGeneric(server.url, "routed/existing", { id: "3", type: "t" });
+  const event = await first(`${account}/webhooks/events`);
+  const replay = await create("POST", `${account}/webhooks/replays`, {});
+  await create("PUT", `${account}/webhooks/examples/theirs`, { delivery: event["delivery"] });
+  await create("PUT", `${account}/webhooks/listeners/listener`, { sources: ["routed"] });
+  // The agent fails, which opens an issue.
+  await create("PUT", `${routes}/failing`, {
+    to: { agent: "obedient-agent" },
+    retry: { strategy: "linear", intervalMs: 1000, count: 0 },
+  });
+  await sendGeneric(server.url, "routed/failed", { id: "4", type: "t", do: "throw" });
+  const issue = await first(`${account}/webhooks/issues`);
   const failing = await fetch(`${server.url}/agents/worker/existing/rpc/enqueue`, {
     method: "POST",
     headers: { authorization: `Bearer ${ROOT_TOKEN}`, "signalbox-account": OWN },
@@ -168,6 +185,13 @@ export async function createFullAccount(): Promise<FullAccount> {
       dead_letter_id: deadLetter["id"] ?? "",
       item_id: item["id"] ?? "",
       schedule_id: schedule["id"] ?? "",
+      route_name: "theirs",
+      "routes-source": "routed",
+      event_id: event["id"] ?? "",
+      replay_id: replay["id"] ?? "",
+      example_name: "theirs",
+      listener_name: "listener",
+      issue_id: issue["id"] ?? "",
     },
     async close() {
       silence.closeAllConnections();

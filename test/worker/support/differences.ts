@@ -36,8 +36,6 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<string, string
   sockets: {
     "without new": WORDS,
     "101 without a socket": WORDS,
-    "both ends here":
-      "binary messages are ArrayBuffers, as before the compatibility date that made them Blobs: no compatibility dates are read",
   },
   calls: {
     "there object without prototype": MORE,

@@ -25,7 +25,7 @@ export interface Client {
 
 export async function startWorkerCluster(
   nodes: number,
-  { mortals = 0 }: Pick<TestClusterOptions, "mortals"> = {},
+  { mortals = 0, env = {} }: Pick<TestClusterOptions, "mortals" | "env"> = {},
 ): Promise<WorkerCluster> {
   const cluster = await startTestCluster({
     nodes,
@@ -33,7 +33,7 @@ export async function startWorkerCluster(
     // Objects with open WebSockets stay in memory.
     file: { agents: { access: "worker", idleTimeoutMs: 3_600_000 } },
     args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
-    env: { SIGNALBOX_NO_REEXEC: "1" },
+    env: { SIGNALBOX_NO_REEXEC: "1", ...env },
   });
   const call = async <T>(node: number, path: string, ...args: unknown[]): Promise<T> => {
     const body = JSON.stringify(args);

@@ -1,7 +1,14 @@
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
 
-export type AlertMetric = "error_rate" | "latency_p95" | "spend" | "failed_deliveries" | "dead_letters";
+export type AlertMetric =
+  | "error_rate"
+  | "latency_p95"
+  | "spend"
+  | "failed_deliveries"
+  | "paused_routes"
+  | "webhook_issues"
+  | "dead_letters";
 
 /** `[secret]` in place of a stored address or secret. */
 export type AlertReceiver =

@@ -16,8 +16,19 @@ export interface ModelPrice {
   readonly imageIn?: number;
   readonly imageOut?: number;
   readonly searches?: number;
+  readonly fileSearches?: number;
+  /** An hour of sound. */
+  readonly audioHour?: number;
+  /** A thousand pages. */
+  readonly pages?: number;
+  /** A picture. */
+  readonly image?: number;
+  /** A million characters that are spoken. */
+  readonly characters?: number;
+  /** A thousand searches of rankings. */
+  readonly rankings?: number;
   /** Factors of service tiers. */
-  readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority", number>>>;
+  readonly tiers?: Readonly<Partial<Record<"flex" | "batch" | "priority" | "ultrafast", number>>>;
 }
 
 /** By provider, then by model; `*` applies to all other models of the provider. */
@@ -28,6 +39,53 @@ export interface FoundPrice {
   readonly model: string;
   readonly source: "account" | "configuration" | "list" | "unknown";
   readonly price: Readonly<Record<string, unknown>> | null;
+}
+
+/** All known prices, where they come from, and the models in use that have none. */
+export interface PriceList {
+  readonly list: {
+    readonly source: "release" | "address";
+    readonly read_at: string | null;
+    readonly sha256: string | null;
+    readonly held: readonly {
+      readonly provider: string;
+      readonly model: string;
+      readonly from: unknown;
+      readonly to: unknown;
+    }[];
+  };
+  readonly prices: readonly {
+    readonly provider: string;
+    readonly model: string;
+    readonly source: "account" | "configuration" | "list";
+    readonly price: Readonly<Record<string, unknown>>;
+  }[];
+  readonly missing: readonly { readonly provider: string; readonly model: string; readonly calls: number }[];
+}
+
+/** Usage that was measured elsewhere. */
+export interface BookedUsage {
+  readonly provider: string;
+  readonly model: string;
+  /** With cached input and input that was written to the provider's cache. */
+  readonly tokens_in?: number;
+  readonly tokens_out?: number;
+  readonly tokens_in_cached?: number;
+  readonly tokens_in_cache_write?: number;
+  readonly tokens_out_reasoning?: number;
+  readonly searches?: number;
+  readonly seconds?: number;
+  readonly pages?: number;
+  readonly characters?: number;
+  readonly images?: number;
+  readonly tier?: string;
+  /** US dollars. Default: by the price of the model. */
+  readonly cost?: number;
+  /** The token that is charged. Default: that of the caller. */
+  readonly token_id?: string;
+  readonly metadata?: Readonly<Record<string, string | number | boolean | null>>;
+  readonly event_id?: string;
+  readonly duration_ms?: number;
 }
 
 /** What of a limit is used. */
@@ -76,6 +134,22 @@ export class BudgetsApi {
     const query = new URLSearchParams({ provider, model });
     const path = `${this.#path}/prices?${query.toString()}`;
     return (await this.#transport.result<{ found: FoundPrice }>("GET", path, options)).found;
+  }
+
+  /** All known prices of a provider, or of all. */
+  priceList(provider?: string, options: RequestOptions = {}): Promise<PriceList> {
+    const query = provider === undefined ? "" : `?${new URLSearchParams({ provider }).toString()}`;
+    return this.#transport.result<PriceList>("GET", `${this.#path}/prices/list${query}`, options);
+  }
+
+  /** Books usage that was measured elsewhere: a row in the call log, and a charge of the limits. Sent twice, it counts twice. */
+  bookUsage(
+    gatewayId: string,
+    usage: BookedUsage,
+    options: RequestOptions = {},
+  ): Promise<{ readonly id: string; readonly cost: number }> {
+    const path = this.#path + pathOf`/gateways/${gatewayId}/usage`;
+    return this.#transport.result("POST", path, { body: usage, ...options });
   }
 
   async setPrices(prices: PriceTable, options: RequestOptions = {}): Promise<PriceTable> {

@@ -117,7 +117,7 @@ export interface Schedule {
   readonly due_at: string;
   readonly cron: string | null;
   readonly interval_seconds: number | null;
-  /** Attempts of the present run so far. */
+  /** Attempts of the current run so far. */
   readonly attempts: number;
   readonly running: boolean;
 }

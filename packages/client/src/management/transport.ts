@@ -48,6 +48,10 @@ export interface ResultInfo {
   /** Usage by whom: the number of values in the row with `other`, and since when calls are counted if there are too many. */
   readonly other_values?: number;
   readonly counted_from?: string | null;
+  /** Usage by whom: `other` may have calls of the values that are listed, because there were more than the log tells apart. */
+  readonly is_bounded?: boolean;
+  /** Searches: calls that were looked at. A short page with a cursor is a search that has not ended. */
+  readonly scanned?: number;
 }
 
 export interface ApiResponse<Result> {

@@ -1,6 +1,7 @@
 import { List } from "./list.ts";
 import { pathOf } from "./path.ts";
 import type { RequestOptions, Transport } from "./transport.ts";
+import { WebhookRoutingApi } from "./webhook-routing.ts";
 
 export interface Source {
   readonly name: string;
@@ -31,6 +32,7 @@ export interface Delivery {
   readonly delivery_id: string | null;
   readonly type: string | null;
   readonly title: string | null;
+  /** Empty if the delivery was stored for the routes of its source. */
   readonly agent: string;
   readonly instance: string | null;
   readonly body_bytes: number;
@@ -173,10 +175,13 @@ export interface ReplayResult {
 export class WebhooksApi {
   readonly #transport: Transport;
   readonly #path: string;
+  /** Routes of sources, their events, bulk replays and examples. */
+  readonly routing: WebhookRoutingApi;
 
   constructor(transport: Transport, accountPath: string) {
     this.#transport = transport;
     this.#path = `${accountPath}/webhooks`;
+    this.routing = new WebhookRoutingApi(transport, this.#path);
   }
 
   sources(options: RequestOptions = {}): List<Source> {

@@ -5,7 +5,7 @@
  * 1. A part that cannot be loaded because the service is away is loaded when the service is back; until then its place shows the fallback.
  * 2. A part that the service does not have, because an upgrade changed the names of the files, is an error. A part that belongs to an address is
  *    then loaded by a reload, once for each entry of the history: the user has just left the page before, so no input is lost.
- * See docs/decisions/0259.
+ * See packages/dashboard/README.md.
  */
 import { type ComponentType, lazy, type LazyExoticComponent } from "react";
 import { checkConnection, reconnected, watchRequest } from "./connection.ts";

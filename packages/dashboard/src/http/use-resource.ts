@@ -7,10 +7,13 @@
  * 3. After a failure, only a value of the same resource stays, and the resource is read again when the connection to the service is back.
  * 4. A hidden page does not poll; it refreshes when it becomes visible.
  * 5. A poll does not abort a request that is still running: a response slower than the interval would never be shown.
+ * 6. A request that takes longer than the interval is repeated after many times its duration (`nextPollAt`): a page that is left open must not keep
+ *    the service busy.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError } from "./api.ts";
 import { connectionLost, RECONNECTED } from "./connection.ts";
+import { nextPollAt } from "./next-poll.ts";
 
 export interface Resource<T> {
   readonly value: T | undefined;
@@ -50,6 +53,8 @@ export function useResource<T>(
   const newestLoad = useRef(load);
   newestLoad.current = load;
   const isRunning = useRef(false);
+  /** On the clock of `performance.now`. */
+  const pollAt = useRef(0);
   const reload = useCallback(() => setTurn((n) => n + 1), []);
 
   useEffect(() => {
@@ -57,9 +62,11 @@ export function useResource<T>(
     const abort = new AbortController();
     setShown((before) => ({ ...before, isLoading: true }));
     isRunning.current = true;
+    const startedAt = performance.now();
     const settle = (next: (before: Shown<T>) => Shown<T>) => {
       if (abort.signal.aborted) return;
       isRunning.current = false;
+      pollAt.current = nextPollAt(startedAt, performance.now(), refreshMs ?? 0);
       setShown(next);
     };
     newestLoad.current(abort.signal).then(
@@ -89,7 +96,8 @@ export function useResource<T>(
   useEffect(() => {
     if (refreshMs === undefined || key === null) return undefined;
     const refresh = () => {
-      if (document.visibilityState === "visible" && !isRunning.current) reload();
+      const isDue = !isRunning.current && performance.now() >= pollAt.current;
+      if (document.visibilityState === "visible" && isDue) reload();
     };
     const timer = setInterval(refresh, refreshMs);
     document.addEventListener("visibilitychange", refresh);

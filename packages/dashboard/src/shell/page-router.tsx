@@ -23,6 +23,10 @@ const DeliveriesPage = lazyPart(
   async () => (await import("../pages/webhooks/deliveries-page.tsx")).DeliveriesPage,
 );
 const DeliveryPage = lazyPart(async () => (await import("../pages/webhooks/delivery-page.tsx")).DeliveryPage);
+const EventsPage = lazyPart(
+  async () => (await import("../pages/webhooks/routes/events-page.tsx")).EventsPage,
+);
+const EventPage = lazyPart(async () => (await import("../pages/webhooks/routes/event-page.tsx")).EventPage);
 const TokensPage = lazyPart(async () => (await import("../pages/tokens/tokens-page.tsx")).TokensPage);
 const TokenPage = lazyPart(async () => (await import("../pages/tokens/token-page.tsx")).TokenPage);
 const AccountLimitsPage = lazyPart(
@@ -86,6 +90,7 @@ function webhooksPage([view, id, ...more]: readonly string[]): ReactNode {
   if (view === undefined) return <SourcesPage />;
   if (view === "sources" && id !== undefined) return <SourcePage key={id} name={id} />;
   if (view === "deliveries") return id === undefined ? <DeliveriesPage /> : <DeliveryPage key={id} id={id} />;
+  if (view === "events") return id === undefined ? <EventsPage /> : <EventPage key={id} id={id} />;
   return <NotFoundPage />;
 }
 

@@ -8,13 +8,12 @@ export { MasterKeys } from "./master-keys.ts";
 export { openSealing } from "./encryption-key.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
-export { accountRoutes } from "./routes.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";
 export { BrowserSessions } from "./browser-sessions.ts";
 export { LoginCodes } from "./login-codes.ts";
 export { Sessions } from "./sessions.ts";
 export { maySee } from "./token-bounds.ts";
-export { newTokenFields, showToken, toNewToken, tokenRoutes, warnOfOpenGateways } from "./token-routes.ts";
+export { newTokenFields, showToken, toNewToken, warnOfOpenGateways } from "./token-schema.ts";
 export type { Token } from "./token.ts";
 export {
   budgetId,

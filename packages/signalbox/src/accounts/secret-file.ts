@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. A secret is durable before it is used: what is encrypted with it, or told to somebody, never outlives it.
- * 2. A file that is empty, or visibly cut, is an error. A new secret in its place would make what depends on the old one unreadable, without a word.
+ * 2. A file that is empty, or visibly cut, is an error. A new secret in its place would make what depends on the old one unreadable, without an error.
  */
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/index.ts";

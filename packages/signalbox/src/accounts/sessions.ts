@@ -113,7 +113,7 @@ export class Sessions implements SettingsStore {
     const { expiresAt } = session;
     const reference = { hash: session.hash, expiresAt };
     if (session.token === null) {
-      // Earlier versions stored root sessions under a hash without the root token; these are not accepted.
+      // With another root token, the hash differs.
       if (session.hash !== this.#rootHash(secret)) return null;
       return { principal: { kind: "root", session: reference }, expiresAt };
     }

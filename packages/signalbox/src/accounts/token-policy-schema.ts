@@ -3,6 +3,7 @@
  * value, and null or an empty list removes it.
  */
 import { z } from "zod";
+import { isTimeZone } from "../core/time-zone.ts";
 import {
   budgetId,
   MAX_BUDGET,
@@ -29,7 +30,7 @@ const budget = z
     timezone: z
       .string()
       .max(64)
-      .refine(isTimezone, "must be an IANA time zone, e.g. Europe/Berlin")
+      .refine(isTimeZone, "must be an IANA time zone, e.g. Europe/Berlin")
       .default("UTC"),
   })
   .refine(
@@ -160,12 +161,4 @@ function toRateLimit(limit: NonNullable<PolicyBody["rate_limits"]>[number]): Tok
 
 function areDistinct(names: readonly string[]): boolean {
   return new Set(names).size === names.length;
-}
-
-function isTimezone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).format(0) !== "";
-  } catch {
-    return false;
-  }
 }

@@ -216,7 +216,7 @@ export class Tokens implements SettingsStore {
         isDisabled: wanted.isDisabled ?? before.isDisabled,
         policy: wanted.policy === undefined ? before.policy : withoutEmpty(wanted.policy),
       };
-      // A name changes no limit, and whoever may revoke a token may disable it.
+      // A name changes no limit, and a caller that may revoke a token may disable it.
       const isHarmless = isSameReach(before, token) && (token.isDisabled || !before.isDisabled);
       if (!isHarmless) requireWithinBounds(editor, token);
       if (token.expiresAt !== before.expiresAt) requireFuture(token.expiresAt, this.clock.now());

@@ -19,22 +19,11 @@ export interface AgentMetrics {
   readonly lostCloses: LabelledCounter;
 }
 
-export interface Levels {
-  readonly instances: () => number;
-  readonly sockets: () => number;
-  readonly waitingTurns: () => number;
-}
-
-export function createAgentMetrics(registry: Registry, levels: Levels): AgentMetrics {
-  const gauge = (name: string, help: string, read: () => number) =>
-    registerGauge(registry, { name: `signalbox_agent_${name}`, help }, read);
+export function createAgentMetrics(registry: Registry): AgentMetrics {
   const counter = (name: string, help: string, labels: readonly string[] = []) =>
     new LabelledCounter(registry, { name: `signalbox_agent_${name}`, help, labels });
   const histogram = (name: string, help: string, labels: readonly string[] = []) =>
     new LabelledHistogram(registry, { name: `signalbox_agent_${name}`, help, labels }, TURN_BUCKETS);
-  gauge("instances", "Instances in memory.", levels.instances);
-  gauge("sockets", "Open WebSocket connections.", levels.sockets);
-  gauge("waiting_turns", "Events waiting in the mailboxes of instances.", levels.waitingTurns);
   return {
     turns: counter("turns_total", "Completed turns, by kind and outcome.", ["kind", "outcome"]),
     turnDurations: histogram(
@@ -48,4 +37,16 @@ export function createAgentMetrics(registry: Registry, levels: Levels): AgentMet
     buried: counter("buried_total", "Queue items and schedules that used up their attempts.", ["kind"]),
     lostCloses: counter("lost_closes_total", "Closed connections whose onClose could not be run."),
   };
+}
+
+export function registerAgentGauges(
+  registry: Registry,
+  directory: { readonly size: number; readonly waitingTurns: number },
+  hub: { readonly size: number },
+): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    registerGauge(registry, { name: `signalbox_agent_${name}`, help }, read);
+  gauge("instances", "Instances in memory.", () => directory.size);
+  gauge("sockets", "Open WebSocket connections.", () => hub.size);
+  gauge("waiting_turns", "Events waiting in the mailboxes of instances.", () => directory.waitingTurns);
 }

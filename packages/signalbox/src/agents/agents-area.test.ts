@@ -40,9 +40,7 @@ async function openArea(): Promise<void> {
     alertFeed: { current: null },
     database,
     steadyClock: systemClock,
-    network: null,
-    ownership: null,
-    openRemote: null,
+    cluster: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,
@@ -91,12 +89,12 @@ afterAll(async () => {
 
 const target = (name: string) => ({ account: "default", agent: "event-agent", name });
 const kindOf = async (name: string, id: string, type?: string) =>
-  (await area.door.deliver(target(name), webhookEvent(id, type))).kind;
+  (await area.deliveries.deliver(target(name), webhookEvent(id, type))).kind;
 
 describe("deliver", () => {
   it("reports which agents exist", () => {
-    expect(area.door.hasAgent("event-agent")).toBe(true);
-    expect(area.door.hasAgent("nobody")).toBe(false);
+    expect(area.deliveries.hasAgent("event-agent")).toBe(true);
+    expect(area.deliveries.hasAgent("nobody")).toBe(false);
   });
 
   it("runs an event once, also after a restart", async () => {
@@ -125,7 +123,7 @@ describe("deliver", () => {
 
   it("runs the next delivery when a plain function has returned a promise that failed", async () => {
     const promising = { account: "default", agent: "promising-agent", name: "p" };
-    const deliver = (type: string) => area.door.deliver(promising, webhookEvent("1", type));
+    const deliver = (type: string) => area.deliveries.deliver(promising, webhookEvent("1", type));
     await expect(deliver("fail")).rejects.toThrow("refused");
     expect([(await deliver("push")).kind, (await deliver("push")).kind]).toEqual(["processed", "duplicate"]);
   });
@@ -138,25 +136,27 @@ describe("deliver", () => {
     expect(await kindOf("e", "1")).toBe("processed");
     expect(await kindOf("f", "1")).toBe("processed");
     const other = { ...webhookEvent("1"), source: "github" };
-    expect((await area.door.deliver(target("e"), other)).kind).toBe("processed");
+    expect((await area.deliveries.deliver(target("e"), other)).kind).toBe("processed");
   });
 
   it("passes the delivery to onRequest of an agent without onEvent", async () => {
     const plain = { account: "default", agent: "plain-agent", name: "p" };
     const event = webhookEvent("9", "ping");
-    expect(await area.door.deliver(plain, event)).toEqual({
+    expect(await area.deliveries.deliver(plain, event)).toEqual({
       kind: "answered",
       status: 201,
       contentType: "text/plain;charset=UTF-8",
       body: 'ping:{"id":"9"}',
     });
-    expect((await area.door.deliver(plain, event)).kind).toBe("duplicate");
+    expect((await area.deliveries.deliver(plain, event)).kind).toBe("duplicate");
   });
 
   it("refuses unknown agents and invalid names", async () => {
     await expect(
-      area.door.deliver({ account: "default", agent: "nobody", name: "x" }, webhookEvent("1")),
+      area.deliveries.deliver({ account: "default", agent: "nobody", name: "x" }, webhookEvent("1")),
     ).rejects.toThrow("Agent not found");
-    await expect(area.door.deliver(target(""), webhookEvent("1"))).rejects.toThrow("Invalid instance name");
+    await expect(area.deliveries.deliver(target(""), webhookEvent("1"))).rejects.toThrow(
+      "Invalid instance name",
+    );
   });
 });

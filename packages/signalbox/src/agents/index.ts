@@ -1,5 +1,5 @@
 /**
- * The door of the agents' area. Its folders are layers, and each imports only those below it:
+ * The api of the agents' area. Its folders are layers, and each imports only those below it:
  *
  *   doors, management, modules   events from outside; operators; users' modules
  *   remote                       work for instances that run on other nodes; beside the doors
@@ -18,7 +18,12 @@ export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
 export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
 export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
-export type { AgentsDoor, DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../contracts/agents-door.ts";
+export type {
+  AgentDeliveries,
+  DeliveryOutcome,
+  DeliveryTarget,
+  SignedHeaders,
+} from "../contracts/agent-deliveries.ts";
 export { callable, type CallableOptions } from "./api/callable.ts";
 export type {
   Connection,
@@ -28,14 +33,14 @@ export type {
   RequestDetails,
 } from "./api/connection.ts";
 export { type EventOutcome, RECEIVE_EVENT } from "./api/event-handler.ts";
-export { isRefusal } from "./instance/delivery-ledger.ts";
-export { exportKind } from "./objects/marks.ts";
+export { isRefusal } from "./instance/handle-event.ts";
+export { exportKind } from "./objects/class-marks.ts";
 export type { ObjectHost } from "./objects/object-host.ts";
 export type { ObjectClass, ObjectNamespace } from "./objects/object-types.ts";
 export { bindWorker } from "./objects/worker-binding.ts";
 export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
-export type { OpenRemote } from "./remote/remote.ts";
+export type { AgentsCluster, OpenReach } from "./reach.ts";
 export { databaseName, type InstanceRef } from "./instance/instance-ref.ts";
 export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
@@ -52,7 +57,9 @@ export type { QueueItem, QueueOptions } from "./work/work-queue.ts";
 export { createDoorServer } from "./doors/refused-sockets.ts";
 export { compilerSettings, SYNTAX } from "./modules/compiler-settings.ts";
 export { registerModuleHooks } from "./modules/module-hooks.ts";
+export { readFlags } from "./objects/compatibility.ts";
 export { currentObject } from "./objects/current-work.ts";
+export { fetchFollowing } from "./objects/follow-redirects.ts";
 export { createStub } from "./objects/rpc-stub.ts";
-export { reach, transfer, transferResult } from "./objects/rpc-values.ts";
+export { endingWith, reach, transferArguments, transferResult } from "./objects/rpc-values.ts";
 export { DurableObject } from "./objects/workers-module.ts";

@@ -70,6 +70,22 @@ export class AlertMeasures implements AlertFeed {
     }
   }
 
+  routePaused(accountId: string, source: string): void {
+    this.#count("paused_routes", accountId, source);
+  }
+
+  issueOpened(accountId: string, source: string): void {
+    this.#count("webhook_issues", accountId, source);
+  }
+
+  #count(counted: "paused_routes" | "webhook_issues", accountId: string, source: string): void {
+    for (const { rule, window } of this.#byAccount.get(accountId) ?? []) {
+      const { metric, source: own } = rule.settings;
+      if (metric !== counted || (own !== null && own !== source)) continue;
+      window.add(this.#clock.now(), { isFailed: true, amount: 0, seconds: null });
+    }
+  }
+
   deadLetter(accountId: string): void {
     for (const { rule, window } of this.#byAccount.get(accountId) ?? []) {
       if (rule.settings.metric !== "dead_letters") continue;
@@ -89,6 +105,8 @@ export function valueOf({ settings }: AlertRule, { count, failed, sum, p95 }: To
     case "spend":
       return sum;
     case "failed_deliveries":
+    case "paused_routes":
+    case "webhook_issues":
     case "dead_letters":
       return failed;
   }

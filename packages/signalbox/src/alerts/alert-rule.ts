@@ -1,7 +1,15 @@
 /** An alert rule: what is measured, when that is too much, and who is told. */
 import { z } from "zod";
 
-export const METRICS = ["error_rate", "latency_p95", "spend", "failed_deliveries", "dead_letters"] as const;
+export const METRICS = [
+  "error_rate",
+  "latency_p95",
+  "spend",
+  "failed_deliveries",
+  "paused_routes",
+  "webhook_issues",
+  "dead_letters",
+] as const;
 export type AlertMetric = (typeof METRICS)[number];
 
 const MAX_RECEIVERS = 5;
@@ -56,11 +64,11 @@ export type AlertSettings = z.output<typeof alertSettings>;
 
 export interface AlertState {
   readonly status: "ok" | "firing";
-  /** When the present status began; null before the first check. */
+  /** When the current status began; null before the first check. */
   readonly since: number | null;
   /** When a notice that the rule fires was sent last. */
   readonly notifiedAt: number | null;
-  /** Whether the present firing was reported. */
+  /** Whether the current firing was reported. */
   readonly isReported: boolean;
   /** Of the last check; null when there was too little to measure. */
   readonly value: number | null;

@@ -3,7 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { isAllowed, type Principal } from "../accounts/index.ts";
 import type { Database } from "../database/database.ts";
-import { defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../http/route.ts";
 import { type AlertMetric, type AlertRule, alertSettings } from "./alert-rule.ts";
 import { type AlertRules, showReceiver } from "./alert-rules.ts";
 import type { NoticeOutbox } from "./notice-outbox.ts";
@@ -43,16 +43,14 @@ const noticeResult = z.object({
 /** The areas besides the gateway whose figures a metric shows. */
 const AREA_OF: Readonly<Partial<Record<AlertMetric, "webhooks" | "agents">>> = {
   failed_deliveries: "webhooks",
+  paused_routes: "webhooks",
+  webhook_issues: "webhooks",
   dead_letters: "agents",
 };
 
 export function alertRoutes({ rules, outbox, database }: AlertRouteParts): Route[] {
-  const findFor = (
-    principal: Principal,
-    params: Readonly<Record<string, string>>,
-    level: "read" | "edit",
-  ) => {
-    const rule = rules.find(params["account_id"] ?? "", params["alert_id"] ?? "");
+  const findFor = (principal: Principal, params: PathParams<typeof ONE>, level: "read" | "edit") => {
+    const rule = rules.find(params.account_id, params.alert_id);
     requireArea(principal, rule.accountId, rule.settings.metric, level);
     return rule;
   };

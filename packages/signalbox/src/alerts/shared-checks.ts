@@ -6,7 +6,7 @@
  * 2. A rule is checked by the node that has set its `checked_at`. The state is written only while `checked_at` is still that of the check: of
  *    two nodes that decided, one writes state and notices.
  * 3. Slots and times are those of PostgreSQL's clock, so nodes whose clocks differ measure the same window.
- * See decision 0203.
+ * See README.md.
  */
 import type { SharedClock } from "../core/shared-clock.ts";
 import { rawSql, sql, sqlList } from "../core/sql.ts";

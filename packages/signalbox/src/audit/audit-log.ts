@@ -165,7 +165,7 @@ export class AuditLog implements AuditTrail {
         : sql`SELECT id, at, facts FROM audit_claim WHERE at < ${olderThan} ORDER BY at LIMIT 1000`,
     );
     for (const { id, at, facts: text } of claims) {
-      const { facts, request, before } = JSON.parse(text) as Claim;
+      const { facts, request, before } = JSON.parse(text) as WriteClaim;
       const result: WriteResult = {
         outcome: "unknown",
         status: null,
@@ -211,7 +211,7 @@ export class AuditLog implements AuditTrail {
 }
 
 /** The content of a row of `audit_claim`, without secrets. */
-interface Claim extends Pick<WriteResult, "request" | "before"> {
+interface WriteClaim extends Pick<WriteResult, "request" | "before"> {
   readonly facts: WriteFacts;
 }
 

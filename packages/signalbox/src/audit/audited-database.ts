@@ -33,6 +33,10 @@ export class AuditedDatabase implements Database {
     return this.#inner.all<Row>(query);
   }
 
+  scan<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.#inner.scan<Row>(query);
+  }
+
   get<Row>(query: SqlQuery): Promise<Row | undefined> {
     return this.#inner.get<Row>(query);
   }

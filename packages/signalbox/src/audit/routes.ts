@@ -70,48 +70,75 @@ export const auditEntryResult = z.object({
 });
 type AuditEntry = z.output<typeof auditEntryResult>;
 
+const OF_ACCOUNT = "/accounts/{account_id}/audit_logs";
+/** The account of writes that belong to none. */
+const NO_ACCOUNT = "";
+
 export function auditRoutes(reader: AuditReader): Route[] {
+  const ofAccount = { access: "audit.read", which: "of the account" } as const;
+  const ofNone = { access: "root", which: "that belong to no account" } as const;
   return [
-    ...routesBelow("/accounts/{account_id}/audit_logs", "audit.read", "of the account", reader),
-    ...routesBelow("/audit_logs", "root", "that belong to no account", reader),
+    defineRoute({
+      ...listing(ofAccount),
+      path: OF_ACCOUNT,
+      handler: ({ params, query }) => listRows(reader, params.account_id, query),
+    }),
+    defineRoute({
+      ...exporting(ofAccount),
+      path: `${OF_ACCOUNT}/export`,
+      handler: ({ params, query }) =>
+        exportRows(reader.all(params.account_id, toFilter(query)), query.format),
+    }),
+    defineRoute({
+      ...listing(ofNone),
+      path: "/audit_logs",
+      handler: ({ query }) => listRows(reader, NO_ACCOUNT, query),
+    }),
+    defineRoute({
+      ...exporting(ofNone),
+      path: "/audit_logs/export",
+      handler: ({ query }) => exportRows(reader.all(NO_ACCOUNT, toFilter(query)), query.format),
+    }),
   ];
 }
 
-function routesBelow(path: string, access: Access, which: string, reader: AuditReader): Route[] {
-  return [
-    defineRoute({
-      method: "GET",
-      path,
-      access,
-      summary: `List the management writes ${which}, newest first, refused ones included; filters by time, actor, action, outcome, resource and request.`,
-      query: listQuery,
-      result: z.array(auditEntryResult),
-      handler: async ({ params, query }) => {
-        const { direction, limit } = query;
-        const { rows, next } = await reader.page(params["account_id"] ?? "", toFilter(query), {
-          limit,
-          direction,
-          after: parseCursor(query.cursor),
-        });
-        const cursor = next === null ? null : String(next);
-        return {
-          resultJson: `[${rows.map(({ entry, hash }) => withHash(entry, hash)).join(",")}]`,
-          resultInfo: { count: rows.length, cursor, cursors: cursor === null ? {} : { after: cursor } },
-        };
-      },
-    }),
-    defineRoute({
-      method: "GET",
-      path: `${path}/export`,
-      access,
-      summary: `Download the management writes ${which}, oldest first, as NDJSON or CSV; the same filters as the list.`,
-      query: exportQuery,
-      handler: ({ params, query }) => {
-        const { account_id: accountId = "" }: { account_id?: string } = params;
-        return exportRows(reader.all(accountId, toFilter(query)), query.format);
-      },
-    }),
-  ];
+interface Writes {
+  readonly access: Access;
+  readonly which: string;
+}
+
+function listing({ access, which }: Writes) {
+  return {
+    method: "GET",
+    access,
+    summary: `List the management writes ${which}, newest first, refused ones included; filters by time, actor, action, outcome, resource and request.`,
+    query: listQuery,
+    result: z.array(auditEntryResult),
+  } as const;
+}
+
+function exporting({ access, which }: Writes) {
+  return {
+    method: "GET",
+    access,
+    summary: `Download the management writes ${which}, oldest first, as NDJSON or CSV; the same filters as the list.`,
+    query: exportQuery,
+  } as const;
+}
+
+async function listRows(
+  reader: AuditReader,
+  accountId: string,
+  query: z.output<typeof listQuery>,
+): Promise<Reply> {
+  const { direction, limit } = query;
+  const after = parseCursor(query.cursor);
+  const { rows, next } = await reader.page(accountId, toFilter(query), { limit, direction, after });
+  const cursor = next === null ? null : String(next);
+  return {
+    resultJson: `[${rows.map(({ entry, hash }) => withHash(entry, hash)).join(",")}]`,
+    resultInfo: { count: rows.length, cursor, cursors: cursor === null ? {} : { after: cursor } },
+  };
 }
 
 function toFilter(query: Omit<z.output<typeof exportQuery>, "format">): AuditFilter {

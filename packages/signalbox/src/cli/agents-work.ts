@@ -18,7 +18,6 @@ export const agentsWorkCommands: readonly Command[] = [
   },
   {
     words: ["agents", "queue", "delete"],
-    aliases: [["agents", "queue", "rm"]],
     positionals: WITH_IDS,
     summary: "Remove waiting queue items.",
     options: INSTANCE_OPTIONS,
@@ -33,7 +32,6 @@ export const agentsWorkCommands: readonly Command[] = [
   },
   {
     words: ["agents", "schedules", "delete"],
-    aliases: [["agents", "schedules", "rm"]],
     positionals: WITH_IDS,
     summary: "Cancel schedules.",
     options: INSTANCE_OPTIONS,
@@ -48,7 +46,6 @@ export const agentsWorkCommands: readonly Command[] = [
   },
   {
     words: ["agents", "dead-letters", "delete"],
-    aliases: [["agents", "dead-letters", "rm"]],
     positionals: ["<agent>", "<name>", "[ids...]"],
     summary: "Discard dead letters: the given ids, or all with --all.",
     options: [{ name: "all", summary: "all dead letters of the instance" }, ...INSTANCE_OPTIONS],

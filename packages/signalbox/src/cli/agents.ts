@@ -199,7 +199,6 @@ export const agentCommands: readonly Command[] = [
   },
   {
     words: ["agents", "delete"],
-    aliases: [["agents", "destroy"]],
     positionals: INSTANCE_POSITIONALS,
     summary: "Delete an instance and everything it stored.",
     options: INSTANCE_OPTIONS,

@@ -40,8 +40,17 @@ export const alertCommands: readonly Command[] = [
       {
         name: "metric",
         value: "METRIC",
-        summary: "error_rate, latency_p95, spend, failed_deliveries or dead_letters",
-        values: ["error_rate", "latency_p95", "spend", "failed_deliveries", "dead_letters"],
+        summary:
+          "error_rate, latency_p95, spend, failed_deliveries, paused_routes, webhook_issues or dead_letters",
+        values: [
+          "error_rate",
+          "latency_p95",
+          "spend",
+          "failed_deliveries",
+          "paused_routes",
+          "webhook_issues",
+          "dead_letters",
+        ],
       },
       {
         name: "threshold",

@@ -28,15 +28,10 @@ export function matchCommand(
   args: readonly string[],
   commands: readonly Command[],
 ): FoundCommand | undefined {
-  const names = commands.flatMap((command) =>
-    [command.words, ...(command.aliases ?? [])].map((words) => ({ command, words })),
-  );
-  const [longest] = names
+  const [longest] = commands
     .filter(({ words }) => words.every((word, i) => isWord(args[i], word, i)))
     .sort((a, b) => b.words.length - a.words.length);
-  return longest === undefined
-    ? undefined
-    : { command: longest.command, rest: args.slice(longest.words.length) };
+  return longest === undefined ? undefined : { command: longest, rest: args.slice(longest.words.length) };
 }
 
 /** The group that an argument names: `gateway` has no command of its own. */

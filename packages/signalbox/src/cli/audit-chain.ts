@@ -1,6 +1,6 @@
 /**
  * Recomputes the chain of the audit log from its export. The check runs on the caller's side, so that it does not depend on the server that it
- * checks. Whoever can write to the database can also recompute all hashes: only a hash that was noted elsewhere shows that.
+ * checks. A person who can write to the database can also recompute all hashes: only a hash that was noted elsewhere shows that.
  */
 import { createHash } from "node:crypto";
 

@@ -19,8 +19,6 @@ export interface Command {
   readonly positionals?: readonly string[];
   readonly summary: string;
   readonly options: readonly CommandOption[];
-  /** Earlier names of the command. They work, but no list shows them. */
-  readonly aliases?: readonly (readonly string[])[];
   /** For the command line itself: no list and no completion shows the command. */
   readonly isHidden?: boolean;
   /** Resolves to the exit code; undefined is 0. */

@@ -75,7 +75,7 @@ describe("the request of", () => {
     ],
     ["token list", `GET ${A}/tokens`],
     ["token delete t1", `DELETE ${A}/tokens/t1`],
-    ["token revoke t1", `DELETE ${A}/tokens/t1`],
+    ["token delete t1", `DELETE ${A}/tokens/t1`],
     ["gateway list", `GET ${A}/ai-gateway/gateways?per_page=100`],
     [
       "gateway create g --authentication on --cache-ttl 60",
@@ -102,7 +102,6 @@ describe("the request of", () => {
     ["agents schedules counter x", `GET ${A}/agents/counter/instances/x/schedules`],
     ["agents replay counter x --all", `POST ${A}/agents/counter/instances/x/dead-letters/replay`, {}],
     ["agents delete counter x", `DELETE ${A}/agents/counter/instances/x`],
-    ["agents destroy counter x", `DELETE ${A}/agents/counter/instances/x`],
     ["tags get worker w", `GET ${A}/tags?resource_type=worker&resource_id=w`],
     [
       "tags set worker w env=prod __proto__=x",
@@ -119,7 +118,7 @@ describe("the request of", () => {
       { resource_type: "worker", resource_id: "w", tags: { env: "a=b", old: null } },
     ],
     ["tags delete worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
-    ["tags rm worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
+    ["tags delete worker w", `DELETE ${A}/tags`, { resource_type: "worker", resource_id: "w" }],
     [
       "tags find env !old --type worker --ignore-case",
       `GET ${A}/tags/resources?tag=env&tag=!old&type=worker&case_insensitive=true`,
@@ -207,7 +206,7 @@ describe("a failure", () => {
   it("of the service is one line with its code, and exit code 1", async () => {
     const errors = [{ code: 7003, message: "Token not\u0007 found" }];
     responses = [new Failure(404, JSON.stringify({ success: false, errors, result: null }))];
-    expect(await run("token revoke t")).toEqual({
+    expect(await run("token delete t")).toEqual({
       code: 1,
       out: "",
       err: "signalbox: Token not found (code 7003)\n",

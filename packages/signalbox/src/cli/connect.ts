@@ -1,7 +1,7 @@
 /**
  * Connects a command to the management interface: of the server at an explicit URL, otherwise of the server that runs on the data folder,
  * otherwise of a server that this command starts on the data folder. A folder without data is refused, because a command in the wrong folder would
- * otherwise create a data folder and report success. See docs/decisions/0006 and docs/decisions/0235.
+ * otherwise create a data folder and report success. See docs/decisions/0006.
  */
 import type { SignalboxClient } from "@signalbox/client";
 import { dataDirOf } from "../config/data-dir.ts";

@@ -42,7 +42,7 @@ class Dev {
   readonly #signal: AbortSignal;
   readonly #args = process.argv.slice(process.argv.indexOf("dev") + 1);
   readonly #changed = new Set<string>();
-  /** Files that the service has imported. Others may be half-written without anybody's harm. */
+  /** Files that the service has imported. Others may be half-written without harm. */
   readonly #imported = new Set<string>();
   #broken: readonly string[] = [];
   #wake: () => void = () => undefined;

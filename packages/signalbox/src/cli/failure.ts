@@ -4,7 +4,7 @@
  */
 import type { SignalboxApiError } from "@signalbox/client";
 import type { SignalboxError } from "@signalbox/protocol";
-import { ConfigError } from "../config/config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import { plainText } from "../core/plain-text.ts";
 import type { ListenError } from "../http/listen-error.ts";

@@ -33,7 +33,7 @@ export const SECTIONS: readonly Section[] = [
   {
     title: "Webhooks and agents",
     groups: {
-      webhooks: "Sources and deliveries.",
+      webhooks: "Sources, routes and deliveries.",
       agents: "Agents, their instances, queues and schedules.",
     },
   },

@@ -37,9 +37,7 @@ it("lists all options of a command", () => {
 });
 
 it("no two commands have the same name, and no command has two options of one name", () => {
-  const names = COMMANDS.flatMap(({ words, aliases = [] }) =>
-    [words, ...aliases].map((one) => one.join(" ")),
-  );
+  const names = COMMANDS.map(({ words }) => words.join(" "));
   expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   for (const { words, options } of COMMANDS) {
     const all = [...options, ...COMMON_OPTIONS].map(({ name }) => name);

@@ -9,7 +9,7 @@ import { kindOfOption, kindOfPositional, type NameKind, readNames } from "./serv
 /** A hint is not worth a long wait. */
 const TIMEOUT_MS = 2000;
 const MAX_LISTED = 10;
-/** Names that people choose. A list of generated ids or of all instances helps nobody. */
+/** Names that people choose. A list of generated ids or of all instances does not help. */
 const READABLE: ReadonlySet<NameKind> = new Set(["account", "agent", "gateway", "source", "route"]);
 
 /** Empty if there is no hint. Never throws. */

@@ -73,7 +73,7 @@ describe("help", () => {
     [["help", "serve"], /Usage: signalbox serve /],
     [["gateway", "set", "--help"], /--rate-technique fixed\|sliding/],
     [["gateway", "set", "x", "-h"], /Usage: signalbox gateway set <id>/],
-    [["token", "revoke", "--help"], /Usage: signalbox token delete <id>/],
+    [["token", "delete", "--help"], /Usage: signalbox token delete <id>/],
   ])("%j", async (args, text) => {
     const { code, out, err } = await run(args);
     expect([code, err]).toEqual([0, ""]);

@@ -23,6 +23,7 @@ import { clusterCommands } from "./cluster.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { importHookdeck } from "./import-hookdeck.ts";
 import { importCommands } from "./import-litellm.ts";
 import { priceCommands } from "./prices.ts";
 import { toDocument, toFailure, toLine } from "./failure.ts";
@@ -70,6 +71,7 @@ export const COMMANDS: readonly Command[] = [
   ...gatewayCommands,
   ...priceCommands,
   ...importCommands,
+  importHookdeck,
   ...routeCommands,
   ...tagCommands,
   ...tagWorkCommands,

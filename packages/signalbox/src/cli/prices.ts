@@ -1,5 +1,5 @@
 /** `signalbox prices …`, `signalbox budgets …` and `signalbox credit …` */
-import type { BudgetState, FoundPrice, ModelPrice, PriceTable } from "@signalbox/client";
+import type { BudgetState, FoundPrice, ModelPrice, PriceList, PriceTable } from "@signalbox/client";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
@@ -35,6 +35,16 @@ export const priceCommands: readonly Command[] = [
     },
   },
   {
+    words: ["prices", "missing"],
+    summary:
+      "List models that were called within 30 days and have no price, and list prices that wait for the operator.",
+    options: OPTIONS,
+    async run(context) {
+      const { list, missing } = await (await context.account()).budgets.priceList();
+      context.print({ list, missing }, showMissing);
+    },
+  },
+  {
     words: ["prices", "set"],
     positionals: ["<provider>", "<model>"],
     summary: "Set the account's own price of a model; * is every other model of the provider.",
@@ -47,8 +57,8 @@ export const priceCommands: readonly Command[] = [
     async run(context) {
       const [provider = "", model = ""] = context.positionals;
       const price: ModelPrice = {
-        in: toPrice(context, "in") ?? missing("in"),
-        out: toPrice(context, "out") ?? missing("out"),
+        in: toPrice(context, "in") ?? required("in"),
+        out: toPrice(context, "out") ?? required("out"),
         ...(context.option("cached") === undefined ? {} : { cached: toPrice(context, "cached") ?? 0 }),
       };
       const { budgets } = await context.account();
@@ -61,7 +71,6 @@ export const priceCommands: readonly Command[] = [
   },
   {
     words: ["prices", "delete"],
-    aliases: [["prices", "remove"]],
     positionals: ["<provider>", "<model>"],
     summary: "Delete the account's own price of a model.",
     options: OPTIONS,
@@ -159,7 +168,7 @@ function toPrice(context: CommandContext, option: string): number | null {
   return price;
 }
 
-function missing(option: string): never {
+function required(option: string): never {
   throw new UsageError(`--${option} is required`);
 }
 
@@ -185,6 +194,16 @@ function showFound({ provider, model, source, price }: FoundPrice): string {
   if (price === null) return `the price of ${provider}/${model} is unknown\n`;
   const rows = Object.entries(price).map(([name, value]) => [name, JSON.stringify(value)]);
   return `${provider}/${model}, from ${source}\n${table(["price", "US dollars"], rows, "")}`;
+}
+
+function showMissing({ list, missing }: Pick<PriceList, "list" | "missing">): string {
+  const rows = missing.map(({ provider, model, calls }) => [provider, model, String(calls)]);
+  const held = list.held.map(({ provider, model }) => [provider, model]);
+  const waiting =
+    held.length === 0
+      ? ""
+      : `\n${table(["held", "model"], held, "")}Set gateway.priceList.acceptSha256 to ${list.sha256 ?? ""} to accept them.\n`;
+  return `${table(["provider", "model", "calls"], rows, "every model in use has a price")}${waiting}`;
 }
 
 function showBudgets(states: readonly BudgetState[]): string {

@@ -4,6 +4,7 @@
  * too low would make a budget wrong.
  */
 import type { ModelPrice, PriceTable } from "@signalbox/client";
+import { type Fields, isFields } from "../core/fields.ts";
 import { priceTable } from "../config/index.ts";
 import { UsageError } from "./command.ts";
 import { slugOf } from "./litellm-providers.ts";
@@ -13,8 +14,6 @@ export interface ReadPrices {
   /** Why models were left out → how many. */
   readonly leftOut: Readonly<Record<string, number>>;
 }
-
-type Entry = Readonly<Record<string, unknown>>;
 
 const PER_MILLION = 1e6;
 /** Prices per token, by the member of `ModelPrice`. */
@@ -56,7 +55,7 @@ export function readPrices(text: string): ReadPrices {
 }
 
 /** The members of a public price that a model of LiteLLM's own configuration may have; null without a price. */
-export function priceOf(entry: Entry): ModelPrice | null {
+export function priceOf(entry: Fields): ModelPrice | null {
   const input = toPrice(entry[TOKEN_PRICES.in]);
   if (input === null) return null;
   const parts = Object.entries(TOKEN_PRICES)
@@ -79,7 +78,7 @@ function readEntry(
   name: string,
   entry: unknown,
 ): { provider: string; model: string; price: ModelPrice } | { reason: string } {
-  if (!isObject(entry)) return { reason: "no price of a model" };
+  if (!isFields(entry)) return { reason: "no price of a model" };
   const { litellm_provider: named } = entry;
   const provider = typeof named === "string" ? slugOf(named) : undefined;
   if (typeof named !== "string" || provider === undefined) return { reason: "unknown provider" };
@@ -94,7 +93,7 @@ function readEntry(
 }
 
 /** The dearer one of the factors of input and output; null when the entry has no price of the tier. */
-function tierFactor(entry: Entry, suffix: string): number | null {
+function tierFactor(entry: Fields, suffix: string): number | null {
   const factors = [TOKEN_PRICES.in, TOKEN_PRICES.out].flatMap((member) => {
     const [usual, ofTier] = [toPrice(entry[member]), toPrice(entry[member + suffix])];
     return usual === null || usual === 0 || ofTier === null ? [] : [ofTier / usual];
@@ -102,9 +101,9 @@ function tierFactor(entry: Entry, suffix: string): number | null {
   return factors.length === 0 ? null : finite(Number(Math.max(...factors).toFixed(6)));
 }
 
-/** US dollars for a thousand searches: the dearest size of the context. */
+/** US dollars for a thousand searches: the most expensive size of the context. */
 function searchPrice(sizes: unknown): number | null {
-  if (!isObject(sizes)) return null;
+  if (!isFields(sizes)) return null;
   const prices = Object.values(sizes).filter((price) => typeof price === "number" && price >= 0);
   return prices.length === 0 ? null : finite(Number((Math.max(...(prices as number[])) * 1000).toFixed(6)));
 }
@@ -121,21 +120,17 @@ function finite(price: number): number | null {
   return Number.isFinite(price) ? price : null;
 }
 
-function isPublicMap(value: Entry): boolean {
-  return Object.values(value).some((entry) => isObject(entry) && "litellm_provider" in entry);
+function isPublicMap(value: Fields): boolean {
+  return Object.values(value).some((entry) => isFields(entry) && "litellm_provider" in entry);
 }
 
-function parseObject(text: string): Entry {
+function parseObject(text: string): Fields {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
     throw new UsageError(`no list of prices: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (!isObject(value)) throw new UsageError("no list of prices: expected a JSON object");
+  if (!isFields(value)) throw new UsageError("no list of prices: expected a JSON object");
   return value;
-}
-
-function isObject(value: unknown): value is Entry {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

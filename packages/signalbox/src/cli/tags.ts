@@ -47,7 +47,6 @@ export const tagCommands: readonly Command[] = [
   },
   {
     words: ["tags", "delete"],
-    aliases: [["tags", "rm"]],
     positionals: RESOURCE,
     summary: "Delete the tags of a resource.",
     options: [ETAG_OPTION, ...SCOPE_OPTIONS],

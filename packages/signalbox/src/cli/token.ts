@@ -199,7 +199,6 @@ export const tokenCommands: readonly Command[] = [
   },
   {
     words: ["token", "delete"],
-    aliases: [["token", "revoke"]],
     positionals: ["<id>"],
     summary: "Delete a token: it is refused from now on.",
     options: [ACCOUNT_OPTION, ...CLIENT_OPTIONS],

@@ -83,6 +83,10 @@ async function sendSigned(context: CommandContext, source: Source, secret: strin
   const base = given ?? (await context.trafficUrl());
   const send = given === undefined ? await context.fetch() : fetch;
   const deliveryId = context.option("id") ?? `sample-${ulid()}`;
+  if (source.scheme.certificateUrl !== undefined)
+    throw new UsageError(
+      `only ${source.scheme.onlySigner ?? source.name} can sign deliveries of ${source.name}`,
+    );
   const payload = readPayload(context);
   const entity = context.positionals[1];
   const path = payload !== undefined && entity !== undefined ? `/${encodeURIComponent(entity)}` : "";

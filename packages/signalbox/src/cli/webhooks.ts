@@ -5,6 +5,8 @@ import { type Command, type CommandContext, type CommandOption, UsageError } fro
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { rowLine, table } from "./table.ts";
+import { webhooksListen } from "./webhooks-listen.ts";
+import { webhookRouteCommands } from "./webhooks-routes.ts";
 import { webhooksSend } from "./webhooks-send.ts";
 
 /** Time between two requests of `tail`. */
@@ -139,6 +141,8 @@ export const webhookCommands: readonly Command[] = [
       );
     },
   },
+  webhooksListen,
+  ...webhookRouteCommands,
 ];
 
 async function replayOne(context: CommandContext, id: string): Promise<number> {

@@ -22,7 +22,7 @@ import {
 } from "../engines/node-link/index.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
 import { type LostMember, LostMembers } from "./lost-members.ts";
-import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "./membership.ts";
+import type { ClusterMember, ClusterMembership, NodeIdentity, SharedCheck } from "../database/membership.ts";
 
 export interface ClusterNodeOptions {
   readonly secret: Secret;

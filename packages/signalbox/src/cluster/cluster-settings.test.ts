@@ -106,7 +106,7 @@ async function openPair(): Promise<[TestNode, TestNode]> {
   return [a, b];
 }
 
-/** A heartbeat that returns the present version. */
+/** A heartbeat that returns the current version. */
 async function beat(node: TestNode): Promise<void> {
   const row = await database.get<{ version: number }>(sql`SELECT version FROM signalbox_settings`);
   const sentAt = performance.now();

@@ -1,5 +1,5 @@
 /**
- * How long this node may answer from memory without asking anybody.
+ * How long this node may answer from memory without a query.
  *
  * A lease begins when a heartbeat was *sent* whose answer shows that memory has every committed write. Until its end no other node
  * declares this one dead, so no other node has answered a write that this one has not received.

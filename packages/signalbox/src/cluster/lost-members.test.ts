@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { LostMembers } from "./lost-members.ts";
-import type { ClusterMember } from "./membership.ts";
+import type { ClusterMember } from "../database/membership.ts";
 
 const HOUR_MS = 60 * 60_000;
 

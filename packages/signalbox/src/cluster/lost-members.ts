@@ -4,7 +4,7 @@
  *
  * A lost node is forgotten after an hour, or when a node with its name is alive again: then it was restarted.
  */
-import type { ClusterMember } from "./membership.ts";
+import type { ClusterMember } from "../database/membership.ts";
 
 export interface LostMember {
   readonly inc: string;

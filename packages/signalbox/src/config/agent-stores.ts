@@ -1,6 +1,6 @@
 /** The PostgreSQL servers that hold the histories of instances in a cluster: the setting `agents.stores`. */
 import { Secret } from "../core/secret.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 
 const URL = /^postgres(ql)?:\/\//;
 

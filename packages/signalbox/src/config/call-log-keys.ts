@@ -19,10 +19,13 @@ export const callLogKeys = z
       .int()
       .min(megabytes(1))
       .default(megabytes(8 * 1024)),
-    /** Number of unwritten calls above which new calls are delayed. Default 10,000. */
+    /**
+     * Keeps usage totals by token and by each key of the metadata, beside those by hour and model. Without them such usage is added up from the rows,
+     * for each request. Switched on again, they are rebuilt from the rows. Default true.
+     */
+    usageTotals: z.boolean().default(true),
+    /** Number of unwritten calls above which new calls are delayed; so are they above 64 MiB of unwritten bodies. Default 10,000. */
     maxQueuedCalls: z.int().min(1).max(1_000_000).default(10_000),
-    /** Size of unwritten bodies above which new calls are delayed. Default 64 MiB. */
-    maxQueuedBytes: z.int().min(1024).default(megabytes(64)),
   })
   .prefault({});
 
@@ -51,11 +54,36 @@ const priceOverride = z.strictObject({
   imageOut: usdPerMillion.optional(),
   /** A thousand web searches. Default 0. */
   searches: usdPerMillion.optional(),
-  /** Factors of the service tiers `flex`, `batch` and `priority`. Default: those of the provider. */
-  tiers: z.partialRecord(z.enum(["flex", "batch", "priority"]), z.number().min(0)).optional(),
+  /** A thousand searches in files that the provider stores. Default 0. */
+  fileSearches: usdPerMillion.optional(),
+  /** An hour of sound, for models that are billed by time. Default: the list price. */
+  audioHour: usdPerMillion.optional(),
+  /** A thousand pages of documents, for models that are billed by the page. Default: the list price. */
+  pages: usdPerMillion.optional(),
+  /** A picture, for models that are billed by the picture. Default: the list price. */
+  image: usdPerMillion.optional(),
+  /** A million characters, for models that are billed by what they speak. Default: the list price. */
+  characters: usdPerMillion.optional(),
+  /** A thousand searches, for models that rank documents and are billed by the search. Default: the list price. */
+  rankings: usdPerMillion.optional(),
+  /** Factors of the service tiers `flex`, `batch`, `priority` (also named `fast`) and `ultrafast`. Default: those of the provider. */
+  tiers: z.partialRecord(z.enum(["flex", "batch", "priority", "ultrafast"]), z.number().min(0)).optional(),
 });
 
 export const priceTable = z.record(z.string(), z.record(z.string(), priceOverride));
 
 /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
 export const priceKeys = priceTable.default({});
+
+export const priceListKeys = z.strictObject({
+  /**
+   * Address of a list in the form of `@pydantic/genai-prices` (`data.json`). A price that becomes more than three times higher or lower, free or unknown
+   * waits for `acceptSha256`.
+   */
+  url: z.url({ protocol: /^https?$/ }),
+  /** SHA-256 of a list whose prices are taken however far they move. Default: none. */
+  acceptSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});

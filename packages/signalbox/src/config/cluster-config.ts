@@ -4,7 +4,7 @@
  */
 import { hostname, networkInterfaces } from "node:os";
 import { Secret } from "../core/secret.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 
 export interface ClusterConfig {
   /** Authenticates nodes to each other. */

@@ -8,7 +8,7 @@ import { auditKeys } from "./audit-keys.ts";
 import { outgoingKeys, webhookKeys } from "./webhook-keys.ts";
 import { tagKeys } from "./tag-keys.ts";
 import { clusterKeys } from "./cluster-keys.ts";
-import { callLogKeys, priceKeys } from "./call-log-keys.ts";
+import { callLogKeys, priceKeys, priceListKeys } from "./call-log-keys.ts";
 import { dashboardKeys } from "./dashboard-keys.ts";
 import { logPushKeys } from "./log-push-keys.ts";
 import { isAddressRange } from "../engines/ip-address/index.ts";
@@ -67,6 +67,8 @@ const gateway = z
     logs: callLogKeys,
     /** By provider slug, then by model (`*`: all other models of the provider), in US dollars per million tokens. Default: list prices. */
     prices: priceKeys,
+    /** A newer list of prices than that of the release, read once a day. Default: off. */
+    priceList: priceListKeys.optional(),
     /** Copies stored calls to S3-compatible storage. Default: off. */
     logPush: logPushKeys.optional(),
   })

@@ -6,7 +6,7 @@ import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
 import { readAgentStores } from "./agent-stores.ts";
 import { type ClusterConfig, CLUSTER_SECRET, parseCluster, parseNodeName } from "./cluster-config.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { dataDirOf } from "./data-dir.ts";
 import { readMasterKeys } from "./master-key.ts";

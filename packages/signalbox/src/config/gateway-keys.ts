@@ -52,10 +52,8 @@ export const gatewayKeys = {
   stallTimeoutMs: z.int().min(10).default(60_000),
   /** Time after which an idle connection to a provider is closed. Default 30 s, or less if the provider announces it. */
   upstreamIdleTimeoutMs: z.int().min(1).default(30_000),
-  /** Memory limit of cached responses. Default 64 MiB; 0 disables caching for all gateways. */
+  /** Memory limit of cached responses, each of at most 1 MiB. Default 64 MiB; 0 disables caching for all gateways. */
   cacheBytes: z.int().min(0).default(megabytes(64)),
-  /** Maximum size of a cached response. Default 1 MiB. */
-  cacheEntryBytes: z.int().min(1024).default(megabytes(1)),
   /**
    * By environment variable: the accounts whose gateways may use it as a provider key, e.g. `{"OPENAI_API_KEY_TEAM_A": ["team-a"]}`; `"*"`
    * is all accounts. The key of a custom provider also needs the origin that receives it. Default for a variable without an entry: the

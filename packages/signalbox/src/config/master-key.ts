@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { Secret } from "../core/secret.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 
 const KEY_BYTES = 32;
 const NAME = "SIGNALBOX_MASTER_KEY";

@@ -5,7 +5,7 @@ it.each([
   [{ tags: { missing: 403 } }, "tags.missing: expected 500, 404 or 200, found 403"],
   [
     { webhooks: { sources: { x: { scheme: "nope" } } } },
-    'webhooks.sources.x.scheme: expected generic, github, stripe, slack, twilio, shopify, standard, svix, gitlab, linear, pagerduty, discord or an object, found "nope"',
+    'webhooks.sources.x.scheme: expected generic, github, stripe, slack, twilio, shopify, standard, svix, gitlab, linear, pagerduty, discord, sendgrid, paypal, sns or an object, found "nope"',
   ],
   [
     { webhooks: { sources: { x: { scheme: { header: "a b" } } } } },

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import type { core } from "zod";
 import { nearestName } from "../core/nearest-name.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 import { configFile, type ConfigFile } from "./config-file.ts";
 import { loadConfigModule } from "./load-config-module.ts";
 

@@ -4,7 +4,7 @@
  */
 import { Secret } from "../core/secret.ts";
 import { CLUSTER_SECRET } from "./cluster-config.ts";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 import type { Config } from "./config.ts";
 
 export interface SharedSecret {

@@ -1,7 +1,7 @@
 /** Certificate and key of the listeners: `listener.tls` of the configuration file, with flags and variables in front of it. */
 import { resolve } from "node:path";
 import { z } from "zod";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 
 export const tlsKeys = z.strictObject({
   /** PEM file with the certificate of this server and the intermediate ones (`fullchain.pem`). Also `--tls-cert`, `SIGNALBOX_TLS_CERT`. */

@@ -1,6 +1,8 @@
 /** The sections `webhooks` and `outgoing` of the configuration file. */
 import { z } from "zod";
+import { isAddressRange } from "../engines/ip-address/index.ts";
 import { accountKey } from "./account-key.ts";
+import { configuredRoute } from "./webhook-route-keys.ts";
 
 const mebibytes = (count: number) => count * 1024 * 1024;
 
@@ -27,6 +29,9 @@ export const BUILT_IN_SOURCE_NAMES = [
   "linear",
   "pagerduty",
   "discord",
+  "sendgrid",
+  "paypal",
+  "sns",
 ] as const;
 
 /** An HMAC of the raw body in one header, for senders without a built-in source. */
@@ -41,9 +46,62 @@ const customScheme = z.strictObject({
   prefix: z.string().default(""),
 });
 
+const headerName = z.string().regex(/^[a-zA-Z0-9-]+$/, "expected a header name");
+
+/** Schemes that are no HMAC of the body. */
+const otherScheme = z.discriminatedUnion("type", [
+  z.strictObject({
+    /** A signed JSON Web Token. The secret is a text (HS256 …) or a public key in PEM (RS256, ES256, EdDSA …). */
+    type: z.literal("jwt"),
+    /** Header with the token, after `Bearer ` if it is `authorization`. Default `authorization`. */
+    header: headerName.default("authorization"),
+    /** Required value of the claim `iss`. */
+    issuer: z.string().min(1).optional(),
+    /** Required value of the claim `aud`. */
+    audience: z.string().min(1).optional(),
+    /** Claim with the SHA-256 of the body, which is not covered otherwise. */
+    bodyHash: z
+      .strictObject({
+        /** Name of the claim. */
+        claim: z.string().min(1),
+        /** Form of the hash. Default `hex`. */
+        encoding: z.enum(["hex", "base64", "base64url"]).default("hex"),
+      })
+      .optional(),
+  }),
+  z.strictObject({
+    /** User name and password; the secret is `user:password`. */
+    type: z.literal("basic"),
+  }),
+  z
+    .strictObject({
+      /** The secret itself, in a header or in the address. */
+      type: z.literal("apiKey"),
+      /** Header with the secret. */
+      header: headerName.optional(),
+      /** Text before the secret in the header. Default: none. */
+      prefix: z.string().optional(),
+      /** Instead of a header: the parameter of the query with the secret. */
+      parameter: z.string().min(1).optional(),
+    })
+    .refine(({ header, parameter }) => (header === undefined) !== (parameter === undefined), {
+      error: "expected either header or parameter",
+    }),
+  z.strictObject({
+    /** Nothing but the address of the sender; needs `addresses`. */
+    type: z.literal("addresses"),
+  }),
+]);
+
 const source = z.strictObject({
-  /** A built-in source whose scheme is used, or a custom HMAC. Default: the name of the entry. */
-  scheme: z.union([z.enum(BUILT_IN_SOURCE_NAMES), customScheme]).optional(),
+  /** A built-in source whose scheme is used, an HMAC of the body (`header`, `algorithm`, `encoding`, `prefix`), or a `type`: `jwt`, `basic`, `apiKey` or `addresses`. Default: the name of the entry. */
+  scheme: z.union([z.enum(BUILT_IN_SOURCE_NAMES), customScheme, otherScheme]).optional(),
+  /** Addresses and CIDR ranges that may send, behind trusted proxies too; others are refused like a wrong signature. Default: any. */
+  addresses: z
+    .array(z.string().refine(isAddressRange, "expected an address or a CIDR range, e.g. 192.0.2.0/24"))
+    .min(1)
+    .max(256)
+    .optional(),
   /** Generic scheme only: time and delivery id (`X-Timestamp`, `X-Event-Id`) are part of the signed text. Default false. */
   timestamped: z.boolean().default(false),
   /** Agent that receives the deliveries, in kebab-case. Default `webhook-agent`. */
@@ -69,6 +127,16 @@ const source = z.strictObject({
   toleranceSeconds: z.int().min(1).max(86_400).optional(),
   /** Account of the source, its deliveries and its instances. Default `default`. */
   account: accountKey,
+  /** Where deliveries go. Without routes they go to `agent` or `object`; with routes these are not used. */
+  routes: z
+    .array(configuredRoute)
+    .max(50)
+    .refine((routes) => new Set(routes.map(({ name }) => name)).size === routes.length, {
+      error: "expected names that differ",
+    })
+    .default([]),
+  /** Divides a body that is a list into deliveries of their own, each with its id. Default false. */
+  batch: z.boolean().default(false),
 });
 
 export const webhookKeys = z
@@ -88,8 +156,12 @@ export const webhookKeys = z
     maxBufferedBytes: z.int().min(1024).default(mebibytes(64)),
     /** The address that providers send to, e.g. `https://hooks.example.com`; Twilio signs it. Default: `listener.publicUrl`, otherwise the Host of the request. */
     publicUrl: z.url({ protocol: /^https?$/ }).optional(),
-    /** Number of deliveries in the inspector: this many accepted ones in the database, and as many rejected ones in memory. Default 1,000. */
-    keepDeliveries: z.int().min(0).max(100_000).default(1000),
+    /** Number of deliveries in the inspector: about this many that succeeded, as many that failed, and of each source at most 100 that were rejected. Default 1,000. */
+    keepDeliveries: z.int().min(0).max(1_000_000).default(1000),
+    /** How long ended events of routes are kept, with their deliveries and attempts. Default 7. */
+    keepEventsDays: z.int().min(1).max(365).default(7),
+    /** Maximum size of all stored deliveries of sources with routes; further ones are refused with 503. Default 4 GiB. */
+    maxStoredBytes: z.int().min(mebibytes(1)).default(mebibytes(4096)),
     /** Changes built-in sources or adds others. Built-in sources need no entry. */
     sources: z
       .record(
@@ -109,4 +181,4 @@ export const outgoingKeys = z
 
 export type WebhooksConfig = z.output<typeof webhookKeys>;
 export type WebhookSourceConfig = z.output<typeof source>;
-export type CustomScheme = z.output<typeof customScheme>;
+export type CustomScheme = Exclude<NonNullable<WebhookSourceConfig["scheme"]>, string>;

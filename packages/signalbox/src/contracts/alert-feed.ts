@@ -12,6 +12,10 @@ export interface EndedCall {
 export interface AlertFeed {
   call(call: EndedCall): void;
   delivery(accountId: string, source: string, isFailed: boolean): void;
+  /** A webhook route was paused because of its receiver. */
+  routePaused(accountId: string, source: string): void;
+  /** Events of a webhook route fail for a cause for which none had failed. */
+  issueOpened(accountId: string, source: string): void;
   deadLetter(accountId: string, agent: string): void;
 }
 

@@ -20,12 +20,15 @@ export const systemClock: Clock = { now: () => Date.now() };
  */
 export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() };
 
+/** The longest delay of a timer of the process, 25 days. A longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /**
- * A timer for due work, which does not keep the process running. A time that has passed meanwhile is due now. Time limits of running work use timers
- * of the process instead.
+ * A timer for due work, which does not keep the process running. A time that has passed meanwhile is due now; one that is too far away for a timer
+ * is called early, so the callback looks at the clock. Time limits of running work use timers of the process instead.
  */
 export function setTimer(clock: Clock, callback: () => void, delayMs: number): Timer {
-  const delay = Math.max(0, delayMs);
+  const delay = Math.max(0, Math.min(delayMs, MAX_TIMER_MS));
   return clock.setTimer === undefined ? setTimeout(callback, delay).unref() : clock.setTimer(callback, delay);
 }
 

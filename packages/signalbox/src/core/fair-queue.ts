@@ -1,6 +1,6 @@
 /**
  * Work that accounts share one after the other: at most `maxRunning` pieces run at once, and the next one is of the account that has waited
- * longest for its turn. Whoever asks for a hundred things at once delays others by one of them.
+ * longest for its turn. An account that asks for a hundred things at once delays others by one of them.
  */
 import { overloaded } from "./overload.ts";
 

@@ -20,7 +20,7 @@ export async function readStart(
     if (size < keepBytes) pieces.push(value.subarray(0, keepBytes - size));
     size += value.length;
     if (size <= readBytes) continue;
-    // The sender may not notice, or not end: nobody waits for it.
+    // The sender may not notice, or not end: no code waits for it.
     reader.cancel().catch(() => undefined);
     break;
   }

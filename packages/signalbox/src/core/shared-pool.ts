@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Never more than `max` are in use.
- * 2. A holder gets more only while it would not hold more than twice what is free. Alone it gets two thirds; whoever comes next gets two
+ * 2. A holder gets more only while it would not hold more than twice what is free. Alone it gets two thirds; the next one gets two
  *    thirds of the rest, and so on, so that every other holder finds room, however much the first ones take.
  * 3. Large amounts leave a sixteenth free, so that small ones find room.
  * See docs/decisions/0290.

@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import { repeat, type Repetition } from "./repeat.ts";
 
 const LOOK_MS = 1000;
-/** Far more than a clock that is adjusted gradually gains in a second, and less than anybody notices. */
+/** Far more than a clock that is adjusted gradually gains in a second, and less than a person notices. */
 const STEP_MS = 500;
 
 export function watchClock(

@@ -1,7 +1,7 @@
 /**
  * The built files of the dashboard. All of them, a few hundred kilobytes, are read into memory at the start: a request cannot read any other file.
  * The build also creates the compressed variants (`.br`, `.gz`).
- * See docs/decisions/0048.
+ * See packages/dashboard/README.md.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

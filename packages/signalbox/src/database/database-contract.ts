@@ -52,6 +52,29 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
       expect(rows[1]).toMatchObject({ id: "b", n: null, body: null });
     });
 
+    it("a scan returns the same rows as any other read, sees every earlier write, and fails with its statement", async () => {
+      const body = new Uint8Array([0, 255]);
+      for (let i = 0; i < 3; i++) {
+        const id = `scanned ${i}`;
+        await database.run(
+          sql`INSERT INTO item (id, n, body) VALUES (${id}, ${i === 0 ? null : i}, ${body})`,
+        );
+        const query = sql`SELECT * FROM item WHERE id >= ${"scanned"} ORDER BY id`;
+        const [scanned, read] = await Promise.all([database.scan(query), database.all(query)]);
+        expect(scanned).toHaveLength(i + 1);
+        expect(scanned.map((row) => ({ ...(row as object) }))).toEqual(
+          read.map((row) => ({ ...(row as object) })),
+        );
+      }
+      await expect(database.scan(rawSql("SELECT * FROM no_such_table"))).rejects.toThrow(/no_such_table/);
+      const many = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          database.scan<{ n: number }>(sql`SELECT n + ${i} AS n FROM item WHERE n = 1`),
+        ),
+      );
+      expect(many.map(([row]) => Number(row?.n))).toEqual(Array.from({ length: 20 }, (_, i) => 1 + i));
+    });
+
     it("returns the number of rows affected by a write", async () => {
       await database.run(insert("a", 1));
       await database.run(insert("b", 1));

@@ -81,7 +81,7 @@ interface Applied {
   readonly id: number;
   readonly name: string;
   readonly checksum: string;
-  /** Null for a migration of a version that knew no marks. */
+  /** Null if there is no mark: only versions that know the migration can use the database. */
   readonly needs: number | null;
 }
 

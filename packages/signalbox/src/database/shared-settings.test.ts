@@ -14,6 +14,7 @@ const database: Database = {
   ...nothing,
   engine: "sqlite",
   problem: null,
+  scan: () => Promise.resolve([]),
   transaction: (work) => work(nothing),
   close: () => Promise.resolve(),
 };

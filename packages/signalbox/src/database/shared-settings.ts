@@ -9,6 +9,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { fullJitterDelay } from "../core/retry.ts";
+import { Serial } from "../core/serial.ts";
 import type { Database, Queryable } from "./database.ts";
 
 /** In the order in which changes are read: a store may use those before it. */
@@ -24,6 +25,7 @@ export const SETTINGS_KINDS = [
   "limits",
   "circuits",
   "alert",
+  "webhook_route",
 ] as const;
 
 export type SettingsKind = (typeof SETTINGS_KINDS)[number];
@@ -76,7 +78,7 @@ export async function findToDelete<T>(settings: SharedSettings, find: () => T): 
 /** The registered stores, and the order of their reads. */
 export class SettingsStores {
   readonly #stores = new Map<string, SettingsStore>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #reads = new Serial();
 
   register(kind: SettingsKind, store: SettingsStore): void {
     this.#stores.set(kind, store);
@@ -84,10 +86,7 @@ export class SettingsStores {
 
   /** Runs `work` after all earlier reads. */
   inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    // The caller receives the error.
-    this.#last = result.catch(() => undefined);
-    return result;
+    return this.#reads.run(work);
   }
 
   /** Called within `inOrder`. A kind without a store is ignored: its rows are read later. */

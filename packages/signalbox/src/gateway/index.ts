@@ -1,5 +1,7 @@
 /** The gateway area: creates the data plane, its settings and its management routes, and connects them. */
 import type { Registry } from "prom-client";
+import { KeptAnswers } from "./exchange/kept-answers.ts";
+import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
@@ -15,6 +17,7 @@ import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
+import { LongWork } from "../core/long-work.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
@@ -25,34 +28,36 @@ import { replayRoutes } from "./log-api/replay-routes.ts";
 import { createLogPush, logPushRoutes } from "./log-push/create-log-push.ts";
 import { scanRoutes } from "./log-api/scan-routes.ts";
 import { inTurns } from "./log-api/log-reads.ts";
-import { callLogRoutes } from "./log-api/routes.ts";
+import { bookUsageRoute } from "./log-api/book-usage.ts";
+import { callLogRoutes } from "./log-api/call-log-routes.ts";
 import { tokenUsageRoute, usageRoute } from "./log-api/usage-route.ts";
 import { createGatewayLimits } from "./limits/create-limits.ts";
 import { gatewayOwner } from "./limits/limits.ts";
-import { limitRoutes } from "./limits/routes.ts";
+import { priceListRoutes } from "./limits/price-list-routes.ts";
+import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
-import { ModelList } from "./models/model-list.ts";
+import { ModelList } from "./door/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
 import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
-import { customProviderRoutes } from "./providers/routes.ts";
+import { customProviderRoutes } from "./providers/custom-provider-routes.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./settings/gateway.ts";
 import { type DeletionStep, GatewayDeletions } from "./settings/gateway-deletions.ts";
 import { Gateways } from "./settings/gateways.ts";
-import { providerKeyRoutes } from "./settings/provider-key-routes.ts";
-import { ProviderKeys } from "./settings/provider-keys.ts";
+import { providerKeyRoutes } from "./keys/provider-key-routes.ts";
+import { ProviderKeys } from "./keys/provider-keys.ts";
 import { OtelReceivers } from "./settings/otel-receivers.ts";
 import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
-import { gatewayRoutes } from "./settings/routes.ts";
+import { gatewayRoutes } from "./settings/gateway-routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
 import { RouteResolver } from "./routes/resolve-route.ts";
 import { RouteCounters } from "./routes/route-counters.ts";
-import { dynamicRouteRoutes } from "./routes/routes.ts";
+import { dynamicRouteRoutes } from "./routes/dynamic-route-routes.ts";
 import { Circuits } from "./reliability/circuits.ts";
-import { circuitRoutes } from "./reliability/routes.ts";
+import { circuitRoutes } from "./reliability/circuit-routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
 
 export { isProviderKeyName } from "./keys/provider-key-name.ts";
@@ -63,7 +68,7 @@ export interface GatewayParts {
   readonly clock: Clock;
   /** Monotonic; for rate limits. */
   readonly steadyClock: Clock;
-  /** The present identity of this node in the database that nodes share; null with SQLite. */
+  /** The current identity of this node in the database that nodes share; null with SQLite. */
   readonly incarnation: (() => string) | null;
   readonly sealing: Sealing;
   /** Encrypt stored provider keys. */
@@ -83,8 +88,6 @@ export interface GatewayParts {
   readonly tracing: LazyTracing;
   readonly alertFeed: AlertFeedSlot;
 }
-
-const DEFAULT_ACCOUNT = "default";
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
@@ -126,6 +129,8 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...providerKeyRoutes({ gateways, keys: providerKeys, providers, clock }),
       ...customProviderRoutes(customProviders),
       ...limitRoutes({ gatewayLimits, gateways, tokens: parts.tokens }),
+      bookUsageRoute({ gatewayLimits, gateways, tokens: parts.tokens, callLog, clock }),
+      ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
     ],
@@ -237,8 +242,8 @@ function createDataPlane(
   const circuits = new Circuits(steadyClock);
   metrics.showCircuits(registry, circuits);
   const gatewayLimits = createGatewayLimits(parts);
-  const { limits } = gatewayLimits;
-  if (limits.shares !== null) providerKeys.shareRates(new KeyRates(limits, limits.shares));
+  const { limits, ledger } = gatewayLimits;
+  if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
     onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
@@ -261,7 +266,7 @@ function createDataPlane(
     prices,
     payloadBytes: keys.logs.maxBodyBytes,
     clock,
-    cache: new ResponseCache(keys.cacheBytes, keys.cacheEntryBytes, clock),
+    cache: new ResponseCache(keys.cacheBytes, clock),
     limits,
     circuits,
     latencies,
@@ -284,12 +289,13 @@ function createDataPlane(
     providers,
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
+    keptAnswers: new KeptAnswers(clock),
     authenticator,
     metrics,
     stepOrder: { prices, latencies },
     routes: new RouteResolver({
       routes: dynamicRoutes,
-      counters: new RouteCounters(limits),
+      counters: new RouteCounters(ledger),
       providers,
     }),
     openRealtime: async () => {
@@ -316,6 +322,7 @@ function createDataPlane(
         ...keys.realtime,
       });
     },
+    longBodies: new LongWork(),
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

@@ -1,7 +1,7 @@
 /** The gateway's Prometheus metrics. Labels are provider slugs and outcomes; accounts, gateways and models have no bound. */
 import type { Registry } from "prom-client";
 import type { CallLogSize } from "../engines/call-log/index.ts";
-import type { CallFigures } from "./limits/call-figures.ts";
+import type { CallSpend } from "./limits/call-spend.ts";
 import {
   LabelledCounter,
   LabelledHistogram,
@@ -94,22 +94,22 @@ export class GatewayMetrics {
     this.#refusals.add(1, reason);
   }
 
-  /** `figures` is null for a call that the cache answered. */
-  ended(slug: string, status: number, firstByteMs: number | null, figures: CallFigures | null): void {
+  /** `spend` is null for a call that the cache answered. */
+  ended(slug: string, status: number, firstByteMs: number | null, spend: CallSpend | null): void {
     const provider = label(slug);
     this.#calls.add(1, provider, status);
     if (firstByteMs !== null) this.#firstByte.observe(firstByteMs / 1000, provider);
-    if (figures === null) {
+    if (spend === null) {
       this.#cacheHits.add(1, provider);
       return;
     }
-    this.used(provider, figures);
-    const { state } = figures;
+    this.used(provider, spend);
+    const { state } = spend;
     if (state === "estimated" || state === "unknown") this.#usageUnknown.add(1, provider, state);
   }
 
   /** What a call used, or one response of a realtime session. */
-  used(slug: string, { usage, cost }: Pick<CallFigures, "usage" | "cost">): void {
+  used(slug: string, { usage, cost }: Pick<CallSpend, "usage" | "cost">): void {
     const provider = label(slug);
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");

@@ -8,7 +8,7 @@ import {
   HeldMemory,
   type HttpApplication,
   type HttpRequest,
-  type Refusal,
+  type ListenerRefusal,
   sendFinalAnswer,
   type TrackedResponse,
   type Tracking,
@@ -24,12 +24,13 @@ import {
   sendError,
   toSignalboxError,
 } from "./render-error.ts";
-import { decodeSegment, RequestContext, settleHost, splitTarget } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
+import { decodeSegment, settleHost, splitTarget } from "./request-target.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
 
-const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
+const REFUSAL_ERRORS: Readonly<Record<ListenerRefusal, ErrorName>> = {
   malformed: "malformed_http",
   headers_too_large: "headers_too_large",
   too_slow: "request_timeout",
@@ -41,7 +42,7 @@ const REFUSAL_ERRORS: Readonly<Record<Refusal, ErrorName>> = {
  * Called before a request is handled. Null if it may be handled at once; otherwise it may when the promise resolves, and is refused if the promise
  * rejects.
  */
-export type Admission = () => Promise<void> | null;
+export type AdmitRequest = () => Promise<void> | null;
 
 export class Dispatcher implements HttpApplication {
   readonly #areas = new Map<string, Area>();
@@ -50,7 +51,7 @@ export class Dispatcher implements HttpApplication {
   readonly #guests = new Map<string, { readonly area: Area; readonly path: RegExp }>();
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
-  readonly #admit: Admission | null;
+  readonly #admit: AdmitRequest | null;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
@@ -59,7 +60,7 @@ export class Dispatcher implements HttpApplication {
     metrics: HttpMetrics,
     logger: Logger,
     fallback: FallbackArea | null = null,
-    admit: Admission | null = null,
+    admit: AdmitRequest | null = null,
   ) {
     this.#fallback = fallback;
     this.#admit = admit;
@@ -127,13 +128,13 @@ export class Dispatcher implements HttpApplication {
     }
   }
 
-  refuse(refusal: Refusal, response: TrackedResponse, tracking: Tracking): void {
+  refuse(refusal: ListenerRefusal, response: TrackedResponse, tracking: Tracking): void {
     // The path may belong to any area.
     tracking.added = INERT;
     this.#fail(response, "envelope", tracking.requestId, new SignalboxError(REFUSAL_ERRORS[refusal]));
   }
 
-  refusalText(refusal: Refusal, request?: HttpRequest): string {
+  refusalText(refusal: ListenerRefusal, request?: HttpRequest): string {
     return rawErrorResponse(new SignalboxError(REFUSAL_ERRORS[refusal]), "envelope", this.requestId(request));
   }
 

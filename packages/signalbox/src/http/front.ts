@@ -2,13 +2,13 @@
  * Opens the listeners: one for everything or, if an admin address is configured, one for traffic and one for dashboard and management interface.
  * With two listeners the dashboard and the management interface can be on another network, and have an origin that no response of a
  * provider or agent shares.
- * See docs/decisions/0089.
+ * See http/README.md.
  */
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
 import type { Area, FallbackArea } from "./area.ts";
 import { toListenError } from "./listen-error.ts";
-import { type Admission, Dispatcher } from "./dispatch.ts";
+import { type AdmitRequest, Dispatcher } from "./dispatch.ts";
 import {
   type BoundAddress,
   isLoopback,
@@ -39,7 +39,7 @@ export interface FrontOptions {
   /** Null: one address for everything. */
   readonly adminAddress: ListenAddress | null;
   /** Whether a request may be handled, in a cluster; null: always. */
-  readonly admit: Admission | null;
+  readonly admit: AdmitRequest | null;
   readonly limits: ListenerLimits;
   /** Of both addresses; null: plain HTTP. */
   readonly certificate: ServerCertificate | null;

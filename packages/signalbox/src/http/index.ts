@@ -1,4 +1,5 @@
 export { callArea } from "./local-call.ts";
+export type { AdmitRequest } from "./dispatch.ts";
 export { type Front, openFront } from "./front.ts";
 export { createManagement } from "./management.ts";
 export { buildOpenApi } from "./openapi.ts";

@@ -4,7 +4,8 @@
 import { HeldMemory, LocalRequest, LocalResponse } from "../engines/http-server/index.ts";
 import type { Area } from "./area.ts";
 import { renderError, sendError, toSignalboxError } from "./render-error.ts";
-import { RequestContext, splitTarget } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
+import { splitTarget } from "./request-target.ts";
 
 export interface LocalCall {
   readonly method: string;

@@ -2,6 +2,7 @@
  * A management write and its entry in the audit log. The router begins it with the first thing it knows of the caller, and finishes it with the
  * outcome before the client is answered.
  */
+import { isFields } from "../core/fields.ts";
 import type { HttpRequest } from "../engines/http-server/index.ts";
 import { auditActor, type Principal } from "../accounts/index.ts";
 import {
@@ -76,7 +77,7 @@ export class ManagedWrite {
     const isDeletion = this.#parts.route.method === "DELETE";
     // What such a route returns is data of its caller, not the state of a resource.
     const changedNothing = this.#parts.route.changesNothing === true;
-    const createdId = isObject(result) && typeof result["id"] === "string" ? result["id"] : undefined;
+    const createdId = isFields(result) && typeof result["id"] === "string" ? result["id"] : undefined;
     await this.#pending.finish({
       outcome: "success",
       status: reply.status ?? 200,
@@ -108,7 +109,7 @@ export class ManagedWrite {
   #wantedId(): string | undefined {
     const { route, params } = this.#parts;
     const { action, parameter } = describeRoute(route);
-    if (action !== "create" || params[parameter] !== undefined || !isObject(this.#input)) return undefined;
+    if (action !== "create" || params[parameter] !== undefined || !isFields(this.#input)) return undefined;
     const { id } = this.#input;
     return typeof id === "string" ? id.slice(0, MAX_FACT) : undefined;
   }
@@ -132,8 +133,8 @@ export class ManagedWrite {
 function accountOf(principal: Principal | null, { params, hasAccount }: WriteParts): string {
   if (principal === null) return "";
   if (principal.kind === "token") return principal.token.accountId;
-  const accountId = params["account_id"] ?? "";
-  return hasAccount(accountId) ? accountId : "";
+  const accountId = params["account_id"];
+  return accountId !== undefined && hasAccount(accountId) ? accountId : "";
 }
 
 /** What the method and the path template of a route say about its writes. */
@@ -170,8 +171,4 @@ export function describeRoute(route: Pick<Route, "method" | "effect" | "path">):
 
 function resourceIdOf(route: Route, params: Readonly<Record<string, string>>): string {
   return (params[describeRoute(route).parameter] ?? "").slice(0, MAX_FACT);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -15,7 +15,7 @@ import { ManagedRequest } from "./managed-request.ts";
 import { ManagedWrite } from "./managed-write.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Reply, Route } from "./route.ts";
-import { knownParameters, requireAccount, singleParameters } from "./route-rules.ts";
+import { alwaysServedPaths, knownParameters, requireAccount, singleParameters } from "./route-rules.ts";
 import { type RouteMatch, RouteTree } from "./route-tree.ts";
 import { sendReply } from "./send-reply.ts";
 
@@ -37,9 +37,6 @@ export interface ManagementOptions {
 
 const JSON_OR_FORM = /^application\/(([\w.+-]+\+)?json|x-www-form-urlencoded)\s*(;|$)/i;
 
-/** The state of the node and of the cluster, for operators. */
-const STATUS_PATH = /^(\/client\/v4)?\/cluster(\/|$)/;
-
 export function createManagement(options: ManagementOptions): Area {
   const tree = new RouteTree();
   for (const route of options.routes) {
@@ -47,11 +44,12 @@ export function createManagement(options: ManagementOptions): Area {
     tree.add(route, knownParameters(route));
   }
   const management = new Management(tree, options);
+  const alwaysServed = alwaysServedPaths(options.routes);
   return {
     name: "management",
     segments: [...new Set(options.routes.map((route) => route.path.split("/")[1] ?? "")), "client"],
     dialect: "envelope",
-    isAlwaysServed: (path) => STATUS_PATH.test(path),
+    isAlwaysServed: (path) => alwaysServed.has(path),
     handle: (request, response, context) => management.serve(request, response, context),
   };
 }

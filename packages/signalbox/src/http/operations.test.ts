@@ -5,7 +5,8 @@ import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
 import { HeldMemory } from "../engines/http-server/index.ts";
-import { RequestContext, splitTarget } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
+import { splitTarget } from "./request-target.ts";
 
 let server: Server;
 afterEach(() => server.close());

@@ -4,7 +4,7 @@ import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import { createManagement } from "./management.ts";
 import type { Route } from "./route.ts";
-import { gatewayBinding, knownParameters } from "./route-rules.ts";
+import { alwaysServedPaths, gatewayBinding, knownParameters } from "./route-rules.ts";
 
 const route = (rest: Partial<Route>): Route => ({
   method: "GET",
@@ -30,6 +30,12 @@ it("refuses to start with a route that has a permission but no account", () => {
   expect(() => serve(route({ path: "/things", accountOf: () => "default" }))).not.toThrow();
   expect(() => serve(route({ path: "/things", access: "root" }))).not.toThrow();
   expect(() => serve(route({}))).not.toThrow();
+});
+
+it("a route that is always served is so below /client/v4, too, and has a path without parameters", () => {
+  const status = route({ path: "/status", access: "root", isAlwaysServed: true });
+  expect([...alwaysServedPaths([status, route({})])]).toEqual(["/status", "/client/v4/status"]);
+  expect(() => serve(route({ isAlwaysServed: true }))).toThrow("is always served, but has parameters");
 });
 
 it("a route has exactly the query parameters of its schemas and its list", () => {

@@ -12,6 +12,14 @@ export function requireAccount({ method, path, access, accountOf }: Route): void
   }
 }
 
+/** Returns the paths of the routes that are always served, as they are requested. */
+export function alwaysServedPaths(routes: readonly Route[]): ReadonlySet<string> {
+  const paths = routes.filter(({ isAlwaysServed }) => isAlwaysServed === true).map(({ path }) => path);
+  const withParameter = paths.find((path) => path.includes("{"));
+  if (withParameter !== undefined) throw new Error(`${withParameter} is always served, but has parameters`);
+  return new Set(paths.flatMap((path) => [path, `/client/v4${path}`]));
+}
+
 /** Returns the query parameters of a route; null if its handler checks them. */
 export function knownParameters({ query, documents, parameters, accountOf }: Route): string[] | null {
   if (parameters === "handler") return null;

@@ -24,6 +24,11 @@ export type PathParams<Path extends string> = string extends Path
   ? Params
   : { readonly [Name in ParamNames<Path>]: string };
 
+/** Returns the account of a path without `{account_id}`. */
+type AccountOf = (principal: Principal, query: URLSearchParams) => string;
+
+type AccountParam<Account> = [Account] extends [AccountOf] ? { readonly account_id: string } : unknown;
+
 type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamNames<Rest>
   : never;
@@ -64,7 +69,12 @@ export interface Reply {
   readonly raw?: { readonly contentType: string; readonly body: string | Buffer | Readable };
 }
 
-export interface Route<Body = unknown, Query = unknown, Path extends string = string> {
+export interface Route<
+  Body = unknown,
+  Query = unknown,
+  Path extends string = string,
+  Account extends AccountOf | undefined = AccountOf | undefined,
+> {
   readonly method: RouteMethod;
   /**
    * Of a POST, which must have it: `create` adds to the collection that the path names, `action` does what the last segment says with the resource before
@@ -95,28 +105,35 @@ export interface Route<Body = unknown, Query = unknown, Path extends string = st
    * `principal`. Default: such tokens are refused with 403. On a path with `{gateway_id}` they reach their own gateway only.
    */
   readonly narrowsToGateway?: boolean;
-  /** Returns the account of a path without `{account_id}`. It is checked like one of a path and stored in `params.account_id`. */
-  accountOf?(principal: Principal, query: URLSearchParams): string;
+  /** For a path without `{account_id}`. The account is checked like one of a path and stored in `params.account_id`. */
+  readonly accountOf?: Account;
   /** The store records the state before and after the change in the audit log; otherwise the router reads it with the GET of the same path. */
   readonly recordsChange?: boolean;
   /** A route that only reads although it is no GET. It is recorded, but not refused if the audit log cannot be written. */
   readonly changesNothing?: boolean;
+  /** Answered while the tokens and settings in memory may be out of date: the state of the node, for operators. The path has no parameters. */
+  readonly isAlwaysServed?: boolean;
   /** The body may contain NUL characters: it is passed on to code or to a provider, and not stored in the control plane. */
   readonly acceptsNul?: boolean;
   /** Schema of `result`, for the documentation only. */
   readonly result?: ZodType;
   /** Default: the listener's management limit. */
   readonly maxBodyBytes?: number;
-  handler(request: RouteRequest<Body, Query, PathParams<Path>>): Reply | Promise<Reply>;
+  handler(
+    request: RouteRequest<Body, Query, PathParams<Path> & AccountParam<Account>>,
+  ): Reply | Promise<Reply>;
 }
 
-type WithEffect =
+export type WithEffect =
   | { readonly method: "POST"; readonly effect: "create" | "action" }
   | { readonly method: Exclude<RouteMethod, "POST">; readonly effect?: never };
 
 /** Infers the types of a handler from the route's path and schemas. The result has no type parameters: the router treats all routes alike. */
-export function defineRoute<Body = unknown, Query = unknown, const Path extends string = string>(
-  route: Route<Body, Query, Path> & WithEffect,
-): Route {
+export function defineRoute<
+  Body = unknown,
+  Query = unknown,
+  const Path extends string = string,
+  Account extends AccountOf | undefined = undefined,
+>(route: Route<Body, Query, Path, Account> & WithEffect): Route {
   return route;
 }

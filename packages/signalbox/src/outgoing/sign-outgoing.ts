@@ -9,7 +9,7 @@ export interface OutgoingSignature {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly time: number;
-  readonly body: string;
+  readonly body: string | Uint8Array;
   readonly secret?: string | undefined;
 }
 
@@ -18,7 +18,8 @@ export function signOutgoing({ id, time, body, secret }: OutgoingSignature): Rec
   const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
   if (secret === undefined) return headers;
   const standard = createHmac("sha256", standardKey(secret))
-    .update(`${id}.${timestamp}.${body}`)
+    .update(`${id}.${timestamp}.`)
+    .update(body)
     .digest("base64");
   return {
     ...headers,

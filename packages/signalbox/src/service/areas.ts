@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import { createAlertsArea } from "../alerts/index.ts";
 import type { AlertFeed } from "../contracts/alert-feed.ts";
-import { type AgentClass, type AgentsArea, createAgentsArea } from "../agents/index.ts";
+import { type AgentClass, type AgentsArea, type AgentsCluster, createAgentsArea } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Config } from "../config/index.ts";
@@ -15,16 +15,14 @@ import { OutgoingWebhooks } from "../outgoing/index.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import { createTagsArea } from "../tags/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
-import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ClientAddress } from "../engines/ip-address/index.ts";
 import { createWebhooksArea, WebhookAgent } from "../webhooks/index.ts";
 import { agentVariables } from "./agent-variables.ts";
 import type { Storage } from "./storage.ts";
+import { networkOf, nodeOf, type Topology } from "./topology.ts";
 
 export interface AreaParts extends Storage {
-  /** `database` without the audit log, for paths without management writes and for those that record themselves. */
-  readonly plainDatabase: Database;
   readonly audit: AuditTrail;
   readonly server: OwnServer;
   readonly config: Config;
@@ -53,14 +51,15 @@ export interface Areas {
 }
 
 export function createAreas(parts: AreaParts): Areas {
-  // Writes of tags record themselves, in the transaction of their batch.
-  const tags = createTagsArea({ ...parts, database: parts.plainDatabase });
+  const { databases, topology } = parts;
+  const tags = createTagsArea({ ...parts, database: databases.tags });
   const outgoing = new OutgoingWebhooks({ ...parts.config.file.outgoing, clock: parts.clock });
   const feed: { current: AlertFeed | null } = { current: null };
   const agents = createAgentsArea({
     ...parts,
-    network: parts.cluster,
-    database: parts.plainDatabase,
+    cluster: agentsClusterOf(topology),
+    instanceStore: topology.instances,
+    database: databases.agents,
     outgoing,
     alertFeed: feed,
     builtInAgents: [WebhookAgent],
@@ -71,8 +70,12 @@ export function createAreas(parts: AreaParts): Areas {
   const addresses = new ClientAddress(parts.config.file.audit.trustedProxies);
   const webhooks = createWebhooksArea({
     ...parts,
+    cluster: networkOf(topology),
+    database: databases.webhooks,
+    plainDatabase: databases.intake,
     alertFeed: feed,
-    agents: agents.door,
+    requests: outgoing.requests,
+    agents: agents.deliveries,
     tags: tags.lookup,
     addressOf: ({ socket, headers }) =>
       addresses.of(
@@ -82,7 +85,20 @@ export function createAreas(parts: AreaParts): Areas {
         String(headers["x-forwarded-for"] ?? ""),
       ),
   });
-  const gateway = createGatewayArea({ ...parts, alertFeed: feed, tags: tags.lookup });
-  const alerts = createAlertsArea({ ...parts, outgoing, feed });
+  const node = nodeOf(topology);
+  const gateway = createGatewayArea({
+    ...parts,
+    database: databases.gateway,
+    incarnation: node === null ? null : () => node.incarnation,
+    alertFeed: feed,
+    tags: tags.lookup,
+  });
+  const alerts = createAlertsArea({ ...parts, database: databases.alerts, outgoing, feed });
   return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags, alerts] };
+}
+
+function agentsClusterOf(topology: Topology): AgentsCluster | null {
+  if (topology.kind !== "cluster") return null;
+  const { network, instances, openReach } = topology;
+  return { network, ownership: instances.ownership, openReach };
 }

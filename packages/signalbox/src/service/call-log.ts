@@ -14,6 +14,9 @@ const FLUSH = "call-log.flush";
 /** How long a read waits for the calls of other nodes. A node that has ended is no longer a member within this time. */
 const MAX_FLUSH_MS = 5000;
 
+/** Bodies that wait to be written; above it, new calls are delayed. */
+const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
+
 const NOTHING = new Uint8Array(0);
 
 export interface CallLogParts {
@@ -22,14 +25,16 @@ export interface CallLogParts {
   readonly onFatal: (error: Error) => void;
   readonly dataFolder: DataFolder;
   readonly database: Database;
-  readonly cluster: ClusterNode | null;
+  /** Null for a process that is alone. */
+  readonly network: ClusterNode | null;
   readonly clock: Clock;
 }
 
 export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
-  const { config, logger, onFatal, dataFolder, database, cluster, clock } = parts;
+  const { config, logger, onFatal, dataFolder, database, network, clock } = parts;
   const options = {
     ...config.file.gateway.logs,
+    maxQueuedBytes: MAX_QUEUED_BYTES,
     clock,
     onError: (error: Error) => logger.error({ err: error }, "call log: error"),
     onRecovery: (droppedCalls: number) => logger.warn({ droppedCalls }, "call log: writes succeed again"),
@@ -48,14 +53,14 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
     );
   }
   const url = config.databaseUrl.reveal();
-  if (cluster === null) return openPostgresCallLog({ ...options, database, url });
+  if (network === null) return openPostgresCallLog({ ...options, database, url });
   const log = await openPostgresCallLog({
     ...options,
     database,
     url,
-    flushOthers: () => flushOthers(cluster),
+    flushOthers: () => flushOthers(network),
   });
-  cluster.serve(FLUSH, async () => {
+  network.serve(FLUSH, async () => {
     await log.flush();
     return NOTHING;
   });
@@ -63,10 +68,10 @@ export async function openCallLog(parts: CallLogParts): Promise<CallLog> {
 }
 
 /** Resolves when every other node has written the calls that it recorded before. */
-async function flushOthers(cluster: ClusterNode): Promise<void> {
+async function flushOthers(network: ClusterNode): Promise<void> {
   const signal = awakeSignal(MAX_FLUSH_MS);
   try {
-    await cluster.askAll(FLUSH, NOTHING, signal);
+    await network.askAll(FLUSH, NOTHING, signal);
   } catch (cause) {
     throw new SignalboxError("storage_unavailable", {
       message: "The log cannot be read: another node does not answer, or cannot write its calls",

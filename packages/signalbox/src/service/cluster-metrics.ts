@@ -1,22 +1,19 @@
-/** Metrics of the database's heartbeats and of the cluster, registered only with PostgreSQL. */
+/** Metrics of the database's heartbeats and of the cluster: none with SQLite. */
 import type { Registry } from "prom-client";
-import type { ClusterNode } from "../cluster/index.ts";
 import { registerGauge, registerMetric } from "../telemetry/instruments.ts";
-import type { DatabaseNode } from "./database-node.ts";
+import type { Topology } from "./topology.ts";
 
-export function registerClusterMetrics(
-  registry: Registry,
-  node: DatabaseNode,
-  cluster: ClusterNode | null,
-): void {
-  const heartbeats = () => node.session?.heartbeats;
+export function registerClusterMetrics(registry: Registry, topology: Topology): void {
+  if (topology.kind === "single") return;
+  const { node } = topology;
+  const heartbeats = () => node.session.heartbeats;
   registerGauge(
     registry,
     {
       name: "signalbox_database_heartbeat_age_seconds",
       help: "Time since PostgreSQL last acknowledged a heartbeat of this node.",
     },
-    () => (heartbeats()?.ageMs ?? 0) / 1000,
+    () => heartbeats().ageMs / 1000,
   );
   registerGauge(
     registry,
@@ -24,7 +21,7 @@ export function registerClusterMetrics(
       name: "signalbox_database_clock_offset_seconds",
       help: "How far the clock of this machine is ahead of PostgreSQL's; negative if it is behind.",
     },
-    () => (heartbeats()?.clockOffsetMs ?? 0) / 1000,
+    () => heartbeats().clockOffsetMs / 1000,
   );
   registerGauge(
     registry,
@@ -49,7 +46,7 @@ export function registerClusterMetrics(
       name: "signalbox_database_losses_total",
       help: "How often PostgreSQL came back without commits that it had acknowledged to this node.",
     },
-    () => [{ value: node.loss.count, labels: {} }],
+    () => [{ value: node.losses.count, labels: {} }],
   );
   registerMetric(
     registry,
@@ -58,22 +55,24 @@ export function registerClusterMetrics(
       name: "signalbox_database_lost_writes_total",
       help: "Acknowledged writes of this node that PostgreSQL has lost, at least.",
     },
-    () => [{ value: node.loss.writes, labels: {} }],
+    () => [{ value: node.losses.writes, labels: {} }],
   );
-  if (cluster === null) return;
+  if (topology.kind !== "cluster") return;
+  const { network, report } = topology;
+  report.start(registry);
   registerMetric(
     registry,
     "gauge",
     { name: "signalbox_cluster_nodes", help: "Living nodes as this node sees them, by state." },
     () =>
       (["up", "draining"] as const).map((state) => ({
-        value: cluster.members.filter((member) => member.state === state).length,
+        value: network.members.filter((member) => member.state === state).length,
         labels: { state },
       })),
   );
   registerGauge(
     registry,
     { name: "signalbox_cluster_links", help: "Open links to other nodes." },
-    () => cluster.linked.length,
+    () => network.linked.length,
   );
 }

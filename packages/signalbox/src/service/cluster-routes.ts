@@ -1,23 +1,16 @@
 /** The management routes of the cluster. They answer without the database: operators need them when it is gone. */
 import { z } from "zod";
-import type { ClusterNode } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import type { Route } from "../http/route.ts";
 import { defineRoute } from "../http/route.ts";
 import { VERSION } from "../version.ts";
 import { refOf } from "../agents/instance/instance-ref.ts";
-import type { DatabaseNode } from "./database-node.ts";
 import { NodeReports } from "./node-reports.ts";
-import type { SharedAgentsReport } from "./shared-agents-report.ts";
+import { type Cluster, clusterOf, networkOf, nodeOf, type Topology } from "./topology.ts";
 
 export interface ClusterParts {
   readonly config: Config;
-  /** Null for a process that uses its database alone. */
-  readonly cluster: ClusterNode | null;
-  /** Null with SQLite. */
-  readonly node: DatabaseNode | null;
-  /** Null for a process that is alone. */
-  readonly agentsReport: SharedAgentsReport | null;
+  readonly topology: Topology;
   readonly isStopping: () => boolean;
   readonly problems: () => readonly string[];
 }
@@ -88,11 +81,11 @@ export type ClusterStatusView = z.output<typeof statusSchema>;
 const STARTED_AT = new Date(Date.now() - performance.now());
 
 export function clusterRoutes(parts: ClusterParts): Route[] {
-  const { cluster } = parts;
+  const network = networkOf(parts.topology);
   const reports =
-    cluster &&
+    network &&
     new NodeReports<ClusterStatusView>(
-      cluster,
+      network,
       () => toStatus(parts),
       (value) => statusSchema.safeParse(value).data ?? null,
     );
@@ -101,6 +94,7 @@ export function clusterRoutes(parts: ClusterParts): Route[] {
       method: "GET",
       path: "/cluster",
       access: "root",
+      isAlwaysServed: true,
       summary: "Get the state of this node and of its database.",
       result: statusSchema,
       handler: () => ({ result: toStatus(parts) }),
@@ -109,6 +103,7 @@ export function clusterRoutes(parts: ClusterParts): Route[] {
       method: "GET",
       path: "/cluster/nodes",
       access: "root",
+      isAlwaysServed: true,
       summary: "List the nodes of the cluster as this node sees them, with what each of them reports.",
       result: z.array(nodeSchema),
       handler: async () => ({ result: listNodes(parts, await reports?.read()) }),
@@ -116,9 +111,11 @@ export function clusterRoutes(parts: ClusterParts): Route[] {
   ];
 }
 
-function toStatus({ config, cluster, node, agentsReport, problems }: ClusterParts): ClusterStatusView {
-  const heartbeats = node?.session?.heartbeats ?? null;
-  const loss = node?.loss ?? { count: 0, writes: 0, lastAt: null };
+function toStatus({ config, topology, problems }: ClusterParts): ClusterStatusView {
+  const node = nodeOf(topology);
+  const cluster = clusterOf(topology);
+  const heartbeats = node?.session.heartbeats ?? null;
+  const loss = node?.losses ?? { count: 0, writes: 0, lastAt: null };
   return {
     node: config.nodeName,
     mode: cluster === null ? "single" : "cluster",
@@ -139,27 +136,25 @@ function toStatus({ config, cluster, node, agentsReport, problems }: ClusterPart
       is_safe: isSafe,
       note,
     })),
-    lost_nodes: (cluster?.lost ?? []).map(({ inc, name, version, lastSeenAt }) => ({
+    lost_nodes: (cluster?.network.lost ?? []).map(({ inc, name, version, lastSeenAt }) => ({
       id: inc,
       name,
       version,
       last_seen_at: new Date(lastSeenAt).toISOString(),
     })),
-    agents: agentsReport === null ? null : toAgents(agentsReport, cluster),
+    agents: cluster === null ? null : toAgents(cluster),
   };
 }
 
-function toAgents(
-  { figures, recentTakeOvers, held, lagMs, size }: SharedAgentsReport,
-  cluster: ClusterNode | null,
-): NonNullable<ClusterStatusView["agents"]> {
+function toAgents({ report, network }: Cluster): NonNullable<ClusterStatusView["agents"]> {
+  const { figures, recentTakeOvers, held, lagMs, size } = report;
   return {
     held,
     claims: figures.claims,
     take_overs: figures.takeOvers,
     recent_take_overs: recentTakeOvers.toReversed().map(({ name, from, at }) => ({
       ...refOf(name),
-      from: cluster?.nameOf(from) ?? null,
+      from: network.nameOf(from) ?? null,
       at: new Date(at).toISOString(),
     })),
     refusals: figures.refusals,
@@ -173,11 +168,11 @@ function toAgents(
 }
 
 function listNodes(
-  { config, cluster, node, isStopping, problems }: ClusterParts,
+  { config, topology, isStopping, problems }: ClusterParts,
   reports: ReadonlyMap<string, ClusterStatusView> | undefined,
 ): ClusterNodeView[] {
-  const session = node?.session ?? null;
-  if (session === null) {
+  const session = nodeOf(topology)?.session;
+  if (session === undefined) {
     const state = isStopping() ? "draining" : "up";
     const joinedAt = STARTED_AT.toISOString();
     return [
@@ -195,7 +190,7 @@ function listNodes(
       },
     ];
   }
-  const linked = new Set(cluster?.linked);
+  const linked = new Set(networkOf(topology)?.linked);
   const problemsOf = (inc: string) =>
     inc === session.identity.inc ? [...problems()] : (reports?.get(inc)?.problems ?? null);
   const { members, ageMs } = session.heartbeats;

@@ -1,7 +1,7 @@
 /** Opens PostgreSQL, alone or as a node of a cluster, as the configuration says. Loaded on demand: most installations use SQLite. */
-import { AuditedDatabase } from "../audit/index.ts";
 import { ClusterNode, ClusterSettings, Lease } from "../cluster/index.ts";
 import { type Config, sharedSecrets } from "../config/index.ts";
+import type { Database } from "../database/database.ts";
 import { newestMigration } from "../database/migrate.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "../database/postgres/postgres-database.ts";
 import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
@@ -11,8 +11,9 @@ import { VERSION } from "../version.ts";
 import { steadyClock } from "../core/clock.ts";
 import { retry } from "../core/retry.ts";
 import type { Closer } from "./close-all.ts";
-import { DatabaseNode } from "./database-node.ts";
+import { CommitLosses, DatabaseNode } from "./database-node.ts";
 import { LinkLog } from "./link-log.ts";
+import type { Member, Membership } from "./topology.ts";
 
 /** Until the database can be read: without an end. */
 const RELOAD_RETRY = { maxAttempts: Infinity, baseDelayMs: 200, maxDelayMs: 5000 };
@@ -23,61 +24,68 @@ export interface PostgresOptions {
   readonly onFatal: (error: Error) => void;
 }
 
-export interface OpenedPostgres {
+/** The database of the control plane, and what this process is to it. */
+export interface OpenedDatabase {
+  readonly database: Database;
+  readonly membership: Membership;
+  /** Called when the tables exist, before anything is loaded. `database` is the one for management writes. */
+  openSettings(database: Database): Promise<SharedSettings>;
+}
+
+export interface OpenedPostgres extends OpenedDatabase {
   readonly database: PostgresDatabase;
-  readonly settings: SharedSettings;
-  /** Null for a process that uses its database alone. */
-  readonly membership: ClusterMembership | null;
-  readonly node: DatabaseNode;
+  readonly membership: Exclude<Membership, { kind: "single" }>;
 }
 
-/** What makes this process a node of a cluster. */
-export interface ClusterMembership {
-  readonly cluster: ClusterNode;
-  readonly lease: Lease;
-  /** Called when the tables exist, before anything is loaded. */
-  openSettings(): Promise<void>;
-}
+type Opened = Omit<OpenedPostgres, "membership">;
 
-/** The node joins here; it loads its settings later. */
+/** A node joins here; it loads its settings later. */
 export async function openPostgres(
   url: string,
   options: PostgresOptions,
   closers: Closer[],
 ): Promise<OpenedPostgres> {
   const { config, logger } = options;
-  const node = new DatabaseNode(logger, config.file.cluster.maxStaleMs);
+  const losses = new CommitLosses(logger);
+  const { deadAfterMs, maxStaleMs } = config.file.cluster;
   const common: PostgresDatabaseOptions = {
     nodeName: config.nodeName,
     version: VERSION,
     schema: newestMigration(),
-    deadAfterMs: config.file.cluster.deadAfterMs,
-    onLostCommits: (lost) => node.onLostCommits(lost),
+    deadAfterMs,
+    onLostCommits: (lost) => losses.record(lost),
     onWait: (error) => logger.warn({ err: error }, "cannot connect to PostgreSQL yet: retrying"),
   };
-  const cluster = createClusterNode(config, logger);
-  const opened =
-    cluster === null
-      ? await openAlone(url, options, common, closers)
-      : await openAsMember(url, options, { common, cluster }, closers);
-  await node.watch(opened.database);
-  closers.push({ close: () => node.close() });
-  return { ...opened, node };
+  const watch = async (database: PostgresDatabase) => {
+    const node = new DatabaseNode({ database, losses, maxStaleMs, logger });
+    await node.start();
+    closers.push({ close: () => node.close() });
+    return node;
+  };
+  const network = createClusterNode(config, logger);
+  if (network === null) {
+    const opened = await openAlone(url, options, common, closers);
+    return { ...opened, membership: { kind: "singleOnPostgres", node: await watch(opened.database) } };
+  }
+  const lease = new Lease(config.file.cluster);
+  const opened = await openAsMember(url, options, { common, network, lease }, closers);
+  return { ...opened, membership: { kind: "cluster", node: await watch(opened.database), network, lease } };
 }
-
-type Opened = Omit<OpenedPostgres, "node">;
 
 async function openAsMember(
   url: string,
   { config, logger, onFatal }: PostgresOptions,
-  { cluster, common }: { readonly cluster: ClusterNode; readonly common: PostgresDatabaseOptions },
+  {
+    network,
+    lease,
+    common,
+  }: Pick<Member, "network" | "lease"> & { readonly common: PostgresDatabaseOptions },
   closers: Closer[],
 ): Promise<Opened> {
   // Closed after the database: the node leaves the cluster before its links end.
-  closers.push({ close: () => cluster.close() });
-  const lease = new Lease(config.file.cluster);
+  closers.push({ close: () => network.close() });
   const settings = new ClusterSettings({
-    cluster,
+    cluster: network,
     deadAfterMs: config.file.cluster.deadAfterMs,
     onError: (error) => logger.error({ err: error }, "cannot read changed settings; retrying"),
   });
@@ -85,11 +93,11 @@ async function openAsMember(
   const database = await PostgresDatabase.open(url, onFatal, {
     ...common,
     cluster: {
-      secretCheck: cluster.secretCheck,
-      shared: cluster.shared,
+      secretCheck: network.secretCheck,
+      shared: network.shared,
       linkVersions: LINK_VERSIONS,
-      openAddress: (identity) => cluster.openAddress(identity),
-      onMembers: (members) => cluster.onMembers(members),
+      openAddress: (identity) => network.openAddress(identity),
+      onMembers: (members) => network.onMembers(members),
       onSettingsVersion: (version, sentAt) => settings.onVersion(version, () => lease.renew(sentAt)),
       onSettingsRead: (version, sentAt) => settings.onVersion(version, () => lease.recordRead(sentAt)),
       onDead: () => lease.end(),
@@ -99,7 +107,7 @@ async function openAsMember(
       onRejoined: ({ inc }) => {
         invalidate();
         logger.warn({ inc }, "cluster: this node was declared dead, and has joined again");
-        cluster
+        network
           .onRejoined()
           .catch((err: unknown) => logger.error({ err }, "cluster: cannot join completely"));
       },
@@ -107,10 +115,13 @@ async function openAsMember(
     onOutOfDate: invalidate,
   });
   closers.push({ close: () => database.close() });
-  closers.push({ close: () => cluster.leave() });
-  cluster.useLivingNodes(() => database.readLivingNodes());
-  const membership = { cluster, lease, openSettings: () => settings.open(new AuditedDatabase(database)) };
-  return { database, settings, membership };
+  closers.push({ close: () => network.leave() });
+  network.useLivingNodes(() => database.readLivingNodes());
+  const openSettings = async (audited: Database) => {
+    await settings.open(audited);
+    return settings;
+  };
+  return { database, openSettings };
 }
 
 async function openAlone(
@@ -137,8 +148,11 @@ async function openAlone(
       return database.close();
     },
   });
-  settings = new LocalSettings(new AuditedDatabase(database));
-  return { database, settings, membership: null };
+  const openSettings = async (audited: Database) => {
+    settings = new LocalSettings(audited);
+    return settings;
+  };
+  return { database, openSettings };
 }
 
 /** Null if the process uses its database alone. */

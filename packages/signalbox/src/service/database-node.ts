@@ -16,53 +16,71 @@ import type { Logger } from "../telemetry/logger.ts";
 /** Settings change rarely, by hand. */
 const SETTINGS_INTERVAL_MS = 3_600_000;
 
-export class DatabaseNode {
+/** Acknowledged commits that PostgreSQL has lost since the start. Exists before the database is open. */
+export class CommitLosses {
   readonly #logger: Logger;
-  readonly #maxStaleMs: number;
-  #database: PostgresDatabase | null = null;
-  #settings: readonly ServerSetting[] = [];
-  #reading: Repetition | null = null;
-  #losses = 0;
-  #lostWrites = 0;
-  #lastLossAt: number | null = null;
+  count = 0;
+  writes = 0;
+  lastAt: number | null = null;
 
-  constructor(logger: Logger, maxStaleMs: number) {
+  constructor(logger: Logger) {
     this.#logger = logger;
-    this.#maxStaleMs = maxStaleMs;
   }
 
-  /** Called once, when the database is open. Reports unsafe settings. */
-  async watch(database: PostgresDatabase): Promise<void> {
-    this.#database = database;
-    const read = async () => this.#report(await database.readDurability());
-    const onError = (err: unknown) => this.#logger.warn({ err }, "cannot read the settings of PostgreSQL");
-    await read().catch(onError);
-    this.#reading = repeat(SETTINGS_INTERVAL_MS, read, onError);
-  }
-
-  onLostCommits(lost: LostCommits): void {
-    this.#losses += 1;
-    this.#lostWrites += lost.writes;
-    this.#lastLossAt = Date.now();
+  record(lost: LostCommits): void {
+    this.count += 1;
+    this.writes += lost.writes;
+    this.lastAt = Date.now();
     this.#logger.fatal(
       lost,
       "PostgreSQL has lost commits that it had acknowledged: a standby without them became the primary, a backup was restored, or the server crashed without fsync. Compare the old server with the new one; Signalbox continues with what the new one has",
     );
   }
+}
 
-  /** The process stops, and nobody waits for its answers any more: nothing waits for a server that is away. */
+export interface DatabaseNodeParts {
+  readonly database: PostgresDatabase;
+  readonly losses: CommitLosses;
+  readonly maxStaleMs: number;
+  readonly logger: Logger;
+}
+
+export class DatabaseNode {
+  readonly maxStaleMs: number;
+  readonly #database: PostgresDatabase;
+  readonly #losses: CommitLosses;
+  readonly #logger: Logger;
+  #settings: readonly ServerSetting[] = [];
+  #reading: Repetition | null = null;
+
+  constructor({ database, losses, maxStaleMs, logger }: DatabaseNodeParts) {
+    this.#database = database;
+    this.#losses = losses;
+    this.maxStaleMs = maxStaleMs;
+    this.#logger = logger;
+  }
+
+  /** Reports unsafe settings, from now on. */
+  async start(): Promise<void> {
+    const read = async () => this.#report(await this.#database.readDurability());
+    const onError = (err: unknown) => this.#logger.warn({ err }, "cannot read the settings of PostgreSQL");
+    await read().catch(onError);
+    this.#reading = repeat(SETTINGS_INTERVAL_MS, read, onError);
+  }
+
+  /** The process stops, and no client waits for its answers any more: nothing waits for a server that is away. */
   hurry(): void {
-    this.#database?.hurry();
+    this.#database.hurry();
   }
 
   /** PostgreSQL has another server, was restarted, or does not answer: connections other than those of the control plane must be opened anew. */
   onOtherServer(listener: () => void): void {
-    this.#database?.onOtherServer(listener);
+    this.#database.onOtherServer(listener);
   }
 
   /** What this node has in memory may be too old to answer with. */
   get isStale(): boolean {
-    return this.#database?.session.heartbeats.isStale(this.#maxStaleMs) === true;
+    return this.#database.session.heartbeats.isStale(this.maxStaleMs);
   }
 
   /**
@@ -74,20 +92,21 @@ export class DatabaseNode {
     return lease?.check() ?? null;
   }
 
-  get maxStaleMs(): number {
-    return this.#maxStaleMs;
+  get session(): PostgresDatabase["session"] {
+    return this.#database.session;
   }
 
-  get session(): PostgresDatabase["session"] | null {
-    return this.#database?.session ?? null;
+  /** The current identity of this process in PostgreSQL. */
+  get incarnation(): string {
+    return this.#database.session.identity.inc;
   }
 
   get settings(): readonly ServerSetting[] {
     return this.#settings;
   }
 
-  get loss(): { readonly count: number; readonly writes: number; readonly lastAt: number | null } {
-    return { count: this.#losses, writes: this.#lostWrites, lastAt: this.#lastLossAt };
+  get losses(): Pick<CommitLosses, "count" | "writes" | "lastAt"> {
+    return this.#losses;
   }
 
   async close(): Promise<void> {

@@ -14,10 +14,11 @@ import type { Config } from "../config/index.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
-import type { HttpRequest } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Closer } from "./close-all.ts";
+import type { Running } from "./running.ts";
 import type { Storage } from "./storage.ts";
+import { clusterOf } from "./topology.ts";
 
 export interface Identity {
   readonly accounts: Accounts;
@@ -32,21 +33,22 @@ export interface IdentityOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly resourceEvents: ResourceEvents;
-  readonly gatewayExists: (accountId: string, gatewayId: string) => boolean;
-  /** Returns false for a request to an address without a dashboard. */
-  readonly acceptsSessions: (request: HttpRequest) => boolean;
+  readonly running: Pick<Running, "gatewayExists" | "hasDashboard">;
 }
 
 export async function openIdentity(
-  { database, dataFolder, settings, lease }: Storage,
+  { databases, dataFolder, settings, topology }: Storage,
   options: IdentityOptions,
   closers: Closer[],
 ): Promise<Identity> {
-  const { config, clock, logger } = options;
+  const { config, clock, logger, running, resourceEvents } = options;
+  const database = databases.identity;
+  const lease = clusterOf(topology)?.lease ?? null;
   const accounts = new Accounts(database, clock, settings);
   await accounts.load();
   if (accounts.find(DEFAULT_ACCOUNT) === undefined) await createDefaultAccount(accounts);
-  const tokens = new Tokens(database, clock, options.resourceEvents, options.gatewayExists, settings);
+  const gatewayExists = (accountId: string, gatewayId: string) => running.gatewayExists(accountId, gatewayId);
+  const tokens = new Tokens(database, clock, resourceEvents, gatewayExists, settings);
   await tokens.load();
   tokens.start((error) =>
     logger.error({ err: error }, "cannot store the times of last use of tokens; retrying within a minute"),
@@ -57,7 +59,7 @@ export async function openIdentity(
   await stored.load();
   const sessions = new BrowserSessions(stored, new LoginCodes(database, clock), {
     allowedHosts: config.file.dashboard.allowedHosts,
-    acceptsSessions: options.acceptsSessions,
+    acceptsSessions: (request) => running.hasDashboard(request),
   });
   const authenticator = new Authenticator({
     rootToken: rootToken.secret,

@@ -78,13 +78,13 @@ async function run(options: ImportAgentsOptions, closers: Closer[]): Promise<Imp
   const fail = (error: unknown): never => {
     throw error;
   };
-  const { database, node } = await openPostgres(
+  const { database, membership } = await openPostgres(
     config.databaseUrl.reveal(),
     { config, logger, onFatal: fail },
     closers,
   );
   // This process takes no instances of others.
-  await node.session?.drain();
+  await membership.node.session.drain();
   await migrate(database);
   const cache = dataFolder.file("agents-import");
   const store = await openSharedStore({
@@ -93,7 +93,7 @@ async function run(options: ImportAgentsOptions, closers: Closer[]): Promise<Imp
     maxCacheBytes: 0,
     nodes: {
       get self() {
-        return database.session.identity.inc;
+        return membership.node.incarnation;
       },
       isLeaseFresh: false,
       readLiving: async () => new Set(await database.readLivingNodes()),

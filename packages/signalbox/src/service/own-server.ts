@@ -3,28 +3,26 @@ import type { RootToken } from "../accounts/index.ts";
 import type { OwnCall, OwnServer } from "../contracts/own-server.ts";
 import type { Area } from "../http/area.ts";
 import { callArea } from "../http/index.ts";
+import type { Running } from "./running.ts";
 
 export class LocalServer implements OwnServer {
   readonly #rootToken: RootToken;
   readonly #areas = new Map<string, Area>();
+  readonly #running: Pick<Running, "trafficOrigin">;
   #calls = 0;
-  #url = "";
 
-  constructor(rootToken: RootToken) {
+  constructor(rootToken: RootToken, running: Pick<Running, "trafficOrigin">) {
     this.#rootToken = rootToken;
+    this.#running = running;
   }
 
   get url(): string {
-    return this.#url;
+    return this.#running.trafficOrigin;
   }
 
-  /** The areas that can be called, and the address of the server. Called once, before the listeners open. */
+  /** The areas that can be called. Called once, before the listeners open. */
   open(areas: readonly Area[]): void {
     for (const area of areas) for (const segment of area.segments) this.#areas.set(segment, area);
-  }
-
-  listensOn(url: string): void {
-    this.#url = url;
   }
 
   async call({

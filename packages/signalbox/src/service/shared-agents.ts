@@ -4,34 +4,25 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
-import type { ClusterNode, Lease } from "../cluster/index.ts";
 import type { Config } from "../config/index.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import type { DataFolder } from "../database/sqlite/data-folder.ts";
-import { openSharedStore, type SharedInstanceStore } from "../engines/instance-store/index.ts";
+import { openClusterReach } from "../agents/remote/cluster-reach.ts";
+import { openSharedStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SharedAgentsReport } from "./shared-agents-report.ts";
-
-export { openRemote } from "../agents/remote/remote.ts";
+import type { Cluster, Member } from "./topology.ts";
 
 export interface SharedAgentsOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly onFatal: (error: Error) => void;
   readonly dataFolder: DataFolder;
-  readonly cluster: ClusterNode;
-  readonly lease: Lease;
-  /** The present incarnation of this process. */
-  readonly incarnation: () => string;
 }
 
-export interface SharedAgents {
-  readonly store: SharedInstanceStore;
-  readonly report: SharedAgentsReport;
-}
-
-export async function openSharedAgents(options: SharedAgentsOptions): Promise<SharedAgents> {
-  const { config, logger, onFatal, dataFolder, cluster, lease, incarnation } = options;
+export async function openSharedAgents(options: SharedAgentsOptions, member: Member): Promise<Cluster> {
+  const { config, logger, onFatal, dataFolder } = options;
+  const { node, network, lease } = member;
   requireNoLocalInstances(dataFolder.file("agents"));
   const store = await openSharedStore({
     folder: dataFolder.file("agent-cache"),
@@ -39,15 +30,15 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
     maxCacheBytes: config.file.agents.cacheBytes,
     nodes: {
       get self() {
-        return incarnation();
+        return node.incarnation;
       },
       get isLeaseFresh() {
         return lease.isFresh;
       },
       get cutOffMs() {
-        return lease.cutOffMs > 0 && cluster.isAbandoned ? Infinity : lease.cutOffMs;
+        return lease.cutOffMs > 0 && network.isAbandoned ? Infinity : lease.cutOffMs;
       },
-      readLiving: async () => new Set(await cluster.readLiving()),
+      readLiving: async () => new Set(await network.readLiving()),
     },
     baseSchema: BASE_SCHEMA,
     reservedName: RESERVED_NAME,
@@ -63,11 +54,17 @@ export async function openSharedAgents(options: SharedAgentsOptions): Promise<Sh
       cause: error,
     });
   });
-  cluster.onRejoin(() => {
+  network.onRejoin(() => {
     store.ownership.rejoined();
     return Promise.resolve();
   });
-  return { store, report: new SharedAgentsReport(store, logger) };
+  node.onOtherServer(() => store.reconnect());
+  return {
+    ...member,
+    instances: store,
+    report: new SharedAgentsReport(store, logger),
+    openReach: openClusterReach,
+  };
 }
 
 /** A folder with instances would be ignored from now on, and empty instances would take their place. */

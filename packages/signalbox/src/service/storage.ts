@@ -1,31 +1,23 @@
-/** Opens the data folder, the database, the call log and the instance store. */
+/** Opens the data folder, the database, the call log and the instances, and so decides what this process is (`Topology`). */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
-import { AuditedDatabase } from "../audit/index.ts";
-import { BASE_SCHEMA, type OpenRemote, RESERVED_NAME } from "../agents/index.ts";
-import type { ClusterNode, Lease } from "../cluster/index.ts";
+import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import { afterAwakeTime } from "../core/awake-time.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Database } from "../database/database.ts";
 import { LocalSettings, type SharedSettings } from "../database/shared-settings.ts";
 import { migrate } from "../database/migrate.ts";
 import { DataFolder } from "../database/sqlite/data-folder.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import type { CallLog } from "../engines/call-log/index.ts";
-import {
-  type InstanceStore,
-  type LocalInstanceStore,
-  openInstanceStore,
-  type Ownership,
-} from "../engines/instance-store/index.ts";
+import { type LocalInstanceStore, openInstanceStore } from "../engines/instance-store/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { openCallLog } from "./call-log.ts";
 import type { Closer } from "./close-all.ts";
-import type { ClusterMembership } from "./cluster.ts";
-import type { DatabaseNode } from "./database-node.ts";
+import type { OpenedDatabase } from "./cluster.ts";
+import { createDatabases, type Databases } from "./databases.ts";
 import type { SharedAgentsOptions } from "./shared-agents.ts";
-import type { SharedAgentsReport } from "./shared-agents-report.ts";
+import { type Cluster, clusterOf, type Member, networkOf, nodeOf, type Topology } from "./topology.ts";
 
 /** How long a step of the start may take without a line in the log. */
 const QUIET_START_MS = 5000;
@@ -39,25 +31,10 @@ export interface StorageOptions {
 
 export interface Storage {
   readonly dataFolder: DataFolder;
-  readonly database: Database;
+  readonly databases: Databases;
   readonly settings: SharedSettings;
-  /** Null for a process that uses its database alone. */
-  readonly cluster: ClusterNode | null;
-  /** The present identity of this process in PostgreSQL; null with SQLite. */
-  readonly incarnation: (() => string) | null;
-  readonly lease: Lease | null;
-  /** Null with SQLite. */
-  readonly node: DatabaseNode | null;
   readonly callLog: CallLog;
-  readonly instanceStore: InstanceStore;
-  /** The same store if the instances are in the data folder; null in a cluster. */
-  readonly localInstances: LocalInstanceStore | null;
-  /** Which node runs an instance; null for a process that is alone. */
-  readonly ownership: Ownership | null;
-  /** Null for a process that is alone. */
-  readonly openRemote: OpenRemote | null;
-  /** Null for a process that is alone. */
-  readonly agentsReport: SharedAgentsReport | null;
+  readonly topology: Topology;
 }
 
 /** Adds every opened part to `closers`, even if a later part fails to open. */
@@ -66,48 +43,35 @@ export async function openStorage(
   clock: Clock,
   closers: Closer[],
 ): Promise<Storage> {
+  const announced = <T>(what: string, step: Promise<T>) => announce(options.logger, what, step);
   const dataFolder = DataFolder.open(options.config.dataDir);
   closers.push({ close: () => dataFolder.close() });
-  const { database, settings, membership, node, incarnation } = await openDatabase(
-    options,
-    dataFolder,
-    closers,
-  );
-  const announced = <T>(what: string, step: Promise<T>) => announce(options.logger, what, step);
+  const { database, membership, openSettings } = await openDatabase(options, dataFolder, closers);
   await announced("the migrations of the database, which another node may be applying", migrate(database));
-  await membership?.openSettings();
-  const cluster = membership?.cluster ?? null;
+  const databases = createDatabases(database);
+  const settings = await openSettings(databases.settings);
   const callLog = await announced(
     "the call log",
-    openCallLog({ ...options, dataFolder, database, cluster, clock }),
+    openCallLog({
+      ...options,
+      dataFolder,
+      database: databases.callLog,
+      network: networkOf(membership),
+      clock,
+    }),
   );
   closers.push({ close: () => callLog.close() });
-  node?.onOtherServer(() => callLog.reconnect?.());
-  const lease = membership?.lease ?? null;
-  const { instanceStore, localInstances, ownership, openRemote, agentsReport } =
-    cluster === null || lease === null || incarnation === null
-      ? await openAlone(options, dataFolder)
-      : await announced(
+  nodeOf(membership)?.onOtherServer(() => callLog.reconnect?.());
+  const topology =
+    membership.kind === "cluster"
+      ? await announced(
           "the PostgreSQL of the instances (agents.stores)",
-          openShared({ ...options, dataFolder, cluster, lease, incarnation, node }),
-        );
-  closers.push({ close: () => instanceStore.close(), canStall: true });
-  closers.push({ close: () => agentsReport?.close() });
-  return {
-    dataFolder,
-    database,
-    settings,
-    cluster,
-    lease,
-    node,
-    incarnation,
-    callLog,
-    instanceStore,
-    localInstances,
-    ownership,
-    openRemote,
-    agentsReport,
-  };
+          openShared({ ...options, dataFolder }, membership),
+        )
+      : { ...membership, instances: await openLocalAgents(options, dataFolder) };
+  closers.push({ close: () => topology.instances.close(), canStall: true });
+  closers.push({ close: () => clusterOf(topology)?.report.close() });
+  return { dataFolder, databases, settings, callLog, topology };
 }
 
 /** A supervisor, and who reads its log, should know what a start waits for. */
@@ -116,60 +80,28 @@ function announce<T>(logger: Logger, what: string, step: Promise<T>): Promise<T>
   return step.finally(cancel);
 }
 
-type Agents = Pick<Storage, "instanceStore" | "localInstances" | "ownership" | "openRemote" | "agentsReport">;
-
-async function openAlone(options: StorageOptions, dataFolder: DataFolder): Promise<Agents> {
-  const store = await openLocalAgents(options, dataFolder);
-  return {
-    instanceStore: store,
-    localInstances: store,
-    ownership: null,
-    openRemote: null,
-    agentsReport: null,
-  };
-}
-
-async function openShared(
-  options: SharedAgentsOptions & { readonly node: DatabaseNode | null },
-): Promise<Agents> {
-  const { openSharedAgents, openRemote } = await import("./shared-agents.ts");
-  const { store, report } = await openSharedAgents(options);
-  options.node?.onOtherServer(() => store.reconnect());
-  return {
-    instanceStore: store,
-    localInstances: null,
-    ownership: store.ownership,
-    openRemote,
-    agentsReport: report,
-  };
+async function openShared(options: SharedAgentsOptions, member: Member): Promise<Cluster> {
+  const { openSharedAgents } = await import("./shared-agents.ts");
+  return openSharedAgents(options, member);
 }
 
 async function openDatabase(
   options: StorageOptions,
   dataFolder: DataFolder,
   closers: Closer[],
-): Promise<{
-  database: Database;
-  settings: SharedSettings;
-  membership: ClusterMembership | null;
-  node: DatabaseNode | null;
-  incarnation: (() => string) | null;
-}> {
+): Promise<OpenedDatabase> {
   const { databaseUrl } = options.config;
-  if (databaseUrl === undefined) {
-    const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
-    closers.push({ close: () => database.close() });
-    return {
-      database,
-      settings: new LocalSettings(new AuditedDatabase(database)),
-      membership: null,
-      node: null,
-      incarnation: null,
-    };
+  if (databaseUrl !== undefined) {
+    const { openPostgres } = await import("./cluster.ts");
+    return openPostgres(databaseUrl.reveal(), options, closers);
   }
-  const { openPostgres } = await import("./cluster.ts");
-  const opened = await openPostgres(databaseUrl.reveal(), options, closers);
-  return { ...opened, incarnation: () => opened.database.session.identity.inc };
+  const database = await SqliteDatabase.open(dataFolder.file("signalbox.db"), options.onFatal);
+  closers.push({ close: () => database.close() });
+  return {
+    database,
+    membership: { kind: "single" },
+    openSettings: async (audited) => new LocalSettings(audited),
+  };
 }
 
 function openLocalAgents(

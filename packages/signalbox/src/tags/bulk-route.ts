@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { principalName } from "../accounts/index.ts";
-import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
+import { defineRoute, type Reply, type Route } from "../http/route.ts";
 import { parseIfMatch } from "./store/tag-write.ts";
 import { parseFlag } from "./list-query.ts";
 import {
@@ -13,7 +13,7 @@ import {
   requireKnownFields,
   requireObject,
 } from "./payload.ts";
-import { refusal, requireOwnAccount, type ResourceRoutesParts } from "./resource-routes.ts";
+import { refusal, requireOwnAccount, type ResourceRoutesParts, type TagRequest } from "./resource-routes.ts";
 import { resourceJson, resourceResult, untaggedJson } from "./show-resource.ts";
 import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
 
@@ -51,7 +51,7 @@ export function bulkRoute(parts: ResourceRoutesParts): Route {
   });
 }
 
-async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
+async function writeBulk(parts: ResourceRoutesParts, request: TagRequest): Promise<Reply> {
   request.allowParameters(["dry_run"]);
   const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
   const unknown = Object.keys(payload).find((name) => name !== "items" && name !== "dry_run");
@@ -86,7 +86,7 @@ async function writeBulk(parts: ResourceRoutesParts, request: RouteRequest): Pro
 /** Returns the write, or the error if the item is invalid. */
 function parseItem(
   parts: ResourceRoutesParts,
-  request: RouteRequest,
+  request: TagRequest,
   value: unknown,
 ): TagWrite | SignalboxError {
   try {
@@ -123,11 +123,11 @@ function parseItem(
 /** Returns the outcomes in the order of the items; an item that was not parsed keeps its error. */
 async function execute(
   parts: ResourceRoutesParts,
-  request: RouteRequest,
+  request: TagRequest,
   writes: readonly (TagWrite | SignalboxError)[],
   isDryRun: boolean,
 ): Promise<(WriteOutcome | SignalboxError)[]> {
-  const accountId = request.params["account_id"] ?? "";
+  const { account_id: accountId } = request.params;
   const valid = writes.filter((write): write is TagWrite => !(write instanceof SignalboxError));
   const outcomes: readonly (WriteOutcome | SignalboxError)[] = isDryRun
     ? await parts.writer.preview(accountId, valid)

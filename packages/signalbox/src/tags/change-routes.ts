@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { TAG_LIMITS } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
+import { defineRoute, type Reply, type Route } from "../http/route.ts";
 import { decodeNumericCursor, encodeCursor, pageInfo, parseLimit, parsePosition } from "./list-query.ts";
 import { parseResource } from "./payload.ts";
-import { accountOfZones, allowIdentity, zoneOf } from "./resource-routes.ts";
+import { accountOfZones, allowIdentity, type TagRequest, zoneOf } from "./resource-routes.ts";
 import type { ResourceTypes } from "./payload.ts";
 import { changeResult, showChange } from "./show-resource.ts";
 import type { ChangeLog } from "./store/change-log.ts";
@@ -32,7 +32,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
     documents: { query: named },
     parameters: ["worker_id", "access_application_id"],
     result: z.array(changeResult),
-    handler: (request: RouteRequest) => readHistory(parts, request),
+    handler: (request: TagRequest) => readHistory(parts, request),
   } as const;
   return [
     defineRoute({ ...history, path: "/accounts/{account_id}/tags/history" }),
@@ -55,7 +55,7 @@ export function changeRoutes(parts: ChangeRoutesParts): Route[] {
   ];
 }
 
-async function readHistory(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
+async function readHistory(parts: ChangeRoutesParts, request: TagRequest): Promise<Reply> {
   allowIdentity(request, ["cursor"]);
   const query = request.rawQuery;
   const resource = parseResource(
@@ -65,20 +65,15 @@ async function readHistory(parts: ChangeRoutesParts, request: RouteRequest): Pro
     "tags_resource_required",
   );
   const before = decodeNumericCursor(query.get("cursor"), resource);
-  const changes = await parts.log.history(
-    request.params["account_id"] ?? "",
-    resource,
-    before,
-    TAG_LIMITS.page + 1,
-  );
+  const changes = await parts.log.history(request.params.account_id, resource, before, TAG_LIMITS.page + 1);
   const page = changes.slice(0, TAG_LIMITS.page);
   const last = changes.length > TAG_LIMITS.page ? page.at(-1) : undefined;
   const cursor = last === undefined ? null : encodeCursor(String(last.position), resource);
   return { result: page.map(showChange), resultInfo: pageInfo(page.length, cursor) };
 }
 
-async function readChanges(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
-  const accountId = request.params["account_id"] ?? "";
+async function readChanges(parts: ChangeRoutesParts, request: TagRequest): Promise<Reply> {
+  const { account_id: accountId } = request.params;
   const limit = parseLimit(request.rawQuery);
   const after = await startPosition(parts, request);
   const changes = await parts.log.changes(accountId, after, limit + 1);
@@ -91,8 +86,8 @@ async function readChanges(parts: ChangeRoutesParts, request: RouteRequest): Pro
   };
 }
 
-async function streamChanges(parts: ChangeRoutesParts, request: RouteRequest): Promise<Reply> {
-  const accountId = request.params["account_id"] ?? "";
+async function streamChanges(parts: ChangeRoutesParts, request: TagRequest): Promise<Reply> {
+  const { account_id: accountId } = request.params;
   const after = await startPosition(parts, request);
   // If the position has expired, this throws while a status can still be sent.
   await parts.log.changes(accountId, after, 1);
@@ -133,8 +128,8 @@ async function writeEvents(
 }
 
 /** The start position: `Last-Event-ID` of a reconnecting client, otherwise `after`, otherwise the oldest change that is kept. */
-async function startPosition(parts: ChangeRoutesParts, request: RouteRequest): Promise<number> {
-  const accountId = request.params["account_id"] ?? "";
+async function startPosition(parts: ChangeRoutesParts, request: TagRequest): Promise<number> {
+  const { account_id: accountId } = request.params;
   const lastEventId = request.headers["last-event-id"];
   const given =
     parsePosition(typeof lastEventId === "string" ? lastEventId : null, "Last-Event-ID") ??

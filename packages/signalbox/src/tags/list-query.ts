@@ -1,6 +1,7 @@
-/** Query parameters and cursors of the lists. See docs/decisions/0094. */
+/** Query parameters and cursors of the lists. See tags/README.md. */
 import { hash } from "node:crypto";
-import { isLongerThan, parseTagFilters, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
+import { isLongerThan, parseTagFilters, TAG_LIMITS } from "@signalbox/protocol";
+import { invalidRequest } from "../core/invalid-request.ts";
 import type { ResourceTypes } from "./payload.ts";
 import { MAX_PREFIX_BYTES, type ResourceQuery } from "../engines/tag-index/index.ts";
 
@@ -10,10 +11,10 @@ export function parseResourceQuery(query: URLSearchParams, types: ResourceTypes)
   const typeNames = query.getAll("type");
   for (const type of typeNames) types.require(type, false);
   const ids = query.getAll("id");
-  if (ids.length > TAG_LIMITS.ids) throw invalid(`id: at most ${TAG_LIMITS.ids} ids`);
+  if (ids.length > TAG_LIMITS.ids) throw invalidRequest(`id: at most ${TAG_LIMITS.ids} ids`);
   const name = query.get("name");
   if (name !== null && isLongerThan(name, TAG_LIMITS.nameLength)) {
-    throw invalid(`name: at most ${TAG_LIMITS.nameLength} characters`);
+    throw invalidRequest(`name: at most ${TAG_LIMITS.nameLength} characters`);
   }
   return {
     filters,
@@ -36,21 +37,22 @@ export function parseVocabularyQuery(query: URLSearchParams, types: readonly str
 
 export function parseFlag(query: URLSearchParams, name: string): boolean {
   const text = query.get(name);
-  if (text !== null && text !== "true" && text !== "false") throw invalid(`${name}: must be true or false`);
+  if (text !== null && text !== "true" && text !== "false")
+    throw invalidRequest(`${name}: must be true or false`);
   return text === "true";
 }
 
 /** `total=exact` requests the number of all matches. */
 export function wantsTotal(query: URLSearchParams): boolean {
   const text = query.get("total");
-  if (text !== null && text !== "exact") throw invalid("total: must be exact");
+  if (text !== null && text !== "exact") throw invalidRequest("total: must be exact");
   return text === "exact";
 }
 
 export function parsePrefix(query: URLSearchParams): string {
   const prefix = query.get("prefix") ?? "";
   if (Buffer.byteLength(prefix) > MAX_PREFIX_BYTES)
-    throw invalid(`prefix: at most ${MAX_PREFIX_BYTES} bytes`);
+    throw invalidRequest(`prefix: at most ${MAX_PREFIX_BYTES} bytes`);
   return prefix;
 }
 
@@ -59,7 +61,7 @@ export function parsePosition(text: string | null | undefined, name: string): nu
   if (text === null || text === undefined || text === "") return null;
   if (text === "newest") return text;
   const position = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(position)) throw invalid(`${name}: not a position`);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(position)) throw invalidRequest(`${name}: not a position`);
   return position;
 }
 
@@ -68,7 +70,7 @@ export function parseLimit(query: URLSearchParams): number {
   if (text === null) return TAG_LIMITS.page;
   const limit = Number(text);
   if (!/^\d+$/.test(text) || limit < 1 || limit > TAG_LIMITS.page) {
-    throw invalid(`limit: must be a number from 1 to ${TAG_LIMITS.page}`);
+    throw invalidRequest(`limit: must be a number from 1 to ${TAG_LIMITS.page}`);
   }
   return limit;
 }
@@ -83,7 +85,7 @@ export function decodeCursor(cursor: string | null, query: object): string | nul
   if (cursor === null || cursor === "") return null;
   const [hashText, position] = Buffer.from(cursor, "base64url").toString().split(".");
   if (position === undefined || position === "" || hashText !== queryHash(query)) {
-    throw invalid("cursor: does not belong to this list");
+    throw invalidRequest("cursor: does not belong to this list");
   }
   return position;
 }
@@ -101,8 +103,4 @@ export function pageInfo(count: number, cursor: string | null): object {
 
 function queryHash(query: object): string {
   return hash("sha256", JSON.stringify(query), "base64url").slice(0, 8);
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { checkTagKey, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Reply, type Route, type RouteRequest } from "../http/route.ts";
+import { defineRoute, type PathParams, type Reply, type Route, type RouteRequest } from "../http/route.ts";
 import {
   decodeCursor,
   decodeNumericCursor,
@@ -30,6 +30,11 @@ export interface ListRoutesParts {
 const SUMMARY_VALUES = 1000;
 
 const base = "/accounts/{account_id}/tags";
+
+type ListRequest = RouteRequest<unknown, unknown, PathParams<typeof base>>;
+/** Without a key in the path the key is empty. */
+type ValuesRequest = RouteRequest<unknown, unknown, PathParams<typeof base> & { readonly tag_key?: string }>;
+
 const paging = z.object({ cursor: z.string().optional() });
 const vocabularyParameters = paging.extend({
   tag: z.array(z.string()).optional(),
@@ -43,6 +48,15 @@ const KEY_PARAMETERS = ["tag", "case_insensitive", "prefix", "counts", "cursor"]
 const VALUE_PARAMETERS = [...KEY_PARAMETERS, "type"];
 
 export function listRoutes(parts: ListRoutesParts): Route[] {
+  const values = {
+    method: "GET",
+    access: "tags.read",
+    summary:
+      "List the values of a tag key, sorted, 100 per page. `tag` and `type` restrict the resources, `prefix` the values.",
+    documents: { query: vocabularyParameters.extend({ type: z.array(z.string()).optional() }) },
+    result: z.array(z.union([z.string(), z.object({ value: z.string(), count: z.int() })])),
+    handler: (request: ValuesRequest) => listValues(parts, request),
+  } as const;
   return [
     defineRoute({
       method: "GET",
@@ -73,18 +87,8 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
       handler: (request) => listKeys(parts, request),
     }),
     // For an empty key, some clients omit the last slash.
-    ...[`${base}/values`, `${base}/values/{tag_key}`].map((path) =>
-      defineRoute({
-        method: "GET",
-        path,
-        access: "tags.read",
-        summary:
-          "List the values of a tag key, sorted, 100 per page. `tag` and `type` restrict the resources, `prefix` the values.",
-        documents: { query: vocabularyParameters.extend({ type: z.array(z.string()).optional() }) },
-        result: z.array(z.union([z.string(), z.object({ value: z.string(), count: z.int() })])),
-        handler: (request: RouteRequest) => listValues(parts, request),
-      }),
-    ),
+    defineRoute({ ...values, path: `${base}/values` }),
+    defineRoute({ ...values, path: `${base}/values/{tag_key}` }),
     defineRoute({
       method: "GET",
       path: `${base}/summary`,
@@ -98,8 +102,8 @@ export function listRoutes(parts: ListRoutesParts): Route[] {
   ];
 }
 
-async function listResources(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
-  const accountId = request.params["account_id"] ?? "";
+async function listResources(parts: ListRoutesParts, request: ListRequest): Promise<Reply> {
+  const { account_id: accountId } = request.params;
   request.allowParameters(RESOURCE_PARAMETERS);
   const query = parseResourceQuery(request.rawQuery, parts.types);
   const after = decodeNumericCursor(request.rawQuery.get("cursor"), query) ?? -1;
@@ -113,19 +117,19 @@ async function listResources(parts: ListRoutesParts, request: RouteRequest): Pro
   };
 }
 
-async function listKeys(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+async function listKeys(parts: ListRoutesParts, request: ListRequest): Promise<Reply> {
   request.allowParameters(KEY_PARAMETERS);
   const resources = parseVocabularyQuery(request.rawQuery, []);
   const prefix = parsePrefix(request.rawQuery);
   const vocabulary = parts.vocabularies.of(resources, () => request.signal);
   return listEntries(request, { list: "keys", prefix, among: resources }, "key", (after, limit) =>
-    vocabulary.keys(request.params["account_id"] ?? "", { prefix, after, limit }),
+    vocabulary.keys(request.params.account_id, { prefix, after, limit }),
   );
 }
 
-async function listValues(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+async function listValues(parts: ListRoutesParts, request: ValuesRequest): Promise<Reply> {
   request.allowParameters(VALUE_PARAMETERS);
-  const key = request.params["tag_key"] ?? "";
+  const { account_id: accountId, tag_key: key = "" } = request.params;
   if (key === "") throw new SignalboxError("tags_key_required");
   checkTagKey(key);
   const types = [...new Set(request.rawQuery.getAll("type"))];
@@ -138,13 +142,12 @@ async function listValues(parts: ListRoutesParts, request: RouteRequest): Promis
     request,
     { list: "values", key, type, prefix, among: resources },
     "value",
-    (after, limit) =>
-      vocabulary.values(request.params["account_id"] ?? "", key, type, { prefix, after, limit }),
+    (after, limit) => vocabulary.values(accountId, key, type, { prefix, after, limit }),
   );
 }
 
 async function listEntries(
-  request: RouteRequest,
+  request: ListRequest,
   list: object,
   member: "key" | "value",
   read: (after: Uint8Array | null, limit: number) => Promise<VocabularyEntry[]>,
@@ -158,7 +161,7 @@ async function listEntries(
 }
 
 async function readEntries(
-  request: RouteRequest,
+  request: ListRequest,
   list: object,
   read: (after: Uint8Array | null, limit: number) => Promise<VocabularyEntry[]>,
 ): Promise<{ page: VocabularyEntry[]; cursor: string | null }> {
@@ -174,9 +177,9 @@ async function readEntries(
   return { page, cursor };
 }
 
-async function summarize(parts: ListRoutesParts, request: RouteRequest): Promise<Reply> {
+async function summarize(parts: ListRoutesParts, request: ListRequest): Promise<Reply> {
   request.allowParameters(KEY_PARAMETERS);
-  const accountId = request.params["account_id"] ?? "";
+  const { account_id: accountId } = request.params;
   const resources = parseVocabularyQuery(request.rawQuery, []);
   const vocabulary = parts.vocabularies.of(resources, () => request.signal);
   const prefix = parsePrefix(request.rawQuery);

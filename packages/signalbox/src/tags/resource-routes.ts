@@ -1,6 +1,6 @@
 /**
  * Reads, sets, merges and deletes the tags of one resource, below an account and below a zone.
- * See docs/decisions/0033 and docs/decisions/0034.
+ * See tags/README.md.
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
@@ -45,10 +45,20 @@ const named = z.object({
 const set = named.extend({ tags: z.record(z.string(), z.string()), name: z.string().optional() });
 const merge = set.extend({ tags: z.record(z.string(), z.string().nullable()) });
 
+/** A request below an account, or below a zone, whose account is that of `accountOfZones`. */
+export type TagRequest = RouteRequest<
+  unknown,
+  unknown,
+  { readonly account_id: string; readonly zone_id?: string }
+>;
+
 export function resourceRoutes(parts: ResourceRoutesParts): Route[] {
+  const operations = resourceOperations(parts);
   return [
-    ...routesBelow("/accounts/{account_id}/tags", parts),
-    ...routesBelow("/zones/{zone_id}/tags", parts).map((route) => ({ ...route, accountOf: accountOfZones })),
+    ...operations.map((operation) => defineRoute({ ...operation, path: "/accounts/{account_id}/tags" })),
+    ...operations.map((operation) =>
+      defineRoute({ ...operation, path: "/zones/{zone_id}/tags", accountOf: accountOfZones }),
+    ),
   ];
 }
 
@@ -60,50 +70,46 @@ export function accountOfZones(principal: Principal, query: URLSearchParams): st
   );
 }
 
-function routesBelow(path: string, parts: ResourceRoutesParts): Route[] {
+function resourceOperations(parts: ResourceRoutesParts) {
   return [
-    defineRoute({
+    {
       method: "GET",
-      path,
       access: "tags.read",
       summary: "Read the tags of one resource. `If-None-Match` with its etag is answered with 304.",
       documents: { query: named },
       result: resourceResult,
-      handler: (request) => read(parts, request),
-    }),
-    defineRoute({
+      handler: (request: TagRequest) => read(parts, request),
+    },
+    {
       method: "PUT",
-      path,
       access: "tags.edit",
       summary:
         "Replace all tags of one resource. `If-Match` makes the write conditional; `If-None-Match: *` only creates.",
       documents: { body: set },
       recordsChange: true,
       result: resourceResult,
-      handler: (request) => write(parts, request, "set"),
-    }),
-    defineRoute({
+      handler: (request: TagRequest) => write(parts, request, "set"),
+    },
+    {
       method: "PATCH",
-      path,
       access: "tags.edit",
       summary:
         "Merge tags into the tags of one resource; null removes a key. `If-Match` makes the write conditional.",
       documents: { body: merge },
       recordsChange: true,
       result: resourceResult,
-      handler: (request) => write(parts, request, "patch"),
-    }),
-    defineRoute({
+      handler: (request: TagRequest) => write(parts, request, "patch"),
+    },
+    {
       method: "DELETE",
-      path,
       access: "tags.edit",
       summary:
         "Delete the tags of one resource, which is identified in the body or the query. `If-Match` makes the deletion conditional.",
       documents: { body: named, query: named.partial() },
       recordsChange: true,
-      handler: (request) => remove(parts, request),
-    }),
-  ];
+      handler: (request: TagRequest) => remove(parts, request),
+    },
+  ] as const;
 }
 
 /** Parameters that identify a resource. Paths below a zone also accept the account. */
@@ -113,13 +119,13 @@ const NO_PARAMETERS: readonly string[] = [];
 const ZONE_PARAMETERS = ["account_id"];
 
 /** Throws if the query has other parameters than those that identify a resource and `more`. */
-export function allowIdentity(request: RouteRequest, more: readonly string[] = []): void {
-  const identity = request.params["zone_id"] === undefined ? IDENTITY : ZONE_IDENTITY;
+export function allowIdentity(request: TagRequest, more: readonly string[] = []): void {
+  const identity = request.params.zone_id === undefined ? IDENTITY : ZONE_IDENTITY;
   request.allowParameters(more.length === 0 ? identity : [...identity, ...more]);
 }
 
 /** Synchronous if the resource is cached, because this is the most frequent request. */
-function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promise<Reply> {
+function read(parts: ResourceRoutesParts, request: TagRequest): Reply | Promise<Reply> {
   allowIdentity(request);
   const resource = parseResource(
     (name) => request.parameter(name) ?? undefined,
@@ -127,12 +133,12 @@ function read(parts: ResourceRoutesParts, request: RouteRequest): Reply | Promis
     zoneOf(request),
     "tags_resource_required",
   );
-  const known = parts.reader.peek(accountOf(request), resource);
+  const known = parts.reader.peek(request.params.account_id, resource);
   return known === undefined ? readStored(parts, request, resource) : readReply(known, request);
 }
 
 /** 304 if the client has these tags already. */
-function readReply(text: ResourceText, request: RouteRequest): Reply {
+function readReply(text: ResourceText, request: TagRequest): Reply {
   const header = request.headers["if-none-match"];
   const isKnown = header !== undefined && isMet(parseIfNoneMatch(header), text.etag.slice(1, -1), false);
   return isKnown ? { status: 304, headers: { etag: text.etag } } : textReply(text);
@@ -140,10 +146,10 @@ function readReply(text: ResourceText, request: RouteRequest): Reply {
 
 async function readStored(
   parts: ResourceRoutesParts,
-  request: RouteRequest,
+  request: TagRequest,
   resource: ResourceKey,
 ): Promise<Reply> {
-  const found = await parts.reader.findText(accountOf(request), resource);
+  const found = await parts.reader.findText(request.params.account_id, resource);
   if (found !== null) return readReply(found, request);
   if (parts.missing === 200) return { resultJson: untaggedJson(resource) };
   throw new SignalboxError("tags_resource_not_found", {
@@ -156,10 +162,10 @@ async function readStored(
 
 async function write(
   parts: ResourceRoutesParts,
-  request: RouteRequest,
+  request: TagRequest,
   action: "set" | "patch",
 ): Promise<Reply> {
-  request.allowParameters(request.params["zone_id"] === undefined ? NO_PARAMETERS : ZONE_PARAMETERS);
+  request.allowParameters(request.params.zone_id === undefined ? NO_PARAMETERS : ZONE_PARAMETERS);
   const payload = parseObject(await request.readBody(), "tags_invalid_set_payload");
   const parsed = parseTagsPayload(payload, parts.types, {
     zoneId: zoneOf(request),
@@ -168,12 +174,12 @@ async function write(
   });
   requireOwnAccount(parsed.resource, request);
   return toReply(
-    await parts.writer.write(accountOf(request), { ...parsed, ...authorship(request), action }),
+    await parts.writer.write(request.params.account_id, { ...parsed, ...authorship(request), action }),
     parts.maxTagsPerResource,
   );
 }
 
-async function remove(parts: ResourceRoutesParts, request: RouteRequest): Promise<Reply> {
+async function remove(parts: ResourceRoutesParts, request: TagRequest): Promise<Reply> {
   const error = "tags_invalid_delete_payload";
   allowIdentity(request);
   const body = await request.readBody();
@@ -188,12 +194,12 @@ async function remove(parts: ResourceRoutesParts, request: RouteRequest): Promis
     requireKnownFields(payload, error);
     requireAgreement(payload, request);
   }
-  const outcome = await parts.writer.write(accountOf(request), deletion(resource, request));
+  const outcome = await parts.writer.write(request.params.account_id, deletion(resource, request));
   return toReply(outcome, parts.maxTagsPerResource);
 }
 
 /** A body identifies the resource alone. A query that names another one beside it makes it unclear which one is meant. */
-function requireAgreement(payload: JsonObject, request: RouteRequest): void {
+function requireAgreement(payload: JsonObject, request: TagRequest): void {
   for (const name of IDENTITY) {
     const given = request.parameter(name);
     if (given !== null && given !== identityField(payload, name)) {
@@ -204,11 +210,11 @@ function requireAgreement(payload: JsonObject, request: RouteRequest): void {
   }
 }
 
-function deletion(resource: ResourceKey, request: RouteRequest): TagWrite {
+function deletion(resource: ResourceKey, request: TagRequest): TagWrite {
   return { action: "delete", resource, tags: new Map(), ...authorship(request) };
 }
 
-function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "except" | "actor"> {
+function authorship(request: TagRequest): Pick<TagWrite, "condition" | "except" | "actor"> {
   return {
     condition: parseIfMatch(request.headers["if-match"]),
     except: parseIfNoneMatch(request.headers["if-none-match"]),
@@ -220,8 +226,8 @@ function authorship(request: RouteRequest): Pick<TagWrite, "condition" | "except
  * Throws if the resource is another account. The error does not depend on whether that account exists. Ids of other types are not looked up, so
  * a write does not reveal whether a resource exists.
  */
-export function requireOwnAccount(resource: ResourceKey, request: RouteRequest): void {
-  if (resource.type === "account" && resource.id !== accountOf(request)) {
+export function requireOwnAccount(resource: ResourceKey, request: TagRequest): void {
+  if (resource.type === "account" && resource.id !== request.params.account_id) {
     throw new SignalboxError("forbidden", {
       message: "Permission denied: the tags of an account can be changed only below the path of that account",
     });
@@ -255,13 +261,9 @@ function textReply(text: ResourceText): Reply {
   return { resultJson: text.json, headers: { etag: text.etag } };
 }
 
-function accountOf(request: RouteRequest): string {
-  return request.params["account_id"] ?? "";
-}
-
 /** The zone of the path; empty for a path below an account. */
-export function zoneOf(request: RouteRequest): string {
-  const zoneId = request.params["zone_id"];
+export function zoneOf(request: TagRequest): string {
+  const zoneId = request.params.zone_id;
   if (zoneId === undefined) return "";
   if (!isIdentifier(zoneId)) {
     throw new SignalboxError("invalid_request", {

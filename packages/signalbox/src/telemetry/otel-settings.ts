@@ -2,7 +2,7 @@
  * The standard variables of OpenTelemetry (`OTEL_*`), as far as they apply here. Telemetry of the whole service is on when an endpoint is set: a
  * service that sends to `localhost` unasked would surprise its operator.
  */
-import { ConfigError } from "../config/config-error.ts";
+import { ConfigError } from "../core/config-error.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -115,7 +115,7 @@ export class TurnSpans {
     this.#tracing.add(this.#tracing.receivers, () => [span, ...children]);
   }
 
-  /** Runs a statement of the present turn. */
+  /** Runs a statement of the current turn. */
   sql<T>(parts: readonly string[], run: () => T): T {
     const turn = currentTurn();
     if (turn === undefined || turn === null) return run();
@@ -134,7 +134,7 @@ export class TurnSpans {
     }
   }
 
-  /** Runs an outgoing call of the present turn. The receiver may continue the trace with the `traceparent`. */
+  /** Runs an outgoing call of the current turn. The receiver may continue the trace with the `traceparent`. */
   async outgoing<T>(
     name: string,
     attributes: Attributes,

@@ -1,4 +1,4 @@
-/** The errors of agents that nobody waits for: of queue items, schedules, hooks and webhooks. Without this, they would only be logged. */
+/** The errors of agents that no caller waits for: of queue items, schedules, hooks and webhooks. Without this, they would only be logged. */
 import { inspect } from "node:util";
 
 export interface AgentFailure {

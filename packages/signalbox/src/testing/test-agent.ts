@@ -79,7 +79,7 @@ export class TestAgent<Agent = unknown> {
     };
     const target = { account: DEFAULT_ACCOUNT, agent: this.agent, name: this.name };
     try {
-      return (await service.areas.agents.door.deliver(target, whole)).kind;
+      return (await service.areas.agents.deliveries.deliver(target, whole)).kind;
     } catch (error) {
       failures.takeLast(this.agent, this.name);
       throw error;

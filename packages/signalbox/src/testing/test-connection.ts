@@ -47,7 +47,7 @@ export class TestConnection<Agent> extends AgentConnection<Agent> implements Asy
     });
   }
 
-  /** Resolves with the first state that satisfies the condition, the present one included. */
+  /** Resolves with the first state that satisfies the condition, the current one included. */
   async untilState(
     condition: (state: StateOf<Agent>) => boolean,
     maxWaitMs = MAX_WAIT_MS,

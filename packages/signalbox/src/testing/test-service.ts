@@ -6,11 +6,10 @@ import type { AgentClass } from "../agents/index.ts";
 import { type Config, type ConfigFileInput, loadConfig } from "../config/index.ts";
 import { awakeSignal } from "../core/awake-time.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
-import { BUILT_IN_SOURCE_NAMES } from "../config/webhook-keys.ts";
 import { type Service, startService } from "../service.ts";
 import type { Areas } from "../service/areas.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import { createSources, defaultVariable, type Source } from "../webhooks/index.ts";
+import { createSources, type Source } from "../webhooks/index.ts";
 import type { TestFolder } from "./data-folder.ts";
 import type { Failures } from "./failures.ts";
 import type { TestClock } from "./test-clock.ts";
@@ -142,11 +141,15 @@ async function loadTestConfig(options: TestServiceOptions): Promise<Config> {
   };
 }
 
-/** Every source can be used, except Discord's, whose secret is a public key. */
+/** Every source can be used whose secret may be any text. */
 function webhookSecrets({ webhooks }: Config["file"]): Record<string, string> {
-  const names = new Set([...BUILT_IN_SOURCE_NAMES, ...Object.keys(webhooks.sources)]);
-  const variables = [...names]
-    .filter((name) => (webhooks.sources[name]?.scheme ?? name) !== "discord")
-    .map((name) => webhooks.sources[name]?.secretVariable ?? defaultVariable(name));
-  return Object.fromEntries(variables.map((variable) => [variable, WEBHOOK_SECRET]));
+  const usable = [...createSources(webhooks, {}).values()].filter(({ scheme }) => {
+    try {
+      return scheme.toKey(WEBHOOK_SECRET) !== undefined;
+    } catch {
+      // For example a public key (Discord, SendGrid), or a name with a password.
+      return false;
+    }
+  });
+  return Object.fromEntries(usable.map(({ secretVariable }) => [secretVariable, WEBHOOK_SECRET]));
 }

@@ -7,16 +7,17 @@
  *    when so many arrive that each write replaces the whole list.
  * 2. Rejected deliveries have a ring and a share of the table of their own: a flood of forged requests displaces no genuine delivery. Which of them
  *    are recorded is the decision of `RejectionBudget`.
- * 3. At most `keep` verified deliveries are stored, and at most `keep` wait to be written. Under overload the oldest waiting ones are never
- *    written, since they would be pruned at once.
+ * 3. The newest `keep` verified deliveries are stored, those that succeeded and those that failed each (`DeliveryRetention`). At most `keep` wait to be
+ *    written, and at most `MAX_WAITING`. Under overload the oldest waiting ones are never written, since they would be pruned at once.
  * 4. A read includes every record made before it, at this node or another one.
- * 5. Records that cannot be written wait, at most `keep` of them, and are retried after a growing pause; those displaced by newer ones are
+ * 5. Records that cannot be written wait, as many as in 3, and are retried after a growing pause; those displaced by newer ones are
  *    counted. A failing database is not tried with every record, and its failure is logged once.
- * See docs/decisions/0037 and 0231.
+ * See webhooks/README.md.
  */
 import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type DeliveryFilter, type DeliveryRecord, matches } from "./delivery-record.ts";
+import { DeliveryRetention } from "./delivery-retention.ts";
 import { DeliveryTable, type StatusCount } from "./delivery-table.ts";
 import type { DeliveryQuery, OtherDeliveries } from "./other-deliveries.ts";
 
@@ -30,6 +31,10 @@ const MIN_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 30_000;
 /** Rejected deliveries that wait to be written: more than arrive in the time between two writes. */
 const MAX_WAITING_REJECTED = 100;
+/** Some seconds of deliveries, and a few megabytes beside their bodies. */
+const MAX_WAITING = 10_000;
+/** The pause before more rows are deleted that are beyond the number kept. */
+const PRUNE_AGAIN_MS = 100;
 /** Larger bodies are listed but not kept. */
 const MAX_KEPT_BODY_BYTES = 256 * 1024;
 /** Bodies of all waiting deliveries; beyond it deliveries wait without their bodies. */
@@ -59,6 +64,8 @@ export interface DeliveryLogOptions {
 
 export class DeliveryLog {
   readonly #table: DeliveryTable;
+  readonly #retention: DeliveryRetention;
+  readonly #maxWaiting: number;
   readonly #logger: Logger;
   readonly #options: DeliveryLogOptions;
   #rejected = new Ring<DeliveryRecord>(MAX_WAITING_REJECTED);
@@ -72,13 +79,16 @@ export class DeliveryLog {
   /** 0 when the last write succeeded. */
   #lastPauseMs = 0;
   #timer: NodeJS.Timeout | undefined;
+  #pruneTimer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(database: Database, logger: Logger, options: DeliveryLogOptions) {
     this.#table = new DeliveryTable(database);
     this.#logger = logger;
     this.#options = options;
-    this.#waiting = new Ring(options.keep);
+    this.#retention = new DeliveryRetention(this.#table, options.keep);
+    this.#maxWaiting = Math.min(options.keep, MAX_WAITING);
+    this.#waiting = new Ring(this.#maxWaiting);
     options.others?.serve((query) => this.#findHere(query));
   }
 
@@ -92,6 +102,7 @@ export class DeliveryLog {
     const isKept =
       bodyBytes <= MAX_KEPT_BODY_BYTES && this.#waitingBodyBytes + bodyBytes <= MAX_WAITING_BODY_BYTES;
     const displaced = this.#waiting.push(isKept ? record : { ...record, body: null });
+    if (displaced !== undefined && this.#maxWaiting < this.#options.keep) this.#options.onDropped(1);
     this.#waitingBodyBytes += (isKept ? bodyBytes : 0) - (displaced?.body?.length ?? 0);
     this.#flushLater();
   }
@@ -106,7 +117,7 @@ export class DeliveryLog {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const fresh = this.#takeWaiting();
-    this.#isBusy = fresh.length === this.#options.keep;
+    this.#isBusy = fresh.length === this.#maxWaiting;
     const records = [...this.#keepNewest([...this.#unwritten, ...fresh]), ...this.#takeRejected()];
     this.#unwritten = [];
     if (records.length > 0) this.#writing = this.#writing.then(() => this.#write(records));
@@ -166,6 +177,7 @@ export class DeliveryLog {
     this.#isPausing = false;
     await this.flush();
     clearTimeout(this.#timer);
+    clearTimeout(this.#pruneTimer);
     if (this.#unwritten.length > 0) this.#options.onDropped(this.#unwritten.length);
   }
 
@@ -199,7 +211,7 @@ export class DeliveryLog {
 
   #takeWaiting(): DeliveryRecord[] {
     const records = this.#waiting.toArray();
-    this.#waiting = new Ring(this.#options.keep);
+    this.#waiting = new Ring(this.#maxWaiting);
     this.#waitingBodyBytes = 0;
     return records;
   }
@@ -211,9 +223,9 @@ export class DeliveryLog {
   }
 
   #keepNewest(records: DeliveryRecord[]): DeliveryRecord[] {
-    const surplus = records.length - this.#options.keep;
+    const surplus = records.length - this.#maxWaiting;
     if (surplus <= 0) return records;
-    // At most `keep` records wait, so there are more only after a failed write.
+    // At most so many records wait, so there are more only after a failed write.
     this.#options.onDropped(surplus);
     return records.slice(surplus);
   }
@@ -224,8 +236,10 @@ export class DeliveryLog {
       while (written < records.length) {
         const next = written + ROWS_PER_WRITE;
         await this.#table.insert(records.slice(written, next), this.#options.keep);
+        this.#retention.written(records.slice(written, next));
         written = next;
       }
+      if (!(await this.#retention.prune())) this.#pruneLater();
       if (this.#lastPauseMs > 0)
         this.#logger.info({}, "webhook deliveries are written to the inspector's list again");
       this.#lastPauseMs = 0;
@@ -245,6 +259,14 @@ export class DeliveryLog {
       this.#isPausing = true;
       this.#flushIn(this.#lastPauseMs);
     }
+  }
+
+  #pruneLater(): void {
+    clearTimeout(this.#pruneTimer);
+    this.#pruneTimer = setTimeout(() => {
+      // `#write` never rejects.
+      this.#writing = this.#writing.then(() => this.#write([]));
+    }, PRUNE_AGAIN_MS).unref();
   }
 
   #flushIn(delayMs: number): void {

@@ -9,6 +9,7 @@ import { DELIVERY_STATUSES, type DeliveryFilter, type DeliveryRecord } from "./d
 import { type BulkReplay, replayFailed } from "./bulk-replay.ts";
 import type { Intake } from "./intake.ts";
 import type { RejectionBudget } from "./rejection-budget.ts";
+import type { Routing } from "./routing/index.ts";
 import { deliveryDetail, deliveryDetailResult, deliveryResult, errorResult, showDelivery } from "./show.ts";
 import type { Source } from "./source.ts";
 import { summaryResult, showSummary } from "./show-summary.ts";
@@ -18,6 +19,7 @@ export interface DeliveryRouteParts {
   readonly log: DeliveryLog;
   readonly intake: Intake;
   readonly rejections: RejectionBudget;
+  readonly routing: Pick<Routing, "table">;
   readonly clock: Clock;
 }
 
@@ -117,7 +119,7 @@ function summary({ log, rejections }: DeliveryRouteParts): Route {
   });
 }
 
-function read({ log }: DeliveryRouteParts): Route {
+function read({ log, routing }: DeliveryRouteParts): Route {
   return defineRoute({
     method: "GET",
     path: `${DELIVERIES}/{delivery}`,
@@ -125,9 +127,13 @@ function read({ log }: DeliveryRouteParts): Route {
     summary:
       "Read one delivery with its headers and body, the error of the agent's handler, and for a rejected one what is known of the request.",
     result: deliveryDetailResult,
-    handler: async ({ params }) => ({
-      result: deliveryDetail(await findDelivery(log, params.account_id, params.delivery)),
-    }),
+    handler: async ({ params }) => {
+      const { account_id: accountId, delivery: id } = params;
+      const record = await findDelivery(log, accountId, id);
+      // The body of a delivery that was stored for routes is with its events.
+      const stored = record.body === null ? await routing.table.ownDelivery(accountId, id) : undefined;
+      return { result: deliveryDetail(stored === undefined ? record : { ...record, body: stored.body }) };
+    },
   });
 }
 
@@ -142,6 +148,11 @@ function replayOne(parts: DeliveryRouteParts): Route {
     handler: async ({ params }) => {
       const record = await findDelivery(parts.log, params.account_id, params.delivery);
       const source = parts.sources.get(record.source);
+      if ((await parts.routing.table.ownDelivery(record.accountId, record.id)) !== undefined) {
+        throw new SignalboxError("conflict", {
+          message: "This delivery was stored for the routes of its source: replay its events",
+        });
+      }
       if (source === undefined || !isReplayable(record)) {
         throw new SignalboxError("conflict", {
           message: "This delivery was refused, or its body was not kept, so it cannot be replayed",

@@ -21,14 +21,9 @@ export class DeliveryTable {
     this.#database = database;
   }
 
-  /**
-   * Inserts records that are not stored yet, and deletes old ones: the newest `keep` that succeeded stay, the newest `keep` that failed, and the newest
-   * `keep` of each source that were rejected, at most `MAX_REJECTED`.
-   */
+  /** Inserts records that are not stored yet, and deletes old rejected ones: of each source the newest `keep` stay, at most `MAX_REJECTED`. */
   async insert(records: readonly DeliveryRecord[], keep: number): Promise<void> {
     const values = records.flatMap(toRow);
-    const hasSucceeded = records.some(({ status }) => status === "accepted" || status === "duplicate");
-    const hasFailed = records.some(({ status }) => status === "failed");
     const rejected = new Map(
       records
         .filter(({ status }) => status === "rejected")
@@ -36,15 +31,24 @@ export class DeliveryTable {
     );
     await this.#database.transaction(async (tx) => {
       await INSERT.run(tx, values);
-      if (!(await this.#mayPrune(tx))) return;
-      if (hasSucceeded) await prune(tx, sql`status IN ('accepted', 'duplicate')`, keep);
-      if (hasFailed) await prune(tx, sql`status = 'failed'`, keep);
+      if (rejected.size === 0 || !(await this.#mayPrune(tx))) return;
       for (const { accountId, source } of rejected.values())
-        await prune(
-          tx,
-          sql`account_id = ${accountId} AND source = ${source} AND status = 'rejected'`,
-          Math.min(keep, MAX_REJECTED),
-        );
+        await pruneRejected(tx, accountId, source, Math.min(keep, MAX_REJECTED));
+    }, SCOPE);
+  }
+
+  /** Ids of deliveries beside the newest `keep` that ended like that, at most `limit`. */
+  async surplus(kind: KeptKind, keep: number, limit: number): Promise<string[]> {
+    const rows = await this.#database.scan<{ id: string }>(
+      sql`SELECT id FROM webhook_delivery WHERE ${KEPT_KINDS[kind]} ORDER BY id DESC LIMIT ${limit} OFFSET ${keep}`,
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  async remove(ids: readonly string[]): Promise<void> {
+    await this.#database.transaction(async (tx) => {
+      // Another node that prunes has found the same ones.
+      if (await this.#mayPrune(tx)) await REMOVE.run(tx, ids);
     }, SCOPE);
   }
 
@@ -59,7 +63,7 @@ export class DeliveryTable {
 
   /** By source and status, within the times of the filter. */
   async counts(accountId: string, filter: DeliveryFilter): Promise<StatusCount[]> {
-    const rows = await this.#database.all<StatusCountRow>(
+    const rows = await this.#database.scan<StatusCountRow>(
       sql`SELECT source, status, count(*) AS n, max(received_at) AS last_at, max(id) AS last_id FROM webhook_delivery
           WHERE ${joinSql(conditions(accountId, filter), " AND ")} GROUP BY source, status ORDER BY source, status`,
     );
@@ -74,7 +78,7 @@ export class DeliveryTable {
 
   /** How many deliveries were rejected beside the listed ones, by source. */
   async alsoRejected(accountId: string, filter: DeliveryFilter): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#database.all<{ source: string; request: string | null }>(
+    const rows = await this.#database.scan<{ source: string; request: string | null }>(
       sql`SELECT source, request FROM webhook_delivery
           WHERE ${joinSql([...conditions(accountId, filter), sql`status = 'rejected'`], " AND ")}`,
     );
@@ -101,7 +105,7 @@ export class DeliveryTable {
   ): Promise<DeliveryRecord[]> {
     const where = conditions(accountId, filter);
     if (cursor !== undefined) where.push(sql`id < ${cursor}`);
-    const rows = await this.#database.all<DeliveryRow>(
+    const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id DESC LIMIT ${limit}`,
     );
     return rows.map(fromRow);
@@ -115,7 +119,7 @@ export class DeliveryTable {
     limit: number,
   ): Promise<DeliveryRecord[]> {
     const where = [...conditions(accountId, filter), sql`id > ${after}`];
-    const rows = await this.#database.all<DeliveryRow>(
+    const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id LIMIT ${limit}`,
     );
     return rows.map(fromRow);
@@ -148,13 +152,31 @@ interface StatusCountRow {
   readonly last_id: string;
 }
 
-/** Deletes all but the newest `keep` rows that meet the condition. */
-async function prune(tx: Queryable, condition: SqlQuery, keep: number): Promise<void> {
+/** Deliveries of which the newest so many are kept, each kind by itself: a flood of one kind displaces no other. */
+export type KeptKind = "succeeded" | "failed";
+
+const KEPT_KINDS: Readonly<Record<KeptKind, SqlQuery>> = {
+  succeeded: rawSql("status IN ('accepted', 'duplicate')"),
+  failed: rawSql("status = 'failed'"),
+};
+
+/** Constants, because an index of the rows of one status is not used for a value that is bound. */
+const OF_STATUS: Readonly<Record<DeliveryStatus, SqlQuery>> = {
+  accepted: rawSql("status = 'accepted'"),
+  duplicate: rawSql("status = 'duplicate'"),
+  rejected: rawSql("status = 'rejected'"),
+  failed: rawSql("status = 'failed'"),
+};
+
+async function pruneRejected(tx: Queryable, accountId: string, source: string, keep: number): Promise<void> {
+  const own = sql`account_id = ${accountId} AND source = ${source} AND status = 'rejected'`;
   await tx.run(
-    sql`DELETE FROM webhook_delivery WHERE ${condition} AND id <=
-          (SELECT id FROM webhook_delivery WHERE ${condition} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
+    sql`DELETE FROM webhook_delivery WHERE ${own} AND id <=
+          (SELECT id FROM webhook_delivery WHERE ${own} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
   );
 }
+
+const REMOVE = new RowsStatement("DELETE FROM webhook_delivery WHERE id IN (VALUES ", 1, ")");
 
 const INSERT = new RowsStatement(
   `INSERT INTO webhook_delivery (id, account_id, source, status, reason, http_status, received_at, duration_ms, delivery_id, type, title,
@@ -195,7 +217,7 @@ const SELECT = sql`SELECT id, account_id, source, status, reason, http_status, r
 function conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
   const where = [sql`account_id = ${accountId}`];
   if (filter.source !== undefined) where.push(sql`source = ${filter.source}`);
-  if (filter.status !== undefined) where.push(sql`status = ${filter.status}`);
+  if (filter.status !== undefined) where.push(OF_STATUS[filter.status]);
   if (filter.instance !== undefined) where.push(sql`instance = ${filter.instance}`);
   if (filter.type !== undefined) where.push(sql`type = ${filter.type}`);
   if (filter.deliveryId !== undefined) where.push(sql`delivery_id = ${filter.deliveryId}`);

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINES, type OpenedDatabase } from "../../../../test/support/engines.ts";
 import { sql } from "../core/sql.ts";
-import { type ClaimScope, EntityClaims, fold, toEntity, toInstanceName } from "./entity-claims.ts";
+import { type ClaimScope, EntityClaims } from "./entity-claims.ts";
+import { fold, toEntity, toInstanceName } from "./entity-names.ts";
 
 /** Runs of the property. Each makes a few writes, which take longer on PostgreSQL. */
 const RUNS = { sqlite: 80, postgres: 30 };
@@ -126,9 +127,8 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     }
   });
 
-  it("a name that an earlier version gave away goes to the first exact text, and to no other", async () => {
+  it("a name that a folded text owns goes to the first exact text, and to no other", async () => {
     const scope = newScope();
-    // An earlier version stored the folded text, and no row at all for a name without a hyphen.
     await opened.database.run(
       sql`INSERT INTO webhook_claim (account_id, agent, name, entity)
           VALUES (${scope.account}, ${scope.agent}, 'dev-a', 'dev-a'), (${scope.account}, ${scope.agent}, 'x-y', 'x/y')`,
@@ -257,6 +257,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: opened.database.engine,
         problem: null,
         all: (query) => opened.database.all(query),
+        scan: (query) => opened.database.scan(query),
         get: (query) => opened.database.get(query),
         run: (query) => opened.database.run(query),
         transaction: (work) =>
@@ -291,6 +292,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
+        scan: (query) => database.scan(query),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work) =>

@@ -1,16 +1,6 @@
 /**
- * The instance name of an entity. Providers' names for entities map to several instance names; a claim decides which one an entity has, so
- * that two entities of an account never share an instance.
- *
- * The text of an entity is exact, if its provider treats it so, or folded: then all texts that differ in case, blanks around them or Unicode form are the
- * same entity. Names are made of the folded text:
- *
- * - `plain`: every character except letters, digits, `_`, `.` and `-` becomes `-`. `Acme/Widgets` is `acme-widgets`. Not one-to-one: `a/b`, `a b` and
- *   `a-b` are all `a-b`, and the exact texts `Zed` and `zed` are both `zed`.
- * - `reversible`: every UTF-8 byte except `a-z`, `0-9`, `.` and `-` is written as `_` and two hexadecimal digits. `a/b-c` is `a_2fb-c`. Differs for
- *   different folded texts, but the reversible name of one entity (`d/x`: `d_2fx`) can be the plain name of another (`d_2fx`).
- * - reserved: `~` and the reversible name. No plain or reversible name contains `~`.
- * - own: `~~` and a SHA-256 of the text. No other text has it.
+ * The instance name of an entity. Providers' names for entities map to several instance names (`entity-names.ts`); a claim decides which one an
+ * entity has, so that two entities of an account never share an instance.
  *
  * An entity tries plain (unless its source wants reversible names), reversible and reserved, and gets the first name that it owns or that has no owner;
  * else its own name, which needs no owner. The first entity to claim a name owns it permanently.
@@ -21,8 +11,8 @@
  * 2. A folded entity has the first name that one of its spellings owns: `/webhooks/Zed` and an exact `Zed` of a body reach the same instance.
  * 3. An entity always gets the same name, also after a restart: owners are rows that are written before the delivery continues. A row gets the exact
  *    spelling of its owner once, when the first arrives, and does not change otherwise. (A source whose form changes names its entities anew.)
- * 4. Rows of earlier versions have no spelling, and names that only one folded text can have had no row. Such a name goes to the first exact text
- *    that arrives, so that no instance is orphaned.
+ * 4. A row without a spelling is owned by a folded text. It goes to the first exact text that arrives, so that no instance is
+ *    orphaned.
  * 5. Only verified deliveries make claims, so a sender without a secret cannot create a row.
  * 6. When a claim cannot be written, the delivery is refused as `overloaded`, and its sender tries again.
  * 7. A folded entity whose name only its own text can have costs nothing. Known owners cost a look-up in memory, and new claims of one turn of the
@@ -30,136 +20,15 @@
  *
  * A name is certain before its row is durable. `onName` reports it then, so that the instance can be prepared during the commit; nothing may
  * be stored under the name before the claim has resolved.
- * See docs/decisions/0083 and docs/decisions/0256.
+ * See docs/decisions/0083.
  */
-import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { overloaded } from "../core/overload.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { sql } from "../core/sql.ts";
+import { WriteTogether } from "../core/write-together.ts";
 import type { Database, Queryable } from "../database/database.ts";
-
-/** An entity as a delivery names it. */
-export interface Entity {
-  /** As the provider sent it, or folded if it is not exact. */
-  readonly text: string;
-  /** True when other spellings are other entities. */
-  readonly isExact: boolean;
-}
-
-/** The form of name that a source prefers. */
-export type EntityForm = "plain" | "reversible";
-
-const MAX_CHARACTERS = 256;
-const RESERVED = "~";
-/** A missing value in a sender's string template becomes one of these texts. */
-const FORGOTTEN: ReadonlySet<string> = new Set(["undefined", "null"]);
-
-/** Plain names of recent entities. Bounded, because senders choose them. */
-const plainNames = new Map<string, string | null>();
-const MAX_PLAIN_NAMES = 4096;
-
-/** Null for a name that cannot be used: empty, `.`, `..`, too long, with a zero character, or a missing value. */
-export function toInstanceName(entity: string, form: EntityForm): string | null {
-  if (form !== "plain" || entity.length > MAX_CHARACTERS) return makeInstanceName(entity, form);
-  let name = plainNames.get(entity);
-  if (name === undefined) {
-    name = makeInstanceName(entity, form);
-    if (plainNames.size >= MAX_PLAIN_NAMES) plainNames.clear();
-    plainNames.set(entity, name);
-  }
-  return name;
-}
-
-function makeInstanceName(entity: string, form: EntityForm): string | null {
-  const lower = fold(entity);
-  // PostgreSQL cannot store a zero character.
-  if (lower.includes("\0")) return null;
-  const name = form === "plain" ? toPlain(lower) : toReversible(lower);
-  if (name === "" || name === "." || name === ".." || FORGOTTEN.has(name)) return null;
-  return countAtMost(name, MAX_CHARACTERS) ? name : null;
-}
-
-/** Null if it would be too long. */
-function toReservedName(entity: string): string | null {
-  const name = RESERVED + toReversible(fold(entity));
-  return name.length <= MAX_CHARACTERS ? name : null;
-}
-
-function toOwnName(text: string): string {
-  return `${RESERVED}${RESERVED}${hash("sha256", text)}`;
-}
-
-export function toEntity(text: string, isExact: boolean): Entity {
-  return { text: isExact ? text.toWellFormed() : fold(text), isExact };
-}
-
-/**
- * One spelling for texts that read the same: composed and decomposed accents look alike. Lone surrogates become the replacement character, as in
- * UTF-8.
- */
-export function fold(entity: string): string {
-  return entity.trim().toWellFormed().normalize("NFC").toLowerCase();
-}
-
-/** True when the text is the entity or one of its names, in any spelling. */
-export function isNameOf(text: string, entity: string): boolean {
-  const given = fold(text);
-  return (
-    given === fold(entity) ||
-    given === toInstanceName(entity, "plain") ||
-    given === toInstanceName(entity, "reversible") ||
-    given === toReservedName(entity) ||
-    given === toOwnName(entity.toWellFormed())
-  );
-}
-
-/**
- * True when two entities with different folded texts can have this plain or reversible name: a `-` may stand for another character, and `_2f` may be an
- * escape. Any other name equals the folded text.
- */
-function canBeShared(name: string): boolean {
-  return name.includes("-") || isReversible(name);
-}
-
-const ESCAPES_ONLY = /^(?:[a-z0-9.-]|_[0-9a-f]{2})*$/;
-
-/** True when the name is the reversible name of another entity. */
-function isReversible(name: string): boolean {
-  if (!name.includes("_") || !ESCAPES_ONLY.test(name)) return false;
-  const entity = decodeReversible(name);
-  return toReversible(entity) === name && fold(entity) === entity;
-}
-
-export function decodeReversible(name: string): string {
-  const bytes: number[] = [];
-  for (let i = 0; i < name.length; i++) {
-    if (name[i] === "_") {
-      bytes.push(Number.parseInt(name.slice(i + 1, i + 3), 16));
-      i += 2;
-    } else {
-      bytes.push(name.charCodeAt(i));
-    }
-  }
-  return Buffer.from(bytes).toString();
-}
-
-const PLAIN_ASCII = /^[a-z0-9_.-]*$/;
-
-function toPlain(lower: string): string {
-  return PLAIN_ASCII.test(lower) ? lower : lower.replaceAll(/[^\p{L}\p{M}\p{N}_.-]/gu, "-");
-}
-
-function toReversible(lower: string): string {
-  return lower.replaceAll(/[^a-z0-9.-]/gu, (character) =>
-    [...Buffer.from(character)].map((byte) => `_${byte.toString(16).padStart(2, "0")}`).join(""),
-  );
-}
-
-/** Counts code points, but not those of a text that is certainly too long. */
-function countAtMost(text: string, max: number): boolean {
-  return text.length <= max || (text.length <= max * 2 && Array.from(text).length <= max);
-}
+import { canBeShared, type Entity, type EntityForm, fold, namesOf, toInstanceName } from "./entity-names.ts";
 
 /** About 10 MB of names; a miss costs one indexed read. */
 const MAX_KNOWN = 50_000;
@@ -184,7 +53,7 @@ export interface ClaimScope {
   readonly agent: string;
 }
 
-interface Claim {
+interface NameClaim {
   readonly scope: ClaimScope;
   readonly entity: Entity;
   /** Names that the entity tries, in order. The last is its own name. */
@@ -192,8 +61,6 @@ interface Claim {
   /** Index of the first name to try; the names before it have other owners. */
   at: number;
   readonly onName: (name: string) => void;
-  resolve(name: string): void;
-  reject(error: unknown): void;
 }
 
 /** Of a name. */
@@ -208,7 +75,7 @@ export class EntityClaims {
   readonly #database: Database;
   readonly #owners = new LRUCache<string, Owner>({ max: MAX_KNOWN });
   readonly #onFailure: (error: unknown) => void;
-  #waiting: Claim[] = [];
+  readonly #claims = new WriteTogether((claims: readonly NameClaim[]) => this.#write(claims));
 
   /** `onFailure` receives the error when claims cannot be written; senders receive `overloaded`. */
   constructor(database: Database, onFailure: (error: unknown) => void) {
@@ -239,42 +106,33 @@ export class EntityClaims {
     return isKnown ? name : this.#claim({ scope, entity, names, at, onName });
   }
 
-  #claim(claim: Omit<Claim, "resolve" | "reject">): Promise<string> {
-    return new Promise((resolve, reject) => {
-      // Claims of one turn of the event loop share one transaction.
-      if (this.#waiting.length === 0) setImmediate(() => this.#write());
-      this.#waiting.push({ ...claim, resolve, reject });
-    });
+  async #claim(claim: NameClaim): Promise<string> {
+    const names = await this.#claims.add(claim);
+    return names.get(claim) ?? "";
   }
 
-  #write(): void {
-    const claims = this.#waiting;
-    this.#waiting = [];
+  async #write(claims: readonly NameClaim[]): Promise<ReadonlyMap<NameClaim, string>> {
     let isReported = false;
     const report = (names: readonly string[]) => {
       if (!isReported) claims.forEach((claim, i) => reportName(claim, names[i] ?? ""));
       isReported = true;
     };
-    this.#database
-      .transaction(async (tx) => {
+    try {
+      const { names, owners } = await this.#database.transaction(async (tx) => {
         const settled = await settle(tx, claims);
         // Outside of the transaction, which blocks other writes: instances are prepared during the commit and its sync.
         setImmediate(() => report(settled.names));
         return settled;
-      }, SCOPE)
-      .then(
-        ({ names, owners }) => {
-          for (const [key, owner] of owners) this.#owners.set(key, owner);
-          // The commit may have ended before the immediate ran.
-          report(names);
-          claims.forEach((claim, i) => claim.resolve(names[i] ?? ""));
-        },
-        (error: unknown) => {
-          isReported = true;
-          this.#onFailure(error);
-          for (const claim of claims) claim.reject(overloaded());
-        },
-      );
+      }, SCOPE);
+      for (const [key, owner] of owners) this.#owners.set(key, owner);
+      // The commit may have ended before the immediate ran.
+      report(names);
+      return new Map(claims.map((claim, i) => [claim, names[i] ?? ""]));
+    } catch (error) {
+      isReported = true;
+      this.#onFailure(error);
+      throw overloaded();
+    }
   }
 }
 
@@ -290,7 +148,7 @@ function mayTake({ folded, spelling }: Owner, { text, isExact }: Entity): boolea
 /** The name that each claim gets, and the owners of all names tried. */
 async function settle(
   tx: Queryable,
-  claims: readonly Claim[],
+  claims: readonly NameClaim[],
 ): Promise<{ names: string[]; owners: Map<string, Owner> }> {
   const owners = new Map<string, Owner>();
   const tries = claims.map((claim) => ({ ...claim, name: claim.names[claim.at] ?? "" }));
@@ -309,7 +167,7 @@ async function settle(
   return { names: tries.map(({ name }) => name), owners };
 }
 
-interface Try extends Claim {
+interface Try extends NameClaim {
   name: string;
 }
 
@@ -378,21 +236,12 @@ interface OwnerRow {
   readonly spelling: string | null;
 }
 
-function reportName({ onName }: Claim, name: string): void {
+function reportName({ onName }: NameClaim, name: string): void {
   try {
     onName(name);
   } catch {
     // An instance that cannot be prepared fails again, visibly, when the delivery reaches it.
   }
-}
-
-function namesOf(text: string, form: EntityForm): string[] {
-  const shared = [
-    form === "plain" ? toInstanceName(text, "plain") : null,
-    toInstanceName(text, "reversible"),
-    toReservedName(text),
-  ];
-  return [...new Set(shared.filter((name) => name !== null)), toOwnName(text)];
 }
 
 function keyOf({ account, agent }: ClaimScope, name: string): string {

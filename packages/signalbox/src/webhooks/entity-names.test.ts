@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decodeReversible, fold, toInstanceName } from "./entity-claims.ts";
+import { decodeReversible, fold, toInstanceName } from "./entity-names.ts";
 
 describe("a plain instance name", () => {
   it.each([

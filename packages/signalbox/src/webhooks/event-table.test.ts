@@ -11,7 +11,7 @@ import {
   selectEvents,
   selectEventsByType,
   type SqlTag,
-} from "./webhook-agent.ts";
+} from "./event-table.ts";
 
 function openTable(): SqlTag {
   const database = new DatabaseSync(":memory:");

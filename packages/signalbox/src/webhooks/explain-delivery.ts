@@ -12,6 +12,8 @@ const EXPLANATIONS: Readonly<Record<DeliveryReason, string | null>> = {
   signature_malformed: "The signature does not have the form that the source expects",
   signature_mismatch:
     "The signature does not belong to this body and secret: the secrets differ, or the body was changed on its way",
+  certificate_refused: "The certificate that the delivery names is not one of the vendor, or not valid",
+  address_refused: "The address of the sender is not in the list of the source",
   timestamp_outside_window: "The signed time is outside of the replay window: an old copy, or a wrong clock",
   invalid_payload: "The signature is valid, but the body is no event of the source",
   missing_entity:

@@ -13,7 +13,7 @@ import type { HttpRequest, HttpResponse, MemoryBudget } from "../engines/http-se
 import type { Area } from "../http/area.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { Answer } from "./delivery-record.ts";
-import { fold } from "./entity-claims.ts";
+import { fold } from "./entity-names.ts";
 import type { ArrivedDelivery, Intake } from "./intake.ts";
 import type { Source } from "./source.ts";
 
@@ -69,6 +69,7 @@ async function handle(
     body,
     releaseBody: context.memory.handOver(),
     urls: () => signedUrls(request, config.publicUrl),
+    target: request.url,
     address,
   };
   send(response, await intake.receive(arrived));

@@ -1,5 +1,5 @@
 export { createSampleRequest } from "./sample-delivery.ts";
-export { createSources, defaultVariable, readSecrets, type Source } from "./source.ts";
+export { createSources, readSecrets, type Source } from "./source.ts";
 export { createWebhooksArea } from "./webhooks-area.ts";
 export { type LastEvent, type Retention, WebhookAgent, type WebhookAgentState } from "./webhook-agent.ts";
-export type { EventRow } from "./webhook-agent.ts";
+export type { EventRow } from "./event-table.ts";

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { AgentsDoor, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
+import type { AgentDeliveries, DeliveryOutcome, WebhookEvent } from "../agents/index.ts";
 import { webhookKeys } from "../config/webhook-keys.ts";
 import { Limit } from "../core/limit.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
@@ -29,6 +29,10 @@ class SlowDatabase implements Database {
   readonly statements: string[] = [];
 
   all<Row>(): Promise<Row[]> {
+    return Promise.resolve([]);
+  }
+
+  scan<Row>(): Promise<Row[]> {
     return Promise.resolve([]);
   }
 
@@ -72,7 +76,7 @@ describe("a sender", () => {
     bodies = new Limit(1000);
     started = [];
     finish = [];
-    const agents: AgentsDoor = {
+    const agents: AgentDeliveries = {
       hasAgent: () => true,
       agentNames: () => [],
       prepare: () => undefined,
@@ -96,6 +100,11 @@ describe("a sender", () => {
         logger,
         deliver: () => Promise.reject(new Error("not in this test")),
       }),
+      routing: { of: () => undefined, store: () => Promise.reject(new Error("not in this test")) },
+      certificates: {
+        keyOf: () => Promise.reject(new Error("not in this test")),
+        visit: () => Promise.reject(new Error("not in this test")),
+      },
       answerWithinMs: 8000,
       spans: null,
       alertFeed: { current: null },

@@ -3,14 +3,14 @@
  *
  * Invariants:
  * 1. Nothing is parsed, claimed or created before the signature over the raw body is verified. Every delivery without a valid signature gets the
- *    same answer, whether or not the source has a secret or the entity exists. A few of them a second are listed (`RejectionBudget`).
+ *    same answer, whether or not the source has a secret or the entity exists (but 503 while the certificate that it names cannot be loaded). A few of them a second are listed (`RejectionBudget`).
  * 2. 200 and 202 are answered only after the agent's outcome, or the delivery itself, is durable.
  * 3. A genuine delivery that cannot be accepted now is refused with a status that makes its provider try again.
  * 4. Every answer is given in time (`PendingAnswer`), however slow the instance, the database or the disk are.
  */
 import { type ErrorName, SignalboxError } from "@signalbox/protocol";
 import type {
-  AgentsDoor,
+  AgentDeliveries,
   DeliveryOutcome,
   DeliveryTarget,
   SignedHeaders,
@@ -28,22 +28,23 @@ import type { TurnSpans } from "../telemetry/turn-spans.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import {
   type Answer,
-  type AnswerRules,
   ANSWERS,
   answerError,
   type DeliveryReason,
   type DeliveryRecord,
   explainRefusal,
   JSON_TYPE,
-  PendingAnswer,
   type Processed,
   REFUSAL,
   type Result,
   resultOf,
 } from "./delivery-record.ts";
-import { type EntityClaims, toInstanceName } from "./entity-claims.ts";
+import type { Certificates } from "./certificates.ts";
+import type { EntityClaims } from "./entity-claims.ts";
+import { toInstanceName } from "./entity-names.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDelivery } from "./late-delivery-table.ts";
+import { type AnswerRules, PendingAnswer } from "./pending-answer.ts";
 import {
   findEntity,
   parsePayload,
@@ -55,6 +56,7 @@ import {
 import { describeRejected, shownContentType } from "./rejected-request.ts";
 import type { RejectionBudget } from "./rejection-budget.ts";
 import type { RejectionNotice } from "./rejection-notice.ts";
+import { isTaken, type Routing, type SourceRoutes } from "./routing/index.ts";
 import type { SignedDelivery } from "./schemes/index.ts";
 import { signedAgain } from "./signed-again.ts";
 import type { Source } from "./source.ts";
@@ -66,14 +68,23 @@ export interface ArrivedDelivery extends SignedDelivery {
   readonly urlEntity: string | null;
   /** Releases the memory of the body; the intake calls it when the delivery's work has ended. */
   readonly releaseBody: () => void;
-  /** Address of the sender, for the list of rejected deliveries. */
-  address?(): string | null;
+  /** Path and query of the request, for filters of routes. */
+  readonly target?: string | undefined;
   /** Receives the record of the delivery, which is then listed in any case. */
   onRecord?(record: DeliveryRecord): void;
 }
 
+/** What is kept of a delivery that has a name. */
+export interface FiredExample {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contentType: string | null;
+  readonly target: string;
+  readonly entity: string | null;
+  readonly body: Uint8Array;
+}
+
 export interface IntakeParts {
-  readonly agents: AgentsDoor;
+  readonly agents: AgentDeliveries;
   readonly claims: EntityClaims;
   /** Verified deliveries in progress, shared by accounts. Arriving bodies do not count, so that senders without a secret cannot use up the limit. */
   readonly inFlight: SharedPlaces;
@@ -82,6 +93,8 @@ export interface IntakeParts {
   readonly clock: Clock;
   readonly notice: RejectionNotice;
   readonly late: LateDeliveries;
+  readonly routing: Pick<Routing, "of" | "store">;
+  readonly certificates: Pick<Certificates, "keyOf" | "visit">;
   readonly answerWithinMs: number;
   /** Null unless deliveries are traced. */
   readonly spans: TurnSpans | null;
@@ -125,7 +138,16 @@ export class Intake {
 
   async receive(arrived: ArrivedDelivery): Promise<Answer> {
     const progress = this.#begin(arrived);
-    const problem = verifySignature(arrived.source, arrived, progress.now);
+    let signed: SignedDelivery = arrived;
+    if (arrived.source.scheme.certificateUrl !== undefined) {
+      try {
+        signed = await this.#withCertificate(arrived);
+      } catch (error) {
+        this.#release(progress);
+        throw this.#refuse(progress, error);
+      }
+    }
+    const problem = verifySignature(arrived.source, signed, progress.now);
     if (problem !== null) {
       this.#release(progress);
       this.#record(progress, { status: "rejected", reason: problem }, REFUSAL.status);
@@ -174,12 +196,55 @@ export class Intake {
     return { outcome: await this.#parts.agents.deliver(target, { ...event, id: eventId }, signed), eventId };
   }
 
+  /** Processes a copy of a stored delivery as a new one, which needs no signature. Rejects as `receive` does. */
+  async fire(
+    source: Source,
+    example: FiredExample,
+    onRecord: (record: DeliveryRecord) => void,
+  ): Promise<Answer> {
+    const { headers, contentType, target, entity } = example;
+    const body = Buffer.from(example.body);
+    const parsed = parsePayload(source.kind, contentType ?? undefined, body);
+    const delivery: VerifiedDelivery = { headers: { ...headers }, ...parsed };
+    // An entity that only the address had named is named again.
+    const urlEntity = findEntity(source, delivery, null) === null ? entity : null;
+    const arrived: ArrivedDelivery = {
+      source,
+      urlEntity,
+      headers: delivery.headers,
+      body,
+      target,
+      releaseBody: () => undefined,
+      urls: () => [],
+      onRecord,
+    };
+    const progress = this.#begin(arrived);
+    const read = readEvent(source, delivery, body, progress.now);
+    const event = { ...read, id: `example-${ulid(progress.now)}` };
+    progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
+    let work: Promise<Processed>;
+    try {
+      work = this.#forward(delivery, event, progress);
+    } catch (error) {
+      throw this.#refuse(progress, error);
+    }
+    return PendingAnswer.of(this.#answerRules, progress, work);
+  }
+
   /** Delivers an accepted delivery to its instance. It counts as in flight. */
   async deliverLate(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome> {
     const { accountId, agent, instance, deliveryId, receivedAt } = delivery;
     const event = { ...readStoredEvent(source, delivery, receivedAt), id: deliveryId };
     const signed = signedAgain(source, event, this.#parts.clock.now());
     return (await this.#deliver({ account: accountId, agent, name: instance }, event, signed)).outcome;
+  }
+
+  /** Rejects if the certificate cannot be loaded now. */
+  async #withCertificate(arrived: ArrivedDelivery): Promise<SignedDelivery> {
+    const { scheme, keys } = arrived.source;
+    const url = keys.length === 0 ? null : (scheme.certificateUrl?.(arrived, keys) ?? null);
+    const certificate = url === null ? null : await this.#parts.certificates.keyOf(url);
+    return { ...arrived, certificate };
   }
 
   #begin(arrived: ArrivedDelivery): Progress {
@@ -192,6 +257,8 @@ export class Intake {
       startedAt: performance.now(),
       event: null,
       instance: "",
+      storedAs: null,
+      copiedAs: null,
       isWithdrawn: false,
       place,
     };
@@ -223,9 +290,31 @@ export class Intake {
     progress.event = { id: event.id, type: event.type, title: event.title, headers: event.headers };
     const handshake = source.kind.handshake?.(delivery, event.type);
     if (handshake != null) {
-      const answer = { ...handshake, contentType: JSON_TYPE };
+      const { status, body: text, visit } = handshake;
+      const answer = { status, body: text, contentType: JSON_TYPE };
+      if (visit !== undefined)
+        return this.#parts.certificates
+          .visit(visit)
+          .then(() => ({ answer, outcome: { kind: "answered", ...answer } }));
       return { answer, result: resultOf("handshake", handshake.status) };
     }
+    return this.#forward(delivery, event, progress);
+  }
+
+  #forward(delivery: VerifiedDelivery, event: WebhookEvent, progress: Progress): Promise<Processed> {
+    const { arrived } = progress;
+    const routes = this.#parts.routing.of(arrived.source);
+    return routes === undefined
+      ? this.#deliverToEntity(arrived, delivery, event, progress)
+      : this.#route(routes, delivery, event, progress);
+  }
+
+  #deliverToEntity(
+    arrived: ArrivedDelivery,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    progress: Progress,
+  ): Promise<Processed> {
     const name = this.#instanceOf(arrived, delivery);
     if (typeof name === "string") return this.#deliverTo(name, event, progress);
     return name.then((claimed) => this.#deliverTo(claimed, event, progress));
@@ -237,6 +326,55 @@ export class Intake {
     progress.instance = name;
     const { accountId, agent } = progress.arrived.source;
     return this.#deliver({ account: accountId, agent, name }, event, progress.arrived);
+  }
+
+  /** To the agent at once, if the only route allows it; otherwise the delivery is stored for all routes. */
+  #route(
+    routes: SourceRoutes,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    progress: Progress,
+  ): Promise<Processed> {
+    const { arrived, now } = progress;
+    const { source, urlEntity } = arrived;
+    const target = withoutParameter(
+      arrived.target ?? `/webhooks/${source.name}`,
+      source.scheme.secretParameter,
+    );
+    if (routes.direct !== null && isTaken(routes.direct.route, delivery, target)) {
+      this.#storeForListeners(routes, delivery, event, target, progress);
+      progress.arrived = { ...arrived, source: routes.direct.source };
+      return this.#deliverToEntity(progress.arrived, delivery, event, progress);
+    }
+    const place = this.#parts.inFlight.shareOf(source.accountId);
+    if (!place.take()) throw overloaded();
+    progress.storedAs = ulid(now);
+    const request = { source, delivery, event, urlEntity, target, now, id: progress.storedAs };
+    return this.#parts.routing
+      .store(request, routes)
+      .then((isKnown): Processed => {
+        const kind = isKnown ? "duplicate" : "queued";
+        return { answer: ANSWERS[kind], outcome: { kind } };
+      })
+      .finally(() => place.release());
+  }
+
+  /** Neither the sender nor the agent waits for it: what cannot be stored for a listener is not worth refusing a delivery. */
+  #storeForListeners(
+    { listeners }: SourceRoutes,
+    delivery: VerifiedDelivery,
+    event: WebhookEvent,
+    target: string,
+    progress: Progress,
+  ): void {
+    if (listeners.length === 0) return;
+    const { arrived, now } = progress;
+    progress.copiedAs = ulid(now);
+    const { source, urlEntity } = arrived;
+    const request = { source, delivery, event, urlEntity, target, now, id: progress.copiedAs };
+    this.#parts.routing
+      .store(request, { routes: listeners, listeners, direct: null })
+      .catch((error: unknown) => this.#parts.notice.listenersMissed(error));
   }
 
   #deliver(target: DeliveryTarget, event: WebhookEvent, signed: SignedHeaders): Promise<Processed> {
@@ -297,7 +435,7 @@ export class Intake {
     const alsoRejected = isRejected ? rejections.take(source.name, arrived.onRecord !== undefined) : 0;
     if (alsoRejected === null) return;
     const record: DeliveryRecord = {
-      id: ulid(clock.now()),
+      id: progress.storedAs ?? progress.copiedAs ?? ulid(clock.now()),
       accountId: source.accountId,
       source: source.name,
       ...result,
@@ -307,12 +445,14 @@ export class Intake {
       deliveryId: event?.id ?? "",
       type: event?.type ?? "",
       title: event?.title ?? "",
-      agent: source.agent,
+      agent: progress.storedAs === null ? source.agent : "",
       instance: progress.instance,
       contentType: isRejected ? shownContentType(headers) : (headers["content-type"] ?? null),
-      headers: event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers)),
+      headers:
+        event?.headers ?? (isRejected ? NO_HEADERS : visibleHeaders(headers, source.scheme.secretHeader)),
       bodyBytes: body.length,
-      body: isRejected ? null : body,
+      // A delivery that is stored for routes has its body there, except for a list that was divided.
+      body: isRejected || (progress.storedAs !== null && !source.isBatch) ? null : body,
       error,
       request: isRejected
         ? describeRejected({ source, headers, body, address: arrived.address?.() ?? null }, alsoRejected)
@@ -329,13 +469,18 @@ export class Intake {
  * reachable for that time would be most of what the garbage collector copies.
  */
 interface Progress {
-  readonly arrived: ArrivedDelivery;
+  /** With the source of the route, if the delivery goes to the agent of a route at once. */
+  arrived: ArrivedDelivery;
   /** Time of arrival, by the clock and by `performance`. */
   readonly now: number;
   readonly startedAt: number;
   event: Pick<WebhookEvent, "id" | "type" | "title" | "headers"> | null;
   /** Empty until the instance is known. */
   instance: string;
+  /** Id of the delivery that is stored for routes; null if none is. */
+  storedAs: string | null;
+  /** Id of the copy that is stored for listeners, while the agent receives the delivery at once. */
+  copiedAs: string | null;
   /** True when the sender was answered 503 before the instance was known. */
   isWithdrawn: boolean;
   /** Null unless deliveries are traced. */
@@ -379,6 +524,15 @@ function toLateDelivery({ arrived, now, instance, event }: Progress): LateDelive
     headers: event?.headers ?? NO_HEADERS,
     body,
   };
+}
+
+/** A credential in the address is not stored, shown or passed on. */
+function withoutParameter(target: string, name: string | undefined): string {
+  const at = target.indexOf("?");
+  if (name === undefined || at < 0) return target;
+  const query = new URLSearchParams(target.slice(at));
+  query.delete(name);
+  return query.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${query.toString()}`;
 }
 
 /** The agents' own refusals have no `Retry-After`, which providers need. */

@@ -21,6 +21,7 @@ import type { NodeNetwork } from "../contracts/node-network.ts";
 import { clearTimer, type Clock, setTimer, type Timer } from "../core/clock.ts";
 import { overloaded } from "../core/overload.ts";
 import { fullJitterDelay } from "../core/retry.ts";
+import { WriteTogether } from "../core/write-together.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { LateDelivery, LateDeliveryState, LateDeliveryTable } from "./late-delivery-table.ts";
 import { findVerdict, shortMessage } from "./late-verdict.ts";
@@ -41,7 +42,6 @@ const LOOK_MS = 5000;
 /** Far more than can be in flight, so that the limit is reached only when handlers fail for a long time. */
 const MAX_ROWS = 10_000;
 const MAX_BYTES = 256 * 1024 * 1024;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface LateDeliveriesParts {
   readonly table: LateDeliveryTable;
@@ -55,17 +55,11 @@ export interface LateDeliveriesParts {
 
 type Stored = Pick<LateDeliveryState, "id" | "accountId" | "agent" | "instance" | "bodyBytes">;
 
-interface Storing {
-  readonly delivery: LateDelivery;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
 export class LateDeliveries {
   readonly #parts: LateDeliveriesParts;
   /** Attempts in progress by instance, here or in the intake. */
   readonly #busy = new Map<string, number>();
-  #storing: Storing[] = [];
+  readonly #storing = new WriteTogether((deliveries: readonly LateDelivery[]) => this.#insert(deliveries));
   #removing: Stored[] = [];
   #removal: Promise<void> = Promise.resolve();
   #count = 0;
@@ -147,10 +141,10 @@ export class LateDeliveries {
     this.#count += 1;
     this.#bytes += size;
     this.#take(delivery);
-    return new Promise((resolve, reject) => {
-      // Deliveries of one turn of the event loop share one transaction.
-      if (this.#storing.length === 0) setImmediate(() => this.#writeStored());
-      this.#storing.push({ delivery, resolve, reject });
+    return this.#storing.add(delivery).catch((error: unknown) => {
+      this.#forget(size);
+      this.#leave(delivery);
+      throw error;
     });
   }
 
@@ -187,29 +181,11 @@ export class LateDeliveries {
     return true;
   }
 
-  #writeStored(): void {
-    const storing = this.#storing;
-    this.#storing = [];
+  #insert(deliveries: readonly LateDelivery[]): Promise<void> {
     const { table, clock, nodes } = this.#parts;
-    table
-      .insert(
-        storing.map(({ delivery }) => delivery),
-        // The first attempt is in progress.
-        clock.now() + (nodes === null ? 0 : LEASE_MS),
-        nodes?.self ?? null,
-      )
-      .then(
-        () => {
-          for (const { resolve } of storing) resolve();
-        },
-        (error: unknown) => {
-          for (const { delivery, reject } of storing) {
-            this.#forget(delivery.body.length);
-            this.#leave(delivery);
-            reject(error);
-          }
-        },
-      );
+    // The first attempt is in progress.
+    const nextAttemptAt = clock.now() + (nodes === null ? 0 : LEASE_MS);
+    return table.insert(deliveries, nextAttemptAt, nodes?.self ?? null);
   }
 
   /** Starts attempts of due deliveries whose instances have none in progress, up to the limit. */
@@ -386,12 +362,12 @@ export class LateDeliveries {
     if (at >= this.#wakeAt || this.#isStopped) return;
     this.#wakeAt = at;
     clearTimer(this.#timer);
-    const delay = Math.max(0, Math.min(at - this.#parts.clock.now(), MAX_TIMER_MS));
     const attempt = () => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
       this.#startAttempts();
     };
-    this.#timer = setTimer(this.#parts.clock, attempt, delay);
+    const { clock } = this.#parts;
+    this.#timer = setTimer(clock, attempt, at - clock.now());
   }
 }
 

@@ -44,7 +44,7 @@ export function lateDeliveryRoutes({ late, lateTable }: LateDeliveryRouteParts):
       result: z.array(lateDeliveryResult),
       handler: async ({ params, query }) => {
         const { cursor, limit } = query;
-        const found = await lateTable.list(params["account_id"] ?? "", cursor, limit + 1);
+        const found = await lateTable.list(params.account_id, cursor, limit + 1);
         const page = found.slice(0, limit);
         const next = found.length > limit ? (page.at(-1)?.id ?? null) : null;
         return {

@@ -3,14 +3,15 @@
  * intake, deliveries posted to an instance itself and replays use the same functions.
  *
  * Refusals are `SignalboxError`s with the code that the sender receives.
- * See docs/decisions/0085.
+ * See webhooks/README.md.
  */
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SignalboxError } from "@signalbox/protocol";
+import { isFields } from "../core/fields.ts";
 import type { WebhookEvent } from "../agents/index.ts";
-import { type Entity, isNameOf, toEntity } from "./entity-claims.ts";
+import { type Entity, isNameOf, toEntity } from "./entity-names.ts";
 import type { SignatureProblem, SignedDelivery } from "./schemes/index.ts";
 import type { Source } from "./source.ts";
 import { findFirst, findText, type SourceKind, type VerifiedDelivery } from "./sources/index.ts";
@@ -31,7 +32,11 @@ export function verifySignature(
   delivery: SignedDelivery,
   now: number,
 ): SignatureProblem | null {
-  if (source.keys.length === 0) return "no_secret";
+  if (source.keys.length === 0 && source.scheme.needsNoSecret !== true) return "no_secret";
+  if (source.addresses !== null && delivery.address !== undefined) {
+    const address = delivery.address();
+    if (address === null || !source.addresses.includes(address)) return "address_refused";
+  }
   return source.scheme.verify(delivery, source.keys, now, source.windowMs);
 }
 
@@ -80,7 +85,7 @@ export function readEvent(
     action,
     timestamp: new Date(now).toISOString(),
     payload: delivery.payload,
-    headers: visibleHeaders(delivery.headers),
+    headers: visibleHeaders(delivery.headers, source.scheme.secretHeader),
     rawBody: body,
     title: cut(text.title, MAX_TITLE_LENGTH) ?? (action === null ? type : `${type} ${action}`),
     description: cut(text.description, MAX_DESCRIPTION_LENGTH),
@@ -110,12 +115,12 @@ const CREDENTIAL =
 const isHidden = new Map<string, boolean>();
 const MAX_KNOWN_NAMES = 1000;
 
-/** All headers except credentials and signatures, which agents and operators do not need. */
-export function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+/** All headers except credentials and signatures, which agents and operators do not need. `secretHeader` has a name of which it cannot be told. */
+export function visibleHeaders(headers: IncomingHttpHeaders, secretHeader?: string): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    if (value === undefined || isCredential(name)) continue;
+    if (value === undefined || isCredential(name) || name === secretHeader) continue;
     visible[name] = typeof value === "string" ? value : value.join(", ");
   }
   return visible;
@@ -145,11 +150,7 @@ function parseJson(body: Buffer): { payload: unknown; json: string } {
 
 /** One event (an object), or a batch (a non-empty list of objects), which some senders post. */
 function isEventLike(payload: unknown): boolean {
-  return Array.isArray(payload) ? payload.length > 0 && payload.every(isObject) : isObject(payload);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return Array.isArray(payload) ? payload.length > 0 && payload.every(isFields) : isFields(payload);
 }
 
 function parseForm(kind: SourceKind, body: Buffer): Pick<VerifiedDelivery, "payload" | "json"> {

@@ -58,7 +58,7 @@ export function describeRejected(
     headerNames: Object.keys(headers)
       .slice(0, MAX_NAMES)
       .map((name) => name.slice(0, MAX_NAME)),
-    signature: findSignature(headers, expectedHeader(source)),
+    signature: findSignature(headers, expectedHeader(source), source.scheme.secretHeader),
     expected: source.scheme.summary,
     bodyPreview: previewOf(body),
     alsoRejected,
@@ -71,7 +71,11 @@ function expectedHeader(source: Source): string {
 }
 
 /** That of the source's scheme, otherwise one of another scheme: a sender with the wrong scheme is a common mistake. */
-function findSignature(headers: IncomingHttpHeaders, expected: string): RejectedRequest["signature"] {
+function findSignature(
+  headers: IncomingHttpHeaders,
+  expected: string,
+  secretHeader: string | undefined,
+): RejectedRequest["signature"] {
   const names = Object.keys(headers);
   const name = names.find((one) => one === expected) ?? names.find((one) => SIGNATURE_NAME.test(one));
   if (name === undefined) return null;
@@ -79,7 +83,10 @@ function findSignature(headers: IncomingHttpHeaders, expected: string): Rejected
   const length = `(${text.length} characters)`;
   // At most half of a short one.
   const shown = Math.min(SHOWN_SIGNATURE, Math.floor(text.length / 2));
-  const value = SECRET_NAME.test(name) ? length : `${cleaned(text.slice(0, shown), shown) ?? ""}… ${length}`;
+  const value =
+    name === secretHeader || SECRET_NAME.test(name)
+      ? length
+      : `${cleaned(text.slice(0, shown), shown) ?? ""}… ${length}`;
   return { header: name.slice(0, MAX_NAME), value };
 }
 

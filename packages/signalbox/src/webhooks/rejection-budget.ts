@@ -8,6 +8,7 @@
  * 2. Every rejected delivery is listed, or counted for its source until the next listed one.
  */
 import type { Clock } from "../core/clock.ts";
+import { TokenBucket } from "../core/token-bucket.ts";
 
 const PER_SECOND = 5;
 const BURST = 20;
@@ -21,12 +22,11 @@ interface SourceCount {
 export class RejectionBudget {
   readonly #clock: Clock;
   readonly #sources = new Map<string, SourceCount>();
-  #tokens = BURST;
-  #filledAt: number;
+  readonly #bucket: TokenBucket;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#filledAt = clock.now();
+    this.#bucket = new TokenBucket(BURST, (BURST / PER_SECOND) * 1000, () => clock.now());
   }
 
   /** Null if the delivery is not listed; otherwise how many of the source were not listed before it. `isWanted`: an operator waits for it. */
@@ -34,7 +34,7 @@ export class RejectionBudget {
     const now = this.#clock.now();
     const count = this.#sources.get(source) ?? { listedAt: Number.NEGATIVE_INFINITY, unlisted: 0 };
     this.#sources.set(source, count);
-    if (!this.#spend(now) && !isWanted && Math.abs(now - count.listedAt) < QUIET_MS) {
+    if (this.#bucket.take() > 0 && !isWanted && Math.abs(now - count.listedAt) < QUIET_MS) {
       count.unlisted += 1;
       return null;
     }
@@ -47,15 +47,5 @@ export class RejectionBudget {
   /** How many of the source are counted since the last listed one. */
   unlisted(source: string): number {
     return this.#sources.get(source)?.unlisted ?? 0;
-  }
-
-  #spend(now: number): boolean {
-    // A clock that was set back must not end the listing.
-    const elapsedMs = Math.max(0, now - this.#filledAt);
-    this.#tokens = Math.min(BURST, this.#tokens + (elapsedMs * PER_SECOND) / 1000);
-    this.#filledAt = now;
-    if (this.#tokens < 1) return false;
-    this.#tokens -= 1;
-    return true;
   }
 }

@@ -7,6 +7,7 @@ import type { Source } from "./source.ts";
 const PERIOD_MS = 10_000;
 /** Key of failed claims; keys of sources contain a space. */
 const CLAIMS = "claims";
+const LISTENERS = "listeners";
 
 interface Count {
   since: number;
@@ -41,6 +42,15 @@ export class RejectionNotice {
       this.#logger.error(
         { err: error, ...suppressed },
         "webhooks of new entities are refused: the names of their instances cannot be written to the database",
+      );
+  }
+
+  listenersMissed(error: unknown): void {
+    const suppressed = this.#next(LISTENERS);
+    if (suppressed !== null)
+      this.#logger.warn(
+        { err: error, ...suppressed },
+        "webhooks cannot be stored for listeners, which miss them",
       );
   }
 

@@ -3,7 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { ulid } from "../core/ulid.ts";
 import { renderError, toSignalboxError } from "../http/render-error.ts";
-import { defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../http/route.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
 import { DELIVERY_STATUSES, type DeliveryRecord } from "./delivery-record.ts";
 import { type DeliveryRouteParts, deliveryRoutes } from "./delivery-routes.ts";
@@ -11,6 +11,15 @@ import { explainReason } from "./explain-delivery.ts";
 import type { LateDeliveries } from "./late-deliveries.ts";
 import type { LateDeliveryTable } from "./late-delivery-table.ts";
 import { lateDeliveryRoutes } from "./late-delivery-routes.ts";
+import {
+  eventRoutes,
+  exampleRoutes,
+  issueRoutes,
+  listenerRoutes,
+  replayRoutes,
+  routeRoutes,
+  type Routing,
+} from "./routing/index.ts";
 import { createSampleRequest } from "./sample-delivery.ts";
 import { sampleRoute } from "./sample-route.ts";
 import { errorResult, showSource, sourceResult } from "./show.ts";
@@ -19,6 +28,7 @@ import type { Source } from "./source.ts";
 export interface RouteParts extends DeliveryRouteParts {
   readonly late: LateDeliveries;
   readonly lateTable: LateDeliveryTable;
+  readonly routing: Routing;
   readonly tags: TagLookup | undefined;
 }
 
@@ -35,15 +45,27 @@ const testBody = z.strictObject({
 });
 
 export function webhookRoutes(parts: RouteParts): Route[] {
-  return [...sourceRoutes(parts), ...deliveryRoutes(parts), ...lateDeliveryRoutes(parts)];
+  return [
+    ...sourceRoutes(parts),
+    ...routeRoutes(parts),
+    ...deliveryRoutes(parts),
+    ...lateDeliveryRoutes(parts),
+    ...eventRoutes(parts),
+    ...replayRoutes(parts),
+    ...exampleRoutes(parts),
+    ...listenerRoutes(parts),
+    ...issueRoutes(parts),
+  ];
 }
 
+const SOURCES = "/accounts/{account_id}/webhooks/sources";
+const SOURCE = `${SOURCES}/{source_name}`;
+
 function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
-  const path = "/accounts/{account_id}/webhooks/sources";
   return [
     defineRoute({
       method: "GET",
-      path,
+      path: SOURCES,
       access: "webhooks.read",
       summary:
         "List webhook sources and whether each has a secret; `tag` filters as in the tagging interface.",
@@ -51,7 +73,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
       repeatable: ["tag"],
       result: z.array(sourceResult),
       handler: async ({ params, rawQuery }) => {
-        const accountId = params["account_id"] ?? "";
+        const { account_id: accountId } = params;
         const tagged = await tags?.matchingIds(accountId, "webhook_source", rawQuery.getAll("tag"));
         const own = [...sources.values()].filter(
           (source) => source.accountId === accountId && (tagged == null || tagged.has(source.name)),
@@ -61,7 +83,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     }),
     defineRoute({
       method: "GET",
-      path: `${path}/{source_name}`,
+      path: SOURCE,
       access: "webhooks.read",
       summary: "Read one webhook source.",
       result: sourceResult,
@@ -71,7 +93,7 @@ function sourceRoutes({ sources, intake, clock, tags }: RouteParts): Route[] {
     defineRoute({
       method: "POST",
       effect: "action",
-      path: `${path}/{source_name}/test`,
+      path: `${SOURCE}/test`,
       acceptsNul: true,
       access: "webhooks.edit",
       summary:
@@ -137,32 +159,40 @@ function showSample(
 }
 
 function signSample(source: Source, request: z.output<typeof testBody>, deliveryId: string, now: number) {
-  const secret = source.secrets[0]?.reveal();
+  const secret = source.secrets[0]?.reveal() ?? (source.scheme.needsNoSecret === true ? "" : undefined);
   if (secret === undefined) {
     throw new SignalboxError("conflict", {
       message: `Source ${source.name} has no secret: set ${source.secretVariable} and restart Signalbox`,
     });
   }
-  if (source.kind.name === "discord") {
+  const { onlySigner } = source.scheme;
+  if (onlySigner !== undefined) {
     throw new SignalboxError("conflict", {
-      message: "A sample cannot be signed: only Discord has the private key that signs its deliveries",
+      message: `A sample cannot be signed: only ${onlySigner} has the private key that signs its deliveries`,
     });
   }
-  return createSampleRequest(source, {
-    entity: request.entity ?? SAMPLE_ENTITY,
-    secret,
-    deliveryId,
-    now,
-    url: `https://signalbox.invalid/webhooks/${source.name}`,
-    type: request.type,
-    body: request.payload === undefined ? undefined : JSON.stringify(request.payload),
-    headers: lowerCaseNames(request.headers),
-  });
+  try {
+    return createSampleRequest(source, {
+      entity: request.entity ?? SAMPLE_ENTITY,
+      secret,
+      deliveryId,
+      now,
+      url: `https://signalbox.invalid/webhooks/${source.name}`,
+      type: request.type,
+      body: request.payload === undefined ? undefined : JSON.stringify(request.payload),
+      headers: lowerCaseNames(request.headers),
+    });
+  } catch (cause) {
+    throw new SignalboxError("conflict", {
+      message: "A sample cannot be signed: the source has a public key, and the sender the private one",
+      cause,
+    });
+  }
 }
 
-function findOwn(sources: ReadonlyMap<string, Source>, params: Readonly<Record<string, string>>): Source {
-  const source = sources.get(params["source_name"] ?? "");
-  if (source === undefined || source.accountId !== params["account_id"]) {
+function findOwn(sources: ReadonlyMap<string, Source>, params: PathParams<typeof SOURCE>): Source {
+  const source = sources.get(params.source_name);
+  if (source === undefined || source.accountId !== params.account_id) {
     throw new SignalboxError("not_found", { message: "Source not found" });
   }
   return source;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Clock } from "../core/clock.ts";
 import { ulid } from "../core/ulid.ts";
-import { defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../http/route.ts";
 import { adaptSample } from "./adapt-sample.ts";
 import { parsePayload } from "./read-event.ts";
 import type { Source } from "./source.ts";
@@ -22,15 +22,17 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const DEFAULT_ENTITY = "my-device";
 
+const SAMPLE = "/accounts/{account_id}/webhooks/sources/{source_name}/sample";
+
 interface SampleRouteParts {
   readonly clock: Clock;
-  readonly findOwn: (params: Readonly<Record<string, string>>) => Source;
+  readonly findOwn: (params: PathParams<typeof SAMPLE>) => Source;
 }
 
 export function sampleRoute({ clock, findOwn }: SampleRouteParts): Route {
   return defineRoute({
     method: "GET",
-    path: "/accounts/{account_id}/webhooks/sources/{source_name}/sample",
+    path: SAMPLE,
     access: "webhooks.read",
     summary: "Read the sample that a test event of the source sends, without a signature.",
     query: z.strictObject({

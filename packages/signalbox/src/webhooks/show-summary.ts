@@ -1,5 +1,6 @@
 /** Counts of deliveries as JSON of the management interface. */
 import { z } from "zod";
+import { isoTime } from "../core/iso-time.ts";
 import type { DeliverySummary } from "./delivery-log.ts";
 
 const counts = {
@@ -74,8 +75,4 @@ function sum(sources: readonly Counts[]): Counts {
   for (const source of sources)
     for (const name of Object.keys(totals) as (keyof Counts)[]) totals[name] += source[name];
   return totals;
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }

@@ -94,9 +94,8 @@ export function showDelivery(record: DeliveryRecord): z.input<typeof deliveryRes
     instance: record.instance || null,
     body_bytes: record.bodyBytes,
     explanation: explainReason(record.reason),
-    // A node of an earlier version sends records without these.
-    error: record.error == null ? null : { name: record.error.name, message: record.error.message },
-    replayed_at: record.replayedAt == null ? null : new Date(record.replayedAt).toISOString(),
+    error: record.error === null ? null : { name: record.error.name, message: record.error.message },
+    replayed_at: record.replayedAt === null ? null : new Date(record.replayedAt).toISOString(),
   };
 }
 

@@ -59,6 +59,18 @@ describe("sources from configuration and environment", () => {
       {},
       /webhooks\.sources\.github\.toleranceSeconds.*signs no time/,
     ],
+    [
+      { sources: { a: { scheme: { type: "addresses" } } } },
+      {},
+      /webhooks\.sources\.a\.addresses: expected the addresses of the sender/,
+    ],
+    [{ sources: { github: { addresses: ["host.example"] } } }, {}, /webhooks\.sources\.github\.addresses/],
+    [{ sources: { a: { scheme: { type: "apiKey" } } } }, {}, /webhooks\.sources\.a\.scheme/],
+    [
+      { sources: { a: { scheme: { type: "basic" } } } },
+      { A_WEBHOOK_SECRET: "x" },
+      /^A_WEBHOOK_SECRET: expected user:password/,
+    ],
     [{ maxBodyBytes: 0 }, {}, /webhooks\.maxBodyBytes/],
     [{ publicUrl: "ftp://x" }, {}, /webhooks\.publicUrl/],
   ])("refuse %j with one line that names the key", (webhooks, environment, message) => {

@@ -2,10 +2,21 @@
 import type { KeyObject } from "node:crypto";
 import { ConfigError } from "../config/index.ts";
 import type { CustomScheme, WebhooksConfig, WebhookSourceConfig } from "../config/webhook-keys.ts";
+import type { ConfiguredRoute } from "../config/webhook-route-keys.ts";
 import { objectAgent } from "../contracts/object-agent.ts";
 import { Secret } from "../core/secret.ts";
-import type { EntityForm } from "./entity-claims.ts";
-import { createBodyHmacScheme, genericScheme, type Scheme, timestampedScheme } from "./schemes/index.ts";
+import { AddressRanges } from "../engines/ip-address/index.ts";
+import type { EntityForm } from "./entity-names.ts";
+import {
+  createAddressScheme,
+  createApiKeyScheme,
+  createBasicScheme,
+  createBodyHmacScheme,
+  createJwtScheme,
+  genericScheme,
+  type Scheme,
+  timestampedScheme,
+} from "./schemes/index.ts";
 import { parseRule, type Rule, SOURCE_KINDS, type SourceKind } from "./sources/index.ts";
 
 export interface Source {
@@ -19,6 +30,8 @@ export interface Source {
   /** The active secrets; samples are signed with the first. Without a secret every delivery is refused. */
   readonly secrets: readonly Secret[];
   readonly keys: readonly KeyObject[];
+  /** Addresses that may send; null if any may. */
+  readonly addresses: Pick<AddressRanges, "includes"> | null;
   /** Replay window; 0 when neither the scheme nor the payload has a signed time. */
   readonly windowMs: number;
   readonly entity: readonly Rule[];
@@ -27,6 +40,10 @@ export interface Source {
   readonly entityForm: EntityForm;
   readonly eventType: readonly Rule[];
   readonly deliveryId: readonly Rule[];
+  /** Routes of the configuration file. */
+  readonly routes: readonly ConfiguredRoute[];
+  /** True when the items of a list are deliveries of their own. */
+  readonly isBatch: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -36,6 +53,8 @@ const DEFAULTS: WebhookSourceConfig = {
   entityForm: "plain",
   account: "default",
   timestamped: false,
+  routes: [],
+  batch: false,
 };
 
 /** Throws `ConfigError` for an invalid entry or secret. */
@@ -57,6 +76,10 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
       `webhooks.sources.${name}.toleranceSeconds: expected nothing, since this scheme signs no time, found ${config.toleranceSeconds}`,
     );
   }
+  if (scheme.needsNoSecret === true && config.addresses === undefined)
+    throw new ConfigError(
+      `webhooks.sources.${name}.addresses: expected the addresses of the sender, which are its only proof, found nothing`,
+    );
   const entity = entityRules(config, kind);
   const windowSeconds = config.toleranceSeconds ?? ownWindow ?? 0;
   return {
@@ -68,12 +91,15 @@ function createSource(name: string, config: WebhookSourceConfig, environment: En
     secretVariable,
     secrets: secrets.map((text) => new Secret(text)),
     keys: secrets.map((text) => toKey(scheme, text, secretVariable)),
+    addresses: config.addresses === undefined ? null : new AddressRanges(config.addresses),
     windowMs: windowSeconds * 1000,
     entity,
     statedEntity: entity.filter(({ isGuess }) => !isGuess),
     entityForm: config.entityForm,
     eventType: config.eventType?.map(parseRule) ?? kind.eventType,
     deliveryId: config.deliveryId?.map(parseRule) ?? kind.deliveryId,
+    routes: config.routes,
+    isBatch: config.batch,
   };
 }
 
@@ -95,17 +121,39 @@ function resolveScheme(
   const find = (kindName: string) => SOURCE_KINDS.find((kind) => kind.name === kindName);
   if (typeof wanted === "object") {
     const kind = find("generic");
-    const header = wanted.header.toLowerCase();
-    const scheme = createBodyHmacScheme({ ...wanted, name, headers: [header] });
-    if (kind !== undefined) return { kind, scheme };
+    if (kind !== undefined) return { kind, scheme: createCustomScheme(name, wanted) };
   }
   const kind = find(typeof wanted === "string" ? wanted : name);
   if (kind === undefined) {
     throw new ConfigError(
-      `webhooks.sources.${name}.scheme: expected the name of a built-in source or an HMAC, found nothing`,
+      `webhooks.sources.${name}.scheme: expected the name of a built-in source or a scheme, found nothing`,
     );
   }
   return { kind, scheme: kind.scheme };
+}
+
+function createCustomScheme(name: string, wanted: CustomScheme): Scheme {
+  if (!("type" in wanted))
+    return createBodyHmacScheme({ ...wanted, name, headers: [wanted.header.toLowerCase()] });
+  switch (wanted.type) {
+    case "jwt": {
+      const header = wanted.header.toLowerCase();
+      const prefix = header === "authorization" ? "Bearer " : "";
+      const { issuer, audience, bodyHash } = wanted;
+      return createJwtScheme({ name, header, prefix, issuer, audience, bodyHash });
+    }
+    case "basic":
+      return createBasicScheme(name);
+    case "apiKey":
+      return createApiKeyScheme(
+        name,
+        wanted.header === undefined
+          ? { parameter: wanted.parameter ?? "" }
+          : { header: wanted.header.toLowerCase(), prefix: wanted.prefix ?? "" },
+      );
+    case "addresses":
+      return createAddressScheme(name);
+  }
 }
 
 function timestampedIf(
@@ -124,7 +172,7 @@ function timestampedIf(
 }
 
 /** `GITHUB_WEBHOOK_SECRET` for `github`; `WEBHOOK_SECRET` for `generic`. */
-export function defaultVariable(source: string): string {
+function defaultVariable(source: string): string {
   return source === "generic"
     ? "WEBHOOK_SECRET"
     : `${source.toUpperCase().replaceAll("-", "_")}_WEBHOOK_SECRET`;

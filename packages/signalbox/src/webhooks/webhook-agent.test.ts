@@ -12,7 +12,7 @@ import {
 import { SECRET, sendGeneric } from "../../../../test/support/webhook-sender.ts";
 import { BASE_SCHEMA } from "../agents/index.ts";
 import { Templates } from "../engines/instance-store/journal/template.ts";
-import { EVENT_SCHEMA } from "./webhook-agent.ts";
+import { EVENT_SCHEMA } from "./event-table.ts";
 
 const MODULE = join(import.meta.dirname, "../../../../test/fixtures/event-writing-agents.ts");
 /** Offset of the schema cookie in the database header (SQLite file format, section 1.3). Every change of the schema increments it. */

@@ -1,7 +1,7 @@
 /** Creates the webhook area for the composition root. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
-import type { AgentsDoor } from "../agents/index.ts";
+import type { AgentDeliveries } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import { objectClassOf } from "../contracts/object-agent.ts";
@@ -9,7 +9,10 @@ import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { Clock } from "../core/clock.ts";
 import { nearestName } from "../core/nearest-name.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
+import type { Sealing } from "../core/sealing.ts";
 import type { Database } from "../database/database.ts";
+import type { SharedSettings } from "../database/shared-settings.ts";
+import type { RequestSender } from "../outgoing/index.ts";
 import type { NodeNetwork } from "../contracts/node-network.ts";
 import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -17,6 +20,7 @@ import { type HttpRequest, MemoryBudget } from "../engines/http-server/index.ts"
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LabelledCounter, registerGauge } from "../telemetry/instruments.ts";
+import { Certificates } from "./certificates.ts";
 import { DeliveryLog } from "./delivery-log.ts";
 import { EntityClaims } from "./entity-claims.ts";
 import { firstCommands } from "./first-commands.ts";
@@ -28,6 +32,7 @@ import { OtherDeliveries } from "./other-deliveries.ts";
 import { RejectionBudget } from "./rejection-budget.ts";
 import { RejectionNotice } from "./rejection-notice.ts";
 import { webhookRoutes } from "./routes.ts";
+import { Routing } from "./routing/index.ts";
 import { createSources, type Source } from "./source.ts";
 
 export interface WebhooksParts {
@@ -38,12 +43,15 @@ export interface WebhooksParts {
   /** `database` without the audit log, for intake. */
   readonly plainDatabase: Database;
   readonly registry: Registry;
-  readonly agents: AgentsDoor;
+  readonly agents: AgentDeliveries;
   readonly tracing: Pick<LazyTracing, "turns">;
   readonly alertFeed: AlertFeedSlot;
   readonly tags?: TagLookup | undefined;
+  readonly settings: SharedSettings;
+  readonly sealing: Sealing;
+  readonly requests: RequestSender;
   /** Null if there is no other node. */
-  readonly cluster: (OtherNodes & Pick<NodeNetwork, "self" | "members" | "onChange">) | null;
+  readonly cluster: (OtherNodes & Pick<NodeNetwork, "self" | "members" | "onChange" | "call">) | null;
   /** Address of the sender of a request, past trusted proxies. */
   readonly addressOf: (request: HttpRequest) => string | null;
 }
@@ -81,11 +89,25 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
       return intake.deliverLate(source, delivery);
     },
   });
+  const claims = new EntityClaims(plainDatabase, (error) => notice.claimsFailed(error));
+  const routing = new Routing({
+    ...parts,
+    sources,
+    environment: parts.config.environment,
+    claims,
+    nodes: parts.cluster,
+    mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
+    keepDays: config.keepEventsDays,
+    maxStoredBytes: config.maxStoredBytes,
+    deliver: (source, delivery) => intake.deliverLate(source, delivery),
+  });
   const intake = new Intake({
     late,
+    certificates: new Certificates(parts.requests, clock),
+    routing,
     answerWithinMs: config.answerWithinMs,
     agents,
-    claims: new EntityClaims(plainDatabase, (error) => notice.claimsFailed(error)),
+    claims,
     inFlight,
     log,
     rejections,
@@ -97,14 +119,26 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   });
   return {
     mounts: [createFrontDoor({ sources, generic, intake, bodies, config, addressOf: parts.addressOf })],
-    routes: webhookRoutes({ sources, log, intake, rejections, late, lateTable, clock, tags: parts.tags }),
+    routes: webhookRoutes({
+      sources,
+      log,
+      intake,
+      rejections,
+      late,
+      lateTable,
+      clock,
+      routing,
+      tags: parts.tags,
+    }),
     // Agents are registered by now: a misspelt agent must be reported at the start and not by the first delivery.
     async start() {
       requireAgents(sources, agents);
       await late.start();
+      await routing.start();
     },
     flush: () => log.flush(),
     async stop() {
+      await routing.stop();
       await late.stop();
       await log.close();
     },
@@ -112,7 +146,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
   };
 }
 
-function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentsDoor): void {
+function requireAgents(sources: ReadonlyMap<string, Source>, agents: AgentDeliveries): void {
   for (const source of sources.values()) {
     if (objectClassOf(source.agent) !== null && !agents.hasAgent(source.agent)) {
       throw new ConfigError(

@@ -22,7 +22,7 @@ import { AiBinding } from "./ai/ai-binding.ts";
 import { Assets } from "./assets/assets.ts";
 import { WorkerDoor } from "./door/worker-door.ts";
 import { WorkerSockets } from "./door/worker-sockets.ts";
-import { checkCrons, createCronClass, type CronObject } from "./events/cron-object.ts";
+import { checkCrons, createCronClass, type CronObject, type CronTrigger } from "./events/cron-object.ts";
 import { EventPaths } from "./events/event-paths.ts";
 import { createEntrypointStub, handlerTarget } from "./program/entrypoint-stub.ts";
 import { BackgroundWork } from "./program/execution-context.ts";
@@ -70,13 +70,14 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       : resolve(config.workingFolder, settings.wrangler),
     config.workingFolder,
   );
-  checkCrons(wrangler.crons);
+  checkCrons([...wrangler.crons, ...wrangler.workflows.flatMap(({ schedules }) => schedules)]);
   const sources = Object.entries(config.file.webhooks.sources);
   const assets = openAssets(settings.assets, wrangler, config.workingFolder);
   const work = new BackgroundWork(logger);
   const env = readVariables({ wrangler, environment: parts.variables, configured: settings.vars });
   const exports: Record<string, unknown> = {};
-  bindWorker({ env, exports, waitUntil: (promise) => work.add(promise) });
+  bindWorker({ env, exports, flags: wrangler.flags, waitUntil: (promise) => work.add(promise) });
+  for (const [name, first] of wrangler.renamed) parts.objects.rename(name, first);
   const runtimeParts = { env, exports, work, assets, logger };
   const bind = new Bindings(parts, wrangler, assets, env);
   // Bindings of the wrangler file exist while the module loads; those of its exports follow.
@@ -92,9 +93,14 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   const runtime = new WorkerRuntime(program, runtimeParts);
   bind.addTo(env, runtime);
   bind.register(exports, runtime);
-  const crons = program.has("scheduled") ? wrangler.crons : [];
-  const scheduled = (event: ScheduledEvent) => runtime.scheduled(event);
-  parts.objects.register(CRONS, createCronClass({ logger, crons, scheduled }));
+  const triggers = [
+    ...(program.has("scheduled") ? wrangler.crons : []).map((cron) => ({
+      cron,
+      run: (event: ScheduledEvent) => runtime.scheduled(event),
+    })),
+    ...bind.workflowTriggers(),
+  ];
+  parts.objects.register(CRONS, createCronClass({ logger, triggers }));
   const door = new WorkerDoor({
     logger,
     runtime,
@@ -129,7 +135,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
               `worker: the class ${name} and the agent "${kebabCase(name)}" of this server have one name: rename one of them`,
             );
         // An object without triggers would be a file for nothing.
-        if (crons.length === 0) return;
+        if (triggers.length === 0) return;
         const stub = parts.objects.namespace(CRONS).getByName("crons") as unknown as CronObject;
         await stub.begin();
       },
@@ -180,7 +186,7 @@ class Bindings {
     const host = this.#parts.objects;
     for (const [name, value] of objects) {
       host.register(name, value as ObjectClass);
-      exports[name] = host.namespace(name);
+      exports[name] = host.exported(name);
     }
     for (const [name, value] of workflows) {
       const WorkflowClass = value as new (ctx: object, env: object) => WorkflowInstance;
@@ -194,24 +200,31 @@ class Bindings {
     if (runtime.program.has("fetch")) exports["default"] = this.#service(runtime, null);
   }
 
+  /** Each due time of a workflow's schedules creates an instance. */
+  workflowTriggers(): CronTrigger[] {
+    return this.#wrangler.workflows.flatMap(({ className, schedules }) =>
+      schedules.map((cron) => ({
+        cron,
+        run: (event: ScheduledEvent) => this.#workflow(className).createScheduled(event),
+      })),
+    );
+  }
+
   #workflow(className: string): WorkflowBinding {
     return new WorkflowBinding(this.#parts.objects.namespace(workflowName(className)));
   }
 
   #service(runtime: WorkerRuntime, name: string | null): object {
-    const { entrypoints } = runtime.program.exports;
-    const Entrypoint = name === null ? runtime.program.defaultEntrypoint : entrypoints.get(name);
-    if (Entrypoint === undefined)
+    const entrypoint = runtime.program.entrypoint(name);
+    if (entrypoint === undefined)
       throw new ConfigError(
         `worker: a service binding names the entrypoint ${name}, which the worker does not export`,
       );
     return createEntrypointStub((props) => {
       const ctx = runtime.createContext(props);
-      if (Entrypoint !== null) return new Entrypoint(ctx, this.#env);
-      return handlerTarget(
-        (request, context) => runtime.program.run("fetch", request, this.#env, context),
-        ctx,
-      );
+      return typeof entrypoint === "function"
+        ? new entrypoint(ctx, this.#env)
+        : handlerTarget(entrypoint, this.#env, ctx);
     });
   }
 }

@@ -21,7 +21,12 @@ import {
   type Tool,
   type ToolChoice,
 } from "../neutral/request.ts";
-import { decodeNamedSchema, decodeOpenAiField, decodeOpenAiFormat } from "../openai-fields.ts";
+import {
+  decodeAllowedTools,
+  decodeNamedSchema,
+  decodeOpenAiField,
+  decodeOpenAiFormat,
+} from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { cacheMarkOf } from "../cache-marks.ts";
 import { decodeMessages } from "./decode-messages.ts";
@@ -167,6 +172,10 @@ function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
       isCustom: kind === "custom",
       namespace: null,
     };
+  }
+  if (kind === "allowed_tools") {
+    const allowed = requireRecord(choice["allowed_tools"], "tool_choice.allowed_tools");
+    return decodeAllowedTools(allowed, "tool_choice.allowed_tools");
   }
   losses.refuse("tool_choice");
   return null;

@@ -3,6 +3,8 @@ import { isRecord, listOf, numberOrNull, recordOf, textOf, textOrNull, type Json
 import type { Citation, Part } from "../neutral/part.ts";
 import type { NeutralResponse } from "../neutral/response.ts";
 import type { NewId } from "../response-codec.ts";
+import { NO_SIGNATURE } from "../signatures.ts";
+import { readContent } from "./content.ts";
 import { decodeReasoning } from "./reasoning-fields.ts";
 import { decodeFinishReason } from "./stop-reason.ts";
 import { decodeChatUsage } from "./usage.ts";
@@ -11,10 +13,12 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
   const choice = recordOf(listOf(body["choices"])[0]);
   const message = recordOf(choice["message"]);
   const parts: Part[] = decodeReasoning(message);
-  const content = contentText(message["content"]);
-  const citations = decodeAnnotations(message["annotations"]);
-  if (content !== "")
-    parts.push({ type: "text", text: content, ...(citations.length > 0 ? { citations } : {}) });
+  const annotations = decodeAnnotations(message["annotations"]);
+  const citations = annotations.length > 0 ? annotations : decodeSources(body);
+  for (const { type, text } of readContent(message["content"])) {
+    if (type === "reasoning") parts.push({ type, text, ...NO_SIGNATURE });
+    else parts.push({ type, text, ...(citations.length > 0 ? { citations } : {}) });
+  }
   const refusal = textOf(message["refusal"]);
   if (refusal !== "") parts.push({ type: "refusal", text: refusal });
   const calls = listOf(message["tool_calls"]).filter(isRecord);
@@ -32,14 +36,6 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
   };
 }
 
-/** Text; a few providers answer in parts. */
-function contentText(content: unknown): string {
-  if (typeof content === "string") return content;
-  return listOf(content)
-    .map((part) => textOf(recordOf(part)["text"]))
-    .join("");
-}
-
 function decodeCall(call: Json, newId: NewId): Part {
   const isCustom = call["type"] === "custom";
   const called = recordOf(call[isCustom ? "custom" : "function"]);
@@ -54,6 +50,15 @@ function decodeCall(call: Json, newId: NewId): Part {
     isCustom,
     ...(signature === null ? {} : { signature }),
   };
+}
+
+/** Perplexity lists the sources of the whole answer beside it: with titles in `search_results`, as addresses in `citations`. */
+export function decodeSources(body: Json): Citation[] {
+  const found = listOf(body["search_results"]).map(recordOf);
+  const sources = found.length > 0 ? found : listOf(body["citations"]).map((url) => ({ url, title: null }));
+  return sources.flatMap(({ url, title }) =>
+    typeof url === "string" ? [{ url, title: textOrNull(title), quote: null, start: null, end: null }] : [],
+  );
 }
 
 export function decodeAnnotations(value: unknown): Citation[] {

@@ -3,7 +3,8 @@ import { isRecord, listOf, numberOrNull, recordOf, textOf, textOrNull, type Json
 import type { StreamDecoder, StreamEvent } from "../neutral/stream-event.ts";
 import type { NewId } from "../response-codec.ts";
 import { decodeOpenAiError } from "./decode-error.ts";
-import { decodeAnnotations } from "./decode-response.ts";
+import { readContent } from "./content.ts";
+import { decodeAnnotations, decodeSources } from "./decode-response.ts";
 import { decodeReasoningDetail, reasoningTextOf } from "./reasoning-fields.ts";
 import { decodeFinishReason } from "./stop-reason.ts";
 import { decodeChatUsage } from "./usage.ts";
@@ -22,6 +23,9 @@ export class ChatStreamDecoder implements StreamDecoder {
   #isStarted = false;
   #isFinished = false;
   #hasRefusal = false;
+  #hasAnnotations = false;
+  /** The last chunk with sources of the whole answer, which every chunk of Perplexity repeats. */
+  #sources: Json | null = null;
   /** The latest call of each index. */
   readonly #calls = new Map<number, Call>();
   #callCount = 0;
@@ -53,6 +57,7 @@ export class ChatStreamDecoder implements StreamDecoder {
         usage: null,
       });
     }
+    if (chunk["search_results"] !== undefined || chunk["citations"] !== undefined) this.#sources = chunk;
     const choice = listOf(chunk["choices"])[0];
     if (isRecord(choice)) this.#decodeChoice(choice, emit);
     const usage = chunk["usage"];
@@ -69,12 +74,16 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (isRecord(delta)) {
       this.#decodeReasoning(delta, emit);
       const { content, refusal, annotations } = delta;
-      if (typeof content === "string" && content !== "") emit({ type: "text", text: content });
+      // Nearly every delta of nearly every provider.
+      if (typeof content === "string") {
+        if (content !== "") emit({ type: "text", text: content });
+      } else for (const { type, text } of readContent(content)) emit({ type, text });
       if (typeof refusal === "string" && refusal !== "") {
         this.#hasRefusal = true;
         emit({ type: "refusal", text: refusal });
       }
       if (annotations !== undefined) {
+        this.#hasAnnotations = true;
         for (const citation of decodeAnnotations(annotations)) emit({ type: "citation", citation });
       }
       if (delta["tool_calls"] != null) {
@@ -142,6 +151,9 @@ export class ChatStreamDecoder implements StreamDecoder {
 
   #finish(reason: unknown, emit: (event: StreamEvent) => void): void {
     this.#isFinished = true;
+    if (this.#sources !== null && !this.#hasAnnotations) {
+      for (const citation of decodeSources(this.#sources)) emit({ type: "citation", citation });
+    }
     for (const call of this.#calls.values()) this.#end(call, emit);
     const stop = decodeFinishReason(reason, this.#callCount > 0);
     const isRefusal = this.#hasRefusal && stop === "stop";

@@ -11,6 +11,7 @@ import {
   requireName,
   requireRecord,
   requireText,
+  textOf,
   textOrNull,
   type Json,
 } from "../json.ts";
@@ -181,7 +182,9 @@ function decodeToolConfig(request: NeutralRequest, config: Json): void {
               isCustom: false,
               namespace: null,
             }
-          : { mode: "required" };
+          : names.length === 0
+            ? { mode: "required" }
+            : { mode: "required", only: names.map(textOf) };
       return;
     }
     default:

@@ -7,6 +7,8 @@ import { decodeMessagesError } from "./decode-error.ts";
 import { decodeStopReason } from "./stop-reason.ts";
 import { decodeMessagesUsage } from "./usage.ts";
 
+const SPLICED = "the provider began a second answer in the same stream";
+
 type BlockKind = "text" | "thinking" | "redacted" | "tool" | "other";
 
 export class MessagesStreamDecoder implements StreamDecoder {
@@ -16,6 +18,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
   #initialInput: Json = {};
   /** Figures of `message_start`, replaced by those of `message_delta`, which may leave some out. */
   #usage: Json = {};
+  #isStarted = false;
   #isFinished = false;
 
   decode(_event: string, data: string, emit: (event: StreamEvent) => void): void {
@@ -31,6 +34,12 @@ export class MessagesStreamDecoder implements StreamDecoder {
         this.#stopBlock(numberOrNull(payload["index"]) ?? 0, emit);
         return;
       case "message_start": {
+        if (this.#isStarted) {
+          // Two answers in one stream: their blocks cannot be told apart.
+          emit({ type: "error", error: { status: 502, kind: "server", message: SPLICED } });
+          return;
+        }
+        this.#isStarted = true;
         const message = recordOf(payload["message"]);
         this.#usage = recordOf(message["usage"]);
         emit({

@@ -1,5 +1,6 @@
 /** The neutral form into a messages request. */
 import { toCacheControl } from "../cache-marks.ts";
+import type { TextPart } from "../neutral/part.ts";
 import type { NeutralRequest, Tool, ToolChoice, Turn } from "../neutral/request.ts";
 import { budgetOf, chooseEffort } from "../reasoning-effort.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
@@ -13,6 +14,12 @@ const MIN_BUDGET = 1024;
 /** What is left for the answer at least when the client's limit does not exceed the budget of reasoning. */
 const MIN_ANSWER_TOKENS = 4096;
 
+/** The dialect has no mode for JSON without a schema; the model is told. */
+const JSON_ONLY: TextPart = {
+  type: "text",
+  text: "Answer with a single valid JSON object and nothing else: no other text and no code fence.",
+};
+
 export function encodeMessagesRequest(
   request: NeutralRequest,
   environment: EncodeEnvironment,
@@ -23,7 +30,8 @@ export function encodeMessagesRequest(
     max_tokens: request.maxTokens ?? traits.maxOutputTokens,
     messages: encodeTurns(request.turns, environment),
   };
-  if (request.system.length > 0) body["system"] = encodeSystem(request.system);
+  const system = request.format?.type === "json" ? [...request.system, JSON_ONLY] : request.system;
+  if (system.length > 0) body["system"] = encodeSystem(system);
   if (request.cache !== null) body["cache_control"] = toCacheControl(request.cache);
   const stop = request.stop.filter((text) => text.trim() !== "");
   if (stop.length < request.stop.length) losses.note(sourceField(from, "stop"));
@@ -98,7 +106,11 @@ function encodeFormat(
   { from, traits, losses }: EncodeEnvironment,
 ): void {
   if (request.format === null) return;
-  if (request.format.type === "json" || !traits.structuredOutput) {
+  if (request.format.type === "json") {
+    losses.note(sourceField(from, "format"));
+    return;
+  }
+  if (!traits.structuredOutput) {
     losses.refuse(sourceField(from, "format"));
     return;
   }

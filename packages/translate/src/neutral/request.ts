@@ -31,7 +31,11 @@ export interface CustomTool {
 export type Tool = FunctionTool | CustomTool;
 
 export type ToolChoice =
-  | { readonly mode: "auto" | "required" | "none" }
+  | {
+      readonly mode: "auto" | "required" | "none";
+      /** The tools that may be called; undefined for all. */
+      readonly only?: readonly string[];
+    }
   | {
       readonly mode: "tool";
       readonly name: string;

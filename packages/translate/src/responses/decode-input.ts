@@ -82,6 +82,12 @@ export function decodeInput(input: unknown, losses: Losses): DecodedInput {
     } else if (type === "reasoning") add("assistant", "assistant", [decodeReasoningItem(item)], path);
     else if (type === "additional_tools") {
       tools.push(...decodeTools(requireList(item["tools"], `${path}.tools`), `${path}.tools`, losses));
+    } else if (type === "item_reference") {
+      const id = textOf(item["id"]);
+      throw new InvalidRequestError(
+        path,
+        `Item with id '${id}' not found. Items are not stored: send store: false, and the items themselves`,
+      );
     } else if (typeof type === "string" && HOSTED_ITEMS.has(type)) losses.note(path);
     else losses.refuse(path, `the item type ${textOf(type)} is not known`);
   }

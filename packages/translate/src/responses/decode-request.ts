@@ -11,7 +11,12 @@ import {
 } from "../json.ts";
 import type { Losses } from "../losses.ts";
 import { emptyRequest, type NeutralRequest, type OutputFormat, type ToolChoice } from "../neutral/request.ts";
-import { decodeNamedSchema, decodeOpenAiField, decodeOpenAiFormat } from "../openai-fields.ts";
+import {
+  decodeAllowedTools,
+  decodeNamedSchema,
+  decodeOpenAiField,
+  decodeOpenAiFormat,
+} from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { decodeInput } from "./decode-input.ts";
 import { decodeTools } from "./decode-tools.ts";
@@ -121,6 +126,7 @@ function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
       namespace: null,
     };
   }
-  losses.refuse("tool_choice", "a hosted tool or a list of allowed tools cannot be forced on the target");
+  if (choice["type"] === "allowed_tools") return decodeAllowedTools(choice, "tool_choice");
+  losses.refuse("tool_choice", "a hosted tool cannot be forced on the target");
   return null;
 }

@@ -41,6 +41,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
   });
   const change = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }));
   const isOnCalls = ["error_rate", "latency_p95", "spend"].includes(draft.metric);
+  const isOnSources = ["failed_deliveries", "paused_routes", "webhook_issues"].includes(draft.metric);
   const save = async () => {
     const body = {
       ...draft,
@@ -50,7 +51,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
       quiet_period: Number(draft.quiet_period),
       gateway_id: isOnCalls && draft.gateway_id !== "" ? draft.gateway_id : null,
       provider: isOnCalls && draft.provider !== "" ? draft.provider : null,
-      source: draft.metric === "failed_deliveries" && draft.source !== "" ? draft.source : null,
+      source: isOnSources && draft.source !== "" ? draft.source : null,
       receivers: draft.receivers.map(toReceiver),
     };
     await (edited === null
@@ -117,7 +118,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
         number("At least", "min_calls", "Calls in the window; with fewer the rule does not fire.")}
       {isOnCalls && text("Gateway (optional)", "gateway_id", "Empty: all gateways of the account.")}
       {isOnCalls && text("Provider (optional)", "provider", "Empty: all providers.")}
-      {draft.metric === "failed_deliveries" && text("Source (optional)", "source", "Empty: all sources.")}
+      {isOnSources && text("Source (optional)", "source", "Empty: all sources.")}
       {number("Quiet period", "quiet_period", "Seconds after a notice in which no other one is sent.")}
       <EditRows
         legend="Receivers"

@@ -5,6 +5,8 @@ export const METRIC_TITLES: Readonly<Record<AlertMetric, string>> = {
   latency_p95: "Latency (95th percentile)",
   spend: "Spend",
   failed_deliveries: "Failed deliveries",
+  paused_routes: "Paused webhook routes",
+  webhook_issues: "New webhook issues",
   dead_letters: "Dead letters",
 };
 
@@ -14,6 +16,8 @@ export const METRIC_UNITS: Readonly<Record<AlertMetric, string>> = {
   latency_p95: "Seconds to the end of the response.",
   spend: "US dollars in the window.",
   failed_deliveries: "Deliveries in the window.",
+  paused_routes: "Routes that were paused in the window because of their receivers.",
+  webhook_issues: "Issues that opened in the window: routes whose events fail for a new cause.",
   dead_letters: "Pieces of work in the window.",
 };
 

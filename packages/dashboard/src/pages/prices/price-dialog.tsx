@@ -16,6 +16,12 @@ const PARTS = [
   { name: "imageIn", title: "Image input" },
   { name: "imageOut", title: "Image output" },
   { name: "searches", title: "Thousand searches" },
+  { name: "fileSearches", title: "Thousand file searches" },
+  { name: "audioHour", title: "Hour of sound" },
+  { name: "pages", title: "Thousand pages" },
+  { name: "image", title: "Picture" },
+  { name: "characters", title: "Million characters spoken" },
+  { name: "rankings", title: "Thousand searches of rankings" },
 ] as const;
 
 const PART_NAMES = PARTS.map(({ name }) => name);

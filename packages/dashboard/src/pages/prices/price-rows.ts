@@ -32,7 +32,7 @@ export function withoutPrice(table: PriceTable, { provider, model }: Omit<OwnPri
   return Object.keys(models).length === 0 ? others : { ...table, [provider]: models };
 }
 
-export const TIERS = ["flex", "batch", "priority"] as const;
+export const TIERS = ["flex", "batch", "priority", "ultrafast"] as const;
 
 /** The prices of a model with their names; factors of service tiers follow. Other parts that are no numbers are shown as JSON. */
 export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): [string, string][] {

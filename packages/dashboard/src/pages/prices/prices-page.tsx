@@ -11,20 +11,25 @@ import { useAccount, useHasPermission } from "../../session/session.ts";
 import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { FindPrice } from "./find-price.tsx";
 import { PriceDialog } from "./price-dialog.tsx";
+import { PriceListPanel } from "./price-list.tsx";
 import { type OwnPrice, partsOf, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
 
 type Shown = { kind: "edit"; row: OwnPrice | null } | { kind: "remove"; row: OwnPrice } | null;
 
-/** The account's own prices, and which price a model has. */
+/** The account's own prices, which price a model has, and all known prices. */
 export function PricesPage() {
   const account = useAccount();
   const canEdit = useHasPermission("gateway.edit");
   const prices = useResource(`prices ${account.id}`, (signal) => account.budgets.prices({ signal }));
+  const list = useResource(`price list ${account.id}`, (signal) =>
+    account.budgets.priceList(undefined, { signal }),
+  );
   const [dialog, setDialog] = useState<Shown>(null);
   const close = () => setDialog(null);
   const save = async (change: (table: PriceTable) => PriceTable) => {
     await account.budgets.changePrices(change);
     prices.reload();
+    list.reload();
   };
   return (
     <>
@@ -77,6 +82,7 @@ export function PricesPage() {
           )
         }
       </ResourceView>
+      <PriceListPanel of={list} />
       {dialog?.kind === "edit" && (
         <PriceDialog
           row={dialog.row}

@@ -47,6 +47,22 @@ const HINTS: Readonly<Record<string, SetupHint>> = {
     secretFrom: "sender",
     note: "Discord verifies the URL immediately, so set the key first.",
   },
+  sendgrid: {
+    where:
+      "Settings → Mail Settings → Event Webhooks → Create. Enable the signed event webhook; the secret is its verification key.",
+    secretFrom: "sender",
+  },
+  paypal: {
+    where:
+      "Apps & Credentials → your app → Webhooks → Add. The secret is the webhook ID that is shown there.",
+    secretFrom: "sender",
+  },
+  sns: {
+    where:
+      "Topic → Create subscription, protocol HTTPS, without raw message delivery. The secret is the topic's ARN.",
+    secretFrom: "sender",
+    note: "SNS asks to confirm the subscription immediately, so set the ARN first.",
+  },
   svix: {
     where:
       "The portal of the sender → Add endpoint. The signing secret (whsec_…) is shown on the endpoint's page.",

@@ -6,6 +6,7 @@ import { useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import { DeliveryTable } from "./delivery-table.tsx";
 import { SecretBadge } from "./sources-page.tsx";
+import { SourceRoutes } from "./routes/source-routes.tsx";
 import { SourceSetup } from "./source-setup.tsx";
 import { CannotSend, TestEvent } from "./test-event.tsx";
 import type { Delivery, Source } from "./webhook.ts";
@@ -43,6 +44,7 @@ export function SourcePage({ name }: { readonly name: string }) {
           </>
         )}
       </ResourceView>
+      {source.value !== undefined && <SourceRoutes source={name} agent={source.value.agent} />}
       <section className="section" aria-labelledby="recent-title">
         <h2 id="recent-title">Recent deliveries</h2>
         <ResourceView of={deliveries}>

@@ -1,5 +1,5 @@
 /** What an `Agent` object delegates to: its instance, as an interface that agents' code can be given. */
-import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome } from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { DeadLetters } from "../work/dead-letters.ts";

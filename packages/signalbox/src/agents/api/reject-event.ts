@@ -4,7 +4,7 @@
  *
  * An error with a `status` is not enough: clients of other services throw such errors, and a 404 from another service must not make a sender
  * discard its event.
- * See docs/decisions/0081.
+ * See agents/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 

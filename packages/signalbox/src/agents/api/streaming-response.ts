@@ -19,7 +19,7 @@ export class StreamingResponse<Chunk = unknown> {
     return this.#isClosed;
   }
 
-  /** Aborted when nobody receives the stream any more: the socket has closed, or the method has failed. */
+  /** Aborted when the stream has no receiver any more: the socket has closed, or the method has failed. */
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();

@@ -102,6 +102,16 @@ describe("connections that follow their instance", () => {
     expect(follow(group, "a").written()).toEqual(["state 2"]);
   });
 
+  it("receive nothing twice if they were here when the instance was loaded again", () => {
+    const group = new ConnectionGroup("key", { maxBufferedBytes: 1 });
+    const first = follow(group, "a");
+    group.keepRecent();
+    group.broadcastFrame("state 1", null);
+    group.broadcastFrame("state 2", null);
+    group.leave(first.connection);
+    expect(follow(group, "a").written()).toEqual(["state 2"]);
+  });
+
   it("receive the state only if more was broadcast than is kept, or the instance has left memory", () => {
     const group = open();
     group.broadcast("x".repeat(300_000), []);

@@ -5,7 +5,8 @@
  * 1. Ids are unique among joined connections: a client that reconnects with its id replaces its old socket, which is closed.
  * 2. A message for several connections is encoded once.
  * 3. A connection that follows the instance from another node receives every broadcast once, or the current state (`recent-broadcasts.ts`).
- * 4. Code of an instance that has left memory cannot send, although the connections belong to its successor.
+ * 4. After a failure of the instance's storage, connections receive what is stored (`isBehind`).
+ * 5. Code of an instance that has left memory cannot send, although the connections belong to its successor.
  */
 import { toFrame } from "../../engines/http-server/index.ts";
 import { type OutputGate, requirePresent } from "../../engines/turn-runtime/index.ts";
@@ -33,6 +34,8 @@ export class ConnectionGroup implements ConnectionOutlet {
   outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
   /** The number of sockets, joined or not. */
   size = 0;
+  /** The storage of the instance failed: what it had sent last may be stored, and has not left. Its successor sends the state again. */
+  isBehind = false;
   /** Null where no instance moves, and later than some seconds after the instance was loaded. */
   #recent: RecentBroadcasts | null = null;
 
@@ -77,6 +80,8 @@ export class ConnectionGroup implements ConnectionOutlet {
     const recent = new RecentBroadcasts(() => {
       if (this.#recent === recent) this.#recent = null;
     });
+    // Connections that stayed here while the instance was loaded again miss nothing.
+    for (const id of this.#joined.keys()) recent.joined(id);
     this.#recent = recent;
   }
 

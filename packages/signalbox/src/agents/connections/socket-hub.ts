@@ -15,8 +15,6 @@ export class SocketHub {
   readonly #options: SocketHubOptions;
   readonly #groups = new Map<string, ConnectionGroup>();
   readonly #sockets = new Set<LocalSocket>();
-  /** The instance of this key runs at another node from now on. Null for a process that is alone. */
-  onMoved: ((key: string) => void) | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: SocketHubOptions) {

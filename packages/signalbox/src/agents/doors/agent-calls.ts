@@ -6,35 +6,52 @@ import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import { checkInstanceName, type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import { callMethod } from "../instance/method-call.ts";
+import type { TurnSpans } from "../../telemetry/turn-spans.ts";
 
 export type MethodCall = Extract<AgentCall, { kind: "method" }>;
 export type FetchCall = Extract<AgentCall, { kind: "fetch" }>;
 
-/** Runs calls at the nodes that own the called instances, this one included. */
-export interface CallsElsewhere {
+/** Runs calls where the called instances are. */
+export interface InstanceCalls {
+  /** Resolves to the result as JSON. */
   callMethod(target: InstanceRef, call: MethodCall): Promise<string | undefined>;
   fetch(target: InstanceRef, call: FetchCall): Promise<Response>;
 }
 
-export class AgentCalls {
+/** Checks calls, and runs those to instances of this node. */
+export class AgentCalls implements InstanceCalls {
   readonly #definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #directory: Directory;
+  readonly #spans: TurnSpans | null;
 
-  constructor(definitions: ReadonlyMap<string, AgentDefinition>, directory: Directory) {
+  /** `spans` is null unless turns are traced. */
+  constructor(
+    definitions: ReadonlyMap<string, AgentDefinition>,
+    directory: Directory,
+    spans: TurnSpans | null,
+  ) {
     this.#definitions = definitions;
     this.#directory = directory;
+    this.#spans = spans;
   }
 
-  /** `elsewhere` is null for a process that is alone. */
-  async call(target: InstanceRef, call: AgentCall, elsewhere: CallsElsewhere | null): Promise<unknown> {
+  /** Calls an instance of any node; `calls` runs the call where the instance is. */
+  call(target: InstanceRef, call: AgentCall, calls: InstanceCalls): Promise<unknown> {
+    if (this.#spans === null) return this.#call(target, call, calls);
+    const agent = ["gen_ai.agent.name", target.agent] as const;
+    return this.#spans.outgoing(`call ${target.agent}`, agent, (traceparent) =>
+      this.#call(target, { ...call, traceparent }, calls),
+    );
+  }
+
+  async #call(target: InstanceRef, call: AgentCall, calls: InstanceCalls): Promise<unknown> {
     // Checked by the caller's node: a wrong call costs no hop.
     this.#check(target, call);
-    if (call.kind === "fetch") return (elsewhere ?? this).fetch(target, call);
-    const result = await (elsewhere ?? this).callMethod(target, call);
+    if (call.kind === "fetch") return calls.fetch(target, call);
+    const result = await calls.callMethod(target, call);
     return result === undefined ? undefined : JSON.parse(result);
   }
 
-  /** Runs the method on this node. Resolves to the result as JSON. */
   async callMethod(target: InstanceRef, call: MethodCall): Promise<string | undefined> {
     const { definition, isConcurrent } = this.#check(target, call);
     const instance = this.#directory.get(definition, target.account, target.name);
@@ -42,7 +59,6 @@ export class AgentCalls {
     return callMethod(instance, call.method, call.args, { callers, origin: originOf(call), isConcurrent });
   }
 
-  /** Runs the request on this node. */
   async fetch(target: InstanceRef, call: FetchCall): Promise<Response> {
     const { definition } = this.#check(target, call);
     const { request, callers } = call;

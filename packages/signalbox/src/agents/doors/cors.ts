@@ -7,7 +7,7 @@
  * 3. For an origin that is not allowed, the response has no headers of ours. The request itself is not refused: CORS limits what a browser
  *    shows to a page, and other clients send any origin.
  * 4. A preflight of an allowed origin is answered before access is checked, because browsers send it without credentials.
- * See docs/decisions/0135.
+ * See agents/README.md.
  */
 import type { AddedHeaders, HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { INERT_HEADERS } from "../../http/foreign-answer.ts";

@@ -11,12 +11,12 @@ import { overloaded } from "../../core/overload.ts";
 import type { Access } from "./access.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
-import type { CreationRate } from "./creation-rate.ts";
+import type { TokenBucket } from "../../core/token-bucket.ts";
 
 export interface CreationOptions {
   readonly directory: Directory;
   /** Null for no limit. */
-  readonly creationRate: CreationRate | null;
+  readonly creationRate: TokenBucket | null;
 }
 
 /** Returns or resolves when the request may call `directory.get`. Throws `agent_instance_not_found` or `overloaded`. */

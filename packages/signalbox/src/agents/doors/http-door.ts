@@ -5,62 +5,23 @@
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestContext } from "../../http/request-context.ts";
-import { within } from "../../core/within.ts";
 import { type Access, type AccessOptions, findAccess, passOn } from "./access.ts";
-import type { AdmissionAnswer } from "../api/admission.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Cors } from "./cors.ts";
-import { type CreationOptions, requireInstance } from "./creation.ts";
-import type { InstanceEnvironment } from "../instance/instance-environment.ts";
+import type { CreationOptions } from "./creation.ts";
+import type { CallWork, InstanceRequests, RequestWork } from "./instance-requests.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
-import { callMethod, findCallable, publicMessage } from "../instance/method-call.ts";
+import { findCallable, publicMessage } from "../instance/method-call.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 
 export interface DoorOptions extends CreationOptions {
   readonly access: AccessOptions;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly environment: Pick<InstanceEnvironment, "envOf" | "clock">;
   /** Null when pages of other origins get no access. */
   readonly cors: Cors | null;
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
-  /** Null for a process that is alone. */
-  readonly elsewhere: RequestsElsewhere | null;
-}
-
-/** Runs requests at the nodes that own their instances, this one included. */
-export interface RequestsElsewhere {
-  /** `signal` aborts when the client has disconnected. */
-  request(work: RequestWork, signal: AbortSignal): Promise<RequestAnswer>;
-  call(work: CallWork): Promise<string | undefined>;
-}
-
-/** A request whose caller has access, without what the node of the caller alone knows. */
-interface AdmittedWork {
-  readonly target: Pick<AgentTarget, "definition" | "name">;
-  readonly access: Pick<Access, "account" | "level" | "isStranger">;
-}
-
-export interface RequestWork extends AdmittedWork {
-  readonly request: Request;
-  /** Undefined for a method that has none. */
-  readonly body: Uint8Array | undefined;
-  /** What `authorize` found out about the caller. */
-  readonly props: unknown;
-  readonly label: string;
-}
-
-export interface RequestAnswer {
-  readonly response: Response;
-  /** Must be called when the response has been sent: its body may come from the agent's object. */
-  readonly release: (() => void) | undefined;
-}
-
-export interface CallWork extends AdmittedWork {
-  readonly method: string;
-  readonly args: readonly unknown[];
-  readonly origin: { readonly request: Request };
-  readonly isConcurrent: boolean | undefined;
+  readonly requests: InstanceRequests;
 }
 
 export interface AgentTarget {
@@ -72,9 +33,6 @@ export interface AgentTarget {
 
 /** The reserved sub-path of method calls. */
 const RPC_SEGMENT = "rpc";
-/** An `admitRequest` that never returns must not hold connections. */
-const ADMISSION_TIMEOUT_MS = 10_000;
-const NO_BODY = new Uint8Array();
 
 /** The agent and instance that a path names. Throws for unknown agents and invalid names. */
 export function findTarget(
@@ -124,10 +82,7 @@ export async function handleHttp(
     props: access.identity?.props,
     label: `${method} ${context.path}`,
   };
-  const { response: answer, release } =
-    options.elsewhere === null
-      ? await runRequest(options, work)
-      : await options.elsewhere.request(work, signalOf(response));
+  const { response: answer, release } = await options.requests.request(work, response);
   let stopWatching: (() => void) | undefined;
   try {
     // The response may be an endless stream: its source is the agent's object, and it ends with the credential of the request.
@@ -138,59 +93,6 @@ export async function handleHttp(
     stopWatching?.();
     release?.();
   }
-}
-
-/** Runs the request on this node. */
-export async function runRequest(options: DoorOptions, work: RequestWork): Promise<RequestAnswer> {
-  const { target, access, request, props, label } = work;
-  // A caller with read access learns nothing about an instance that does not exist.
-  if (access.level === "read") await requireInstance(options, target, access);
-  const admission = admit(options, work);
-  const refusal = admission instanceof Promise ? await admission : admission;
-  if (refusal instanceof Response) return { response: refusal, release: undefined };
-  if (access.level === "edit") {
-    const created = requireInstance(options, target, access);
-    if (created instanceof Promise) await created;
-  }
-  const instance = options.directory.get(target.definition, access.account, target.name);
-  const requestContext = { props };
-  const response = await instance.run({
-    kind: "request",
-    label,
-    origin: { request },
-    body: ({ agent }) => agent.onRequest(request, requestContext),
-  });
-  if (!(response instanceof Response)) {
-    throw new SignalboxError("agent_failed", { message: "onRequest did not return a Response" });
-  }
-  return { response, release: response.body === null ? undefined : instance.hold() };
-}
-
-/** Aborts when the client disconnects. */
-function signalOf(response: HttpResponse): AbortSignal {
-  const controller = new AbortController();
-  response.once("close", () => controller.abort());
-  return controller.signal;
-}
-
-/** Calls `admitRequest`, if the class has it. */
-function admit(
-  { environment }: DoorOptions,
-  { target: { definition, name }, access: { account }, request, props, body }: RequestWork,
-): AdmissionAnswer | Promise<AdmissionAnswer> {
-  const { agentClass } = definition;
-  if (agentClass.admitRequest === undefined) return undefined;
-  const { clock } = environment;
-  const answer = agentClass.admitRequest(request, {
-    account,
-    name,
-    env: environment.envOf(account),
-    props,
-    body: body ?? NO_BODY,
-    now: clock.now(),
-  });
-  if (!(answer instanceof Promise)) return answer;
-  return within(answer, ADMISSION_TIMEOUT_MS, () => new SignalboxError("agent_turn_timeout"));
 }
 
 async function handleCall(
@@ -222,7 +124,7 @@ async function handleCall(
   };
   let result: string | undefined;
   try {
-    result = await (options.elsewhere === null ? runCall(options, work) : options.elsewhere.call(work));
+    result = await options.requests.call(work);
   } catch (error) {
     throw error instanceof SignalboxError
       ? error
@@ -234,15 +136,6 @@ async function handleCall(
     "content-length": Buffer.byteLength(body),
   });
   response.end(body);
-}
-
-/** Runs the method on this node. Resolves to the result as JSON. */
-export async function runCall(options: DoorOptions, work: CallWork): Promise<string | undefined> {
-  const { target, access, method, args, origin, isConcurrent } = work;
-  const created = requireInstance(options, target, access);
-  if (created instanceof Promise) await created;
-  const instance = options.directory.get(target.definition, access.account, target.name);
-  return callMethod(instance, method, args, { origin, isConcurrent });
 }
 
 /** The request of a method call, as agents' code sees it. Few methods read it, so it is converted on demand. */

@@ -4,11 +4,11 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type {
-  AgentsDoor,
+  AgentDeliveries,
   DeliveryOutcome,
   DeliveryTarget,
   SignedHeaders,
-} from "../../contracts/agents-door.ts";
+} from "../../contracts/agent-deliveries.ts";
 import { overloaded } from "../../core/overload.ts";
 import { objectClassOf } from "../../contracts/object-agent.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
@@ -25,18 +25,18 @@ const DROPPED: ReadonlySet<string> = new Set([
   "transfer-encoding",
 ]);
 
-/** The door of a server with a worker, which checks the names of classes itself. */
-export function withObjects(door: AgentsDoor, objects: ObjectHost): AgentsDoor {
+/** The deliveries of a server with a worker, which checks the names of classes itself. */
+export function withObjects(deliveries: AgentDeliveries, objects: ObjectHost): AgentDeliveries {
   return {
-    hasAgent: (agent) => objectClassOf(agent) !== null || door.hasAgent(agent),
-    agentNames: () => door.agentNames(),
+    hasAgent: (agent) => objectClassOf(agent) !== null || deliveries.hasAgent(agent),
+    agentNames: () => deliveries.agentNames(),
     prepare(target) {
-      if (objectClassOf(target.agent) === null) door.prepare(target);
+      if (objectClassOf(target.agent) === null) deliveries.prepare(target);
     },
     deliver(target, event, signed) {
       const className = objectClassOf(target.agent);
       return className === null
-        ? door.deliver(target, event, signed)
+        ? deliveries.deliver(target, event, signed)
         : deliver(objects, className, target, event, signed);
     },
   };

@@ -5,7 +5,7 @@
  * 1. Nothing that a refused peer sends causes an uncaught error: every `error` event has a listener.
  * 2. A refused peer keeps its socket for at most `CLOSE_TIMEOUT_MS`, whatever it sends or does not read.
  * 3. At most `MAX_CLOSING` refused sockets are open; another one terminates the oldest.
- * See docs/decisions/0023 and docs/decisions/0082.
+ * See agents/README.md.
  */
 import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { Duplex } from "node:stream";

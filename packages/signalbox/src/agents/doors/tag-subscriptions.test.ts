@@ -9,7 +9,7 @@ import { sql } from "../../core/sql.ts";
 import type { TagChange } from "../../contracts/tag-feed.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../../telemetry/logger.ts";
-import type { AgentsDoor } from "../../contracts/agents-door.ts";
+import type { AgentDeliveries } from "../../contracts/agent-deliveries.ts";
 import { TagSubscriptions } from "./tag-subscriptions.ts";
 
 const SUBSCRIPTION = { agent: "watcher", name: "w", account: "acme" };
@@ -21,7 +21,7 @@ let logs: string[];
 /** What the next calls throw, one after the other; null for nothing. */
 let storageErrors: (Error | null)[];
 let feedErrors: (Error | null)[];
-let doorErrors: (Error | null)[];
+let deliveryErrors: (Error | null)[];
 let subscriptions: TagSubscriptions;
 /** Null: this node. */
 let owner: string | null = null;
@@ -38,7 +38,7 @@ beforeEach(async () => {
   );
   owner = null;
   looks = 0;
-  [delivered, logs, storageErrors, feedErrors, doorErrors] = [[], [], [], [], []];
+  [delivered, logs, storageErrors, feedErrors, deliveryErrors] = [[], [], [], [], []];
   subscriptions = new TagSubscriptions({
     placement: {
       find: async () => {
@@ -48,14 +48,14 @@ beforeEach(async () => {
     },
     subscriptions: [SUBSCRIPTION],
     database: failing(database),
-    door: {
+    deliveries: {
       deliver: async (target: object, event: { id: string }) => {
-        throwNext(doorErrors);
+        throwNext(deliveryErrors);
         expect(target).toMatchObject(SUBSCRIPTION);
         delivered.push(Number(event.id.split(":").at(-1)));
         return { kind: "processed" };
       },
-    } as unknown as AgentsDoor,
+    } as unknown as AgentDeliveries,
     feed: {
       newestPosition: async () => 3,
       async *follow(_account, after, signal) {
@@ -91,6 +91,7 @@ function failing(real: Database): Database {
     problem: null,
     get: async (query) => (throwNext(storageErrors), real.get(query)),
     all: (query) => real.all(query),
+    scan: (query) => real.scan(query),
     run: async (query) => (throwNext(storageErrors), real.run(query)),
     transaction: (work) => real.transaction(work),
     close: () => real.close(),
@@ -132,7 +133,7 @@ it("deliver a change again if its position could not be stored; the ledger recog
 
 it("wait while the instance is overloaded", async () => {
   const overloaded = () => new SignalboxError("overloaded");
-  doorErrors = [overloaded(), overloaded()];
+  deliveryErrors = [overloaded(), overloaded()];
   subscriptions.start();
   await expect.poll(position).toBe(3);
   expect(delivered).toEqual([1, 2, 3]);
@@ -169,7 +170,7 @@ it("two nodes follow one after the other, and none goes back", async () => {
 });
 
 it("a position that another node has stored meanwhile is not replaced by an earlier one", async () => {
-  doorErrors = [new Error("later"), null];
+  deliveryErrors = [new Error("later"), null];
   subscriptions.start();
   await expect.poll(() => delivered.length).toBeGreaterThan(0);
   await database.run(sql`UPDATE tag_subscription SET position = 50`);

@@ -18,7 +18,7 @@ import type { Database } from "../../database/database.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagChange, TagFeed } from "../../contracts/tag-feed.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AgentsDoor, DeliveryTarget } from "../../contracts/agents-door.ts";
+import type { AgentDeliveries, DeliveryTarget } from "../../contracts/agent-deliveries.ts";
 import type { Placement } from "../placement/placement.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 
@@ -33,9 +33,8 @@ export interface TagSubscription {
 export interface TagSubscriptionParts {
   readonly subscriptions: readonly TagSubscription[];
   readonly feed: TagFeed;
-  readonly door: AgentsDoor;
-  /** Null for a process that is alone. */
-  readonly placement: Pick<Placement, "find"> | null;
+  readonly deliveries: AgentDeliveries;
+  readonly placement: Pick<Placement, "find">;
   readonly database: Database;
   readonly logger: Logger;
 }
@@ -78,8 +77,7 @@ export class TagSubscriptions {
   }
 
   async #isHere(subscription: TagSubscription): Promise<boolean> {
-    const { placement } = this.#parts;
-    return placement === null || (await placement.find(subscription)) === null;
+    return (await this.#parts.placement.find(subscription)) === null;
   }
 
   /** Follows the changes until the service stops or the instance belongs to another node. */
@@ -89,11 +87,8 @@ export class TagSubscriptions {
     const check = async () => {
       if (!(await this.#isHere(subscription))) leaving.abort();
     };
-    const timer =
-      this.#parts.placement === null
-        ? undefined
-        : // While PostgreSQL cannot be reached, nothing moves.
-          setInterval(() => void check().catch(() => undefined), OWNER_CHECK_MS).unref();
+    // While PostgreSQL cannot be reached, nothing moves.
+    const timer = setInterval(() => void check().catch(() => undefined), OWNER_CHECK_MS).unref();
     try {
       await this.#follow(subscription, await this.#position(subscription), progress, signal);
     } finally {
@@ -143,10 +138,10 @@ export class TagSubscriptions {
 
   /** False when the service stops before the change was delivered. */
   async #deliver(subscription: TagSubscription, change: TagChange): Promise<boolean> {
-    const { door, logger } = this.#parts;
+    const { deliveries, logger } = this.#parts;
     const { signal } = this.#stopping;
     try {
-      await retry(() => deliverOrThrow(door, subscription, toEvent(change)), {
+      await retry(() => deliverOrThrow(deliveries, subscription, toEvent(change)), {
         ...ATTEMPTS,
         signal,
         isRetryable: (error) => !isOverloaded(error),
@@ -198,8 +193,12 @@ function isOverloaded(error: unknown): boolean {
 }
 
 /** A response that is not 2xx refuses the event, like an error. */
-async function deliverOrThrow(door: AgentsDoor, target: DeliveryTarget, event: WebhookEvent): Promise<void> {
-  const outcome = await door.deliver(target, event);
+async function deliverOrThrow(
+  deliveries: AgentDeliveries,
+  target: DeliveryTarget,
+  event: WebhookEvent,
+): Promise<void> {
+  const outcome = await deliveries.deliver(target, event);
   if (outcome.kind === "answered" && (outcome.status < 200 || outcome.status > 299))
     throw new Error(`the agent answered ${outcome.status}`);
 }

@@ -3,7 +3,7 @@ import { type HttpRequest, type HttpResponse, relayStream } from "../../engines/
 import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { affectsOrigin } from "../../http/foreign-answer.ts";
-import { requireUrlPath, splitTarget } from "../../http/request-context.ts";
+import { requireUrlPath, splitTarget } from "../../http/request-target.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1), which agents neither see nor set. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { Duplex } from "node:stream";
 import type { WebSocket, WebSocketServer } from "ws";
-import { type RequestContext, requireUrlPath } from "../../http/request-context.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { requireUrlPath } from "../../http/request-target.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
@@ -16,38 +17,35 @@ import type { ConnectionContext } from "../api/connection.ts";
 import { LocalSocket } from "../../engines/http-server/index.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import { ArrivedSocket, type SocketTarget } from "./arrived-socket.ts";
-import { type AcceptedSocket, ConnectionInbox, type InboxParts } from "./connection-inbox.ts";
-import type { Departures } from "./departures.ts";
+import type { AcceptedSocket } from "./connection-inbox.ts";
 import { EarlyReader } from "./early-reader.ts";
 import { requireInstance } from "./creation.ts";
-import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
+import type { InstanceRef } from "../instance/instance-ref.ts";
 import { checkHost, toWebRequest } from "./web-request.ts";
 
 const MAX_ID_LENGTH = 128;
 /** How long a peer may take to answer the close frame, including the data buffered before it. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-/** Passes sockets to instances of other nodes. */
+/** Joins sockets to their instances, wherever these run. */
 export interface SocketRouter {
   join(accepted: AcceptedSocket, socket: LocalSocket, context: ConnectionContext): SocketTarget;
-  /** Calls back once when the instance exists, at whichever node. The returned function cancels that. */
+  /** Calls back once when the instance exists. The returned function cancels that. */
   onArrival(ref: InstanceRef, callback: () => void): () => void;
 }
 
 export class WebSocketDoor {
   readonly #options: DoorOptions;
   readonly #hub: SocketHub;
-  readonly #parts: InboxParts;
-  /** Null for a process that is alone. */
-  router: SocketRouter | null = null;
+  readonly #sockets: SocketRouter;
   readonly #logger: Logger;
   readonly #server: WebSocketServer;
   readonly #refused = new RefusedSockets();
 
-  constructor(options: DoorOptions, hub: SocketHub, departures: Departures, logger: Logger) {
+  constructor(options: DoorOptions, hub: SocketHub, sockets: SocketRouter, logger: Logger) {
     this.#options = options;
     this.#hub = hub;
-    this.#parts = { directory: options.directory, hub, departures };
+    this.#sockets = sockets;
     this.#logger = logger;
     this.#server = createDoorServer(options.maxMessageBytes, CLOSE_TIMEOUT_MS);
   }
@@ -121,20 +119,13 @@ export class WebSocketDoor {
         return webRequest;
       },
     };
-    const join = () => arrived.join(this.#join(accepted, local, connectionContext));
+    const join = () => arrived.join(this.#sockets.join(accepted, local, connectionContext));
     const isEarly = !isThere && directory.find(ref) === undefined;
     // The instance may have been created during the handshake.
     if (!isEarly) join();
     else {
       const early = new EarlyReader(local, definition, name);
-      arrived.wait(early, () => this.router?.onArrival(ref, join) ?? directory.onArrival(keyOf(ref), join));
+      arrived.wait(early, () => this.#sockets.onArrival(ref, join));
     }
-  }
-
-  #join(accepted: AcceptedSocket, local: LocalSocket, context: ConnectionContext): SocketTarget {
-    if (this.router !== null) return this.router.join(accepted, local, context);
-    const inbox = new ConnectionInbox(this.#parts, accepted, local);
-    inbox.join(context);
-    return inbox;
   }
 }

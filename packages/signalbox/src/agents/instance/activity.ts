@@ -33,7 +33,7 @@ const KEPT = 20;
 
 /**
  * One event in the ring. Slots are reused: a busy instance has two events per turn, and a new object for each, kept for ten turns, is promoted
- * to the old generation and makes up much of the garbage collector's work (decision 0058).
+ * to the old generation and makes up much of the garbage collector's work.
  */
 interface Slot {
   type: ActivityType;

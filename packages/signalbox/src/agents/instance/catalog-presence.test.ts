@@ -54,7 +54,27 @@ it("an instance that leaves is woken when its work is due", async () => {
   presence.opened(NOW, false);
   presence.setDue(NOW + 500);
   expect(presence.leave(NOW, null)).toBe(NOW + 500);
+  expect(await storedDueAt()).toBe(NOW);
+  presence.closed();
   expect(await storedDueAt()).toBe(NOW + 500);
+});
+
+it("one that failed after its last work was done is woken, because the end of the work may not be stored", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  presence.setDue(NOW + 500);
+  presence.setDue(null);
+  expect(presence.leave(NOW, "storage")).toBe(NOW + 1000);
+  presence.closed();
+  expect(await storedDueAt()).toBe(NOW + 1000);
+});
+
+it("one that failed while clients are connected is woken, also without work: they may have missed its last state", async () => {
+  await presence.load();
+  presence.opened(NOW, false);
+  expect(presence.leave(NOW, "storage", true)).toBe(NOW + 1000);
+  presence.closed();
+  expect(await storedDueAt()).toBe(NOW + 1000);
 });
 
 it("every sync waits for a due time that is being written", async () => {
@@ -74,6 +94,7 @@ it("one that could not start keeps its due time, and is woken after a pause", as
   await presence.load();
   const wakeAt = presence.leave(NOW, "own");
   expect(wakeAt).toBeGreaterThan(NOW + 1000);
+  presence.closed();
   expect(await storedDueAt()).toBe(wakeAt);
 });
 
@@ -86,6 +107,7 @@ it("one whose storage was unavailable is woken soon", async () => {
 it("one that failed and has no work is not woken", async () => {
   await presence.load();
   expect(presence.leave(NOW, "own")).toBeNull();
+  presence.closed();
   expect(await storedDueAt()).toBeNull();
 });
 

@@ -6,7 +6,9 @@
  * 2. The due time in the catalog is never later than that of the work that is stored: it is written before the sync that makes the work
  *    durable. An earlier time only causes a needless wake. The exception is an instance whose storage has failed: it is woken after a pause,
  *    because it would fail again at once.
- * 3. In a cluster, what the catalog had before this node took the instance is not relied on: its former owner may have written after it was read.
+ * 3. A later time, or none, is written when the database has closed with everything that was committed. After a failure what is stored may be older than
+ *    what the instance had in memory: then the entry is due, and the instance looks for itself when it is woken.
+ * 4. In a cluster, what the catalog had before this node took the instance is not relied on: its former owner may have written after it was read.
  */
 import type { Clock } from "../../core/clock.ts";
 import type { InstanceRef } from "./instance-ref.ts";
@@ -33,6 +35,8 @@ export class CatalogPresence {
   #epoch = 0;
   /** Undefined until the catalog has been read. */
   #nextDueAt: number | null | undefined;
+  /** The due time that the instance has left; undefined before that, and if it is not known. */
+  #leftDueAt: number | null | undefined;
   #isNew = false;
 
   constructor(catalog: InstanceCatalog, ref: InstanceRef, clock: Clock, figures: InstanceFigures) {
@@ -109,17 +113,29 @@ export class CatalogPresence {
 
   /**
    * The instance leaves memory. Returns when it must be woken at the latest; null for never. If the instance failed before it could read
-   * the catalog, the due time of the entry does not change.
+   * the catalog, the due time of the entry does not change. `isAwaited`: after a failure it is woken in any case.
    */
-  leave(lastActiveAt: number, failure: InstanceFailure | null): number | null {
+  leave(lastActiveAt: number, failure: InstanceFailure | null, isAwaited = false): number | null {
     this.#catalog.touch(this.#ref, lastActiveAt);
     this.figures.leave();
     const earliest = failure === null ? 0 : this.#clock.now() + PAUSES_MS[failure];
     if (this.#nextDueAt === undefined) return earliest;
-    const wakeAt = this.#nextDueAt === null ? null : Math.max(this.#nextDueAt, earliest);
-    this.#catalog.setDueLazily(this.#ref, wakeAt);
-    return wakeAt;
+    const stored =
+      failure === null ? this.#nextDueAt : earlierOf(this.#writtenDueAt ?? null, this.#nextDueAt);
+    const dueAt = failure !== null && isAwaited ? earliest : stored;
+    this.#leftDueAt = dueAt === null ? null : Math.max(dueAt, earliest);
+    return this.#leftDueAt;
   }
+
+  /** The database has closed, and what was committed is durable. (If another node has taken the instance meanwhile, the catalog ignores this.) */
+  closed(): void {
+    if (this.#leftDueAt !== undefined) this.#catalog.setDueLazily(this.#ref, this.#leftDueAt);
+  }
+}
+
+function earlierOf(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }
 
 function observed(write: Promise<void>): Promise<void> {

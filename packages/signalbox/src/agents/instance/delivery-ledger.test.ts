@@ -1,8 +1,7 @@
 /** The ledger on a real instance database, with a clock that the tests set. */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   type InstanceDatabase,
@@ -152,25 +151,5 @@ describe("the ledger of deliveries", () => {
       true,
       false,
     ]);
-  });
-
-  it("recognises deliveries of an earlier version", async () => {
-    transactions.finish();
-    await database.close();
-    const [name = ""] = (await readdir(join(folder, "agents"), { recursive: true })).filter((file) =>
-      file.endsWith(".db"),
-    );
-    const older = new DatabaseSync(join(folder, "agents", name));
-    older.exec(`DROP TABLE _signalbox_delivery;
-      CREATE TABLE _signalbox_delivery (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
-      INSERT INTO _signalbox_delivery (id, at) VALUES ('a', ${now - 29 * DAY_MS}), ('b', ${now - 90 * DAY_MS});
-      PRAGMA user_version = 2;`);
-    older.close();
-    for (let life = 0; life < 2; life++) {
-      await open();
-      expect([ledger.has("a"), ledger.has("b"), ledger.has("c")]).toEqual([true, false, false]);
-      await database.close();
-    }
-    await open();
   });
 });

@@ -8,8 +8,6 @@ import type { ObjectContext } from "../objects/object-context.ts";
 import { openHost, type TestHost } from "../objects/object-host-fixture.ts";
 import { DurableObject } from "../objects/workers-module.ts";
 import type { InstanceRef } from "./instance-ref.ts";
-import { FileHolds } from "./file-holds.ts";
-import { createLogger } from "../../telemetry/logger.ts";
 
 class Counter extends DurableObject {
   declare readonly ctx: ObjectContext;
@@ -69,22 +67,4 @@ it("two destructions at the same time remove one instance, and the next event cr
   ]);
   expect([first.status, third.status]).toEqual(["fulfilled", "fulfilled"]);
   expect(await counter().add(1000)).toBe(1000);
-});
-
-it("a file whose hold is replaced while something waits for it is not free before the second hold has ended", async () => {
-  const holds = new FileHolds(createLogger({ level: "silent", isPretty: false }));
-  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  holds.hold("x", first.promise);
-  let isFree = false;
-  const free = holds.whenFree("x", 10).then(() => (isFree = true));
-  holds.hold(
-    "x",
-    first.promise.then(() => second.promise),
-  );
-  first.resolve();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(isFree).toBe(false);
-  second.resolve();
-  await free;
-  expect(isFree).toBe(true);
 });

@@ -9,6 +9,7 @@
  * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { LoopShare } from "../../core/loop-share.ts";
 import { overloaded } from "../../core/overload.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "./instance-ref.ts";
@@ -18,30 +19,31 @@ import { Arrivals } from "./arrivals.ts";
 import { FileHolds } from "./file-holds.ts";
 import { type InstanceReader, readStored, unlessDiskFull } from "./inspection.ts";
 import { type AnyInstance, Instance } from "./instance.ts";
+import type { AnyDefinition, InstanceClasses } from "./instance-classes.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { MAX_CUT_OFFS } from "../work/cut-off.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
 import type { DueEntry } from "./instance-catalog.ts";
 import type { HandOverHook } from "./hand-over-hook.ts";
-import type { Leaving } from "./leaving.ts";
+import { FENCED_PAUSE_MS, type Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
 import { Waker } from "./waker.ts";
 
-/** The loaded classes by their names in the catalog. */
-export interface Definitions {
-  keys(): Iterable<string>;
-  get(kebab: string): AnyDefinition | undefined;
+export interface DirectoryParts {
+  readonly environment: InstanceEnvironment;
+  readonly limits: MemoryLimits;
+  readonly classes: Pick<InstanceClasses, "names" | "find">;
+  /** The instance and everything it stored are gone. */
+  readonly onDestroy: (ref: InstanceRef) => Promise<void>;
 }
-
-type AnyDefinition = AgentDefinition | ResidentDefinition<Resident>;
 
 export class Directory {
   readonly #environment: InstanceEnvironment;
   readonly #limits: MemoryLimits;
-  readonly #definitions: Definitions;
+  readonly #classes: DirectoryParts["classes"];
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
   readonly #memory: InstanceMemory;
   readonly #files: FileHolds;
@@ -52,25 +54,23 @@ export class Directory {
   readonly #cutOffs = new Map<string, number>();
   readonly #events: InstanceEvents<AnyInstance>;
   readonly #waker: Waker;
-  /** What goes with an instance to another node; null for nothing. */
-  handOverHook: HandOverHook | null = null;
+  readonly #movedListeners = new Set<(key: string) => void>();
+  /** For loading and ending instances in bulk. */
+  readonly #share = new LoopShare();
+  #handOverHook: HandOverHook | null = null;
   #isStopping = false;
 
-  constructor(
-    environment: InstanceEnvironment,
-    limits: MemoryLimits,
-    definitions: Definitions,
-    onDestroy: (ref: InstanceRef) => Promise<void>,
-  ) {
+  constructor({ environment, limits, classes, onDestroy }: DirectoryParts) {
     this.#environment = environment;
     this.#limits = limits;
-    this.#definitions = definitions;
+    this.#classes = classes;
     this.#onDestroy = onDestroy;
     this.#memory = new InstanceMemory(limits, environment.clock, environment.store);
     this.#files = new FileHolds(environment.logger);
     this.#waker = new Waker({
       ...environment,
-      agents: () => definitions.keys(),
+      share: this.#share,
+      agents: () => classes.names(),
       // The other half is for events from outside.
       maxBusy: Math.max(1, Math.floor(limits.maxActiveInstances / 2)),
       isInMemory: (ref) => this.#memory.has(keyOf(ref)),
@@ -86,9 +86,27 @@ export class Directory {
     };
     environment.ownership?.onFenced(({ name, reason }) => {
       const key = keyOf(refOf(name));
-      this.#memory.find(key)?.fence(new InstanceFencedError(reason));
-      environment.hub.onMoved?.(key);
+      const instance = this.#memory.find(key);
+      if (instance !== undefined) instance.fence(new InstanceFencedError(reason));
+      // It has left memory, and its last commits may not be stored: it may have more to do than it said.
+      else if (reason !== "taken") this.#waker.wakeBy(environment.clock.now() + FENCED_PAUSE_MS);
+      this.#moved(key);
     });
+  }
+
+  /** Calls back with the key of each instance that runs at another node from now on, or may. Returns a function that removes the listener. */
+  onMoved(listener: (key: string) => void): () => void {
+    this.#movedListeners.add(listener);
+    return () => void this.#movedListeners.delete(listener);
+  }
+
+  /** What goes with an instance to another node; null for nothing. */
+  get handOverHook(): HandOverHook | null {
+    return this.#handOverHook;
+  }
+
+  onHandOver(hook: HandOverHook): void {
+    this.#handOverHook = hook;
   }
 
   get size(): number {
@@ -185,7 +203,12 @@ export class Directory {
   /** Ends all instances of an agent that are in memory; the next events load them again. */
   async endAll(agent: string, reason: unknown): Promise<void> {
     const ended = [...this.#memory.values()].filter(({ ref }) => ref.agent === agent);
-    await Promise.all(ended.map((instance) => instance.end(reason)));
+    const end = async (instance: AnyInstance) => {
+      // Closing a database takes a part of a millisecond, and there may be thousands.
+      await this.#share.step();
+      await instance.end(reason);
+    };
+    await Promise.all(ended.map(end));
   }
 
   /** Wakes an instance with due work that was left by another node. Resolves when there is room for it. */
@@ -278,7 +301,7 @@ export class Directory {
     const key = keyOf(ref);
     const name = databaseName(ref);
     const release = async (wasQuiet: boolean) => {
-      const settle = await this.handOverHook?.leave(ref, to, wasQuiet);
+      const settle = await this.#handOverHook?.leave(ref, to, wasQuiet);
       await problems.flush();
       await catalog.disown([ref]);
       await this.release([name], to);
@@ -303,9 +326,12 @@ export class Directory {
 
   /** Gives databases that are closed to another node, or up. The connections of their instances follow them. */
   async release(names: readonly string[], to: string | null): Promise<void> {
-    const { hub, ownership } = this.#environment;
-    await ownership?.release(names, to);
-    for (const name of names) hub.onMoved?.(keyOf(refOf(name)));
+    await this.#environment.ownership?.release(names, to);
+    for (const name of names) this.#moved(keyOf(refOf(name)));
+  }
+
+  #moved(key: string): void {
+    for (const listener of this.#movedListeners) listener(key);
   }
 
   /** Removes the instance and everything it stored; events that wait for it fail. An event in the meantime creates a successor, without the old data. */
@@ -354,7 +380,7 @@ export class Directory {
   /** Null when there is no room in memory. Throws `storage_unavailable` while no instance can write. */
   #wake({ account, agent, name }: InstanceRef): AnyInstance | null {
     this.#environment.store.requireRoom();
-    const definition = this.#definitions.get(agent);
+    const definition = this.#classes.find(agent);
     if (definition === undefined || this.#isStopping || !this.#memory.makeRoom()) return null;
     const ref = { account, agent, name };
     return this.#load(definition, ref, keyOf(ref), true);

@@ -1,10 +1,12 @@
 /** An instance that has due work and cannot tell the catalog: the database fails. */
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import { startTestServer, type TestServer } from "../../../../../test/support/test-server.ts";
+import { WebSocket } from "ws";
+import { ROOT_TOKEN, startTestServer, type TestServer } from "../../../../../test/support/test-server.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { InstanceCatalog } from "./instance-catalog.ts";
 
+const LEDGER_AGENT = join(import.meta.dirname, "../../../../../test/fixtures/ledger-agent.ts");
 const WORK_AGENTS = join(import.meta.dirname, "../../../../../test/fixtures/work-agents.ts");
 
 let server: TestServer | undefined;
@@ -24,6 +26,26 @@ it("a call that was stored although its due time was not has an unknown outcome:
   const { status, body } = await call("enqueue", ["a"]);
   expect([status, body.errors[0].code]).toEqual([503, 3012]);
   await expect.poll(async () => (await call("done")).body.result).toEqual(["a#1"]);
+});
+
+it("a client that stays connected learns what was stored, although the storage failed before it could be told", async () => {
+  server = await startTestServer({ file: { agents: { modules: [LEDGER_AGENT] } } });
+  const socket = new WebSocket(`${server.url.replace(/^http/, "ws")}/agents/ledger/seen`, {
+    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
+  });
+  const states: { count: number }[] = [];
+  socket.on("message", (data: Buffer) => {
+    const frame = JSON.parse(data.toString("utf8")) as { type: string; state: { count: number } };
+    if (frame.type === "cf_agent_state") states.push(frame.state);
+  });
+  await expect.poll(() => states.map(({ count }) => count)).toEqual([0]);
+  const setDue = vi.spyOn(InstanceCatalog.prototype, "setDue");
+  setDue.mockRejectedValueOnce(new SignalboxError("storage_unavailable"));
+  const { status } = await server.api("POST", "/agents/ledger/seen/rpc/recordAndQueue", ["a"]);
+  expect(status).toBe(503);
+  await expect.poll(() => states.at(-1)?.count).toBe(1);
+  expect(socket.readyState).toBe(WebSocket.OPEN);
+  socket.terminate();
 });
 
 it("starts again and does its work", async () => {

@@ -2,6 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { waitUntil } from "../../../../../test/support/wait-until.ts";
+import type { Database } from "../../database/database.ts";
 import { migrate } from "../../database/migrate.ts";
 import { rawSql } from "../../core/sql.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
@@ -90,6 +92,46 @@ it("changes that could not be written are written later, together with newer one
   await database.run(rawSql("ALTER TABLE hidden RENAME TO agent_instance"));
   await catalog.flush();
   expect(await catalog.find(ref("x"))).toMatchObject({ lastActiveAt: 6, nextDueAt: 70 });
+});
+
+it("thousands of changes are written in transactions of a bounded size, at once when there are so many", async () => {
+  const sizes: number[] = [];
+  const counting: Database = {
+    engine: "sqlite",
+    problem: null,
+    all: (query) => database.all(query),
+    scan: (query) => database.scan(query),
+    get: (query) => database.get(query),
+    run: (query) => database.run(query),
+    transaction: (work) =>
+      database.transaction(async (tx) => {
+        let rows = 0;
+        const result = await work({
+          all: (query) => tx.all(query),
+          get: (query) => tx.get(query),
+          run: async (query) => {
+            const done = await tx.run(query);
+            rows += done.changes;
+            return done;
+          },
+        });
+        sizes.push(rows);
+        return result;
+      }),
+    close: () => Promise.resolve(),
+  };
+  const bulk = new InstanceCatalog(counting);
+  const names = Array.from({ length: 1000 }, (_, i) => `n${i}`);
+  await Promise.all(names.map((name) => bulk.register(ref(name), 1)));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(1000);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(200);
+  // Nothing waits for these, and no timer has to end.
+  for (const name of names) bulk.touch(ref(name), 7);
+  const isWritten = async () => (await catalog.find(ref("n0")))?.lastActiveAt === 7;
+  expect(await waitUntil(isWritten, (is) => is)).toBe(true);
+  await bulk.close();
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(200);
+  expect((await catalog.find(ref("n999")))?.lastActiveAt).toBe(7);
 });
 
 it("100,000 instances are listed and searched page by page", async () => {

@@ -6,17 +6,20 @@
  *    that has been acknowledged. So a restart finds every instance and every due time without opening a file.
  * 2. In a cluster each due time names the node that wakes the instance. A node changes the entries of its own instances only; what a former owner
  *    still has to write is ignored, because its epoch is over.
- * 3. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later.
+ * 3. Writes of many instances share transactions: those that something waits for start at once, the others join them or follow a little later. A
+ *    transaction has at most `ROWS_PER_TRANSACTION` of them, so that thousands do not take the event loop in one piece.
  * See docs/decisions/0021.
  */
 import type { Database } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
-import type { Figures } from "./problem-index.ts";
+import type { WorkFigures } from "./problem-index.ts";
 import { applyChanges, type Change, disown, type Tenure } from "./catalog-statements.ts";
 
 /** For writes that nothing waits for, such as the time of the last activity. */
 const LAZY_FLUSH_MS = 5000;
+/** Entries in one transaction: SQLite takes the event loop for some milliseconds with them. So many changes that wait are written at once. */
+const ROWS_PER_TRANSACTION = 200;
 /** Nothing but single deletions writes to `agent_instance` outside of this scope. All nodes write in the order of the names. */
 const SCOPE = { scope: "agent_instance", isConcurrent: true };
 
@@ -26,7 +29,7 @@ export interface CatalogEntry extends InstanceRef {
   readonly nextDueAt: number | null;
   /** In a cluster, the epoch in which the due time was written; else 0. */
   readonly epoch: number;
-  readonly figures: Figures;
+  readonly figures: WorkFigures;
   /** Name and message of the last error of the instance's code. */
   readonly lastError: string | null;
   readonly lastErrorAt: number | null;
@@ -57,7 +60,7 @@ export interface CatalogRow {
 
 /** This node, in a cluster. */
 export interface CatalogNode {
-  /** The present incarnation. */
+  /** The current incarnation. */
   readonly self: string;
   /** Undefined if this node does not own the instance: then it must not change the entry. */
   epochOf(ref: InstanceRef): number | undefined;
@@ -73,6 +76,8 @@ export class InstanceCatalog {
   #flushing: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
+  /** The last write failed: the next one waits for its time. */
+  #hasFailed = false;
 
   /** `onLazyFailure` receives errors of writes that nothing waits for; they are retried. `node` is null for a process that is alone. */
   constructor(
@@ -159,14 +164,14 @@ export class InstanceCatalog {
   /** The entries of the given names that exist, by name. */
   async findMany(account: string, agent: string, names: readonly string[]): Promise<CatalogEntry[]> {
     if (names.length === 0) return [];
-    const rows = await this.#database.all<CatalogRow>(
+    const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
     );
     return rows.map(fromRow);
   }
 
   async count(account: string, agent: string): Promise<number> {
-    const row = await this.#database.get<{ n: number }>(
+    const [row] = await this.#database.scan<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance WHERE account_id = ${account} AND agent = ${agent}`,
     );
     return row?.n ?? 0;
@@ -260,19 +265,27 @@ export class InstanceCatalog {
     const changes = [...this.#changes.values()];
     this.#writing = this.#changes;
     this.#changes = new Map();
-    const flushing = this.#database
-      .transaction((tx) => applyChanges(tx, changes), SCOPE)
-      .catch((error: unknown) => {
-        this.#restore(changes);
-        throw error;
-      })
-      .finally(() => {
-        if (this.#flushing !== flushing) return;
-        this.#flushing = null;
-        this.#writing = new Map();
-      });
+    const flushing = this.#write(changes).finally(() => {
+      if (this.#flushing !== flushing) return;
+      this.#flushing = null;
+      this.#writing = new Map();
+    });
     this.#flushing = flushing;
     return flushing;
+  }
+
+  async #write(changes: readonly Change[]): Promise<void> {
+    for (let i = 0; i < changes.length; i += ROWS_PER_TRANSACTION) {
+      const some = changes.slice(i, i + ROWS_PER_TRANSACTION);
+      try {
+        await this.#database.transaction((tx) => applyChanges(tx, some), SCOPE);
+        this.#hasFailed = false;
+      } catch (error) {
+        this.#hasFailed = true;
+        this.#restore(changes.slice(i));
+        throw error;
+      }
+    }
   }
 
   /** Keeps changes that could not be written for the next flush; newer changes take precedence. */
@@ -287,6 +300,10 @@ export class InstanceCatalog {
   }
 
   #flushSoon(): void {
+    if (this.#changes.size >= ROWS_PER_TRANSACTION && this.#next === null && !this.#hasFailed) {
+      this.flush().catch(this.#onLazyFailure);
+      return;
+    }
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.flush().catch(this.#onLazyFailure);

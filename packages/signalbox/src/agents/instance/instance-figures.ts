@@ -1,14 +1,14 @@
 /** The numbers of one instance's work, while it is in memory: what the index has, and how to count. */
 import type { Participant } from "../../engines/turn-runtime/index.ts";
 import type { InstanceRef } from "./instance-ref.ts";
-import { type Counted, type Figures, NO_WORK, type ProblemIndex } from "./problem-index.ts";
+import { type Counted, type WorkFigures, NO_WORK, type ProblemIndex } from "./problem-index.ts";
 
 export class InstanceFigures implements Counted, Participant {
   readonly ref: InstanceRef;
   readonly #index: ProblemIndex;
-  #written: Figures = NO_WORK;
+  #written: WorkFigures = NO_WORK;
   /** Null for a resident without such work, and when the database is closed. */
-  #read: (() => Figures) | null = null;
+  #read: (() => WorkFigures) | null = null;
   #writing: Promise<void> | null = null;
   #haveLettersChanged = false;
 
@@ -18,12 +18,12 @@ export class InstanceFigures implements Counted, Participant {
   }
 
   /** What the index has. */
-  known(figures: Figures): void {
+  known(figures: WorkFigures): void {
     this.#written = figures;
   }
 
   /** `read` counts in the database. */
-  open(read: () => Figures): void {
+  open(read: () => WorkFigures): void {
     this.#read = read;
   }
 
@@ -62,9 +62,9 @@ export class InstanceFigures implements Counted, Participant {
     this.#read = null;
   }
 
-  take(): Figures | null {
+  take(): WorkFigures | null {
     if (this.#read === null) return null;
-    let figures: Figures;
+    let figures: WorkFigures;
     try {
       figures = this.#read();
     } catch {

@@ -1,4 +1,7 @@
-/** Reads pages of the catalog for operators: in several orders, and those instances that have problems. */
+/**
+ * Reads pages of the catalog for operators: in several orders, and those instances that have problems. Every read is a scan, outside of the event loop's
+ * thread: a search visits all instances of an agent, which may be a million.
+ */
 import { SignalboxError } from "@signalbox/protocol";
 import { containsInPostgres, containsInSqlite } from "../../core/any-case.ts";
 import { joinSql, rawSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
@@ -48,8 +51,8 @@ export interface AgentProblems {
   readonly errors: number;
 }
 
-/** Names are sorted by their numbers up to this number of instances: all of them are read and sorted, which takes the event loop some 20 ms. */
-const MAX_SORTED = 5000;
+/** Names are sorted by their numbers up to this number of instances: all of them are read and sorted, which takes the event loop about 10 ms. */
+const MAX_SORTED = 2000;
 /** Long enough for the longest names in characters of three bytes. */
 export const MAX_CURSOR = 2048;
 
@@ -84,7 +87,7 @@ export class InstancePages {
       after = sql`WHERE (coalesce(last_error_at, 0) < ${Number(at)} OR (coalesce(last_error_at, 0) = ${Number(at)}
         AND (agent, name) > (${String(lastAgent)}, ${String(lastName)})))`;
     }
-    const rows = await this.#database.all<CatalogRow>(
+    const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM ${withProblem(account, agent, rule)} AS found ${after}
           ORDER BY coalesce(last_error_at, 0) DESC, agent, name LIMIT ${limit + 1}`,
     );
@@ -95,7 +98,7 @@ export class InstancePages {
 
   /** Of each agent with problems, or of one. */
   async problemsByAgent(account: string, agent: string | undefined, since: number): Promise<AgentProblems[]> {
-    const rows = await this.#database.all<Record<keyof AgentProblems, number | string | null>>(
+    const rows = await this.#database.scan<Record<keyof AgentProblems, number | string | null>>(
       sql`SELECT agent, count(*) AS instances, sum(dead_letters) AS "deadLetters", sum(retrying) AS retrying,
             count(CASE WHEN dead_letters > 0 THEN 1 END) AS "deadLetterInstances",
             count(CASE WHEN retrying > 0 THEN 1 END) AS "retryingInstances",
@@ -116,7 +119,7 @@ export class InstancePages {
 
   /** Names of instances with dead letters, after a name. */
   async withDeadLetters(account: string, agent: string, after: string, limit: number): Promise<string[]> {
-    const rows = await this.#database.all<{ name: string }>(
+    const rows = await this.#database.scan<{ name: string }>(
       sql`SELECT name FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0
             AND name > ${after} ORDER BY name LIMIT ${limit}`,
     );
@@ -124,7 +127,7 @@ export class InstancePages {
   }
 
   async countWithDeadLetters(account: string, agent: string, after: string): Promise<number> {
-    const row = await this.#database.get<{ n: number }>(
+    const [row] = await this.#database.scan<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance
           WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0 AND name > ${after}`,
     );
@@ -134,21 +137,21 @@ export class InstancePages {
   /** By the numbers in the names; if there are too many to be sorted here, in the order of the database. */
   async #byName(query: PageQuery): Promise<EntryPage> {
     const { account, agent, cursor, limit } = query;
-    const where = joinSql(conditions(this.#database.engine, query), " AND ");
-    const names = await this.#database.all<{ name: string }>(
-      sql`SELECT name FROM agent_instance WHERE ${where} LIMIT ${MAX_SORTED + 1}`,
+    const from = rowsOf(this.#database.engine, query);
+    const names = await this.#database.scan<{ name: string }>(
+      sql`SELECT name FROM ${from} LIMIT ${MAX_SORTED + 1}`,
     );
     if (names.length > MAX_SORTED) {
-      const after = cursor === undefined ? sql`` : sql`AND name > ${cursor}`;
-      const rows = await this.#database.all<CatalogRow>(
-        sql`SELECT * FROM agent_instance WHERE ${where} ${after} ORDER BY name LIMIT ${limit + 1}`,
+      const after = cursor === undefined ? sql`` : sql`WHERE name > ${cursor}`;
+      const rows = await this.#database.scan<CatalogRow>(
+        sql`SELECT * FROM ${from} ${after} ORDER BY name LIMIT ${limit + 1}`,
       );
       return toPage(rows.map(fromRow), limit, ({ name }) => name);
     }
     const sorted = byNaturalName(names.map(({ name }) => name));
     const page = sorted.after(cursor, limit + 1);
     if (page.length === 0) return { entries: [], next: null };
-    const rows = await this.#database.all<CatalogRow>(
+    const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(page)})`,
     );
     const entries = new Map(rows.map((row) => [row.name, fromRow(row)]));
@@ -158,19 +161,28 @@ export class InstancePages {
     return { entries: shown, next: page.length > limit ? (page[limit - 1] ?? null) : null };
   }
 
+  /** Few instances have queue items or dead letters, and an index contains those only: the others follow in the order of their names. */
   async #byColumn(query: PageQuery, order: Exclude<InstanceOrder, "name">): Promise<EntryPage> {
     const { cursor, limit } = query;
+    const from = rowsOf(this.#database.engine, query);
     const column = COLUMNS[order];
-    const where = conditions(this.#database.engine, query);
-    if (cursor !== undefined) {
-      const [value, name] = parseCursor(cursor, 2);
-      where.push(
-        sql`(${column} < ${Number(value)} OR (${column} = ${Number(value)} AND name > ${String(name)}))`,
+    const [value, name] = cursor === undefined ? [Number.MAX_SAFE_INTEGER, ""] : parseCursor(cursor, 2);
+    // The first condition makes the index begin at the cursor.
+    const after = sql`${column} <= ${Number(value)} AND (${column} < ${Number(value)} OR name > ${String(name)})`;
+    const rows: CatalogRow[] = [];
+    if (Number(value) > 0)
+      rows.push(
+        ...(await this.#database.scan<CatalogRow>(
+          sql`SELECT * FROM ${from} WHERE ${column} > 0 AND ${after} ORDER BY ${column} DESC, name LIMIT ${limit + 1}`,
+        )),
       );
-    }
-    const rows = await this.#database.all<CatalogRow>(
-      sql`SELECT * FROM agent_instance WHERE ${joinSql(where, " AND ")} ORDER BY ${column} DESC, name LIMIT ${limit + 1}`,
-    );
+    if (rows.length <= limit)
+      rows.push(
+        ...(await this.#database.scan<CatalogRow>(
+          sql`SELECT * FROM ${from} WHERE ${column} = 0 AND name > ${Number(value) > 0 ? "" : String(name)}
+              ORDER BY name LIMIT ${limit + 1 - rows.length}`,
+        )),
+      );
     return toPage(rows.map(fromRow), limit, (entry) => toCursor([valueOf(entry, order), entry.name]));
   }
 }
@@ -196,31 +208,35 @@ export function problemsOf(entry: CatalogEntry, since: number, isStuck: boolean)
 }
 
 /** One part for each problem, so that each reads the index of its problem and not all instances. */
-function withProblem(account: string, agent: string | undefined, { problem, since }: ProblemRule): SqlQuery {
+function withProblem(
+  account: string,
+  agent: string | undefined,
+  { problem, since }: ProblemRule,
+  stuck: readonly string[] = [],
+  isWanted: SqlQuery = sql``,
+): SqlQuery {
   const ofAgent = agent === undefined ? sql`` : sql`AND agent = ${agent}`;
-  const kinds = problem === "any" ? INSTANCE_PROBLEMS.filter((kind) => kind !== "stuck") : [problem];
+  const known = INSTANCE_PROBLEMS.filter((kind) => kind !== "stuck" || stuck.length > 0);
+  const kinds = problem === "any" ? known : [problem];
   const parts = kinds.map(
     (kind) =>
-      sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND ${problemOf({ problem: kind, since }, [])} ${ofAgent}`,
+      sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND ${problemOf(kind, since, stuck)} ${ofAgent} ${isWanted}`,
   );
   return sql`(${joinSql(parts, " UNION ")})`;
 }
 
-function conditions(
-  engine: Database["engine"],
-  { account, agent, search, rule, stuck }: PageQuery,
-): SqlQuery[] {
-  const where = [sql`account_id = ${account}`, sql`agent = ${agent}`];
-  if (search !== undefined) {
-    const contains = engine === "sqlite" ? containsInSqlite : containsInPostgres;
-    where.push(contains(rawSql("name"), search));
-  }
-  if (rule !== undefined) where.push(problemOf(rule, stuck));
-  return where;
+/** The rows of a page, of which an order selects some. */
+function rowsOf(engine: Database["engine"], { account, agent, search, rule, stuck }: PageQuery): SqlQuery {
+  const contains = engine === "sqlite" ? containsInSqlite : containsInPostgres;
+  const isWanted = search === undefined ? sql`` : sql`AND ${contains(rawSql("name"), search)}`;
+  const rows =
+    rule === undefined
+      ? sql`(SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} ${isWanted})`
+      : withProblem(account, agent, rule, stuck, isWanted);
+  return sql`${rows} AS listed`;
 }
 
-function problemOf({ problem, since }: ProblemRule, stuck: readonly string[]): SqlQuery {
-  const isStuck = stuck.length === 0 ? sql`1 = 0` : sql`name IN (${sqlList(stuck)})`;
+function problemOf(problem: InstanceProblem, since: number, stuck: readonly string[]): SqlQuery {
   switch (problem) {
     case "dead_letters":
       return sql`dead_letters > 0`;
@@ -229,11 +245,7 @@ function problemOf({ problem, since }: ProblemRule, stuck: readonly string[]): S
     case "error":
       return sql`last_error_at >= ${since}`;
     case "stuck":
-      return isStuck;
-    case "any":
-      return stuck.length === 0
-        ? sql`(dead_letters > 0 OR retrying > 0 OR last_error_at >= ${since})`
-        : sql`(dead_letters > 0 OR retrying > 0 OR last_error_at >= ${since} OR ${isStuck})`;
+      return stuck.length === 0 ? sql`1 = 0` : sql`name IN (${sqlList(stuck)})`;
   }
 }
 

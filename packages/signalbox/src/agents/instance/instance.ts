@@ -11,11 +11,12 @@
  * 3. Outputs wait for the database's sync and for the catalog's entry of this instance and of its next due work. The due time is written
  *    before the sync: a crash between the two causes a needless wake, and never work that is not woken.
  * 4. Code that outlives the instance can neither write nor send: it receives `InstanceGoneError`.
- * 5. An instance that another node has, or may have, leaves memory without a word: nothing is written, sent or logged, and its connections stay.
+ * 5. An instance that another node has, or may have, leaves memory silently: nothing is written, sent or logged, and its connections stay.
  *    Turns that have not begun fail with `InstanceElsewhereError`, so that they can run elsewhere; those that have begun, with
  *    `InstanceFencedError`. If no other node is known to have it, its due work is looked for again soon.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Clock } from "../../core/clock.ts";
 import type { Ranked } from "../../core/recency-list.ts";
 import {
   type Fence,
@@ -24,14 +25,17 @@ import {
   InstanceFencedError,
   type Ownership,
 } from "../../engines/instance-store/index.ts";
-import { databaseName, type InstanceRef } from "./instance-ref.ts";
-import { type Turn, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { AgentClass, AnyAgent } from "../api/agent.ts";
+import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
+import type { AgentOwner } from "../api/current-agent.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
-import { isAgentFailure } from "./instance-reports.ts";
+import { Activity } from "./activity.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import type { ResidentTurn } from "./agent-turn.ts";
 import { CatalogPresence } from "./catalog-presence.ts";
-import type { InstanceEnvironment } from "./instance-environment.ts";
+import { requireShortTransaction } from "./inspection.ts";
+import { eventTimeoutMs, type InstanceEnvironment } from "./instance-environment.ts";
 import { InstanceFigures } from "./instance-figures.ts";
 import { InstanceIdentity } from "./instance-identity.ts";
 import {
@@ -42,16 +46,17 @@ import {
   failureOf,
   throwInternal,
 } from "./instance-failures.ts";
-import { InstanceTurns } from "./instance-turns.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import type { InstanceEvents } from "./instance-events.ts";
-import type { Departure, InstanceFailure } from "./leaving.ts";
+import { databaseName, type InstanceRef } from "./instance-ref.ts";
+import { InstanceReports, isAgentFailure } from "./instance-reports.ts";
+import { type LeaveOptions, FENCED_PAUSE_MS, type InstanceFailure } from "./leaving.ts";
 import type { LiveAgent } from "./live-agent.ts";
-import type { Resident, ResidentDefinition } from "./resident.ts";
-import { SerialByKey } from "./serial-by-key.ts";
+import type { Holder, Resident, ResidentDefinition } from "./resident.ts";
+import { SerialByKey } from "../../core/serial.ts";
 
-/** PostgreSQL, whose failure is the usual cause of a fence, is often back by then. */
-const FENCED_PAUSE_MS = 1000;
+/** How long a stop waits for running turns, which may have no time limit, before it ends without them. */
+const END_GRACE_MS = 5000;
 
 type Phase<R extends Resident> =
   | { readonly kind: "starting" }
@@ -63,16 +68,23 @@ export type AnyInstance = Instance<Resident, unknown>;
 
 /** `Definition` is what the code that created the instance knows of its class; the instance itself uses `ResidentDefinition` only. */
 export class Instance<R extends Resident = LiveAgent, Definition = AgentDefinition>
-  extends InstanceTurns<R>
-  implements Ranked<AnyInstance>
+  implements Holder, AgentCaller, AgentOwner, Ranked<AnyInstance>
 {
+  readonly ref: InstanceRef;
+  /** Identifies the instance in memory. */
+  readonly key: string;
+  readonly activity: Activity;
+  /** The time limit of turns that someone waits for who cannot wait long. */
+  readonly eventTimeoutMs: number;
   readonly definition: Definition;
   readonly group: ConnectionGroup;
   /** Only an interleaving agent can have two copies of one delivery in progress. */
   readonly deliveries: SerialByKey | null;
+  readonly #environment: InstanceEnvironment;
+  readonly #reports: InstanceReports;
   readonly #residents: ResidentDefinition<R>;
   readonly #events: InstanceEvents<AnyInstance>;
-  protected readonly runtime: TurnRuntime<R>;
+  readonly #runtime: TurnRuntime<R>;
   readonly #presence: CatalogPresence;
   /** Null unless the database is new. */
   #identity: InstanceIdentity | null = null;
@@ -98,7 +110,12 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     ref: InstanceRef,
     key: string,
   ) {
-    super(environment, ref, key);
+    this.#environment = environment;
+    this.ref = ref;
+    this.key = key;
+    this.activity = new Activity(environment.activity, key, ref);
+    this.#reports = new InstanceReports(environment, ref, this.activity);
+    this.eventTimeoutMs = eventTimeoutMs(environment.limits);
     this.#events = events;
     this.definition = definition;
     this.#residents = residents;
@@ -108,7 +125,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     const figures = new InstanceFigures(environment.problems, ref);
     this.#presence = new CatalogPresence(environment.catalog, ref, environment.clock, figures);
     const { limits } = environment;
-    this.runtime = new TurnRuntime({
+    this.#runtime = new TurnRuntime({
       owner: this,
       key,
       maxWaiting: limits.maxWaitingTurns,
@@ -124,12 +141,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     });
   }
 
-  protected get live(): R | null {
-    return this.#phase.kind === "active" ? this.#phase.live : null;
-  }
-
   get isIdle(): boolean {
-    return this.#phase.kind === "active" && this.runtime.isIdle && this.#phase.live.isIdle;
+    return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -137,21 +150,87 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#started;
   }
 
-  // Here and not above: it is on the path of every event, and the rest of that file is not.
   run<T>(turn: ResidentTurn<R, T>): Promise<T> {
-    return this.runtime.run(turn);
+    return this.#runtime.run(turn);
+  }
+
+  /** What the instance takes the time from. */
+  get clock(): Clock {
+    return this.#environment.clock;
+  }
+
+  get waitingTurns(): number {
+    return this.#runtime.waitingCount;
+  }
+
+  /** Reads what is committed, at once, also while a turn runs; null if the instance is not active. */
+  observe<T>(work: (live: R) => T): Promise<T> | null {
+    return this.#live === null ? null : this.#runtime.observe(work, requireShortTransaction);
+  }
+
+  /** What runs now; null if no turn is at an await. */
+  get runningTurn(): { readonly kind: string; readonly label: string; readonly since: number } | null {
+    const turn = this.#runtime.runningTurn;
+    if (turn === null) return null;
+    const since = this.#environment.clock.now() - (performance.now() - turn.startedAt);
+    return { kind: turn.kind, label: turn.label, since: Math.round(since) };
+  }
+
+  /** Runs a function as a turn, for code that has a function of the instance's code and not the resident. */
+  enter<T>(label: string, body: () => T | Promise<T>): Promise<T> {
+    return this.run({ kind: "rpc", label, body: () => body() });
+  }
+
+  /** Keeps the instance in memory until the returned function is called. */
+  hold(): () => void {
+    return this.#runtime.hold();
+  }
+
+  /** Keeps the instance in memory until the promise has settled. */
+  waitUntil(work: Promise<unknown>): void {
+    const release = this.hold();
+    Promise.resolve(work).then(release, (error: unknown) => {
+      this.#reports.logError(error, "work passed to waitUntil failed");
+      release();
+    });
+  }
+
+  passGate(): Promise<void> {
+    return this.#runtime.outputs.pass();
+  }
+
+  /** Calls back when everything that the running segment has done is durable, in order with the other outputs. */
+  output(release: () => void): void {
+    this.#runtime.outputs.sendWithSegment({ release, drop: () => undefined });
+  }
+
+  callAgent(agent: AgentClass | string, name: string, call: AgentCall): Promise<unknown> {
+    const target = { account: this.ref.account, agent: this.#environment.nameOf(agent), name };
+    return this.#environment.callAgent(target, call);
+  }
+
+  get agentObject(): AnyAgent | undefined {
+    return this.#live?.object as AnyAgent | undefined;
+  }
+
+  recordConnect(connection: string): void {
+    this.activity.record("connect", this.#environment.clock.now(), { connection });
+  }
+
+  recordDisconnect(connection: string, code: number): void {
+    this.activity.record("disconnect", this.#environment.clock.now(), { connection, code });
   }
 
   clockChanged(): void {
-    this.live?.clockChanged();
+    this.#live?.clockChanged();
   }
 
   /** Ends the instance at once: waiting and running turns fail with the reason. The next event starts it from what is stored. */
   abort(reason: Error): void {
-    this.runtime.abandon(() => reason);
+    this.#runtime.abandon(() => reason);
     // An instance that has not started ends when its start has.
     if (this.#phase.kind === "active")
-      this.#leave(this.#phase.live.database, { reason, quiet: this.runtime.whenQuiet() });
+      this.#leave(this.#phase.live.database, { reason, quiet: this.#runtime.whenQuiet() });
     else void this.#endFailed(reason);
   }
 
@@ -160,10 +239,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     if (this.#fence !== null) return;
     this.#fence = reason.fence;
     // An instance that has not started ends when its start has.
-    const { live } = this;
+    const live = this.#live;
     if (live === null) return;
-    this.abandon(reason);
-    this.#leave(live.database, { reason: new InstanceElsewhereError(null), quiet: this.runtime.whenQuiet() });
+    this.#abandon(reason);
+    this.#leave(live.database, {
+      reason: new InstanceElsewhereError(null),
+      quiet: this.#runtime.whenQuiet(),
+    });
   }
 
   /**
@@ -172,13 +254,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    */
   async handOver(release: (wasQuiet: boolean) => Promise<Error>): Promise<boolean> {
     await this.#started;
-    const { live } = this;
+    const live = this.#live;
     if (live === null) return false;
     live.stop();
-    this.runtime.block();
-    await this.whenQuiet(() => this.abandon(new InstanceFencedError("dropped")));
+    this.#runtime.block();
+    await this.#whenQuiet(() => this.#abandon(new InstanceFencedError("dropped")));
     // Fenced or failed meanwhile.
-    if (this.live === null) return false;
+    if (this.#live === null) return false;
     this.#leave(live.database, { handOver: release });
     await this.#left;
     return true;
@@ -194,22 +276,27 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /** Leaves memory. The caller has checked that the instance is idle. */
   hibernate(): void {
-    if (this.live === null) return;
-    this.reports.hibernated();
-    this.#leave(this.live.database);
+    if (this.#live === null) return;
+    this.#reports.hibernated();
+    this.#leave(this.#live.database);
   }
 
   /** Finishes the running turns, refuses the waiting ones with `reason`, and leaves memory. */
   async end(reason: unknown): Promise<void> {
-    this.runtime.close(() => reason);
+    this.#runtime.close(() => reason);
     await this.#started;
-    const { live } = this;
+    const live = this.#live;
     if (live !== null) {
       live.stop();
-      await this.whenQuiet(() => this.runtime.abandon(() => this.#goneError()));
+      await this.#whenQuiet(() => this.#runtime.abandon(() => this.#goneError()));
       this.#leave(live.database, { reason });
     }
     await this.#left;
+  }
+
+  /** Null while the instance is not active. */
+  get #live(): R | null {
+    return this.#phase.kind === "active" ? this.#phase.live : null;
   }
 
   async #start(predecessor: Promise<void> | undefined, isWoken: boolean, isResumed: boolean): Promise<void> {
@@ -217,11 +304,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     try {
       await predecessor;
       await this.#presence.load().catch(throwInternal);
-      if (isWoken && !this.#presence.isKnown && this.runtime.isIdle) {
+      if (isWoken && !this.#presence.isKnown && this.#runtime.isIdle) {
         this.#leave(undefined);
         return;
       }
-      const { store } = this.environment;
+      const { store } = this.#environment;
       database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
       if (this.#fence !== null) throw new InstanceElsewhereError(null);
       this.#presence.opened(this.lastActiveAt, database.isNew);
@@ -234,35 +321,35 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
         return;
       }
       this.#failure = failureOf(error);
-      this.reports.startFailed(error);
+      this.#reports.startFailed(error);
       this.#leave(database, { reason: error });
     }
   }
 
   async #open(database: InstanceDatabase, isResumed: boolean): Promise<void> {
-    const { ownership } = this.environment;
+    const { ownership } = this.#environment;
     const confirm = ownership === null ? undefined : () => this.#confirm(ownership);
-    this.runtime.open(database, () => this.#sync(database), confirm);
+    this.#runtime.open(database, () => this.#sync(database), confirm);
     const live = this.#residents.create({
       ref: this.ref,
-      environment: this.environment,
+      environment: this.#environment,
       group: this.group,
       activity: this.activity,
       database,
-      runtime: this.runtime,
+      runtime: this.#runtime,
       isResumed,
-      reports: this.reports,
+      reports: this.#reports,
       deliveries: this.deliveries,
       onDue: (at) => this.#presence.setDue(at),
       whenDueStored: () => this.#whenDueStored(),
       figures: this.#presence.figures,
       onIdle: () => this.#checkIdle(),
-      onHookError: (error, hook) => this.reportHookError(error, hook),
+      onHookError: (error, hook) => this.#reportHookError(error, hook),
       requestDestroy: () => this.#events.onDestroyRequest(this),
       holder: this,
       abort: (reason) => this.abort(reason),
     });
-    const { outputs, transactions } = this.runtime;
+    const { outputs, transactions } = this.#runtime;
     this.group.outputs = outputs;
     this.group.holdInstance = () => this.hold();
     if (ownership !== null) this.group.keepRecent();
@@ -283,8 +370,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       ...(this.#residents.turnTimeoutMs === undefined ? { timeoutMs: this.eventTimeoutMs } : {}),
       body: () => live.start(),
     };
-    await this.runtime.start(live, first);
-    this.reports.started(database.isNew);
+    await this.#runtime.start(live, first);
+    this.#reports.started(database.isNew);
     live.ready();
     this.#checkIdle();
   }
@@ -292,7 +379,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** Makes the commits durable, and what the catalog has to know of them (invariant 3). */
   #sync(database: InstanceDatabase): Promise<void> {
     const startedAt = performance.now();
-    const { syncDurations } = this.environment.metrics;
+    const { syncDurations } = this.#environment.metrics;
     return this.#presence
       .withSync(() => database.sync())
       .then(
@@ -329,11 +416,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     if (turn.kind !== "start") this.#identity?.require();
     // Reading through the management interface is no activity: it must neither fill the list of activity nor keep the instance in memory.
     const isActivity = turn.kind !== "inspect" || error !== null;
-    if (isActivity) this.lastActiveAt = this.environment.clock.now();
-    this.reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
+    if (isActivity) this.lastActiveAt = this.#environment.clock.now();
+    this.#reports.turnEnded(turn, error, isActivity ? this.lastActiveAt : null);
     if (error === null || !isAgentFailure(turn, error)) return;
-    this.reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
-    this.callErrorHook(error, turn.origin);
+    this.#reports.logError(error, "a turn failed", { kind: turn.kind, label: turn.label });
+    this.#callErrorHook(error, turn.origin);
   }
 
   /**
@@ -346,7 +433,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       this.fence(error);
       return;
     }
-    this.reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
+    this.#reports.logError(error, "the instance's storage failed; the instance restarts from what is stored");
     this.#failure = failureOf(error);
     // It never rejects.
     setImmediate(() => void this.#endFailed(createStorageError(error)));
@@ -363,20 +450,23 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.#events.onIdle(this);
   }
 
-  #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: Departure = {}): void {
+  #leave(database: InstanceDatabase | undefined, { reason, quiet, handOver }: LeaveOptions = {}): void {
     if (this.#phase.kind === "leaving" || this.#phase.kind === "gone") return;
-    const { live } = this;
-    live?.stop();
+    const live = this.#live;
+    live?.stop(this.#failure !== null);
     const closed =
       quiet === undefined ? this.#close(live, database) : quiet.then(() => this.#close(live, database));
     this.#phase = { kind: "leaving" };
     this.#left = (handOver === undefined ? closed : this.#release(closed, handOver)).then(() => {
       this.#phase = { kind: "gone" };
     });
-    if (handOver === undefined) this.runtime.close(() => reason ?? new SignalboxError("stopping"));
+    if (handOver === undefined) this.#runtime.close(() => reason ?? new SignalboxError("stopping"));
     const failure = this.#failure;
+    if (failure !== null && this.group.joinedCount > 0) this.group.isBehind = true;
     const wakeAt =
-      this.#fence === null ? this.#presence.leave(this.lastActiveAt, failure) : this.#wakeFenced(this.#fence);
+      this.#fence === null
+        ? this.#presence.leave(this.lastActiveAt, failure, this.group.isBehind)
+        : this.#wakeFenced(this.#fence);
     const isDisposable = () => this.#isDisposable && this.#failure === null;
     this.#events.onLeave(this, {
       closed: this.#left,
@@ -393,35 +483,70 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    */
   #wakeFenced(fence: Fence["reason"] | "elsewhere"): number | null {
     if (fence === "taken" || fence === "elsewhere") return null;
-    return this.environment.clock.now() + FENCED_PAUSE_MS;
+    return this.#environment.clock.now() + FENCED_PAUSE_MS;
   }
 
   /** Turns that wait learn where the instance is when it is there. */
   async #release(closed: Promise<void>, handOver: (wasQuiet: boolean) => Promise<Error>): Promise<void> {
     try {
       await closed;
-      const moved = await handOver(!this.runtime.wasInterrupted);
-      this.runtime.close(() => moved);
+      const moved = await handOver(!this.#runtime.wasInterrupted);
+      this.#runtime.close(() => moved);
     } catch (error) {
-      this.runtime.close(() => error);
+      this.#runtime.close(() => error);
       throw error;
     }
   }
 
   #goneError(): Error {
-    const at = this.#goneAt ?? this.environment.clock.now();
+    const at = this.#goneAt ?? this.#environment.clock.now();
     return new InstanceGoneError(this.ref.agent, this.ref.name, at);
   }
 
   async #close(live: R | null, database: InstanceDatabase | undefined): Promise<void> {
     if (live !== null) {
       if (this.#fence === null) this.#identity?.require();
-      this.#goneAt ??= this.environment.clock.now();
-      this.runtime.finish(() => this.#goneError());
+      this.#goneAt ??= this.#environment.clock.now();
+      this.#runtime.finish(() => this.#goneError());
       this.#isDisposable = this.#fence === null && live.isDisposable === true;
     }
     this.group.detach();
-    this.environment.hub.releaseIfUnused(this.group);
+    this.#environment.hub.releaseIfUnused(this.group);
     await database?.close();
+    this.#presence.closed();
+  }
+
+  /** Turns that have begun fail with the reason; those that wait can run elsewhere. */
+  #abandon(reason: Error): void {
+    this.#runtime.close(() => new InstanceElsewhereError(null));
+    this.#runtime.abandon(() => reason);
+  }
+
+  /** Resolves when no turn runs and no output waits, at the latest when `end` has ended them after the grace period. */
+  async #whenQuiet(end: () => void): Promise<void> {
+    const timer = setTimeout(end, END_GRACE_MS);
+    try {
+      await this.#runtime.whenQuiet();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #reportHookError(error: unknown, hook: string): void {
+    this.#reports.logError(error, `${hook} failed`);
+    this.#reports.failed("hook", hook, error);
+    this.#callErrorHook(error, currentTurn()?.origin ?? null);
+  }
+
+  /** Calls `onError` in a turn of its own, if the agent has the hook. */
+  #callErrorHook(cause: unknown, origin: TurnOrigin | null): void {
+    const hook = this.#live?.errorHook ?? null;
+    if (hook === null) return;
+    this.run<unknown>({
+      kind: "hook",
+      label: "onError",
+      isInternal: true,
+      body: () => hook(cause, origin),
+    }).catch((failure: unknown) => this.#reports.logError(failure, "onError failed"));
   }
 }

@@ -3,6 +3,9 @@
 /** Why an instance fails. `storage`: what it shares with the others is unavailable, so its own work is not to blame. */
 export type InstanceFailure = "storage" | "own";
 
+/** After a fence that does not say who has the instance, its due work is looked for. PostgreSQL, whose failure is the usual cause, is often back by then. */
+export const FENCED_PAUSE_MS = 1000;
+
 /** For the directory. */
 export interface Leaving {
   /** Resolves when a successor may open the database. */
@@ -18,7 +21,7 @@ export interface Leaving {
 }
 
 /** For the instance itself. */
-export interface Departure {
+export interface LeaveOptions {
   /** For turns that have not begun. */
   readonly reason?: unknown;
   /** The database is closed when it resolves; default: at once. */

@@ -58,7 +58,7 @@ export interface StreamOptions {
   readonly isConcurrent: boolean | undefined;
 }
 
-/** Runs a streaming method. The stream ends with the method at the latest; after a failure it is cut, before anybody receives the error. */
+/** Runs a streaming method. The stream ends with the method at the latest; after a failure it is cut, before the error is sent. */
 export async function streamMethod(
   target: TurnTarget,
   method: string,

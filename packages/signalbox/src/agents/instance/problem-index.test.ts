@@ -39,6 +39,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
+        scan: (query) => database.scan(query),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work, options) =>

@@ -12,7 +12,7 @@
  *    no turn.
  * 5. Errors of all instances are written in batches: at most `ROWS_PER_FLUSH` in `FLUSH_MS`, of each instance at most `KEPT` are stored, and of all
  *    together at most `KEPT_IN_ALL`.
- * See docs/decisions/0232.
+ * See agents/README.md.
  */
 import { setImmediate } from "node:timers/promises";
 import { RowsStatement } from "../../core/rows-statement.ts";
@@ -24,13 +24,13 @@ import type { Database, Queryable } from "../../database/database.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 
 /** The numbers of an instance's work. */
-export interface Figures {
+export interface WorkFigures {
   readonly queued: number;
   readonly retrying: number;
   readonly deadLetters: number;
 }
 
-export const NO_WORK: Figures = { queued: 0, retrying: 0, deadLetters: 0 };
+export const NO_WORK: WorkFigures = { queued: 0, retrying: 0, deadLetters: 0 };
 
 /** A turn that failed, or a start. */
 export interface Failure {
@@ -52,7 +52,7 @@ export interface NewFailure {
 export interface Counted {
   readonly ref: InstanceRef;
   /** The numbers to write; null if they are as written. */
-  take(): Figures | null;
+  take(): WorkFigures | null;
 }
 
 export interface ProblemIndexParts {
@@ -67,7 +67,7 @@ export interface ProblemIndexParts {
 
 interface Change {
   readonly ref: InstanceRef;
-  figures?: Figures;
+  figures?: WorkFigures;
   lastError?: { readonly text: string; readonly at: number };
 }
 
@@ -79,6 +79,8 @@ interface Pending extends Failure {
 const COUNT_MS = 3000;
 /** A few milliseconds. */
 const COUNTED_AT_ONCE = 100;
+/** Instances in one transaction: SQLite takes the event loop for a few milliseconds with them. */
+const CHANGES_AT_ONCE = 200;
 /** Errors wait this long. */
 const FLUSH_MS = 1000;
 const ROWS_PER_FLUSH = 100;
@@ -240,23 +242,33 @@ export class ProblemIndex {
     this.#changes = new Map();
     this.#failures = [];
     if (changes.length === 0 && failures.length === 0) return;
+    let written = 0;
     try {
       await this.#parts.registered();
-      const own = changes.filter(({ ref }) => this.#parts.isOwn(ref));
-      await this.#parts.database.transaction(async (tx) => {
-        await SET_FIGURES.run(tx, own.flatMap(figuresRow));
-        await SET_ERROR.run(tx, changes.flatMap(errorRow));
-        await addFailures(tx, failures);
-      }, SCOPE);
+      do {
+        const end = written + CHANGES_AT_ONCE;
+        // The failures with the last of them: what fails is tried again, and their ids must be new then.
+        await this.#writeSome(changes.slice(written, end), end < changes.length ? [] : failures);
+        written = end;
+      } while (written < changes.length);
     } catch (error) {
       this.#parts.onFailure(error);
-      for (const change of changes) {
+      for (const change of changes.slice(written)) {
         const newer = this.#changes.get(keyOf(change.ref));
         this.#changes.set(keyOf(change.ref), { ...change, ...newer });
       }
       this.#failures = [...failures, ...this.#failures].slice(-ROWS_PER_FLUSH);
       this.#flushLater(COUNT_MS);
     }
+  }
+
+  async #writeSome(changes: readonly Change[], failures: readonly Pending[]): Promise<void> {
+    const own = changes.filter(({ ref }) => this.#parts.isOwn(ref));
+    await this.#parts.database.transaction(async (tx) => {
+      await SET_FIGURES.run(tx, own.flatMap(figuresRow));
+      await SET_ERROR.run(tx, changes.flatMap(errorRow));
+      await addFailures(tx, failures);
+    }, SCOPE);
   }
 }
 

@@ -11,7 +11,7 @@ import type { InstanceReader } from "./inspection.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { InstanceReports } from "./instance-reports.ts";
-import type { SerialByKey } from "./serial-by-key.ts";
+import type { SerialByKey } from "../../core/serial.ts";
 
 export interface Resident {
   readonly database: InstanceDatabase;
@@ -31,8 +31,8 @@ export interface Resident {
   clockChanged(): void;
   /** Nothing runs or waits any more. */
   idle?(): void;
-  /** The instance leaves memory: no more work of its own begins. */
-  stop(): void;
+  /** The instance leaves memory: no more work of its own begins. `hasFailed`: its storage failed, and what it sent last has not left. */
+  stop(hasFailed?: boolean): void;
   /** Null when the class has no hook for errors of its turns; else calls it, in a turn. `origin` is that of the turn that failed. */
   readonly errorHook: ((cause: unknown, origin: TurnOrigin | null) => unknown) | null;
 }

@@ -1,4 +1,6 @@
+import { setImmediate as nextIteration } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { LoopShare } from "../../core/loop-share.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import type { Instance } from "./instance.ts";
 import type { DueEntry } from "./instance-catalog.ts";
@@ -11,15 +13,22 @@ let inMemory: Map<string, Instance>;
 let woken: string[];
 let reads: string[];
 let room: number;
+/** Time that the event loop has spent. */
+let spentMs: number;
+/** What a wake takes of it. */
+let wakeMs: number;
 let waker: Waker;
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  // Each wake is a step of the real event loop.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
   rows = [];
   inMemory = new Map();
   woken = [];
   reads = [];
   room = Number.POSITIVE_INFINITY;
+  spentMs = 0;
+  wakeMs = 0;
 });
 afterEach(async () => {
   await waker.stop();
@@ -45,12 +54,14 @@ function create(maxBusy: number, catalogFails: () => boolean = () => false): Wak
     },
     clock: { now: () => Date.now() },
     logger: createLogger({ level: "silent", isPretty: false }),
+    share: new LoopShare(2, () => spentMs),
     agents: () => ["a", "b"],
     maxBusy,
     isInMemory: (ref) => inMemory.has(keyOf(ref)),
     wake: (ref) => {
       if (inMemory.size >= room) return null;
       const instance = { key: keyOf(ref), ref, started: Promise.resolve() } as unknown as Instance;
+      spentMs += wakeMs;
       inMemory.set(instance.key, instance);
       woken.push(instance.key);
       return instance;
@@ -79,7 +90,12 @@ const fail = (key: string, failure: "own" | "storage" = "own") => {
   inMemory.delete(key);
   waker.onLeave(instance, Date.now() + (failure === "own" ? 10_000 : 1000), failure);
 };
-const settle = () => vi.advanceTimersByTimeAsync(0);
+/** Moves the clock, and lets the event loop do what follows from it. */
+const advance = async (ms: number) => {
+  await vi.advanceTimersByTimeAsync(ms);
+  for (let i = 0; i < 5; i++) await nextIteration();
+};
+const settle = () => advance(0);
 
 it("wakes all due instances, a few at a time, and agents take turns", async () => {
   rows = [
@@ -100,11 +116,39 @@ it("wakes all due instances, a few at a time, and agents take turns", async () =
   expect(reads).not.toContain("gone");
 });
 
+it("however many instances are due at once, the event loop has its turn after some milliseconds", async () => {
+  rows = Array.from({ length: 500 }, (_, i) => row("a", `a${i}`));
+  wakeMs = 1;
+  create(1000).start();
+  vi.advanceTimersByTime(0);
+  let longest = 0;
+  while (woken.length < 500) {
+    const before = spentMs;
+    await nextIteration();
+    longest = Math.max(longest, spentMs - before);
+  }
+  expect(longest).toBeLessThanOrEqual(2);
+});
+
+it("instances that another scan has found are bounded by the same time", async () => {
+  wakeMs = 1;
+  create(1000);
+  const all = Promise.all(Array.from({ length: 200 }, (_, i) => waker.wake(row("a", `a${i}`))));
+  let longest = 0;
+  while (woken.length < 200) {
+    const before = spentMs;
+    await nextIteration();
+    longest = Math.max(longest, spentMs - before);
+  }
+  await all;
+  expect(longest).toBeLessThanOrEqual(2);
+});
+
 it("waits without polling while there is no room, and continues when an instance leaves memory", async () => {
   rows = [row("a", "one"), row("a", "two")];
   room = 1;
   create(10).start();
-  await vi.advanceTimersByTimeAsync(60_000);
+  await advance(60_000);
   expect(woken).toEqual(["x/a/one"]);
   expect(reads).toEqual(["a"]);
   finish("x/a/one");
@@ -124,7 +168,7 @@ it("wakes a failing instance at increasing intervals without delaying the others
   const start = Date.now();
   for (let i = 0; i < 4; i++) {
     const count = woken.length;
-    while (woken.length === count) await vi.advanceTimersByTimeAsync(1000);
+    while (woken.length === count) await advance(1000);
     times.push(Math.round((Date.now() - start) / 1000));
     fail("x/a/bad");
     // Other due work does not wake it earlier.
@@ -139,7 +183,7 @@ it("does not make an instance wait longer and longer because the storage of all 
   await settle();
   for (let i = 1; i <= 5; i++) {
     fail("x/a/one", "storage");
-    await vi.advanceTimersByTimeAsync(1000);
+    await advance(1000);
     expect(woken).toHaveLength(1 + i);
   }
 });
@@ -148,14 +192,14 @@ it("retries after a failed scan, and waits until work is due", async () => {
   let isBroken = true;
   rows = [row("a", "later", Date.now() + 5000)];
   create(1, () => isBroken).start();
-  await vi.advanceTimersByTimeAsync(2500);
+  await advance(2500);
   isBroken = false;
-  await vi.advanceTimersByTimeAsync(1000);
+  await advance(1000);
   const scans = reads.length;
   expect(woken).toEqual([]);
-  await vi.advanceTimersByTimeAsync(1400);
+  await advance(1400);
   expect(reads).toHaveLength(scans);
-  await vi.advanceTimersByTimeAsync(100);
+  await advance(100);
   expect(woken).toEqual(["x/a/later"]);
 });
 
@@ -165,7 +209,7 @@ it("stops while it waits for room", async () => {
   await settle();
   await waker.stop();
   finish("x/a/one");
-  await vi.advanceTimersByTimeAsync(60_000);
+  await advance(60_000);
   expect(woken).toEqual(["x/a/one"]);
 });
 
@@ -185,6 +229,6 @@ it("finds due work that was not reported within a minute", async () => {
   create(1).start();
   await settle();
   rows = [row("a", "forgotten")];
-  await vi.advanceTimersByTimeAsync(60_001);
+  await advance(60_001);
   expect(woken).toEqual(["x/a/forgotten"]);
 });

@@ -11,11 +11,13 @@
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
  * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
  * 5. A due time that was not reported here, for whatever reason, waits for the scan of every minute, and no longer.
- * 6. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
- * See docs/decisions/0079.
+ * 6. Wakes are bounded by time (`LoopShare`): however many instances are due at once, other requests wait for a few milliseconds.
+ * 7. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
+ * See agents/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
+import type { LoopShare } from "../../core/loop-share.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -34,13 +36,13 @@ const FIRST_PAUSE_MS = 10_000;
 const MAX_PAUSE_MS = 10 * 60_000;
 /** How often a scan begins that no due time has asked for. */
 const RESCAN_MS = 60_000;
-/** The longest delay of Node's timers. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface WakerParts {
   readonly catalog: Pick<InstanceCatalog, "due" | "nextDueAfter" | "flush">;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Each wake is a step of it. */
+  readonly share: Pick<LoopShare, "step">;
   /** Kebab-case names of the loaded agents. */
   readonly agents: () => Iterable<string>;
   /** Woken instances that may be busy at once. */
@@ -94,9 +96,18 @@ export class Waker {
     if (this.#scanning === null) this.#arm();
   }
 
-  /** Wakes an instance with due work that another scan has found. Resolves when it has room and is loaded. */
+  /** Wakes an instance with due work. Resolves when it has room and is being loaded. */
   async wake(entry: DueEntry): Promise<void> {
-    while (!this.#tryWake(entry)) await this.#room();
+    for (;;) {
+      if (this.#isLeftAlone(entry)) return;
+      if (this.#hasRoom) {
+        await this.#parts.share.step();
+        // Another scan, or a stop, may have come before.
+        if (this.#isLeftAlone(entry)) return;
+        if (this.#hasRoom && this.#load(entry)) return;
+      }
+      await this.#room();
+    }
   }
 
   /** Nothing runs or waits in the instance any more. */
@@ -135,14 +146,14 @@ export class Waker {
   #arm(): void {
     clearTimer(this.#timer);
     if (this.#isStopped || this.#wakeAt === Number.POSITIVE_INFINITY) return;
-    const delay = Math.max(0, Math.min(this.#wakeAt - this.#parts.clock.now(), MAX_TIMER_MS));
     const scan = () => {
       this.#scanning = this.#scan().finally(() => {
         this.#scanning = null;
         this.#arm();
       });
     };
-    this.#timer = setTimer(this.#parts.clock, scan, delay);
+    const { clock } = this.#parts;
+    this.#timer = setTimer(clock, scan, this.#wakeAt - clock.now());
   }
 
   async #scan(): Promise<void> {
@@ -173,8 +184,8 @@ export class Waker {
       for (const { agent, after } of unread) {
         const page = await catalog.due(agent, clock.now(), after, PAGE);
         for (const entry of page) {
-          // Most instances are woken without a wait, so without a promise.
-          while (!this.#tryWake(entry)) await this.#room();
+          // Those of which nothing is to be done cost no promise.
+          if (!this.#isLeftAlone(entry)) await this.wake(entry);
           if (this.#isStopped) return;
         }
         if (page.length === PAGE) more.push({ agent, after: page.at(-1) });
@@ -183,17 +194,22 @@ export class Waker {
     }
   }
 
-  /** Returns false when there is no room. */
-  #tryWake(entry: DueEntry): boolean {
-    const { clock, isInMemory, maxBusy, wake } = this.#parts;
-    if (this.#isStopped || isInMemory(entry)) return true;
+  /** True for an instance that is not woken now: it is in memory, or has failed too recently. */
+  #isLeftAlone(entry: DueEntry): boolean {
+    if (this.#isStopped || this.#parts.isInMemory(entry)) return true;
     const pausedUntil = this.#failures.size === 0 ? 0 : (this.#failures.get(keyOf(entry))?.until ?? 0);
-    if (pausedUntil > clock.now()) {
-      this.wakeBy(pausedUntil);
-      return true;
-    }
-    if (this.#starting.size >= MAX_STARTING || this.#busy.size >= maxBusy) return false;
-    const instance = wake(entry);
+    if (pausedUntil <= this.#parts.clock.now()) return false;
+    this.wakeBy(pausedUntil);
+    return true;
+  }
+
+  get #hasRoom(): boolean {
+    return this.#starting.size < MAX_STARTING && this.#busy.size < this.#parts.maxBusy;
+  }
+
+  /** Returns false when there is no room in memory. */
+  #load(entry: DueEntry): boolean {
+    const instance = this.#parts.wake(entry);
     if (instance === null) return false;
     this.#starting.add(instance);
     this.#busy.add(instance);

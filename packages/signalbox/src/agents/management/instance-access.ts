@@ -2,18 +2,15 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { InstanceRef } from "../instance/instance-ref.ts";
-import type { RouteRequest } from "../../http/route.ts";
+import type { PathParams } from "../../http/route.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
 import type { InstanceReader } from "../instance/inspection.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { INSTANCE_PROBLEMS, MAX_CURSOR } from "../instance/instance-pages.ts";
 import type { LiveAgent } from "../instance/live-agent.ts";
+import type { INSTANCE } from "./instance-route.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
-
-export const AGENTS = "/accounts/{account_id}/agents";
-export const INSTANCES = `${AGENTS}/{agent_name}/instances`;
-export const INSTANCE = `${INSTANCES}/{instance_name}`;
 
 const PAGE_SIZE = 100;
 
@@ -53,33 +50,29 @@ export class InstanceAccess {
   }
 
   /** The name in the path of an agent or of an object class. Throws `agent_not_found`. */
-  agent(request: RouteRequest): string {
-    return this.isObjectClass(request)
-      ? (request.params["agent_name"] ?? "")
-      : this.definition(request).kebab;
+  agent(name: string): string {
+    return this.isObjectClass(name) ? name : this.definition(name).kebab;
   }
 
-  /** True when the path names a class of the worker program. */
-  isObjectClass({ params }: RouteRequest): boolean {
-    return this.#objects.classes().some(({ agent }) => agent === params["agent_name"]);
+  /** True for the name of a class of the worker program. */
+  isObjectClass(name: string): boolean {
+    return this.#objects.classes().some(({ agent }) => agent === name);
   }
 
   /** Throws `agent_not_found`. */
-  definition({ params }: RouteRequest): AgentDefinition {
-    const definition = this.#definitions.get(params["agent_name"] ?? "");
+  definition(name: string): AgentDefinition {
+    const definition = this.#definitions.get(name);
     if (definition === undefined) throw new SignalboxError("agent_not_found");
     return definition;
   }
 
-  /** The instance that the path names, whether or not it exists. */
-  ref(request: RouteRequest): InstanceRef {
-    const agent = this.agent(request);
-    return { account: accountOf(request), agent, name: request.params["instance_name"] ?? "" };
+  /** The instance that the path names, whether or not it exists. Throws `agent_not_found`. */
+  ref(params: PathParams<typeof INSTANCE>): InstanceRef {
+    return { account: params.account_id, agent: this.agent(params.agent_name), name: params.instance_name };
   }
 
   /** Throws `agent_instance_not_found`. */
-  async entry(request: RouteRequest): Promise<CatalogEntry> {
-    const ref = this.ref(request);
+  async entry(ref: InstanceRef): Promise<CatalogEntry> {
     await this.#catalog.flush();
     const entry = await this.#catalog.find(ref);
     if (entry === undefined) throw new SignalboxError("agent_instance_not_found");
@@ -87,17 +80,13 @@ export class InstanceAccess {
   }
 
   /** Reads the instance without loading it. */
-  async read<T>(request: RouteRequest, label: string, work: (reader: InstanceReader) => T): Promise<T> {
-    return this.#directory.read(await this.entry(request), label, work);
+  async read<T>(ref: InstanceRef, label: string, work: (reader: InstanceReader) => T): Promise<T> {
+    return this.#directory.read(await this.entry(ref), label, work);
   }
 
   /** Changes the instance in one of its turns, so that the instance runs what becomes due. */
-  async change<T>(request: RouteRequest, label: string, work: (live: LiveAgent) => T): Promise<T> {
-    const entry = await this.entry(request);
-    return this.#directory.change(this.definition(request), entry, label, work);
+  async change<T>(ref: InstanceRef, label: string, work: (live: LiveAgent) => T): Promise<T> {
+    const entry = await this.entry(ref);
+    return this.#directory.change(this.definition(ref.agent), entry, label, work);
   }
-}
-
-export function accountOf({ params }: RouteRequest): string {
-  return params["account_id"] ?? "";
 }

@@ -1,4 +1,4 @@
-/** Agents, and the instances themselves: list, read, destroy. */
+/** Agents, and the instances themselves: list, read, destroy, move. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
@@ -8,15 +8,8 @@ import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { INSTANCE_ORDERS, type InstancePages } from "../instance/instance-pages.ts";
 import type { ProblemIndex } from "../instance/problem-index.ts";
-import {
-  accountOf,
-  AGENTS,
-  INSTANCE,
-  type InstanceAccess,
-  INSTANCES,
-  pageQuery,
-  problemQuery,
-} from "./instance-access.ts";
+import { type InstanceAccess, pageQuery, problemQuery } from "./instance-access.ts";
+import { AGENTS, defineInstanceRoute, INSTANCE, type InstanceRoute, INSTANCES } from "./instance-route.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import { moveRoute, targetsRoute, withNodes } from "./node-routes.ts";
@@ -44,16 +37,13 @@ export interface InstanceRouteParts extends ResidentsParts {
   now(): number;
 }
 
-export function instanceRoutes(parts: InstanceRouteParts): Route[] {
+export function listRoutes(parts: InstanceRouteParts): Route[] {
+  return [listAgents(parts), list(parts)];
+}
+
+export function instanceRoutes(parts: InstanceRouteParts): InstanceRoute[] {
   const { access, nodes } = parts;
-  return [
-    listAgents(parts),
-    withNodes(nodes, list(parts)),
-    withNodes(nodes, read(parts)),
-    destroy(parts),
-    targetsRoute(access, nodes),
-    moveRoute(access, nodes),
-  ];
+  return [read(parts), destroy(parts), targetsRoute(access, nodes), moveRoute(access, nodes)];
 }
 
 function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Route {
@@ -64,8 +54,8 @@ function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Rout
     summary:
       "List the agents (classes), with their callable methods and number of instances; the classes of a worker program are objects.",
     result: z.array(show.agentResult),
-    handler: async (request) => {
-      const account = accountOf(request);
+    handler: async ({ params }) => {
+      const { account_id: account } = params;
       await catalog.flush();
       const result = await Promise.all([
         ...[...definitions.values()].map(async (definition) =>
@@ -99,9 +89,9 @@ function list(parts: InstanceRouteParts): Route {
     repeatable: ["tag"],
     result: z.array(show.instanceResult),
     handler: async (request) => {
-      const agent = access.agent(request);
+      const { account_id: account, agent_name: agentName } = request.params;
+      const agent = access.agent(agentName);
       const { cursor, search, problem, within, stuck_seconds: seconds } = request.query;
-      const account = accountOf(request);
       // The catalog learns of activity when an instance leaves memory.
       if (request.query.order === "last_active")
         for (const { ref, lastActiveAt } of directory.instances()) catalog.touch(ref, lastActiveAt);
@@ -119,13 +109,10 @@ function list(parts: InstanceRouteParts): Route {
           ? []
           : await findNamed(parts, account, agent, search);
       const others = entries.filter(({ name }) => name !== named[0]?.name);
+      const isObject = access.isObjectClass(agent);
+      const shown = await showAll(parts.findResidents, agent, [...named, ...others], isObject);
       return {
-        result: await showAll(
-          parts.findResidents,
-          agent,
-          [...named, ...others],
-          access.isObjectClass(request),
-        ),
+        result: await withNodes(parts.nodes, account, shown),
         resultInfo: show.pageInfo(named.length + others.length, next),
       };
     },
@@ -144,43 +131,43 @@ async function findNamed(
   return entry === undefined ? [] : [entry];
 }
 
-function read(parts: InstanceRouteParts): Route {
-  const { access, directory, problems } = parts;
-  return defineRoute({
+function read(parts: InstanceRouteParts): InstanceRoute {
+  const { access, directory, problems, nodes } = parts;
+  return defineInstanceRoute({
     method: "GET",
     path: INSTANCE,
     access: "agents.read",
     summary:
       "Read one instance: its committed state, counts, last activity, the running turn, and its last failure. Does not wait for a turn.",
     result: show.instanceDetailResult,
-    handler: async (request) => {
-      const found = await access.entry(request);
+    handler: async ({ ref }) => {
+      const found = await access.entry(ref);
       const detail = await directory.read(found, "show", show.readDetail);
       const [failures] = await Promise.all([problems.failuresOf(found), problems.settle()]);
-      const entry = await access.entry(request);
+      const entry = await access.entry(ref);
       const last_failure = failures[0] === undefined ? null : show.failure(failures[0]);
-      const isObject = access.isObjectClass(request);
+      const isObject = access.isObjectClass(ref.agent);
       // Runs where the instance is.
       const here: FindResidents = (query) => findResidents(parts, query);
       const [instance] = await showAll(here, entry.agent, [entry], isObject);
       if (instance === undefined) throw new SignalboxError("agent_instance_not_found");
-      return {
-        result: { ...instance, ...detail, last_failure, ...(isObject ? show.objectDetail(entry) : {}) },
-      };
+      const shown = { ...instance, ...detail, last_failure, ...(isObject ? show.objectDetail(entry) : {}) };
+      const [result] = await withNodes(nodes, ref.account, [shown]);
+      return { result };
     },
   });
 }
 
-function destroy({ access, directory, objects }: InstanceRouteParts): Route {
-  return defineRoute({
+function destroy({ access, directory, objects }: InstanceRouteParts): InstanceRoute {
+  return defineInstanceRoute({
     method: "DELETE",
     path: INSTANCE,
     access: "agents.edit",
     summary: "Destroy an instance and everything it stored.",
     result: z.object({ agent: z.string(), name: z.string() }),
-    handler: async (request) => {
-      const { account, agent, name } = await access.entry(request);
-      await (access.isObjectClass(request) ? objects : directory).destroy({ account, agent, name });
+    handler: async ({ ref }) => {
+      const { account, agent, name } = await access.entry(ref);
+      await (access.isObjectClass(agent) ? objects : directory).destroy({ account, agent, name });
       return { result: { agent, name } };
     },
   });

@@ -1,35 +1,24 @@
 /** Instances and the nodes of a cluster: which node has an instance, and moving it. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Reply, type Route } from "../../http/route.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
-import { accountOf, INSTANCE, type InstanceAccess } from "./instance-access.ts";
+import type { InstanceAccess } from "./instance-access.ts";
+import { defineInstanceRoute, INSTANCE, type InstanceRoute } from "./instance-route.ts";
 
-/** The route with the node of each instance in its result. */
-export function withNodes(nodes: InstanceNodes | null, route: Route): Route {
-  if (nodes === null) return route;
-  return {
-    ...route,
-    handler: async (request) => {
-      const reply = await route.handler(request);
-      return addNodes(nodes, accountOf(request), reply);
-    },
-  };
-}
-
-type Shown = Pick<InstanceRef, "agent" | "name">;
-
-async function addNodes(nodes: InstanceNodes, account: string, reply: Reply): Promise<Reply> {
-  const isList = Array.isArray(reply.result);
-  const shown = [reply.result as Shown | Shown[]].flat();
+/** The instances with the name of the node of each; without a cluster, as they are. */
+export async function withNodes<Shown extends Pick<InstanceRef, "agent" | "name">>(
+  nodes: InstanceNodes | null,
+  account: string,
+  shown: readonly Shown[],
+): Promise<readonly Shown[]> {
+  if (nodes === null) return shown;
   const names = await nodes.namesOf(shown.map(({ agent, name }) => ({ account, agent, name })));
-  const result = shown.map((one, i) => ({ ...one, node: names[i] ?? null }));
-  return { ...reply, result: isList ? result : result[0] };
+  return shown.map((one, i) => ({ ...one, node: names[i] ?? null }));
 }
 
-export function targetsRoute(access: InstanceAccess, nodes: InstanceNodes | null): Route {
-  return defineRoute({
+export function targetsRoute(access: InstanceAccess, nodes: InstanceNodes | null): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: `${INSTANCE}/move`,
     access: "agents.edit",
@@ -37,14 +26,14 @@ export function targetsRoute(access: InstanceAccess, nodes: InstanceNodes | null
       "List the nodes to which an instance can be moved; none if the server is not a node of a cluster.",
     result: z.array(z.object({ id: z.string(), name: z.string() })),
     handler: async (request) => {
-      await access.entry(request);
+      await access.entry(request.ref);
       return { result: (nodes?.targets ?? []).map(({ inc, name }) => ({ id: inc, name })) };
     },
   });
 }
 
-export function moveRoute(access: InstanceAccess, nodes: InstanceNodes | null): Route {
-  return defineRoute({
+export function moveRoute(access: InstanceAccess, nodes: InstanceNodes | null): InstanceRoute {
+  return defineInstanceRoute({
     method: "POST",
     effect: "action",
     path: `${INSTANCE}/move`,
@@ -54,7 +43,7 @@ export function moveRoute(access: InstanceAccess, nodes: InstanceNodes | null): 
     body: z.strictObject({ to: z.string().min(1).max(256).optional() }),
     result: z.object({ agent: z.string(), name: z.string(), node: z.string() }),
     handler: async (request) => {
-      const { account, agent, name } = await access.entry(request);
+      const { account, agent, name } = await access.entry(request.ref);
       if (nodes === null)
         throw new SignalboxError("invalid_request", { message: "This server is not a node of a cluster" });
       const node = await nodes.move({ account, agent, name }, request.body.to);

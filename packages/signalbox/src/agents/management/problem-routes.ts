@@ -6,7 +6,8 @@ import { type InstancePages, type ProblemRule, problemsOf } from "../instance/in
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ProblemIndex } from "../instance/problem-index.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
-import { accountOf, AGENTS, pageQuery, problemQuery } from "./instance-access.ts";
+import { pageQuery, problemQuery } from "./instance-access.ts";
+import { AGENTS } from "./instance-route.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
 import type { FindResidents } from "./residents.ts";
 import { addTotals, agentProblemTotals, problemTotals, totalsOfAgents } from "./problem-totals.ts";
@@ -45,7 +46,7 @@ function listProblems(parts: ProblemRouteParts): Route {
     }),
     handler: async (request) => {
       const { agent, problem = "any", cursor, limit, within, stuck_seconds: seconds } = request.query;
-      const account = accountOf(request);
+      const { account_id: account } = request.params;
       const since = parts.now() - within * 1000;
       const rule: ProblemRule = { problem, since };
       await Promise.all([catalog.flush(), problems.settle()]);

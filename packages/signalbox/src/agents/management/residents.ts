@@ -11,9 +11,9 @@ export interface Residency {
   readonly connectionCount: number;
   /** Of an object of a worker program. */
   readonly objectName: string | null;
-  /** The turn at an await; null for none. A node of an earlier version does not send it. */
-  readonly turn?: RunningTurn | null;
-  readonly waitingTurns?: number;
+  /** The turn at an await; null for none. */
+  readonly turn: RunningTurn | null;
+  readonly waitingTurns: number;
 }
 
 export interface RunningTurn {

@@ -1,7 +1,7 @@
 /** Management of agents and their instances. Classes are the operator's and the same for every account; instances belong to an account. */
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { InstanceStore } from "../../engines/instance-store/index.ts";
-import type { Route, RouteRequest } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Directory } from "../instance/directory.ts";
@@ -11,16 +11,14 @@ import type { ProblemIndex } from "../instance/problem-index.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
-import { INSTANCE, InstanceAccess } from "./instance-access.ts";
-import { bulkReplayRoute } from "./bulk-letters.ts";
-import { instanceRoutes, type InstanceRouteParts } from "./instance-routes.ts";
+import { InstanceAccess } from "./instance-access.ts";
+import { instanceRoutes, listRoutes } from "./instance-routes.ts";
 import { problemRoutes } from "./problem-routes.ts";
-import { findStuck, type FindStuck } from "./stuck.ts";
-import type { InstanceRef } from "../instance/instance-ref.ts";
 import { observationRoutes } from "./observation-routes.ts";
-import { findResidents, type FindResidents } from "./residents.ts";
+import type { ManagementReach } from "./reach.ts";
+import { replayRoutes } from "./replay-routes.ts";
 import { SqlConsole } from "./sql-console.ts";
-import { REPLAY_LETTERS, workRoutes } from "./work-routes.ts";
+import { workRoutes } from "./work-routes.ts";
 
 export interface RouteParts {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -33,40 +31,25 @@ export interface RouteParts {
   readonly objects: ManagedObjects;
   /** Null for a process that is alone. */
   readonly nodes: InstanceNodes | null;
-  /** Null for a process that is alone. */
-  readonly elsewhere: ManagementElsewhere | null;
+  readonly reach: ManagementReach;
   readonly pages: InstancePages;
   readonly problems: ProblemIndex;
   now(): number;
 }
 
-/** Management of instances of all nodes. */
-export interface ManagementElsewhere {
-  readonly findResidents: FindResidents;
-  readonly findStuck: FindStuck;
-  /** The route with a handler that runs at the owner of the instance. */
-  atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route;
-}
-
 export function agentRoutes(parts: RouteParts): Route[] {
   const access = new InstanceAccess(parts.definitions, parts.directory, parts.catalog, parts.objects);
-  const { elsewhere } = parts;
-  const everywhere = {
-    ...parts,
-    access,
-    findResidents: elsewhere?.findResidents ?? ((query) => findResidents(parts, query)),
-    findStuck: elsewhere?.findStuck ?? (async (query) => findStuck(parts, query)),
-  } satisfies Partial<InstanceRouteParts>;
-  const routes = [
+  const { reach } = parts;
+  const everywhere = { ...parts, ...reach, access };
+  const ofInstances = [
     ...instanceRoutes(everywhere),
     ...workRoutes(access),
     ...observationRoutes({ ...parts, access, sqlConsole: new SqlConsole(parts.directory, parts.store) }),
-  ].map((route) =>
-    elsewhere !== null && route.path.startsWith(INSTANCE)
-      ? elsewhere.atOwner(route, (request) => access.ref(request))
-      : route,
-  );
-  const replay = routes.find(({ method, path }) => method === "POST" && path === REPLAY_LETTERS);
-  if (replay === undefined) throw new Error("dead letters have a route to replay them");
-  return [...routes, ...problemRoutes(everywhere), bulkReplayRoute({ ...everywhere, replay })];
+  ];
+  return [
+    ...listRoutes(everywhere),
+    ...ofInstances.map((route) => reach.atOwner(route, (params) => access.ref(params))),
+    ...problemRoutes(everywhere),
+    ...replayRoutes({ ...parts, access }),
+  ];
 }

@@ -1,5 +1,6 @@
 /** The representation of agents and instances in the management interface. */
 import { z } from "zod";
+import { isoTime } from "../../core/iso-time.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
@@ -283,8 +284,4 @@ export function row(values: Readonly<Record<string, SqlValue>>): Record<string, 
 
 export function pageInfo(count: number, next: string | null): object {
   return { count, cursor: next, cursors: next === null ? {} : { after: next } };
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }

@@ -1,9 +1,9 @@
 /** The work of an instance: its queue, dead letters and schedules. */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import type { DeadLetters } from "../work/dead-letters.ts";
-import { INSTANCE, type InstanceAccess, pageQuery } from "./instance-access.ts";
+import { changeLetters } from "./change-letters.ts";
+import { type InstanceAccess, pageQuery } from "./instance-access.ts";
+import { defineInstanceRoute, INSTANCE, type InstanceRoute } from "./instance-route.ts";
 import * as show from "./show-instance.ts";
 
 const QUEUE = `${INSTANCE}/queue`;
@@ -13,20 +13,13 @@ const DEAD_LETTER = `${DEAD_LETTERS}/{dead_letter_id}`;
 const SCHEDULES = `${INSTANCE}/schedules`;
 const SCHEDULE = `${SCHEDULES}/{schedule_id}`;
 
-export const REPLAY_LETTERS = `${DEAD_LETTERS}/replay`;
-
-/** Dead letters of one call, and of one transaction. */
-const MAX_LETTERS = 10_000;
-const LETTERS_PER_TURN = 500;
-
-export function workRoutes(access: InstanceAccess): Route[] {
+export function workRoutes(access: InstanceAccess): InstanceRoute[] {
   return [
     listQueue(access),
     readQueueItem(access),
     removeQueueItem(access),
     runQueueItem(access),
     listDeadLetters(access),
-    replayDeadLetters(access),
     discardDeadLetters(access),
     readDeadLetter(access),
     discardDeadLetter(access),
@@ -37,8 +30,8 @@ export function workRoutes(access: InstanceAccess): Route[] {
   ];
 }
 
-function listQueue(access: InstanceAccess): Route {
-  return defineRoute({
+function listQueue(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: QUEUE,
     access: "agents.read",
@@ -47,7 +40,7 @@ function listQueue(access: InstanceAccess): Route {
     result: z.array(show.queueItemResult),
     handler: async (request) => {
       const after = parsePosition(request.query.cursor);
-      const { items, next } = await access.read(request, "queue", ({ workQueue, pump }) => {
+      const { items, next } = await access.read(request.ref, "queue", ({ workQueue, pump }) => {
         const page = workQueue.list(request.query.limit, after);
         return {
           ...page,
@@ -59,8 +52,8 @@ function listQueue(access: InstanceAccess): Route {
   });
 }
 
-function readQueueItem(access: InstanceAccess): Route {
-  return defineRoute({
+function readQueueItem(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: QUEUE_ITEM,
     access: "agents.read",
@@ -68,7 +61,7 @@ function readQueueItem(access: InstanceAccess): Route {
     result: show.queueItemResult,
     handler: async (request) => {
       const { item_id: id } = request.params;
-      const shown = await access.read(request, "queue item", ({ workQueue, pump }) => {
+      const shown = await access.read(request.ref, "queue item", ({ workQueue, pump }) => {
         const item = workQueue.find(id);
         return item === undefined ? null : show.queueItem(item, pump.isRunning("queue", id));
       });
@@ -78,8 +71,8 @@ function readQueueItem(access: InstanceAccess): Route {
   });
 }
 
-function removeQueueItem(access: InstanceAccess): Route {
-  return defineRoute({
+function removeQueueItem(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "DELETE",
     path: QUEUE_ITEM,
     access: "agents.edit",
@@ -87,7 +80,7 @@ function removeQueueItem(access: InstanceAccess): Route {
     result: z.object({ id: z.string() }),
     handler: async (request) => {
       const { item_id: id } = request.params;
-      await access.change(request, "remove queue item", ({ workQueue, pump }) => {
+      await access.change(request.ref, "remove queue item", ({ workQueue, pump }) => {
         if (pump.isRunning("queue", id)) throw running("item", "removed");
         if (!workQueue.remove(id)) throw notFound("Queue item");
       });
@@ -96,8 +89,8 @@ function removeQueueItem(access: InstanceAccess): Route {
   });
 }
 
-function runQueueItem(access: InstanceAccess): Route {
-  return defineRoute({
+function runQueueItem(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "POST",
     effect: "action",
     path: `${QUEUE_ITEM}/run`,
@@ -107,7 +100,7 @@ function runQueueItem(access: InstanceAccess): Route {
     result: z.object({ id: z.string(), next_attempt_at: z.iso.datetime() }),
     handler: async (request) => {
       const { item_id: id } = request.params;
-      const item = await access.change(request, "run queue item", ({ workQueue, pump }) => {
+      const item = await access.change(request.ref, "run queue item", ({ workQueue, pump }) => {
         if (pump.isRunning("queue", id)) throw running("item", "run again");
         if (!workQueue.moveToFront(id)) throw notFound("Queue item");
         return workQueue.find(id);
@@ -117,8 +110,8 @@ function runQueueItem(access: InstanceAccess): Route {
   });
 }
 
-function listDeadLetters(access: InstanceAccess): Route {
-  return defineRoute({
+function listDeadLetters(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: DEAD_LETTERS,
     access: "agents.read",
@@ -126,7 +119,7 @@ function listDeadLetters(access: InstanceAccess): Route {
     query: pageQuery,
     result: z.array(show.deadLetterResult),
     handler: async (request) => {
-      const { items, next } = await access.read(request, "dead letters", ({ deadLetters }) =>
+      const { items, next } = await access.read(request.ref, "dead letters", ({ deadLetters }) =>
         deadLetters.list(request.query.limit, request.query.cursor),
       );
       return { result: items.map(show.deadLetter), resultInfo: show.pageInfo(items.length, next) };
@@ -134,31 +127,8 @@ function listDeadLetters(access: InstanceAccess): Route {
   });
 }
 
-function replayDeadLetters(access: InstanceAccess): Route {
-  return defineRoute({
-    method: "POST",
-    effect: "action",
-    path: REPLAY_LETTERS,
-    access: "agents.edit",
-    summary: "Return dead letters to the queue: those named in `ids`, or all, at most 10,000 with each call.",
-    body: z.strictObject({ ids: z.array(z.string()).max(1000).optional() }),
-    result: z.object({ replayed: z.int(), remaining: z.int() }),
-    handler: async (request) => {
-      const { ids } = request.body;
-      const { count: replayed, remaining } = await changeLetters(
-        access,
-        request,
-        "replay",
-        ids,
-        (letters, id) => letters.replay(id),
-      );
-      return { result: { replayed, remaining } };
-    },
-  });
-}
-
-function discardDeadLetters(access: InstanceAccess): Route {
-  return defineRoute({
+function discardDeadLetters(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "DELETE",
     path: DEAD_LETTERS,
     access: "agents.edit",
@@ -167,7 +137,7 @@ function discardDeadLetters(access: InstanceAccess): Route {
     handler: async (request) => {
       const { count: discarded, remaining } = await changeLetters(
         access,
-        request,
+        request.ref,
         "discard",
         undefined,
         (letters, id) => letters.remove(id),
@@ -177,55 +147,32 @@ function discardDeadLetters(access: InstanceAccess): Route {
   });
 }
 
-/** Without ids: those that exist now, the oldest first. A letter that fails again meanwhile is a new one, and stays. */
-async function changeLetters(
-  access: InstanceAccess,
-  request: RouteRequest,
-  label: string,
-  wanted: readonly string[] | undefined,
-  change: (letters: DeadLetters, id: string) => boolean,
-): Promise<{ count: number; remaining: number }> {
-  const ids =
-    wanted ?? (await access.change(request, label, ({ deadLetters }) => deadLetters.ids(MAX_LETTERS)));
-  let count = 0;
-  let remaining = 0;
-  for (let i = 0; i === 0 || i < ids.length; i += LETTERS_PER_TURN) {
-    const some = ids.slice(i, i + LETTERS_PER_TURN);
-    await access.change(request, label, ({ deadLetters }) => {
-      count += some.filter((id) => change(deadLetters, id)).length;
-      // Before a letter can fail again.
-      remaining = deadLetters.count();
-    });
-  }
-  return { count, remaining };
-}
-
-function readDeadLetter(access: InstanceAccess): Route {
-  return defineRoute({
+function readDeadLetter(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: DEAD_LETTER,
     access: "agents.read",
     summary: "Read one dead letter.",
     result: show.deadLetterResult,
     handler: async (request) => {
-      const id = request.params["dead_letter_id"] ?? "";
-      const letter = await access.read(request, "dead letter", ({ deadLetters }) => deadLetters.find(id));
+      const { dead_letter_id: id } = request.params;
+      const letter = await access.read(request.ref, "dead letter", ({ deadLetters }) => deadLetters.find(id));
       if (letter === undefined) throw notFound("Dead letter");
       return { result: show.deadLetter(letter) };
     },
   });
 }
 
-function discardDeadLetter(access: InstanceAccess): Route {
-  return defineRoute({
+function discardDeadLetter(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "DELETE",
     path: DEAD_LETTER,
     access: "agents.edit",
     summary: "Discard one dead letter.",
     result: z.object({ id: z.string() }),
     handler: async (request) => {
-      const id = request.params["dead_letter_id"] ?? "";
-      if (!(await access.change(request, "discard", ({ deadLetters }) => deadLetters.remove(id)))) {
+      const { dead_letter_id: id } = request.params;
+      if (!(await access.change(request.ref, "discard", ({ deadLetters }) => deadLetters.remove(id)))) {
         throw notFound("Dead letter");
       }
       return { result: { id } };
@@ -233,15 +180,15 @@ function discardDeadLetter(access: InstanceAccess): Route {
   });
 }
 
-function listSchedules(access: InstanceAccess): Route {
-  return defineRoute({
+function listSchedules(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: SCHEDULES,
     access: "agents.read",
     summary: "List the instance's schedules, by due time.",
     result: z.array(show.scheduleResult),
     handler: async (request) => {
-      const items = await access.read(request, "schedules", ({ schedules, pump }) =>
+      const items = await access.read(request.ref, "schedules", ({ schedules, pump }) =>
         schedules.states().map((row) => show.schedule(row, pump.isRunning("schedule", row.id))),
       );
       return { result: items, resultInfo: { count: items.length } };
@@ -249,8 +196,8 @@ function listSchedules(access: InstanceAccess): Route {
   });
 }
 
-function readSchedule(access: InstanceAccess): Route {
-  return defineRoute({
+function readSchedule(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "GET",
     path: SCHEDULE,
     access: "agents.read",
@@ -258,7 +205,7 @@ function readSchedule(access: InstanceAccess): Route {
     result: show.scheduleResult,
     handler: async (request) => {
       const { schedule_id: id } = request.params;
-      const shown = await access.read(request, "schedule", ({ schedules, pump }) => {
+      const shown = await access.read(request.ref, "schedule", ({ schedules, pump }) => {
         const [row] = schedules.states(id);
         return row === undefined ? null : show.schedule(row, pump.isRunning("schedule", id));
       });
@@ -268,8 +215,8 @@ function readSchedule(access: InstanceAccess): Route {
   });
 }
 
-function removeSchedule(access: InstanceAccess): Route {
-  return defineRoute({
+function removeSchedule(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "DELETE",
     path: SCHEDULE,
     access: "agents.edit",
@@ -277,7 +224,7 @@ function removeSchedule(access: InstanceAccess): Route {
     result: z.object({ id: z.string() }),
     handler: async (request) => {
       const { schedule_id: id } = request.params;
-      await access.change(request, "cancel schedule", ({ schedules, pump }) => {
+      await access.change(request.ref, "cancel schedule", ({ schedules, pump }) => {
         const found = schedules.find(id);
         if (found === undefined) throw notFound("Schedule");
         // A recurring one can be cancelled while it runs: it does not run again.
@@ -290,8 +237,8 @@ function removeSchedule(access: InstanceAccess): Route {
   });
 }
 
-function runSchedule(access: InstanceAccess): Route {
-  return defineRoute({
+function runSchedule(access: InstanceAccess): InstanceRoute {
+  return defineInstanceRoute({
     method: "POST",
     effect: "action",
     path: `${SCHEDULE}/run`,
@@ -301,7 +248,7 @@ function runSchedule(access: InstanceAccess): Route {
     result: z.object({ id: z.string(), due_at: z.iso.datetime() }),
     handler: async (request) => {
       const { schedule_id: id } = request.params;
-      const found = await access.change(request, "run schedule", ({ schedules, pump }) => {
+      const found = await access.change(request.ref, "run schedule", ({ schedules, pump }) => {
         if (pump.isRunning("schedule", id)) throw running("schedule", "run again");
         if (!schedules.runNow(id)) throw notFound("Schedule");
         return schedules.find(id);

@@ -4,20 +4,22 @@
  * bundlers understand them.
  */
 import { readFileSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { createRequire, registerHooks } from "node:module";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { compilerSettings, SYNTAX } from "./compiler-settings.ts";
 import { findSource, isAlias, isRelative } from "./find-source.ts";
 import { type ImportRule, rawModule, rawTypeOf } from "./raw-modules.ts";
 
-import { showTrueLines } from "./true-lines.ts";
+import { showSourceLines } from "./source-lines.ts";
 
 /** What the loader needs to know about a worker. */
 export interface WorkerModules {
   /** URLs of the modules `cloudflare:<name>`. */
   readonly platform: Readonly<Record<string, string>>;
   readonly rules: readonly ImportRule[];
+  /** Names that are replaced by expressions in the program's own files. */
+  readonly define: Readonly<Record<string, string>>;
   /** The folder that the rules' patterns are relative to. */
   readonly folder: string;
 }
@@ -40,7 +42,7 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   // Loaded on demand: most installations have no modules, and esbuild starts a process.
   const { transformSync } = await import("esbuild");
   const compiled = new Set<string>();
-  showTrueLines((path) => compiled.has(path));
+  showSourceLines((path) => compiled.has(path));
   registerHooks({
     resolve(specifier, context, nextResolve) {
       if (specifier === "signalbox")
@@ -51,7 +53,18 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
         };
       if (specifier.startsWith(PLATFORM)) return nextResolve(platformModule(specifier), context);
       const parent = context.parentURL;
-      if (parent === undefined || !isUserFile(parent)) return nextResolve(specifier, context);
+      if (parent === undefined || userFile(parent) === null) return nextResolve(specifier, context);
+      if (!isUserFile(parent)) {
+        if (worker === null) return nextResolve(specifier, context);
+        try {
+          return nextResolve(specifier, context);
+        } catch (error) {
+          // A package that was made for bundlers only.
+          const found = findInPackage(specifier, parent);
+          if (found === null) throw error;
+          return nextResolve(pathToFileURL(found).href, context);
+        }
+      }
       const [name = "", query] = specifier.split("?", 2);
       const suffix = query === undefined ? "" : `?${query}`;
       // An alias may have the name of a package, so it is tried first; other names are Node's first.
@@ -80,10 +93,13 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
         attributes["type"] !== "json" &&
         !isInstalled(path) &&
         !context.conditions.includes("require");
-      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? decoratedSyntax(path, ending));
+      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? scriptSyntax(path, ending));
       if (syntax === undefined || (worker === null && isInstalled(path))) return nextLoad(url, context);
       const { code } = transformSync(readFileSync(path, "utf8"), {
         ...compilerSettings(path, syntax),
+        ...(worker === null || syntax === "json" || isInstalled(path)
+          ? {}
+          : { define: { ...worker.define } }),
         sourcemap: syntax === "json" ? false : "inline",
       });
       compiled.add(path);
@@ -92,11 +108,32 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   });
 }
 
-/** JavaScript of the worker's program needs a compiler when it has decorators. */
-function decoratedSyntax(path: string, ending: string): "js" | undefined {
+/** JavaScript of the worker's program needs a compiler when it has decorators, or names that the wrangler file defines. */
+function scriptSyntax(path: string, ending: string): "js" | undefined {
   if (worker === null || (ending !== ".js" && ending !== ".mjs") || isInstalled(path)) return undefined;
-  return DECORATOR.test(readFileSync(path, "utf8")) ? "js" : undefined;
+  const source = readFileSync(path, "utf8");
+  const isDefined = (name: string) => source.includes(name);
+  return DECORATOR.test(source) || Object.keys(worker.define).some(isDefined) ? "js" : undefined;
 }
+
+/** What a bundler takes an import inside a package for: names without an ending, and folders. Null: no such file. */
+function findInPackage(specifier: string, parent: string): string | null {
+  if (isRelative(specifier)) return findSource(specifier, parent);
+  if (specifier.startsWith("#") || specifier.includes(":")) return null;
+  // `require.resolve` comes back here with what it does not find.
+  if (isFinding) return null;
+  isFinding = true;
+  try {
+    // Node's older rules try endings.
+    return createRequire(parent).resolve(specifier);
+  } catch {
+    return null;
+  } finally {
+    isFinding = false;
+  }
+}
+
+let isFinding = false;
 
 /** Throws for a module that does not exist here, with what to do. */
 function platformModule(specifier: string): string {

@@ -8,7 +8,7 @@ import type { LiveObject, ObjectSpec } from "./live-object.ts";
 import { type FacetHost, facetInstanceName, type FacetSpec } from "./object-facets.ts";
 import { createId } from "./object-id.ts";
 import { createObjectStub, localCalls } from "./object-stub.ts";
-import type { ObjectClass, ObjectId, ObjectStub } from "./object-types.ts";
+import type { ObjectId, ObjectStub } from "./object-types.ts";
 import { workerBinding } from "./worker-binding.ts";
 
 export interface FacetInstancesParts {
@@ -17,7 +17,7 @@ export interface FacetInstancesParts {
   /** The class of the parent, in the catalog. */
   readonly agent: string;
   readonly define: (spec: () => Promise<ObjectSpec>) => ResidentDefinition<LiveObject>;
-  readonly classOf: (value: unknown) => ObjectClass;
+  readonly classOf: FacetHost["classOf"];
   /** Takes a facet from the node where its parent was before. */
   readonly claim: (ref: InstanceRef) => Promise<void>;
 }
@@ -34,7 +34,7 @@ export class FacetInstances implements FacetHost {
     this.#parts = parts;
   }
 
-  classOf(value: unknown): ObjectClass {
+  classOf(value: unknown): ReturnType<FacetHost["classOf"]> {
     return this.#parts.classOf(value);
   }
 

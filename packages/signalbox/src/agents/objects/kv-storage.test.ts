@@ -144,3 +144,35 @@ describe("transaction", () => {
     expect(await run(async () => "ran")).toBe("ran");
   });
 });
+
+describe("several values at once", () => {
+  it("are stored together, or not at all if one of them cannot be copied", async () => {
+    const { storage } = test;
+    await storage.put("first", "before");
+    await expect(storage.put({ first: 1, second: () => 2 })).rejects.toThrow("could not be cloned");
+    await expect(
+      storage.transaction(async (inner) => {
+        await inner.put({ first: 1, second: Symbol("no") }).catch(() => undefined);
+      }),
+    ).resolves.toBeUndefined();
+    expect(await storage.get(["first", "second"])).toEqual(new Map([["first", "before"]]));
+  });
+});
+
+describe("deleteAll", () => {
+  it("removes tables that refer to each other, to themselves and to tables that never existed", async () => {
+    const { storage } = test;
+    for (const statement of [
+      "CREATE TABLE parent (id INTEGER PRIMARY KEY, up REFERENCES parent(id))",
+      "CREATE TABLE child (id INTEGER PRIMARY KEY, up REFERENCES parent(id) DEFERRABLE INITIALLY DEFERRED)",
+      "CREATE TABLE orphan (id INTEGER PRIMARY KEY, up REFERENCES nowhere(id))",
+      "INSERT INTO parent VALUES (1, NULL), (2, 1)",
+      "INSERT INTO child VALUES (1, 2)",
+    ])
+      storage.sql.exec(statement);
+    await storage.put("key", 1);
+    await storage.deleteAll();
+    expect(storage.sql.exec("SELECT name FROM sqlite_master").toArray()).toEqual([]);
+    expect(await storage.list()).toEqual(new Map());
+  });
+});

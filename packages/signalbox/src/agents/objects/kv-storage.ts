@@ -31,20 +31,34 @@ export class KvStorage {
   }
 
   get(key: Key): unknown {
+    return this.find(key)?.value;
+  }
+
+  /** Tells a key whose value is undefined from one that does not exist. */
+  find(key: Key): { readonly value: unknown } | undefined {
     this.#parts.transactions.requirePresent();
     const row = this.#parts.database.get<Pick<Row, "value">>(
       sql`SELECT value FROM _signalbox_kv WHERE key = ${String(key)}`,
     );
-    return row === undefined ? undefined : deserialize(row.value);
+    return row === undefined ? undefined : { value: deserialize(row.value) };
   }
 
   put(key: Key, value: unknown): void {
-    const bytes = toBytes(value);
+    this.#put(key, toBytes(value));
+  }
+
+  #put(key: Key, bytes: Uint8Array): void {
     this.#parts.transactions.open();
     this.#parts.database.run(
       sql`INSERT INTO _signalbox_kv (key, value) VALUES (${String(key)}, ${bytes})
           ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
     );
+  }
+
+  /** Stores all entries, or none if one of the values cannot be copied. */
+  putAll(entries: readonly (readonly [Key, unknown])[]): void {
+    const copies = entries.map(([key, value]) => [key, toBytes(value)] as const);
+    for (const [key, bytes] of copies) this.#put(key, bytes);
   }
 
   /** True if there was a value. */

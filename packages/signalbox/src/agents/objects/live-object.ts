@@ -12,13 +12,14 @@ import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { Resident, ResidentParts } from "../instance/resident.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import { nameWork, type ObjectWork } from "./current-work.ts";
+import { OBJECT } from "./class-marks.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { ObjectContext } from "./object-context.ts";
 import { type FacetHost, ObjectFacets } from "./object-facets.ts";
 import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
-import { reach, transferResult } from "./rpc-values.ts";
+import { endingWith, reach, transferResult } from "./rpc-values.ts";
 import {
   cutAccepted,
   endOf,
@@ -73,7 +74,6 @@ export class LiveObject implements Resident {
   readonly #views = new WeakMap<SocketEnd, WorkerWebSocket>();
   #facets: ObjectFacets | null = null;
   #object: Handlers | null = null;
-  #hasAlarmHandler = false;
   #hasShrunk = false;
   #isFacet = false;
 
@@ -113,7 +113,6 @@ export class LiveObject implements Resident {
   async start(): Promise<void> {
     const spec = await this.#spec();
     const { objectClass } = spec;
-    this.#hasAlarmHandler = "alarm" in objectClass.prototype;
     const context = this.#createContext(spec);
     nameWork(this.work, this.#parts.ref.agent, context.id);
     try {
@@ -148,9 +147,11 @@ export class LiveObject implements Resident {
     );
   }
 
-  stop(): void {
+  /** After a failure of the storage clients connect again, as to an object that was reset: nobody else tells them what they have missed. */
+  stop(hasFailed = false): void {
     this.alarm.stop();
     cutAccepted(this.work);
+    if (hasFailed) this.#host.sockets.find(this.#key)?.terminate();
     this.#host.sockets.releaseIfEmpty(this.#key);
   }
 
@@ -165,7 +166,11 @@ export class LiveObject implements Resident {
 
   /** Calls a method or reads a property; the result is a copy for the caller. */
   async invoke(path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
-    return transferResult(await reach(this.#handlers, path, args), this.work);
+    if (!(OBJECT in this.#handlers))
+      throw new TypeError(
+        "The object does not support RPC, because its class does not extend DurableObject of cloudflare:workers: only fetch() can be called.",
+      );
+    return endingWith(args, async () => transferResult(await reach(this.#handlers, path, args), this.work));
   }
 
   /** Handles a frame of a hibernating WebSocket. */
@@ -196,7 +201,8 @@ export class LiveObject implements Resident {
       ...base,
       outputs,
       alarm: this.alarm,
-      hasAlarmHandler: this.#hasAlarmHandler,
+      // The handler may be a property of the object, as `Lifecycle` installs it. Before the object exists, the answer is open.
+      hasAlarmHandler: () => this.#object === null || typeof this.#object.alarm === "function",
       isFacet: spec.isFacet,
       block: () => runtime.block(),
       reset: (reason) => this.reset(reason),

@@ -76,6 +76,14 @@ describe("an alarm", () => {
     expect(rings).toEqual([]);
   });
 
+  it("that the constructor of a new object sets rings", async () => {
+    test.alarm.stop();
+    await setAlarm(now + 500);
+    test.alarm.start(true, false);
+    await pass(500);
+    expect(rings).toHaveLength(1);
+  });
+
   it("in the past rings at once", async () => {
     await setAlarm(1);
     await pass(1);

@@ -21,8 +21,6 @@ import type { StorageParts } from "./storage-parts.ts";
 const NO_ROW = "the object's database has no row of the object";
 const FIRST_RETRY_MS = 2000;
 const MAX_RETRIES = 6;
-/** The longest delay of Node's timers; for a later time the timer is set again. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** What `alarm()` receives. */
 export interface AlarmInfo {
@@ -57,6 +55,8 @@ export class ObjectAlarm implements Participant {
   readonly #options: ObjectAlarmOptions;
   #timer: Timer | undefined;
   #hasChanged = false;
+  /** Also by the constructor, before the start. */
+  #wasSet = false;
   #isStarted = false;
   #isRinging = false;
   /** A process ended while the handler ran; read when the object is loaded. */
@@ -87,7 +87,8 @@ export class ObjectAlarm implements Participant {
   /** Begins to ring: the object has been constructed. `isResumed`: an attempt of its predecessor was ended by the storage, not by the process. */
   start(isNew: boolean, isResumed: boolean): void {
     this.#isStarted = true;
-    if (isNew) return;
+    // Most new objects have none, and reading the row takes a part of their first touch.
+    if (isNew && !this.#wasSet) return;
     this.#isInterrupted = !isResumed && this.#row().alarm_running === 1;
     this.#derive();
   }
@@ -109,6 +110,7 @@ export class ObjectAlarm implements Participant {
   afterCommit(): void {
     if (!this.#hasChanged) return;
     this.#hasChanged = false;
+    this.#wasSet = true;
     this.#arm(this.#row().alarm_at);
   }
 
@@ -125,12 +127,12 @@ export class ObjectAlarm implements Participant {
   #arm(at: number | null): void {
     clearTimer(this.#timer);
     if (at === null || !this.#isStarted || this.#isRinging) return;
-    const delay = Math.max(0, Math.min(at - this.#options.clock.now(), MAX_TIMER_MS));
+    const { clock } = this.#options;
     const due = () => {
-      if (this.#options.clock.now() < at) this.#arm(at);
+      if (clock.now() < at) this.#arm(at);
       else void this.#ring();
     };
-    this.#timer = setTimer(this.#options.clock, due, delay);
+    this.#timer = setTimer(clock, due, at - clock.now());
   }
 
   async #ring(): Promise<void> {

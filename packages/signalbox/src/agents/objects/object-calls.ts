@@ -1,5 +1,4 @@
 /** What stubs do with objects, and where objects are: in this process, or on any node of a cluster. */
-
 import type { InstanceRef } from "../instance/instance-ref.ts";
 
 /** An object, as every node of a cluster can find it. */
@@ -18,7 +17,7 @@ export interface ObjectCalls {
   fetch(request: Request): Promise<Response>;
 }
 
-/** Finds objects on other nodes. */
+/** The way to objects, wherever they are. */
 export interface ObjectReach {
   /** Calls that go to the node where the object is; `here` are those for an object in this process. */
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls;
@@ -27,3 +26,10 @@ export interface ObjectReach {
   /** Takes a facet from the node where its parent was before. */
   claimFacet(ref: InstanceRef): Promise<void>;
 }
+
+/** All objects are in this process. */
+export const LOCAL_OBJECTS: ObjectReach = {
+  callsOf: (_agent, _address, here) => here,
+  followTo: () => undefined,
+  claimFacet: () => Promise.resolve(),
+};

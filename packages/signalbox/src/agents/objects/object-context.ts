@@ -3,7 +3,7 @@ import { afterMicrotasks, type TurnRuntime } from "../../engines/turn-runtime/in
 import type { Holder } from "../instance/resident.ts";
 import { limitBlock } from "./block-limit.ts";
 import type { ObjectFacets } from "./object-facets.ts";
-import type { ObjectStorage } from "./object-storage.ts";
+import { noRecovery, type ObjectStorage } from "./object-storage.ts";
 import type { SocketSet } from "./object-sockets.ts";
 import type { ObjectId } from "./object-types.ts";
 import { endOf, type SocketEnd, WebSocketRequestResponsePair, type WorkerWebSocket } from "./web-socket.ts";
@@ -127,6 +127,10 @@ export class ObjectContext {
     );
     this.#parts.reset(error);
     throw error;
+  }
+
+  onNextSessionRestore(): Promise<never> {
+    return Promise.reject(noRecovery("onNextSessionRestore"));
   }
 
   #hibernating(webSocket: WorkerWebSocket, what: string): SocketEnd {

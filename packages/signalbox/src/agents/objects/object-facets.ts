@@ -8,7 +8,7 @@ import type { ObjectClass, ObjectId, ObjectStub } from "./object-types.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
 export interface FacetStart {
-  /** A class, or the namespace of an exported class. */
+  /** A class, an entry of `ctx.exports`, or such an entry called with `{ props }`. */
   readonly class: unknown;
   /** The `ctx.id` of the facet; default: that of the parent. */
   readonly id?: ObjectId | string;
@@ -24,8 +24,8 @@ export interface FacetSpec {
 
 /** Reaches the instances of facets by the names of the instances. */
 export interface FacetHost {
-  /** The class that a facet is started with: a class, or a namespace of one. */
-  classOf(value: unknown): ObjectClass;
+  /** The class that a facet is started with, and the props that it brings along, if any: a class, or what `ctx.exports` has of one. */
+  classOf(value: unknown): { readonly objectClass: ObjectClass; readonly props?: unknown };
   /** `start` is called when the facet is not in memory. */
   stub(instanceName: string, start: () => Promise<FacetSpec>): ObjectStub;
   abort(instanceName: string, reason: Error): void;
@@ -56,7 +56,8 @@ export class ObjectFacets {
     this.#record(name);
     return this.#host.stub(this.#instanceName(name), async () => {
       const { class: given, id = this.#parentId, props } = await start();
-      return { objectClass: this.#host.classOf(given), id, props };
+      const { objectClass, props: ownProps } = this.#host.classOf(given);
+      return { objectClass, id, props: ownProps ?? props };
     });
   }
 

@@ -17,6 +17,8 @@ import type { AnyInstance } from "../instance/instance.ts";
 import type { MemoryLimits } from "../instance/instance-memory.ts";
 import { ProblemIndex } from "../instance/problem-index.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
+import { InstanceClasses } from "../instance/instance-classes.ts";
+import { LOCAL_OBJECTS, type ObjectReach } from "./object-calls.ts";
 import { ObjectHost } from "./object-host.ts";
 import type { ObjectClass, ObjectNamespace } from "./object-types.ts";
 import { bindWorker } from "./worker-binding.ts";
@@ -42,6 +44,8 @@ export interface TestHost {
   readonly env: Readonly<Record<string, ObjectNamespace>>;
   /** Those in memory. */
   instances(): Iterable<AnyInstance>;
+  /** From now on stubs find objects on other nodes, too. */
+  connect(reach: ObjectReach): void;
   close(): Promise<void>;
 }
 
@@ -70,11 +74,7 @@ export async function openHost(
     isOwn: () => true,
     onFailure: () => undefined,
   });
-  const metrics = createAgentMetrics(new Registry(), {
-    instances: () => 0,
-    sockets: () => 0,
-    waitingTurns: () => 0,
-  });
+  const metrics = createAgentMetrics(new Registry());
   const { beforeSync, beforeClose, onRun } = options;
   const isWatched = beforeSync !== undefined || beforeClose !== undefined || onRun !== undefined;
   const environment = {
@@ -97,14 +97,21 @@ export async function openHost(
     envOf: () => ({}),
     nameOf: () => unavailable(),
   };
-  const lookup = { keys: () => host.definitions.keys(), get: (agent: string) => host.definitions.get(agent) };
-  const directory = new Directory(environment, { maxActiveInstances, idleTimeoutMs }, lookup, async () => {});
+  const registry = new InstanceClasses();
+  const directory = new Directory({
+    environment,
+    limits: { maxActiveInstances, idleTimeoutMs },
+    classes: registry,
+    onDestroy: async () => {},
+  });
+  let reach = LOCAL_OBJECTS;
   const host = new ObjectHost({
     directory,
     clock,
     logger,
     account: "default",
-    isTaken: () => false,
+    classes: registry,
+    reach: () => reach,
     builtInNames: new Set(["built-in"]),
   });
   installWorkerGlobals();
@@ -121,6 +128,9 @@ export async function openHost(
     directory,
     env,
     instances: () => directory.instances(),
+    connect(other) {
+      reach = other;
+    },
     async close() {
       await directory.stop();
       await catalog.close();

@@ -2,8 +2,8 @@
  * The objects of a worker: classes by the name of their export, a namespace for each. The agents' area creates the host; the worker area
  * registers the classes and hands out the namespaces as bindings.
  *
- *   host.register("Counter", module.Counter);            // every export whose `exportKind` is "object"; again after a reload
- *   env.COUNTER = host.namespace("Counter");             // also env.Counter and exports.Counter
+ *   host.register("Counter", module.Counter);            // every object class of the program; again after a reload
+ *   env.COUNTER = host.namespace("Counter");             // also env.Counter; exports.Counter = host.exported("Counter")
  *   bindWorker({ env, exports, waitUntil });             // before the first object is constructed
  *   const response = await module.default.fetch(request, env, ctx);
  *   response.webSocket                                   // not null for a response with status 101: join it to the client's socket with
@@ -16,15 +16,16 @@ import { SignalboxError } from "@signalbox/protocol";
 import { InstanceElsewhereError } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Directory } from "../instance/directory.ts";
+import type { InstanceClasses } from "../instance/instance-classes.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ResidentDefinition, ResidentParts } from "../instance/resident.ts";
 import type { Clock } from "../../core/clock.ts";
 import { LiveObject, type LiveObjectHost, type ObjectSpec } from "./live-object.ts";
-import { exportKind } from "./marks.ts";
+import { exportKind } from "./class-marks.ts";
 import { FacetInstances, isFacetName } from "./facet-instances.ts";
 import { createId, ObjectIds } from "./object-id.ts";
 import { readName } from "./object-name.ts";
-import { agentNameOf, exportNameOf, Namespace } from "./object-namespace.ts";
+import { agentNameOf, createExport, exportedClassOf, Namespace } from "./object-namespace.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { type AdoptedSocket, ObjectSockets } from "./object-sockets.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "./object-calls.ts";
@@ -39,13 +40,16 @@ export interface ObjectHostParts {
   readonly logger: Logger;
   /** The account that owns the objects. */
   readonly account: string;
-  /** True for the name of a native agent of the operator, which no object class can have. */
-  readonly isTaken: (agentName: string) => boolean;
+  /** Gets the definitions of the registered classes. No object class can have the name of an agent in it. */
+  readonly classes: Pick<InstanceClasses, "agents" | "addObjects">;
+  /** The way to objects of all nodes; known when the first object is used. */
+  readonly reach: () => ObjectReach;
   /** Names of the agents that are part of the service. A program that does not know the service may have a class of such a name. */
   readonly builtInNames: ReadonlySet<string>;
 }
 
 interface Registered {
+  readonly exportName: string;
   readonly definition: ResidentDefinition<LiveObject>;
   readonly ids: ObjectIds;
   readonly namespace: Namespace;
@@ -59,24 +63,36 @@ export class ObjectHost {
   readonly sockets = new ObjectSockets();
   readonly #parts: ObjectHostParts;
   readonly #byExport = new Map<string, Registered>();
-  readonly #byAgent = new Map<string, Registered>();
+  /**
+   * Classes by their name in the catalog. Exports such as `Sub` and `SUB` have the same name there: their objects are told apart by their ids, which prove the
+   * export they belong to.
+   */
+  readonly #byAgent = new Map<string, Registered[]>();
+  /** The names under which objects of renamed classes are stored. */
+  readonly #firstNames = new Map<string, string>();
   /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
   readonly #names = new Map<string, string>();
-  /** Null in a process that is alone. */
-  #reach: ObjectReach | null = null;
 
   constructor(parts: ObjectHostParts) {
     this.#parts = parts;
   }
 
-  /** Makes a class available. Objects in memory keep the class they were constructed from until they leave memory. */
+  /**
+   * Makes a class available. Objects in memory keep the class they were constructed from until they leave memory. A class that does not extend
+   * `DurableObject` has handlers only.
+   */
   register(exportName: string, objectClass: ObjectClass): void {
-    if (exportKind(objectClass) !== "object")
-      throw new TypeError(`${exportName} is not a class that extends DurableObject`);
     const registered = this.#find(exportName);
     const isNew = registered.objectClass === null;
     registered.objectClass = objectClass;
-    if (isNew) this.#parts.directory.definitionAdded();
+    if (!isNew) return;
+    this.#parts.classes.addObjects(registered.definition);
+    this.#parts.directory.definitionAdded();
+  }
+
+  /** The objects of the class are those of another name, which the class had when they were created. Before the class is used. */
+  rename(exportName: string, firstName: string): void {
+    this.#firstNames.set(exportName, firstName);
   }
 
   /** The namespace of a class, which need not be registered yet: its objects can be called when the class is. */
@@ -84,19 +100,9 @@ export class ObjectHost {
     return this.#find(exportName).namespace;
   }
 
-  /** The definition of registered classes by their names in the catalog, for the directory. */
-  get definitions(): {
-    keys(): Iterable<string>;
-    get(agent: string): ResidentDefinition<LiveObject> | undefined;
-  } {
-    return {
-      keys: () =>
-        [...this.#byAgent].filter(([, { objectClass }]) => objectClass !== null).map(([agent]) => agent),
-      get: (agent) => {
-        const found = this.#byAgent.get(agent);
-        return found?.objectClass === null ? undefined : found?.definition;
-      },
-    };
+  /** The namespace as `ctx.exports` has it. */
+  exported(exportName: string): ObjectNamespace {
+    return createExport(exportName, this.namespace(exportName));
   }
 
   /** Ends every object of the worker, so that the next events construct them from the classes registered last. Their sockets stay open. */
@@ -114,15 +120,15 @@ export class ObjectHost {
 
   /** True for the name of a built-in agent that a class of the program has in URLs instead. */
   replaces(agentName: string): boolean {
-    const replaced = this.#parts.builtInNames.has(agentName)
-      ? this.#byAgent.get(`${agentName}:object`)
-      : null;
-    return replaced !== undefined && replaced !== null && replaced.objectClass !== null;
+    return (
+      this.#parts.builtInNames.has(agentName) &&
+      this.#byAgent.get(`${agentName}:object`)?.some(({ objectClass }) => objectClass !== null) === true
+    );
   }
 
   /** The object that has this name in the program, whether or not it exists. */
   named(agent: string, name: string): InstanceRef | null {
-    const registered = this.#byAgent.get(agent);
+    const registered = this.#byAgent.get(agent)?.[0];
     if (registered === undefined) return null;
     return { account: this.#parts.account, agent, name: String(registered.ids.fromName(name)) };
   }
@@ -151,19 +157,22 @@ export class ObjectHost {
   }
 
   #create(exportName: string): Registered {
-    const plain = agentNameOf(exportName);
+    const firstName = this.#firstNames.get(exportName) ?? exportName;
+    const plain = agentNameOf(firstName);
     // The instances of a built-in agent are in the catalog, too: another name keeps the two apart.
     const agent = this.#parts.builtInNames.has(plain) ? `${plain}:object` : plain;
-    if (this.#byAgent.has(agent) || this.#parts.isTaken(agent))
+    if (this.#parts.classes.agents.has(agent))
       throw new Error(`the object class ${exportName} and another class both have the name "${agent}"`);
-    const ids = new ObjectIds(`${this.#parts.account}/${exportName}`);
+    const ids = new ObjectIds(`${this.#parts.account}/${firstName}`);
+    const others = this.#byAgent.get(agent) ?? [];
     const registered: Registered = {
+      exportName,
       ids,
       objectClass: null,
       namespace: new Namespace(exportName, ids, (id) => this.#stub(exportName, registered, id)),
-      definition: this.#define(agent, (ref) => this.#specOf(exportName, registered, ref)),
+      definition: others[0]?.definition ?? this.#define(agent, (ref) => this.#specOf(agent, ref)),
     };
-    this.#byAgent.set(agent, registered);
+    this.#byAgent.set(agent, [...others, registered]);
     return registered;
   }
 
@@ -182,10 +191,18 @@ export class ObjectHost {
     };
   }
 
-  #specOf(exportName: string, { objectClass }: Registered, ref: InstanceRef): ObjectSpec {
+  /** The class of an object, by its id. */
+  #ownerOf(agent: string, { name }: InstanceRef): Registered | undefined {
+    const all = this.#byAgent.get(agent) ?? [];
+    return all.length > 1 ? all.find(({ ids }) => ids.owns(name)) : all[0];
+  }
+
+  #specOf(agent: string, ref: InstanceRef): ObjectSpec {
+    const owner = this.#ownerOf(agent, ref);
+    const objectClass = owner?.objectClass ?? null;
     if (objectClass === null)
       throw new SignalboxError("agent_not_found", {
-        message: `The worker exports no object class ${exportName}`,
+        message: `The worker exports no object class ${owner?.exportName ?? agent}`,
       });
     const key = keyOf(ref);
     const name = this.#names.get(key);
@@ -203,8 +220,7 @@ export class ObjectHost {
   #stub(exportName: string, registered: Registered, id: ObjectId): ObjectStub {
     const address = { exportName, id: String(id), name: id.name };
     const here = this.#callsHere(registered, address);
-    const calls =
-      this.#reach === null ? here : this.#reach.callsOf(registered.definition.kebab, address, here);
+    const calls = this.#parts.reach().callsOf(registered.definition.kebab, address, here);
     return createObjectStub(id, address, calls);
   }
 
@@ -215,11 +231,6 @@ export class ObjectHost {
       if (name !== undefined && !directory.has(key)) this.#names.set(key, name);
       return directory.get(definition, account, id, key).run({ kind, label, body });
     });
-  }
-
-  /** From now on stubs find objects on other nodes, too. */
-  connect(reach: ObjectReach): void {
-    this.#reach = reach;
   }
 
   /** The calls of an object of this node, for callers on other nodes. */
@@ -245,7 +256,7 @@ export class ObjectHost {
       account,
       agent,
       define: (spec) => this.#define(agent, spec),
-      claim: async (ref) => this.#reach?.claimFacet(ref),
+      claim: (ref) => this.#parts.reach().claimFacet(ref),
       classOf: (value) => this.#classOf(value),
     });
   }
@@ -276,8 +287,8 @@ export class ObjectHost {
       }
     });
     return handled.then(HANDLED, (error: unknown) => {
-      if (error instanceof InstanceElsewhereError && this.#reach !== null) {
-        if (this.sockets.find(key)?.ends.has(end) === true) this.#reach.followTo(ref, error.node);
+      if (error instanceof InstanceElsewhereError) {
+        if (this.sockets.find(key)?.ends.has(end) === true) this.#parts.reach().followTo(ref, error.node);
         end.onReturn?.(frame);
         return "not run";
       }
@@ -300,20 +311,20 @@ export class ObjectHost {
 
   async #runOn(ref: InstanceRef, label: string, body: (live: LiveObject) => Promise<void>): Promise<void> {
     const { account, directory } = this.#parts;
-    const registered = this.#byAgent.get(ref.agent);
+    const registered = this.#ownerOf(ref.agent, { ...ref, name: ref.name.split(".")[0] ?? "" });
     if (registered === undefined) throw new SignalboxError("agent_not_found");
     if (isFacetName(ref.name) && directory.find(ref) === undefined)
       throw new SignalboxError("agent_not_found", { message: "The facet is not in memory" });
     await directory.get(registered.definition, account, ref.name).run({ kind: "message", label, body });
   }
 
-  #classOf(value: unknown): ObjectClass {
-    const exportName = exportNameOf(value);
-    const found = exportName === undefined ? value : this.#byExport.get(exportName)?.objectClass;
-    if (exportKind(found) !== "object")
+  #classOf(value: unknown): { objectClass: ObjectClass; props?: unknown } {
+    const exported = exportedClassOf(value);
+    const found = exported === undefined ? value : this.#byExport.get(exported.exportName)?.objectClass;
+    if (found === null || found === undefined || (exported === undefined && exportKind(found) !== "object"))
       throw new TypeError(
         "a facet is started with a class that extends DurableObject, or its entry in ctx.exports",
       );
-    return found as ObjectClass;
+    return { objectClass: found as ObjectClass, props: exported?.props };
   }
 }

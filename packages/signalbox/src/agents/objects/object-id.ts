@@ -63,6 +63,11 @@ export class ObjectIds {
     return new Id(digits, undefined);
   }
 
+  /** True for an id of this namespace, as 64 lower-case digits. */
+  owns(hex: string): boolean {
+    return this.#complete(Buffer.from(hex.slice(0, 2 * HALF), "hex")) === hex;
+  }
+
   #complete(first: Buffer): string {
     return first.toString("hex") + this.#hash(first).toString("hex");
   }

@@ -3,11 +3,20 @@ import { kebabCase } from "@signalbox/protocol";
 import { isId, type ObjectIds } from "./object-id.ts";
 import type { GetOptions, ObjectId, ObjectNamespace, ObjectStub } from "./object-types.ts";
 
-const EXPORT_NAMES = new WeakMap<object, string>();
+/** The class that a value of `ctx.exports` stands for. */
+export interface ExportedClass {
+  readonly exportName: string;
+  /** Undefined unless the value was made with props. */
+  readonly props?: unknown;
+}
 
-/** The export that a namespace belongs to; undefined for other values. */
-export function exportNameOf(value: unknown): string | undefined {
-  return typeof value === "object" && value !== null ? EXPORT_NAMES.get(value) : undefined;
+const EXPORTED = new WeakMap<object, ExportedClass>();
+
+/** Undefined for values that are neither a namespace nor an export of an object class. */
+export function exportedClassOf(value: unknown): ExportedClass | undefined {
+  return (typeof value === "object" || typeof value === "function") && value !== null
+    ? EXPORTED.get(value)
+    : undefined;
 }
 
 export class Namespace implements ObjectNamespace {
@@ -17,7 +26,7 @@ export class Namespace implements ObjectNamespace {
   constructor(exportName: string, ids: ObjectIds, stub: (id: ObjectId) => ObjectStub) {
     this.#ids = ids;
     this.#stub = stub;
-    EXPORT_NAMES.set(this, exportName);
+    EXPORTED.set(this, { exportName });
   }
 
   get [Symbol.toStringTag](): string {
@@ -52,6 +61,25 @@ export class Namespace implements ObjectNamespace {
   jurisdiction(_name: string): ObjectNamespace {
     return this;
   }
+}
+
+/** `ctx.exports.<Class>`: the namespace; called with `{ props }`, the class that a facet with these props is started with. */
+export function createExport(exportName: string, namespace: ObjectNamespace): ObjectNamespace {
+  const exported = new Proxy((() => undefined) as unknown as ObjectNamespace, {
+    get(_target, name) {
+      const member = Reflect.get(namespace, name) as unknown;
+      return typeof member === "function" ? (member.bind(namespace) as unknown) : member;
+    },
+    has: (_target, name) => name in namespace,
+    getPrototypeOf: () => Object.getPrototypeOf(namespace) as object,
+    apply(_target, _this, [options]: [{ readonly props?: unknown }?]) {
+      const facetClass = { toString: () => `[class ${exportName}]` };
+      EXPORTED.set(facetClass, { exportName, props: options?.props ?? {} });
+      return facetClass;
+    },
+  });
+  EXPORTED.set(exported, { exportName });
+  return exported;
 }
 
 /** The name of a class in the catalog and in paths. */

@@ -3,6 +3,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { rawSql, sql } from "../../core/sql.ts";
 import { afterMicrotasks, type OutputGate } from "../../engines/turn-runtime/index.ts";
 import { limitBlock } from "./block-limit.ts";
+import { hasFlag } from "./compatibility.ts";
 import { KvStorage, type ListOptions } from "./kv-storage.ts";
 import type { ObjectAlarm } from "./object-alarm.ts";
 import { SqlStorage } from "./sql-storage.ts";
@@ -16,9 +17,9 @@ const DEFER_FOREIGN_KEYS = rawSql("PRAGMA defer_foreign_keys = ON");
 export interface ObjectStorageParts extends StorageParts {
   readonly outputs: OutputGate;
   readonly alarm: ObjectAlarm;
-  /** The class has an `alarm` method. */
-  readonly hasAlarmHandler: boolean;
-  /** Facets share the alarm of nobody: they have none. */
+  /** The object has an `alarm` method, or is not constructed yet. */
+  readonly hasAlarmHandler: () => boolean;
+  /** Facets have no alarm. */
   readonly isFacet: boolean;
   /** Lets no other event start until the returned function is called. */
   readonly block: () => () => void;
@@ -52,8 +53,8 @@ class Operations {
     if (!Array.isArray(keys)) return this.kv.get(keys as string);
     const found = new Map<string, unknown>();
     for (const key of [...new Set(keys as string[])].toSorted(byBytes)) {
-      const value = this.kv.get(key);
-      if (value !== undefined) found.set(key, value);
+      const entry = this.kv.find(key);
+      if (entry !== undefined) found.set(key, entry.value);
     }
     return found;
   }
@@ -68,8 +69,7 @@ class Operations {
     if (!hasEntries) {
       if (value === undefined) throw new TypeError("put() called with undefined value.");
       this.kv.put(keyOrEntries, value);
-    } else
-      for (const [key, one] of Object.entries(keyOrEntries)) if (one !== undefined) this.kv.put(key, one);
+    } else this.kv.putAll(Object.entries(keyOrEntries).filter(([, one]) => one !== undefined));
   }
 
   /** Whether there was a value, or for several keys the number of values. */
@@ -92,7 +92,7 @@ class Operations {
   async setAlarm(time: number | Date, options?: OperationOptions): Promise<void> {
     this.begin(options);
     if (this.parts.isFacet) throw new Error("Facets currently cannot set alarms.");
-    if (!this.parts.hasAlarmHandler)
+    if (!this.parts.hasAlarmHandler())
       throw new TypeError(
         "Your Durable Object class must have an alarm() handler in order to call setAlarm()",
       );
@@ -225,15 +225,14 @@ export class ObjectStorage extends Operations {
     this.transactionSync(() => {
       transactions.open();
       database.run(DEFER_FOREIGN_KEYS);
-      // Triggers first: they would run for the deleted rows. Rows before tables: a table whose rows are referenced cannot be dropped.
+      // Triggers first: they would run for the deleted rows. References are checked at the end, when there is none left; a table may also refer to one that
+      // never existed, which only DROP does not mind.
       for (const name of this.#names("trigger")) this.sql.exec(`DROP TRIGGER IF EXISTS ${quoted(name)}`);
       for (const name of this.#names("view")) this.sql.exec(`DROP VIEW IF EXISTS ${quoted(name)}`);
       for (const name of this.#virtualTables()) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
-      const tables = this.#names("table");
-      for (const name of tables) this.sql.exec(`DELETE FROM ${quoted(name)}`);
-      for (const name of tables) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
+      for (const name of this.#names("table")) this.sql.exec(`DROP TABLE IF EXISTS ${quoted(name)}`);
       this.kv.deleteAll();
-      this.parts.alarm.delete();
+      if (hasFlag("delete_all_deletes_alarm")) this.parts.alarm.delete();
     });
     this.#wasEmptied = true;
   }
@@ -271,6 +270,10 @@ export class ObjectStorage extends Operations {
     return Promise.reject(noRecovery("waitForBookmark"));
   }
 
+  snapshot(): Promise<never> {
+    return Promise.reject(noRecovery("snapshot"));
+  }
+
   #names(type: "table" | "trigger" | "view"): string[] {
     const rows = this.parts.database.all<{ name: string }>(
       sql`SELECT name FROM sqlite_schema WHERE type = ${type} AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
@@ -291,7 +294,8 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-function noRecovery(method: string): SignalboxError {
+/** For calls that need the past of an object. */
+export function noRecovery(method: string): SignalboxError {
   return new SignalboxError("agent_failed", {
     message: `${method}() is not available: this server keeps no earlier versions of an object's storage`,
   });

@@ -2,12 +2,13 @@
  * Stubs of objects: every call is an output of the caller (it leaves when everything that the caller wrote is durable) and an event of the object.
  */
 import { currentWork } from "./current-work.ts";
+import { fetchFollowing } from "./follow-redirects.ts";
 import type { LiveObject } from "./live-object.ts";
 import type { ObjectAddress, ObjectCalls } from "./object-calls.ts";
 import type { ObjectId, ObjectStub } from "./object-types.ts";
 import { toRemoteError } from "./remote-error.ts";
 import { createStub } from "./rpc-stub.ts";
-import { transfer } from "./rpc-values.ts";
+import { transferArguments } from "./rpc-values.ts";
 
 /** Runs a function on an object, which is loaded if it is not in memory. */
 export type RunOnObject = <T>(
@@ -33,7 +34,7 @@ export function createObjectStub(
 ): ObjectStub {
   const send = async (path: readonly string[], args: readonly unknown[] | null): Promise<unknown> => {
     const caller = currentWork();
-    const copies = args === null ? null : args.map((argument) => transfer(argument, caller ?? null));
+    const copies = args === null ? null : transferArguments(args, caller ?? null);
     if (caller !== undefined) await caller.passGate();
     try {
       return await calls.invoke(path, copies);
@@ -41,15 +42,16 @@ export function createObjectStub(
       throw toRemoteError(error);
     }
   };
-  const fetchObject = async (input: Request | URL | string, init?: RequestInit): Promise<Response> => {
+  const fetchObject = (input: Request | URL | string, init?: RequestInit): Promise<Response> => {
     const caller = currentWork();
-    const request = input instanceof Request && init === undefined ? input : new Request(input, init);
-    if (caller !== undefined) await caller.passGate();
-    try {
-      return await calls.fetch(request);
-    } catch (error) {
-      throw toRemoteError(error);
-    }
+    return fetchFollowing(input, init, async (request) => {
+      if (caller !== undefined) await caller.passGate();
+      try {
+        return await calls.fetch(request);
+      } catch (error) {
+        throw toRemoteError(error);
+      }
+    });
   };
   const members = {
     ...(id === null ? {} : { id, name: id.name }),
@@ -59,7 +61,12 @@ export function createObjectStub(
     },
   };
   const target = address === null ? { send } : { send, address };
-  return createStub(target, { members, isCallable: false, tag: "DurableObject" }) as ObjectStub;
+  return createStub(target, {
+    members,
+    isCallable: false,
+    isService: true,
+    tag: "DurableObject",
+  }) as ObjectStub;
 }
 
 function pathOf(url: string): string {

@@ -1,6 +1,6 @@
 /** Objects as programs see them: the class, the namespace of a class, ids and stubs. */
 
-/** A class that extends `DurableObject`. */
+/** A class of objects: it extends `DurableObject`, or a binding names it. */
 export interface ObjectClass {
   readonly name: string;
   readonly prototype: object;

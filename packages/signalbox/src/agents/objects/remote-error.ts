@@ -1,7 +1,9 @@
 /**
- * Errors as they reach the caller of an object. Built-in classes are kept; an error of any other class is an `Error` with its name. `remote` marks an error of the object's code; `retryable` and `overloaded` tell whether and how to try again.
+ * Errors as they reach the caller of an object. Built-in classes are kept; an error of any other class is an `Error` with its name. Its own properties, such as `code`, are
+ * kept as far as they can be copied. `remote` marks an error of the object's code; `retryable` and `overloaded` tell whether and how to try again.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { hasFlag } from "./compatibility.ts";
 import { InstanceGoneError } from "../instance/instance-gone-error.ts";
 
 const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
@@ -40,19 +42,58 @@ export function toRemoteError(error: unknown): Error {
     : Object.assign(copy, { remote: true });
 }
 
-function rebuild(error: unknown): Error {
+/** Deeper causes are left out: a chain may be a cycle. */
+const MAX_DEPTH = 8;
+const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "cause", "errors"]);
+
+/** What a program has added to an error, as far as it can be copied. */
+export function ownProperties(error: Error): Record<string, unknown> {
+  const properties: Record<string, unknown> = {};
+  if (!hasFlag("enhanced_error_serialization")) return properties;
+  for (const [name, value] of Object.entries(error)) {
+    if (STANDARD.has(name)) continue;
+    try {
+      properties[name] = structuredClone(value);
+    } catch {
+      // A function, for example.
+    }
+  }
+  return properties;
+}
+
+function rebuild(error: unknown, depth = 0): Error {
   if (!(error instanceof Error)) return copyThrown(error);
-  if (error instanceof DOMException) return new DOMException(error.message, error.name);
-  const { name, message } = error;
-  if (error instanceof AggregateError) return new AggregateError(error.errors.map(rebuild), message);
+  if (error instanceof DOMException)
+    return Object.assign(new DOMException(error.message, error.name), ownProperties(error));
+  const { name, message, cause } = error;
+  const options =
+    cause === undefined || depth >= MAX_DEPTH ? undefined : { cause: rebuildCause(cause, depth + 1) };
+  if (error instanceof AggregateError)
+    return Object.assign(
+      new AggregateError(
+        error.errors.map((item) => rebuild(item, depth + 1)),
+        message,
+        options,
+      ),
+      ownProperties(error),
+    );
   const type = CLASSES.get(name);
-  const flags = flagsOf(error, RESET_FLAGS);
-  const copy = type === undefined ? new Error(message) : new type(message);
+  const flags = { ...ownProperties(error), ...flagsOf(error, RESET_FLAGS) };
+  const copy = type === undefined ? new Error(message, options) : new type(message, options);
   if (type === undefined)
     Object.defineProperty(copy, "name", { value: name, configurable: true, writable: true });
   // The stack of the object's code shows where it failed; both sides are programs of one owner.
   if (error.stack !== undefined) copy.stack = error.stack;
   return Object.assign(copy, flags);
+}
+
+function rebuildCause(cause: unknown, depth: number): unknown {
+  if (cause instanceof Error) return rebuild(cause, depth);
+  try {
+    return structuredClone(cause);
+  } catch {
+    return String(cause);
+  }
 }
 
 /** Programs may throw objects that are no errors, and catch them by their properties. */

@@ -3,9 +3,9 @@
  * stubs; streams, requests, responses, WebSockets and stubs are passed as they are.
  */
 import type { ObjectWork } from "./current-work.ts";
-import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./marks.ts";
-import { toRemoteError } from "./remote-error.ts";
-import { type CallTarget, createStub, targetOf } from "./rpc-stub.ts";
+import { ENTRYPOINT, OBJECT, RPC_TARGET } from "./class-marks.ts";
+import { ownProperties, toRemoteError } from "./remote-error.ts";
+import { type CallTarget, createStub, duplicateForCall, targetOf } from "./rpc-stub.ts";
 import { WorkerWebSocket } from "./web-socket.ts";
 
 /** The side of a call that a value comes from: an object, or null for the worker. */
@@ -51,27 +51,65 @@ interface Copying {
   readonly stubs: object[];
   /** Replaces values that are passed by reference, and others that have no plain copy; null: they stay as they are. */
   readonly replace: Replace | null;
+  /** Of texts and bytes, roughly as they would be on a wire. */
+  bytes: number;
 }
+
+/** As in the originals, and between nodes: programs that need more pass a stream. */
+const MAX_BYTES = 32 * 1024 * 1024;
 
 /** Returns undefined for a value that it does not replace. */
 export type Replace = (value: object) => unknown;
 
-/** Copies an argument for the other side. Throws `DataCloneError` for what cannot be copied. */
-export function transfer(value: unknown, from: Side): unknown {
-  return copy(value, { from, seen: new Map(), stubs: [], replace: null });
+/** The stubs that belong to a call, by its arguments. */
+const ARGUMENT_STUBS = new WeakMap<readonly unknown[], readonly object[]>();
+
+/** Copies the arguments of a call for the other side. Throws `DataCloneError` for what cannot be copied. */
+export function transferArguments(args: readonly unknown[], from: Side): unknown[] {
+  const stubs: object[] = [];
+  const copying = { from, seen: new Map(), stubs, replace: null, bytes: 0 };
+  const copies = args.map((value) => copy(value, copying));
+  checkSize(copying);
+  ownStubs(copies, stubs);
+  return copies;
+}
+
+/** The stubs end with the call that has these arguments. */
+export function ownStubs(args: readonly unknown[] | null, stubs: readonly object[]): void {
+  if (args !== null && stubs.length > 0) ARGUMENT_STUBS.set(args, stubs);
+}
+
+/** Runs a call. The stubs in its arguments end with it: the callee keeps those that it has duplicated. */
+export async function endingWith<T>(args: readonly unknown[] | null, call: () => Promise<T>): Promise<T> {
+  const stubs = args === null ? undefined : ARGUMENT_STUBS.get(args);
+  if (stubs === undefined) return call();
+  try {
+    return await call();
+  } finally {
+    for (const stub of stubs) (stub as Disposable)[Symbol.dispose]();
+  }
 }
 
 /** Copies a value that was transferred before, with replacements for what cannot leave this process. */
 export function replaceReferences(value: unknown, replace: Replace): unknown {
-  return copy(value, { from: null, seen: new Map(), stubs: [], replace });
+  return copy(value, { from: null, seen: new Map(), stubs: [], replace, bytes: 0 });
 }
 
 /** Copies the result of a call: `transfer`, and a copy that is an object can be disposed, with the stubs that it contains. */
 export function transferResult(value: unknown, from: Side): unknown {
   const stubs: object[] = [];
-  const result = copy(value, { from, seen: new Map(), stubs, replace: null });
+  const copying = { from, seen: new Map(), stubs, replace: null, bytes: 0 };
+  const result = copy(value, copying);
+  checkSize(copying);
   if (result !== value) makeDisposable(result, stubs);
   return result;
+}
+
+function checkSize({ bytes }: Copying): void {
+  if (bytes > MAX_BYTES)
+    throw new Error(
+      `Serialized RPC arguments or return values are limited to 32MiB, but the size of this value was: ${bytes} bytes.`,
+    );
 }
 
 /** A result that is an object is disposed with the stubs that it contains. */
@@ -88,6 +126,7 @@ export function makeDisposable(result: unknown, stubs: readonly object[]): void 
 
 function copy(value: unknown, copying: Copying): unknown {
   if (typeof value === "symbol") throw refused(String(value));
+  if (typeof value === "string") copying.bytes += value.length;
   if (value === null || (typeof value !== "object" && typeof value !== "function")) return value;
   const { seen } = copying;
   const known = seen.get(value);
@@ -97,7 +136,12 @@ function copy(value: unknown, copying: Copying): unknown {
     seen.set(value, replacement);
     return replacement;
   }
-  if (targetOf(value) !== undefined) return value;
+  if (targetOf(value) !== undefined) {
+    const duplicate = duplicateForCall(value);
+    seen.set(value, duplicate);
+    if (duplicate !== value) copying.stubs.push(duplicate);
+    return duplicate;
+  }
   if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) {
     const stub = stubOf(value, copying.from);
     copying.stubs.push(stub);
@@ -140,6 +184,7 @@ function copySpecial(value: object, copying: Copying): unknown {
   }
   if (referenceClasses().some((type) => value instanceof type)) return value;
   if (value instanceof Error || isCloneable(value)) {
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) copying.bytes += value.byteLength;
     const clone = value instanceof Error ? copyError(value) : structuredClone(value);
     seen.set(value, clone);
     return clone;
@@ -148,9 +193,9 @@ function copySpecial(value: object, copying: Copying): unknown {
   throw NEVER_CLONED.has(name) ? refused(`#<${name}>`) : notCloneable(name);
 }
 
-/** A structured clone keeps the names of built-in classes only. */
+/** A structured clone keeps the names of built-in classes only, and no properties of the program. */
 function copyError(error: Error): Error {
-  const copy = structuredClone(error);
+  const copy = Object.assign(structuredClone(error), ownProperties(error));
   if (copy.name !== error.name)
     Object.defineProperty(copy, "name", { value: error.name, configurable: true, writable: true });
   return copy;
@@ -185,15 +230,17 @@ function stubOf(value: object, from: Side): object {
     send: async (path, args) => {
       const work = () => reach(value, path, args);
       try {
-        const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
-        return transferResult(result, from);
+        return await endingWith(args, async () => {
+          const result = from === null ? await work() : await from.enter(`rpc ${path.join(".")}`, work);
+          return transferResult(result, from);
+        });
       } catch (error) {
         throw toRemoteError(error);
       }
     },
     dispose: () => (value as { [Symbol.dispose]?: () => void })[Symbol.dispose]?.(),
   };
-  return createStub(target, { isCallable: typeof value === "function" });
+  return createStub(target);
 }
 
 /**
@@ -230,7 +277,8 @@ function memberOf(value: unknown, name: string): unknown {
     const prototype = Object.getPrototypeOf(value) as object;
     if (Object.hasOwn(value, name) || !(name in prototype) || name in Object.prototype)
       throw unknownMember(name);
-    return Reflect.get(prototype, name, value);
+    // Through the value itself: it may be a proxy.
+    return (value as Record<string, unknown>)[name];
   }
   if (!Object.hasOwn(value, name)) throw unknownMember(name);
   return (value as Record<string, unknown>)[name];

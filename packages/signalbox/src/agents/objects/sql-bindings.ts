@@ -1,13 +1,12 @@
 /** Finds the values that a text of SQL statements takes; `node:sqlite` itself binds NULL for those that are missing. */
 
-/** Strings, quoted names and comments, in which nothing is a parameter; then ends of statements, and parameters. */
-const TOKENS =
-  /'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|;|\?\d*|[:@$][A-Za-z_]\w*/g;
+import { hideOwnTables } from "./hidden-tables.ts";
+import { TOKENS } from "./sql-tokens.ts";
 
 /** A text of SQL statements, and the number of values that its last statement takes; null for a text without a statement. */
 export interface Bindings {
   readonly count: number | null;
-  /** With numbers in place of names: values are given by position, which `node:sqlite` refuses for names. */
+  /** With numbers in place of names: values are given by position, which `node:sqlite` refuses for names. The tables of the runtime are hidden. */
   readonly text: string;
 }
 
@@ -37,7 +36,7 @@ function read(text: string): Bindings {
     names.set(token, known ?? count);
     return `?${names.get(token)}`;
   });
-  return { count, text: text.slice(0, start) + last };
+  return { count, text: text.slice(0, start) + hideOwnTables(last) };
 }
 
 /** Where the last statement begins. */

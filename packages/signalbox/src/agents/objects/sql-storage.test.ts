@@ -36,6 +36,41 @@ describe("a cursor", () => {
     const returning = exec("INSERT INTO written (b) VALUES (3), (4) RETURNING a");
     expect([returning.rowsWritten, returning.toArray()]).toEqual([2, [{ a: 3 }, { a: 4 }]]);
     expect(exec("UPDATE written SET b = 0 WHERE a > 1").rowsWritten).toBe(3);
+    expect(exec("SELECT 1; SELECT 2 AS two").rowsWritten).toBe(0);
+    expect(exec("CREATE TABLE later (a)").rowsWritten).toBe(1);
+    expect(exec("SELECT 1; INSERT INTO later VALUES (1), (2) RETURNING a").rowsWritten).toBe(2);
+  });
+});
+
+describe("the catalog", () => {
+  it("does not show the tables of the runtime, whatever way a program lists its tables", () => {
+    exec("CREATE TABLE mine (a TEXT PRIMARY KEY, b)");
+    exec("INSERT INTO mine VALUES ('sqlite_master', 1)");
+    const own = /_signalbox/;
+    for (const query of [
+      "SELECT name, tbl_name FROM sqlite_master",
+      "select name from main.sqlite_schema",
+      "SELECT m.name FROM sqlite_master AS m JOIN sqlite_schema s ON s.name = m.name",
+      "WITH t AS (SELECT name FROM sqlite_master) SELECT * FROM t",
+      "WITH RECURSIVE t(name) AS (SELECT name FROM sqlite_schema) SELECT * FROM t",
+      "PRAGMA table_list",
+      "SELECT name FROM pragma_table_list WHERE schema = 'main'",
+      "SELECT 1; SELECT name FROM sqlite_master;",
+    ]) {
+      const rows = exec(query).toArray();
+      expect(
+        rows.map(({ name }) => name),
+        query,
+      ).toContain("mine");
+      expect(JSON.stringify(rows), query).not.toMatch(own);
+    }
+    expect(exec("SELECT a FROM mine WHERE a = 'sqlite_master' -- sqlite_master").one()).toEqual({
+      a: "sqlite_master",
+    });
+    expect(exec("SELECT count(*) AS n FROM sqlite_master WHERE name = ?", "mine").one()).toEqual({ n: 1 });
+    expect(exec("INSERT INTO mine SELECT name, 2 FROM sqlite_master WHERE name = 'mine'").rowsWritten).toBe(
+      1,
+    );
   });
 });
 

@@ -54,7 +54,7 @@ export class SqlStorage {
       if (count !== values.length) throw new Error(WRONG_COUNT);
       if (statement.isWrite) transactions.open();
       const { columns, rows, changes } = statement.allRaw(values);
-      return new SqlStorageCursor(columns, rows, statement.isWrite ? Math.max(changes, rows.length) : 0);
+      return new SqlStorageCursor(columns, rows, statement.isWrite ? changes : 0);
     } catch (error) {
       throw explain(error, query);
     }

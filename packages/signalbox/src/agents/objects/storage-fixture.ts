@@ -76,7 +76,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
     transactions,
     outputs,
     alarm,
-    hasAlarmHandler: true,
+    hasAlarmHandler: () => true,
     isFacet: false,
     block: () => runtime.block(),
     reset: fail,

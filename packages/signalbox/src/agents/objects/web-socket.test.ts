@@ -135,6 +135,7 @@ describe("a hibernating WebSocket", () => {
     client.webSocket.close(4001, "enough");
     await until(async () => ((await room().state()) as unknown[])[0] !== undefined);
     expect(await room().state()).toEqual([[4001, "enough", true, ["all", "x"]], undefined, 0]);
+    await until(() => client.closes.length > 0);
     expect(client.closes).toEqual([[4001, "enough"]]);
   });
 

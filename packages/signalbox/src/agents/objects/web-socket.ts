@@ -1,5 +1,5 @@
 /**
- * The WebSockets of programs: pairs of ends. What one end sends, the other receives; frames for an end that nobody has accepted yet are kept.
+ * The WebSockets of programs: pairs of ends. What one end sends, the other receives; frames for an end that is not accepted yet are kept.
  *
  *   new → accepted (events) | hibernating (the object is called, and loaded for it) | joined (to a client's socket) → closed
  *
@@ -11,6 +11,7 @@
  */
 import { deserialize } from "node:v8";
 import { toBytes } from "./kv-storage.ts";
+import { hasFlag } from "./compatibility.ts";
 import { currentWork, type ObjectWork } from "./current-work.ts";
 import { workerBinding } from "./worker-binding.ts";
 
@@ -120,7 +121,8 @@ export class WorkerWebSocket extends EventTarget {
   readonly url: string | null = null;
   readonly protocol: string = "";
   readonly extensions: string = "";
-  binaryType = "arraybuffer";
+  /** `blob` or `arraybuffer`: what the data of a binary message is. */
+  binaryType = hasFlag("websocket_standard_binary_type") ? "blob" : "arraybuffer";
   onmessage: ((event: Event) => unknown) | null = null;
   onclose: ((event: Event) => unknown) | null = null;
   onerror: ((event: Event) => unknown) | null = null;
@@ -150,33 +152,34 @@ export class WorkerWebSocket extends EventTarget {
     if (this.#owner !== null) throw new TypeError("Can't accept() WebSocket after enabling hibernation.");
     if (this.#end.isConnected) return;
     const work = currentWork();
-    const release = work?.hold();
-    if (work !== undefined) addAccepted(work, this.#end);
-    const deliver: FrameReceiver = (frame) => {
-      if (frame.kind === "close") release?.();
-      if (work === undefined) {
+    if (work === undefined) {
+      this.#end.connect((frame) => this.#dispatchLater(frame));
+      return;
+    }
+    const release = work.hold();
+    addAccepted(work, this.#end);
+    this.#end.connect((frame) => {
+      if (frame.kind === "close") release();
+      // A listener that failed has been reported with its turn.
+      return work.enter(`websocket ${frame.kind}`, () => this.#dispatch(frame)).catch(() => undefined);
+    });
+  }
+
+  /**
+   * For code outside of objects. Each frame is a task of its own: programs add their listeners after `accept()`, and wait for one message after the other with
+   * `once`, whose listener is gone until their microtasks have run. The tasks of one iteration of the event loop run in order, with microtasks in between.
+   */
+  #dispatchLater(frame: SocketFrame): Promise<void> {
+    return new Promise((resolve) => {
+      setImmediate(() => {
         try {
           this.#dispatch(frame);
         } catch (error) {
           // The worker logs it.
           workerBinding().waitUntil(Promise.reject(error));
         }
-        return undefined;
-      }
-      // A listener that failed has been reported with its turn.
-      return work.enter(`websocket ${frame.kind}`, () => this.#dispatch(frame)).catch(() => undefined);
-    };
-    // Programs add their listeners after `accept()`, in the same segment: what has arrived by then is delivered later.
-    let early: SocketFrame[] | null = [];
-    this.#end.connect((frame) => {
-      if (early === null) return deliver(frame);
-      early.push(frame);
-      return undefined;
-    });
-    setImmediate(() => {
-      const arrived = early ?? [];
-      early = null;
-      for (const frame of arrived) void deliver(frame);
+        resolve();
+      });
     });
   }
 
@@ -254,10 +257,14 @@ export class WorkerWebSocket extends EventTarget {
     return known as L;
   }
 
+  #dataOf(data: string | ArrayBuffer): unknown {
+    return typeof data !== "string" && this.binaryType === "blob" ? new Blob([data]) : data;
+  }
+
   #dispatch(frame: SocketFrame): void {
     const event =
       frame.kind === "message"
-        ? new MessageEvent("message", { data: frame.data })
+        ? new MessageEvent("message", { data: this.#dataOf(frame.data) })
         : new CloseEvent("close", { code: frame.code, reason: frame.reason, wasClean: frame.wasClean });
     const handler = frame.kind === "message" ? this.onmessage : this.onclose;
     try {

@@ -10,6 +10,8 @@ export interface WorkerBinding {
   readonly env: Readonly<Record<string, unknown>>;
   /** `ctx.exports`: a namespace for each exported object class, a stub for each entry point. */
   readonly exports: Readonly<Record<string, unknown>>;
+  /** Compatibility flags of the program; default: all that this server knows are on. */
+  readonly flags?: Readonly<Record<string, boolean>>;
   /** Keeps the process from stopping until the promise has settled, for code that runs outside of objects. */
   waitUntil(work: Promise<unknown>): void;
 }
@@ -20,6 +22,11 @@ const holder = globalThis as { [KEY]?: WorkerBinding };
 /** Makes the binding visible to the program; a reload replaces it. */
 export function bindWorker(binding: WorkerBinding): void {
   holder[KEY] = binding;
+}
+
+/** Undefined while no program is bound. */
+export function currentFlags(): Readonly<Record<string, boolean>> | undefined {
+  return holder[KEY]?.flags;
 }
 
 export function workerBinding(): WorkerBinding {

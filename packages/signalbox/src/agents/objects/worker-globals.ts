@@ -61,9 +61,10 @@ function createResponseClass(base: typeof Response): typeof Response {
           ok: false,
           statusText: "Switching Protocols",
         }))
-          Object.defineProperty(response, name, { value });
+          Object.defineProperty(response, name, { value, configurable: true });
       }
-      Object.defineProperty(response, "webSocket", { value: webSocket });
+      // Configurable as with a getter of the prototype: mocks of programs replace it.
+      Object.defineProperty(response, "webSocket", { value: webSocket, configurable: true });
       if (body instanceof ReadableStream) STREAMING.add(response);
       return response;
     },

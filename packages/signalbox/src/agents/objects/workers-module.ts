@@ -3,11 +3,13 @@
  *
  * Classes carry marks under registered symbols, so that the host recognizes them whichever copy of this file they came from.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { currentWork } from "./current-work.ts";
-import { ENTRYPOINT, OBJECT, RPC_TARGET, WORKFLOW } from "./marks.ts";
+import { ENTRYPOINT, OBJECT, RPC_TARGET, WORKFLOW } from "./class-marks.ts";
 import { workerBinding } from "./worker-binding.ts";
 
-export { RpcStub } from "./rpc-stub.ts";
+export { RpcPromise, RpcProperty, RpcStub, ServiceStub } from "./rpc-stub.ts";
+export { tracing } from "./tracing.ts";
 
 /** The base class of objects. */
 export class DurableObject<Env = unknown, Props = unknown> {
@@ -63,11 +65,44 @@ export class WorkflowEntrypoint<Env = unknown> {
   }
 }
 
+type Members = Readonly<Record<string, unknown>>;
+
+/** What `withEnv` and `withExports` have set for the running function. */
+const overrides = new AsyncLocalStorage<{ readonly env?: Members; readonly exports?: Members }>();
+
 /** The bindings; read at each access, so that modules may import them before the worker has started. */
-export const env = view(() => workerBinding().env);
+export const env = view(() => overrides.getStore()?.env ?? workerBinding().env);
 
 /** The exports of the worker, as `ctx.exports` has them. */
-export const exports = view(() => workerBinding().exports);
+export const exports = view(() => overrides.getStore()?.exports ?? workerBinding().exports);
+
+/** Runs the function with other bindings in `env`, also after its awaits. */
+export function withEnv<T>(newEnv: Members, work: () => T): T {
+  return overrides.run({ ...overrides.getStore(), env: newEnv }, work);
+}
+
+export function withExports<T>(newExports: Members, work: () => T): T {
+  return overrides.run({ ...overrides.getStore(), exports: newExports }, work);
+}
+
+export function withEnvAndExports<T>(newEnv: Members, newExports: Members, work: () => T): T {
+  return overrides.run({ env: newEnv, exports: newExports }, work);
+}
+
+/** This server caches no responses, so there is never anything left to remove. */
+export const cache = {
+  purge: async () => ({ success: true, errors: [] }),
+  invalidate: async () => ({ success: true, errors: [] }),
+};
+
+/** The name of the method that makes stored stubs again. Stubs cannot be stored here: a class may define it, and it is not called. */
+export const restore = Symbol.for("signalbox.restore");
+
+export function abortIsolate(): never {
+  throw new Error(
+    "abortIsolate() is not available on Signalbox: the program runs in the process of the server",
+  );
+}
 
 /** Keeps the object of the running event in memory, or the process alive, until the promise has settled. */
 export function waitUntil(work: Promise<unknown>): void {
@@ -77,7 +112,7 @@ export function waitUntil(work: Promise<unknown>): void {
 }
 
 /** A read-only object whose properties are those of `source()` at the time of each access. */
-function view(source: () => Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function view(source: () => Members): Members {
   return new Proxy(Object.create(null) as Record<string, unknown>, {
     get: (_view, name) => (typeof name === "string" ? source()[name] : undefined),
     has: (_view, name) => typeof name === "string" && name in source(),

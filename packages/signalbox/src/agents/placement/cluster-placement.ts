@@ -5,7 +5,7 @@
  * 1. Work is tried again only if nothing was run: after `InstanceElsewhereError` and `NotSentError`. Every other error ends the attempt.
  * 2. A node that drains receives no new instances, as long as another node is up; its own instances are still reached there.
  * 3. `reach` ends: with the outcome, with the error of the work, with the reason of the signal, or with `overloaded` after `maxReachMs`.
- * 4. A node that is cut off from PostgreSQL begins nothing: the result could not be stored, and nobody would know whether it was. What would run here
+ * 4. A node that is cut off from PostgreSQL begins nothing: the result could not be stored, and the outcome would be unknown. What would run here
  *    waits for PostgreSQL, which may only restart, and is then refused as something that was not run: another node may take it.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -13,7 +13,8 @@ import { overloaded } from "../../core/overload.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { InstanceElsewhereError, type Ownership } from "../../engines/instance-store/index.ts";
 import { databaseName, type InstanceRef } from "../instance/instance-ref.ts";
-import { type Attempt, type NodeInc, NotSentError, type Placement } from "./placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
+import { type PlacedWork, NotSentError, type Placement } from "./placement.ts";
 import { rendezvous } from "./rendezvous.ts";
 
 /** Wrong owners that are followed at once. Two nodes may answer with each other while an instance moves. */
@@ -62,8 +63,8 @@ export class ClusterPlacement implements Placement {
     this.#ownership.learn(databaseName(ref), node);
   }
 
-  async reach<T>(attempt: Attempt<T>): Promise<T> {
-    const { ref, signal } = attempt;
+  async reach<T>(work: PlacedWork<T>): Promise<T> {
+    const { ref, signal } = work;
     const endsAt = performance.now() + this.#maxReachMs;
     let moves = 0;
     for (let pauses = 0; ;) {
@@ -73,9 +74,9 @@ export class ClusterPlacement implements Placement {
       const node = await this.find(ref);
       let error: unknown;
       try {
-        if (node !== null) return await attempt.there(node);
+        if (node !== null) return await work.there(node);
         this.#requireDatabase();
-        return await attempt.here();
+        return await work.here();
       } catch (thrown) {
         error = thrown;
       }

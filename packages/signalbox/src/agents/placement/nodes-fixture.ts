@@ -21,6 +21,7 @@ import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
 import { ProblemIndex } from "../instance/problem-index.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
+import { InstanceClasses } from "../instance/instance-classes.ts";
 import type { InstanceEnvironment } from "../instance/instance-environment.ts";
 import type { Instance } from "../instance/instance.ts";
 import { databaseName } from "../instance/instance-ref.ts";
@@ -170,11 +171,7 @@ export class TestNode {
       activity: new ActivityHub(),
       spans: null,
       alertFeed: { current: null },
-      metrics: createAgentMetrics(new Registry(), {
-        instances: () => 0,
-        sockets: () => 0,
-        waitingTurns: () => 0,
-      }),
+      metrics: createAgentMetrics(new Registry()),
       clock: systemClock,
       logger,
       limits: { maxWaitingTurns: 1000, turnTimeoutMs: 0, maxStateBytes: 2 ** 20 },
@@ -185,9 +182,10 @@ export class TestNode {
       envOf: () => ({}),
       nameOf: () => unavailable(),
     };
-    const definitions = new Map([[definition.kebab, definition]]);
+    const classes = new InstanceClasses();
+    classes.agents.set(definition.kebab, definition);
     const limits = { maxActiveInstances: 100, idleTimeoutMs: 3_600_000 };
-    this.directory = new Directory(environment, limits, definitions, async () => {});
+    this.directory = new Directory({ environment, limits, classes, onDestroy: async () => {} });
     this.placement = new ClusterPlacement({ network: this.network, ownership, maxReachMs: 5000 });
     this.instances = new ClusterInstances({
       network: this.network,
@@ -198,7 +196,7 @@ export class TestNode {
       clock: systemClock,
       steadyClock: systemClock,
       logger,
-      agents: () => definitions.keys(),
+      agents: () => classes.names(),
     });
   }
 

@@ -1,15 +1,13 @@
 /**
- * Which node runs an instance, for the doors of the agents' area. A process that is alone has no placement: its instances are all here.
+ * Which node runs an instance, for the doors of the agents' area. For a process that is alone (`LOCAL_PLACEMENT`), it is always this one.
  *
  * The owner in PostgreSQL decides; what is known here may be out of date, and a wrong guess costs one more hop. An instance without a living owner
  * belongs to the node that the rendezvous hash selects among the nodes that are up, so that all nodes send its first events to the same one.
  */
+import type { NodeInc } from "../../core/node-inc.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 
-/** The incarnation of a node. */
-export type NodeInc = string;
-
-export interface Attempt<T> {
+export interface PlacedWork<T> {
   readonly ref: InstanceRef;
   /** Runs on this node. May reject with `InstanceElsewhereError`: then nothing was run. */
   here(): Promise<T>;
@@ -31,7 +29,7 @@ export interface Placement {
    * Runs the work where the instance is. Tries again, at another node or after a node was declared dead, as long as nothing was run; gives up with
    * `overloaded` and `Retry-After` after the time in which a take-over should have succeeded.
    */
-  reach<T>(attempt: Attempt<T>): Promise<T>;
+  reach<T>(work: PlacedWork<T>): Promise<T>;
 }
 
 /** There is no link to the node, or it takes no more: the work was not sent. */

@@ -5,7 +5,7 @@ import { decodePacket, LinkError } from "../../engines/node-link/index.ts";
 import { publicMessage } from "../instance/method-call.ts";
 import { NotSentError } from "../placement/placement.ts";
 import { encodeFailure, throwCarried } from "./carried-error.ts";
-import { explainFailure } from "./sending.ts";
+import { explainFailure } from "./explain-failure.ts";
 
 /** What the caller's node gets for something that was thrown at the owner. */
 function carry(thrown: unknown): unknown {

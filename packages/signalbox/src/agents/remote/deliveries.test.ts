@@ -1,9 +1,9 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { AgentsDoor, DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { AgentDeliveries, DeliveryOutcome } from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
-import { createClusterDoor, serveDeliveries } from "./deliveries.ts";
+import { createClusterDeliveries, serveDeliveries } from "./deliveries.ts";
 import { openTestNodes, type TestNodes } from "./network-fixture.ts";
 
 const LIMITS = { maxInFlight: 10, maxBufferedBytes: 100_000 };
@@ -38,7 +38,7 @@ function event(id: string, text = ""): WebhookEvent {
 function door(answer: (id: string) => DeliveryOutcome | Promise<DeliveryOutcome>) {
   const ran: string[] = [];
   const prepared: string[] = [];
-  const local: AgentsDoor = {
+  const local: AgentDeliveries = {
     hasAgent: (agent) => agent === TARGET.agent,
     agentNames: () => [TARGET.agent],
     prepare: ({ name }) => void prepared.push(name),
@@ -52,10 +52,10 @@ function door(answer: (id: string) => DeliveryOutcome | Promise<DeliveryOutcome>
 
 const processed = () => door(() => ({ kind: "processed" }));
 
-function connect(one: AgentsDoor, two: AgentsDoor, limits = LIMITS): AgentsDoor {
+function connect(one: AgentDeliveries, two: AgentDeliveries, limits = LIMITS): AgentDeliveries {
   serveDeliveries(one, nodes.one.network, limits);
   serveDeliveries(two, nodes.two.network, limits);
-  return createClusterDoor(one, nodes.one.network, nodes.one.placement);
+  return createClusterDeliveries(one, nodes.one.network, nodes.one.placement);
 }
 
 it("a delivery runs at the owner, wherever it arrives", async () => {

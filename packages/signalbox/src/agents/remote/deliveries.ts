@@ -8,20 +8,21 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type {
-  AgentsDoor,
+  AgentDeliveries,
   DeliveryOutcome,
   DeliveryTarget,
   SignedHeaders,
-} from "../../contracts/agents-door.ts";
+} from "../../contracts/agent-deliveries.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import { overloaded } from "../../core/overload.ts";
 import { Limit } from "../../core/limit.ts";
 import { checkInstanceName } from "../instance/instance-ref.ts";
-import type { NodeInc, Placement } from "../placement/placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
+import type { Placement } from "../placement/placement.ts";
 import { encodeFailure } from "./carried-error.ts";
 import { decodeDelivery, decodeOutcome, encodeDelivery, encodeOutcome } from "./delivery-packet.ts";
-import { explainFailure } from "./sending.ts";
+import { explainFailure } from "./explain-failure.ts";
 
 const DELIVER = "agents.deliver";
 
@@ -30,8 +31,12 @@ export interface DeliveryLimits {
   readonly maxBufferedBytes: number;
 }
 
-/** The door that delivers to instances of all nodes; `local` runs deliveries on this node. */
-export function createClusterDoor(local: AgentsDoor, network: NodeNetwork, placement: Placement): AgentsDoor {
+/** Delivers to instances of all nodes; `local` runs deliveries on this node. */
+export function createClusterDeliveries(
+  local: AgentDeliveries,
+  network: NodeNetwork,
+  placement: Placement,
+): AgentDeliveries {
   return {
     hasAgent: (agent) => local.hasAgent(agent),
     agentNames: () => local.agentNames(),
@@ -53,7 +58,7 @@ export function createClusterDoor(local: AgentsDoor, network: NodeNetwork, place
 }
 
 class Delivery {
-  readonly #local: AgentsDoor;
+  readonly #local: AgentDeliveries;
   readonly #network: NodeNetwork;
   readonly #event: WebhookEvent;
   readonly #signed: SignedHeaders | undefined;
@@ -61,7 +66,7 @@ class Delivery {
   #packet: Buffer | null = null;
 
   constructor(
-    local: AgentsDoor,
+    local: AgentDeliveries,
     network: NodeNetwork,
     ref: DeliveryTarget,
     event: WebhookEvent,
@@ -97,7 +102,7 @@ function repeat(error: unknown): never {
 }
 
 /** Runs deliveries that other nodes send to instances of this one. */
-export function serveDeliveries(local: AgentsDoor, network: NodeNetwork, limits: DeliveryLimits): void {
+export function serveDeliveries(local: AgentDeliveries, network: NodeNetwork, limits: DeliveryLimits): void {
   const inFlight = new Limit(limits.maxInFlight);
   const bytes = new Limit(limits.maxBufferedBytes);
   network.serve(DELIVER, (payload) => {
@@ -113,7 +118,7 @@ export function serveDeliveries(local: AgentsDoor, network: NodeNetwork, limits:
   });
 }
 
-async function runDelivery(local: AgentsDoor, payload: Buffer): Promise<Buffer> {
+async function runDelivery(local: AgentDeliveries, payload: Buffer): Promise<Buffer> {
   try {
     const { target, event, signed } = decodeDelivery(payload);
     return encodeOutcome(await local.deliver(target, event, signed));

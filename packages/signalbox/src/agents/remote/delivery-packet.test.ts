@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { SignalboxError } from "@signalbox/protocol";
 import { expect, it } from "vitest";
-import type { DeliveryOutcome } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome } from "../../contracts/agent-deliveries.ts";
 import { InstanceElsewhereError, InstanceFencedError } from "../../engines/instance-store/index.ts";
 import { PacketError } from "../../engines/node-link/index.ts";
 import { encodeFailure } from "./carried-error.ts";

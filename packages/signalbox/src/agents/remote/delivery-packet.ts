@@ -2,7 +2,7 @@
  * A webhook delivery between two nodes, and its outcome. The body travels as the bytes that were signed; the owner parses it again if the agent reads
  * `payload`. Fields of a form are sent as JSON: their rules belong to the source.
  */
-import type { DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../../contracts/agents-door.ts";
+import type { DeliveryOutcome, DeliveryTarget, SignedHeaders } from "../../contracts/agent-deliveries.ts";
 import type { WebhookEvent } from "../../contracts/webhook-event.ts";
 import { decodePacket, encodePacket, PacketError } from "../../engines/node-link/index.ts";
 import { throwCarried } from "./carried-error.ts";

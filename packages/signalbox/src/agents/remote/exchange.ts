@@ -22,9 +22,9 @@ import {
   PacketError,
   StreamHeadReader,
 } from "../../engines/node-link/index.ts";
-import type { NodeInc } from "../placement/placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
 import { fromCarried, throwCarried } from "./carried-error.ts";
-import { outcomeUnknown } from "./sending.ts";
+import { outcomeUnknown } from "./explain-failure.ts";
 
 export interface Exchange {
   /** The service of the other node. */

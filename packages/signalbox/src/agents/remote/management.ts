@@ -2,32 +2,39 @@
  * Management of instances at any node. Credential, permission and input are checked by the node that received the request; the handler of the route
  * runs at the node that owns the instance.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
-import type { Reply, Route, RouteRequest } from "../../http/route.ts";
+import type { Reply, Route } from "../../http/route.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
+import {
+  type InstanceRequest,
+  type InstanceRoute,
+  type RefOf,
+  toRoute,
+} from "../management/instance-route.ts";
 import type { Placement } from "../placement/placement.ts";
 import { type ActivityTails, endWhenMoved } from "./activity-tails.ts";
 import { openExchange } from "./exchange.ts";
-import { clientGone, explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./explain-failure.ts";
 import type { ExchangeReply, ExchangeServer } from "./serve-exchanges.ts";
 
 const MANAGE = "agents.manage";
 const EVENT_STREAM = "text/event-stream";
 
 /** As JSON. */
-interface RequestHead {
-  readonly ref: InstanceRef;
-  /** Method and path template. */
-  readonly route: string;
-  readonly id: string;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: unknown;
-  readonly rawQuery: string;
-  readonly body: unknown;
-  readonly accept: string | undefined;
+interface RequestHead extends Omit<InstanceRequest, "signal"> {
+  /** Of the operation. */
+  readonly name: string;
+}
+
+/** A route or other work on one instance. */
+interface Operation {
+  /** Method and path template of a route. */
+  readonly name: string;
+  /** It only reads. */
+  readonly isRepeatable: boolean;
+  run(request: InstanceRequest): Reply | Promise<Reply>;
 }
 
 interface ReplyHead extends Omit<Reply, "result" | "raw"> {
@@ -44,65 +51,79 @@ export interface ManagementParts {
 
 export class ClusterManagement {
   readonly #parts: ManagementParts;
-  readonly #handlers = new Map<string, Route["handler"]>();
+  readonly #operations = new Map<string, Operation>();
 
   constructor(parts: ManagementParts) {
     this.#parts = parts;
   }
 
   /** The route with a handler that runs where the instance is. */
-  atOwner(route: Route, refOf: (request: RouteRequest) => InstanceRef): Route {
-    this.#handlers.set(nameOf(route), (request) => route.handler(request));
-    return { ...route, handler: (request) => this.#handle(route, refOf(request), request) };
+  atOwner(route: InstanceRoute, refOf: RefOf): Route {
+    const operation: Operation = {
+      name: `${route.method} ${route.path}`,
+      isRepeatable: route.method === "GET",
+      run: (request) => route.handler(request),
+    };
+    this.#operations.set(operation.name, operation);
+    return toRoute(route, refOf, (request) => this.#handle(operation, request));
+  }
+
+  workAtOwner<Input, Result>(
+    name: string,
+    work: (ref: InstanceRef, input: Input) => Promise<Result>,
+  ): (ref: InstanceRef, input: Input, signal: AbortSignal) => Promise<Result> {
+    const operation: Operation = {
+      name,
+      isRepeatable: false,
+      run: async ({ ref, body }) => ({ result: await work(ref, body as Input) }),
+    };
+    this.#operations.set(name, operation);
+    return async (ref, input, signal) => {
+      const request = { ref, params: {}, query: {}, body: input, accept: undefined, signal };
+      const { result, resultJson } = await this.#handle(operation, request);
+      return (resultJson === undefined ? result : JSON.parse(resultJson)) as Result;
+    };
   }
 
   serve(exchanges: ExchangeServer): void {
     exchanges.serve(MANAGE, async ({ head, signal }) => {
-      const { ref, route, ...carried } = head as RequestHead;
-      const handler = this.#handlers.get(route);
+      const { name, ...carried } = head as RequestHead;
+      const operation = this.#operations.get(name);
       // Nodes of two versions may have different routes.
-      if (handler === undefined) throw new SignalboxError("not_found");
-      const reply = await handler(new CarriedRouteRequest(carried, signal));
-      return toExchangeReply(this.#whileHere(reply, ref));
+      if (operation === undefined) throw new SignalboxError("not_found");
+      const reply = await operation.run({ ...carried, signal });
+      return toExchangeReply(this.#whileHere(reply, carried.ref));
     });
   }
 
-  async #handle(route: Route, ref: InstanceRef, request: RouteRequest): Promise<Reply> {
+  async #handle(operation: Operation, request: InstanceRequest): Promise<Reply> {
     const { signal } = request;
-    const reply = await this.#reach(route, ref, request, signal).catch((error: unknown) => {
+    const reply = await this.#reach(operation, request).catch((error: unknown) => {
       throw signal.aborted ? clientGone(error) : error;
     });
     if (!isEventStream(reply)) return reply;
     const body = this.#parts.tails.follow(reply.raw.body, async (closing) => {
-      const next = await this.#reach(route, ref, request, closing);
+      const next = await this.#reach(operation, { ...request, signal: closing });
       if (!isEventStream(next)) throw new Error("the other node sent no stream of events");
       return next.raw.body;
     });
     return { ...reply, raw: { ...reply.raw, body } };
   }
 
-  #reach(route: Route, ref: InstanceRef, request: RouteRequest, signal: AbortSignal): Promise<Reply> {
+  #reach(operation: Operation, request: InstanceRequest): Promise<Reply> {
     const { network, placement } = this.#parts;
-    const isRepeatable = route.method === "GET";
+    const { ref, signal } = request;
     const explain = (error: unknown): never => {
-      throw explainFailure(error, isRepeatable);
+      throw explainFailure(error, operation.isRepeatable);
     };
-    const here = async () => this.#whileHere(await route.handler(request), ref);
+    const here = async () => this.#whileHere(await operation.run(request), ref);
     return placement.reach<Reply>({
       ref,
       signal,
       here: () => here().catch(explain),
       there: async (node) => {
-        const head: RequestHead = {
-          ref,
-          route: nameOf(route),
-          id: request.id,
-          params: request.params,
-          query: request.query,
-          rawQuery: request.rawQuery.toString(),
-          body: request.body,
-          accept: request.headers.accept,
-        };
+        const { params, query, body, accept } = request;
+        const head: RequestHead = { name: operation.name, ref, params, query, body, accept };
         const answer = await openExchange(network, node, { name: MANAGE, head, body: null, signal }).catch(
           explain,
         );
@@ -118,10 +139,6 @@ export class ClusterManagement {
   }
 }
 
-function nameOf({ method, path }: Route): string {
-  return `${method} ${path}`;
-}
-
 function isEventStream(reply: Reply): reply is Reply & { raw: { contentType: string; body: Readable } } {
   return reply.raw?.contentType === EVENT_STREAM && reply.raw.body instanceof Readable;
 }
@@ -135,45 +152,4 @@ function toExchangeReply({ result, raw, ...reply }: Reply): ExchangeReply {
 
 function toReply({ contentType, ...reply }: ReplyHead, body: Readable | null): Reply {
   return contentType === null || body === null ? reply : { ...reply, raw: { contentType, body } };
-}
-
-/** A request that another node has authorised and parsed. */
-class CarriedRouteRequest implements RouteRequest {
-  readonly id: string;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: unknown;
-  readonly rawQuery: URLSearchParams;
-  readonly body: unknown;
-  readonly headers: IncomingHttpHeaders;
-  readonly signal: AbortSignal;
-
-  constructor(head: Omit<RequestHead, "ref" | "route">, signal: AbortSignal) {
-    const { id, params, query, rawQuery, body, accept } = head;
-    this.id = id;
-    this.params = params;
-    this.query = query;
-    this.rawQuery = new URLSearchParams(rawQuery);
-    this.body = body;
-    this.headers = accept === undefined ? {} : { accept };
-    this.signal = signal;
-  }
-
-  parameter(name: string): string | null {
-    return this.rawQuery.get(name);
-  }
-
-  /** The node that received the request has refused unknown parameters. */
-  allowParameters(): void {}
-
-  get principal(): never {
-    throw new Error("the node that received the request has checked its principal");
-  }
-
-  get trafficOrigin(): never {
-    throw new Error("the node that received the request knows its address");
-  }
-
-  readBody(): Promise<Buffer> {
-    return Promise.reject(new Error("the node that received the request has read its body"));
-  }
 }

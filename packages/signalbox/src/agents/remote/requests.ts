@@ -11,24 +11,25 @@ import { deserialize, serialize } from "node:v8";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import { decodePacket, encodePacket, PacketError } from "../../engines/node-link/index.ts";
 import type { AccessLevel } from "../doors/access.ts";
-import type { AgentCalls, CallsElsewhere, FetchCall, MethodCall } from "../doors/agent-calls.ts";
-import {
-  type CallWork,
-  type DoorOptions,
-  type RequestAnswer,
-  type RequestsElsewhere,
-  type RequestWork,
-  runCall,
-  runRequest,
-} from "../doors/http-door.ts";
+import type { FetchCall, InstanceCalls, MethodCall } from "../doors/agent-calls.ts";
+import type {
+  CallWork,
+  InstanceRequests,
+  LocalRequests,
+  RequestAnswer,
+  RequestWork,
+} from "../doors/instance-requests.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
+import type { InstanceClasses } from "../instance/instance-classes.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import { findCallable } from "../instance/method-call.ts";
-import type { NodeInc, Placement } from "../placement/placement.ts";
+import type { NodeInc } from "../../core/node-inc.ts";
+import type { Placement } from "../placement/placement.ts";
 import { encodeFailure, throwCarried } from "./carried-error.ts";
 import { openExchange } from "./exchange.ts";
-import { clientGone, explainFailure } from "./sending.ts";
+import { clientGone, explainFailure } from "./explain-failure.ts";
 import type { ExchangeServer } from "./serve-exchanges.ts";
 import { type CarriedRequest, toCarriedRequest, toReply, toRequest, toResponse } from "./web-message.ts";
 
@@ -70,22 +71,22 @@ interface CallHead {
 
 export interface RequestParts {
   readonly network: NodeNetwork;
-  readonly placement: Placement;
-  /** Of this node. */
-  readonly calls: AgentCalls;
-  /** Of this node; created later than this object. */
-  readonly door: () => DoorOptions;
+  readonly classes: InstanceClasses;
+  /** Run calls and requests on this node. */
+  readonly calls: InstanceCalls;
+  readonly requests: LocalRequests;
 }
 
-export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
-  readonly #parts: RequestParts;
+export class ClusterRequests implements InstanceRequests, InstanceCalls {
+  readonly #parts: RequestParts & { readonly placement: Placement };
 
-  constructor(parts: RequestParts) {
+  constructor(parts: RequestParts & { readonly placement: Placement }) {
     this.#parts = parts;
   }
 
-  request(work: RequestWork, signal: AbortSignal): Promise<RequestAnswer> {
-    const { network, placement, door } = this.#parts;
+  request(work: RequestWork, client: HttpResponse): Promise<RequestAnswer> {
+    const { network, placement, requests } = this.#parts;
+    const signal = signalOf(client);
     const { request, access, label, body, props } = work;
     const ref = refOf(work);
     const isRepeatable = isSafe(request);
@@ -93,7 +94,7 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
     const reached = placement.reach<RequestAnswer>({
       ref,
       signal,
-      here: () => runRequest(door(), work).catch(explain(isRepeatable)),
+      here: () => requests.request(work).catch(explain(isRepeatable)),
       there: async (node) => {
         const head: RequestHead = {
           ref,
@@ -118,7 +119,7 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
     const ref = refOf(work);
     return this.#parts.placement.reach<string | undefined>({
       ref,
-      here: () => runCall(this.#parts.door(), work).catch(explain(false)),
+      here: () => this.#parts.requests.call(work).catch(explain(false)),
       there: (node) => {
         const request = toCarriedRequest(work.origin.request);
         return this.#send(
@@ -176,11 +177,11 @@ export class ClusterRequests implements RequestsElsewhere, CallsElsewhere {
 
 /** Runs what other nodes send to instances of this one. */
 export function serveRequests(parts: RequestParts, exchanges: ExchangeServer): void {
-  const { network, calls, door } = parts;
+  const { network, calls, classes, requests } = parts;
   exchanges.serve(REQUEST, async ({ head, attachment, body }) => {
     const { ref, level, isStranger, label, hasBody, request } = head as RequestHead;
-    const { response, release } = await runRequest(door(), {
-      target: { definition: definitionOf(door(), ref), name: ref.name },
+    const { response, release } = await requests.request({
+      target: { definition: definitionOf(classes, ref), name: ref.name },
       access: { account: ref.account, level, isStranger },
       request: toRequest(request, body),
       body: hasBody ? body : undefined,
@@ -207,14 +208,14 @@ export function serveRequests(parts: RequestParts, exchanges: ExchangeServer): v
 }
 
 function runCarried(
-  { calls, door }: RequestParts,
+  { calls, classes, requests }: RequestParts,
   { ref, method, caller }: CallHead,
   args: readonly unknown[],
 ): Promise<string | undefined> {
   if ("callers" in caller) return calls.callMethod(ref, { kind: "method", method, args, ...caller });
-  const definition = definitionOf(door(), ref);
+  const definition = definitionOf(classes, ref);
   const { level, isStranger, request } = caller;
-  return runCall(door(), {
+  return requests.call({
     target: { definition, name: ref.name },
     access: { account: ref.account, level, isStranger },
     method,
@@ -242,14 +243,21 @@ class CarriedOrigin {
 const NO_BODY = Buffer.from("");
 
 /** Nodes of two versions may have different agents. */
-function definitionOf({ definitions }: DoorOptions, { agent }: InstanceRef): AgentDefinition {
-  const definition = definitions.get(agent);
+function definitionOf({ agents }: InstanceClasses, { agent }: InstanceRef): AgentDefinition {
+  const definition = agents.get(agent);
   if (definition === undefined) throw new SignalboxError("agent_not_found");
   return definition;
 }
 
 function refOf({ target, access }: RequestWork | CallWork): InstanceRef {
   return { account: access.account, agent: target.definition.kebab, name: target.name };
+}
+
+/** Aborts when the client disconnects. */
+function signalOf(client: HttpResponse): AbortSignal {
+  const controller = new AbortController();
+  client.once("close", () => controller.abort());
+  return controller.signal;
 }
 
 function isSafe({ method }: Request): boolean {

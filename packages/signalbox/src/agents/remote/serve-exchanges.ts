@@ -178,7 +178,7 @@ class Served {
 /** The answer cannot be sent. */
 function discard({ body, release }: ExchangeReply): void {
   if (body instanceof Readable) body.destroy();
-  // A body that fails when it is cancelled concerns nobody.
+  // The error of a body that fails when it is cancelled has no receiver.
   else body?.cancel().catch(() => undefined);
   release?.();
 }

@@ -19,7 +19,7 @@ export interface Schedule<Payload = unknown> {
 
 /** A schedule as operators see it. */
 export interface ScheduleState extends Schedule {
-  /** Attempts of the present run so far. */
+  /** Attempts of the current run so far. */
   readonly attempts: number;
 }
 

@@ -5,7 +5,7 @@
  * 1. At most one queue item and one schedule are in the mailbox at a time, each as a turn of its own: they cannot starve each other, nor the
  *    requests between them.
  * 2. The timer is derived from the rows after every commit that changed them, at the start, and when the clock was set.
- * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time nobody
+ * 3. Work runs when its due time is stored outside of the instance: a run makes the row of its work survive the process, and without a due time no node
  *    would wake the instance after a crash.
  * 4. When the rows cannot be read or written, the pump pauses: a damaged file must neither keep the process busy nor end it.
  * 5. An attempt that the storage has ended is repeated without being counted: the work did not fail. So often in a row as `MAX_CUT_OFFS`.
@@ -16,8 +16,6 @@ import { isStorageFailure, MAX_CUT_OFFS } from "./cut-off.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
-/** The longest delay of Node's timers; for a later due time the timer is set again. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Pause after a failure of the instance's storage: short enough for a disk that was full for a moment, long enough to cost little. */
 export const STORAGE_PAUSE_MS = 10_000;
 /**
@@ -54,7 +52,7 @@ interface WorkTurn<T> extends TurnSpec<unknown, T> {
   readonly kind: WorkKind;
 }
 
-interface Attempt {
+interface WorkAttempt {
   readonly callback: string;
   readonly payload: unknown;
   readonly item: { readonly id: string };
@@ -174,7 +172,7 @@ export class WorkPump implements Participant {
     clearTimer(this.#timer);
     if (at === Number.POSITIVE_INFINITY) return;
     const { clock } = this.#options;
-    this.#timer = setTimer(clock, () => this.#refresh(), Math.min(at - clock.now(), MAX_TIMER_MS));
+    this.#timer = setTimer(clock, () => this.#refresh(), at - clock.now());
   }
 
   #pause(error: unknown): void {
@@ -194,7 +192,7 @@ export class WorkPump implements Participant {
     if (this.#running.has(kind)) return;
     this.#running.add(kind);
     let hasStarted = false;
-    let attempt: Attempt | null = null;
+    let attempt: WorkAttempt | null = null;
     const turn = this.#options.run<unknown>({
       kind,
       label: kind,
@@ -238,19 +236,19 @@ export class WorkPump implements Participant {
   }
 
   /** Calls the method, and completes the attempt in the last segment of the method. */
-  #perform(kind: WorkKind, attempt: Attempt): unknown {
+  #perform(kind: WorkKind, attempt: WorkAttempt): unknown {
     const result = this.#options.perform(attempt.callback, attempt.payload, attempt.item);
     if (result instanceof Promise) return result.then(() => this.#complete(kind, attempt));
     this.#complete(kind, attempt);
     return undefined;
   }
 
-  #complete(kind: WorkKind, attempt: Attempt): void {
+  #complete(kind: WorkKind, attempt: WorkAttempt): void {
     attempt.complete();
     this.#cutOffs.delete(kind);
   }
 
-  #fail(kind: WorkKind, attempt: Attempt, error: unknown): void {
+  #fail(kind: WorkKind, attempt: WorkAttempt, error: unknown): void {
     const cutOffs = (this.#cutOffs.get(kind) ?? 0) + 1;
     if (isStorageFailure(error) && this.#options.isStorageDown() && cutOffs <= MAX_CUT_OFFS) {
       this.#cutOffs.set(kind, cutOffs);
@@ -265,7 +263,7 @@ export class WorkPump implements Participant {
     }
   }
 
-  #begin(kind: WorkKind): Attempt | null {
+  #begin(kind: WorkKind): WorkAttempt | null {
     if (kind === "queue") {
       const attempt = this.#options.queue.begin(this.#cutOffs.has(kind));
       if (attempt === null) return null;

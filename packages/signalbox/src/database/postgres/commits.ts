@@ -24,6 +24,7 @@ const SETTLE_MS = 1000;
 
 export interface CommitsOptions {
   readonly pool: Pool;
+  /** For tests. */
   readonly maxOutcomeWaitMs?: number | undefined;
   readonly onOutOfDate: () => void;
   /** The background reads end. */

@@ -5,7 +5,8 @@
  * Ages are measured from the time at which a heartbeat was *sent*, by the monotonic clock of this process: a pause of the process, or a slow
  * answer, makes a heartbeat older and never younger.
  */
-import type { Beat, Member } from "./node-table.ts";
+import type { ClusterMember } from "../membership.ts";
+import type { Beat } from "./node-table.ts";
 
 /** A restart of PostgreSQL is shorter: a load balancer should not take all nodes away because of it. */
 const MAX_SILENCE_MS = 2000;
@@ -18,7 +19,7 @@ export class Heartbeats {
   #lastAt = -Infinity;
   #lastRead = { at: -Infinity, problem: "" };
   #count = 0;
-  #members: readonly Member[] = [];
+  #members: readonly ClusterMember[] = [];
   #clockOffsetMs = 0;
   #neededSchema = 0;
 
@@ -31,7 +32,7 @@ export class Heartbeats {
     return this.#lastAt;
   }
 
-  /** Acknowledged heartbeats of the present incarnation. */
+  /** Acknowledged heartbeats of the current incarnation. */
   get count(): number {
     return this.#count;
   }
@@ -42,7 +43,7 @@ export class Heartbeats {
   }
 
   /** The living nodes as of the last acknowledged heartbeat. */
-  get members(): readonly Member[] {
+  get members(): readonly ClusterMember[] {
     return this.#members;
   }
 

@@ -1,4 +1,5 @@
 /** Which nodes may share a database. */
+import type { SharedCheck } from "../membership.ts";
 
 /** What a node shows to the nodes that are running. */
 export interface JoiningNode {
@@ -8,12 +9,6 @@ export interface JoiningNode {
   readonly shared: readonly SharedCheck[];
   /** The versions of the link protocol that the node speaks. */
   readonly linkVersions: VersionRange;
-}
-
-/** Identifies the values of a secret without revealing them. A node encrypts with the first one and accepts all. */
-export interface SharedCheck {
-  readonly variable: string;
-  readonly ids: readonly string[];
 }
 
 export interface VersionRange {

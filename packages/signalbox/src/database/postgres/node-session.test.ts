@@ -4,8 +4,8 @@ import { openTestPostgres, type TestPostgres } from "../../../../../test/support
 import { rawSql } from "../../core/sql.ts";
 import { endClient, Servers } from "../../engines/postgres-session/index.ts";
 import { NodeConnections } from "./node-connections.ts";
-import type { NodeIdentity } from "./node-session.ts";
-import { JOIN_LOCK, type Member } from "./node-table.ts";
+import type { ClusterMember, NodeIdentity } from "../membership.ts";
+import { JOIN_LOCK } from "./node-table.ts";
 import { PostgresDatabase, type PostgresDatabaseOptions } from "./postgres-database.ts";
 
 let server: TestPostgres;
@@ -24,7 +24,7 @@ afterAll(async () => {
 interface TestNode {
   readonly database: PostgresDatabase;
   readonly inc: () => string;
-  readonly members: () => readonly Member[];
+  readonly members: () => readonly ClusterMember[];
   readonly rejoined: NodeIdentity[];
   readonly lost: Error[];
   /** What it was told since the list was emptied. */
@@ -38,7 +38,7 @@ interface TestNodeOptions extends PostgresDatabaseOptions {
 }
 
 async function openNode(name: string, options: TestNodeOptions = {}): Promise<TestNode> {
-  let members: readonly Member[] = [];
+  let members: readonly ClusterMember[] = [];
   const rejoined: NodeIdentity[] = [];
   const lost: Error[] = [];
   const told: TestNode["told"] = new Set();

@@ -35,15 +35,14 @@ import {
   beat,
   joinAs,
   leave,
-  type Member,
   type NodeDescription,
-  type NodeState,
   readOwn,
   readStored,
   reserveIncarnation,
   retire,
   type StoredNode,
 } from "./node-table.ts";
+import type { ClusterMember, NodeIdentity, NodeState } from "../membership.ts";
 import { JoinRefusal } from "./join-rules.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { Silences } from "./silences.ts";
@@ -51,8 +50,6 @@ import { NodeConnections } from "./node-connections.ts";
 import { problemOf } from "./postgres-failure.ts";
 import { MARK_COUNT } from "./write-marks.ts";
 
-/** Held exclusively by versions that allowed one process only. */
-const EARLIER_OWNER_LOCK = 0x5347_0002;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 1000 };
 const HEARTBEAT_MS = 500;
 /** A number and not a time: after a pause of this process, timers and responses are due together, which must not look like a silent server. */
@@ -68,12 +65,6 @@ const REFUSED_RETRY_MS = HEARTBEAT_MS / 2;
 /** Rows of dead nodes are deleted after a day; a missing row proves nothing then. */
 const ROW_LIFE_MS = 86_400_000;
 
-export interface NodeIdentity {
-  readonly inc: string;
-  /** Different for every database. */
-  readonly cluster: string;
-}
-
 /** Acknowledged commits of this node that the server does not have any more: at least so many. */
 export interface LostCommits {
   readonly writes: number;
@@ -86,7 +77,7 @@ export interface NodeSessionOptions {
   /** Opens the address at which other nodes reach this one. Called for each incarnation, before other nodes see it. */
   readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
   /** The living nodes, this one included, after each heartbeat. */
-  readonly onMembers: (members: readonly Member[]) => void;
+  readonly onMembers: (members: readonly ClusterMember[]) => void;
   /** After each heartbeat; `sentAt` is a time of the monotonic clock. */
   readonly onSettingsVersion?: ((version: number, sentAt: number) => void) | undefined;
   /** The same after a read in place of a heartbeat that the server cannot store: other nodes may declare this one dead at any time. */
@@ -111,7 +102,9 @@ export interface NodeSessionOptions {
   readonly onReachable?: (() => void) | undefined;
   /** Called once if the start has to wait: at once if the server cannot be reached, and after some seconds if a process that was killed is in the way. */
   readonly onWait?: ((error: Error) => void) | undefined;
+  /** For tests. */
   readonly startWaitMs?: number | undefined;
+  /** For tests. */
   readonly heartbeatMs?: number | undefined;
 }
 
@@ -223,12 +216,6 @@ export class NodeSession {
   async #joinAnew(): Promise<Client> {
     const client = await this.#connections.open();
     try {
-      const { rows } = await client.query<{ free: boolean }>(
-        "SELECT pg_try_advisory_lock_shared($1) AS free",
-        [EARLIER_OWNER_LOCK],
-      );
-      if (rows[0]?.free !== true)
-        throw new JoinRefusal("the PostgreSQL database is in use by an earlier version of Signalbox");
       const identity = await reserveIncarnation(client);
       const { serverStart, neededSchema } = await readStored(client, identity.inc);
       this.#heartbeats.recordSchema(neededSchema);

@@ -5,24 +5,9 @@
  * The tables exist before the migrations, because nodes join first: a migration runs once, by one member.
  */
 import type { Client } from "pg";
+import type { ClusterMember, NodeState } from "../membership.ts";
 import { CREATE_COMPATIBILITY } from "../schema-compatibility.ts";
 import { type JoiningNode, type LivingNode, refuseBeside } from "./join-rules.ts";
-
-export type NodeState = "up" | "draining";
-
-export interface Member {
-  /** The incarnation: a number that each start of a process receives once. */
-  readonly inc: string;
-  readonly name: string;
-  /** Where other nodes reach the links of this one; empty for a node without a cluster secret. */
-  readonly host: string;
-  readonly port: number;
-  readonly version: string;
-  readonly state: NodeState;
-  readonly joinedAt: number;
-  /** Time since the last heartbeat by the clock of PostgreSQL. */
-  readonly ageMs: number;
-}
 
 export interface NodeDescription extends JoiningNode {
   readonly name: string;
@@ -36,7 +21,7 @@ export interface NodeDescription extends JoiningNode {
 /** What an acknowledged heartbeat returns. */
 export interface Beat {
   /** All living nodes. */
-  readonly members: readonly Member[];
+  readonly members: readonly ClusterMember[];
   /** Acknowledged heartbeats of this incarnation, this one included. */
   readonly count: number;
   /** The clock of PostgreSQL. */
@@ -47,7 +32,6 @@ export interface Beat {
   readonly settingsVersion: number;
 }
 
-/** For a node that says nothing else, such as one of an earlier version. */
 export const DEFAULT_DEAD_AFTER_MS = 2500;
 /** A node that joins does not know whether the server, or the whole machine, has stalled: it leaves the late ones to the heartbeats of all. */
 const LONG_DEAD = 4;
@@ -65,13 +49,7 @@ const CREATE = `CREATE TABLE IF NOT EXISTS signalbox_cluster
   CREATE TABLE IF NOT EXISTS signalbox_node
     (inc BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, host TEXT NOT NULL, port INTEGER NOT NULL, version TEXT NOT NULL, state TEXT NOT NULL,
      schema BIGINT NOT NULL, secret_check TEXT, shared TEXT NOT NULL, joined_at TIMESTAMPTZ NOT NULL, hb TIMESTAMPTZ NOT NULL,
-     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL) WITH (fillfactor = 20);
-  -- Without the condition, the lock of an ALTER would wait for every open transaction, and all heartbeats for it.
-  DO $$ BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'signalbox_node'::regclass AND attname = 'dead_after_ms') THEN
-      ALTER TABLE signalbox_node ADD COLUMN dead_after_ms INTEGER NOT NULL DEFAULT ${DEFAULT_DEAD_AFTER_MS};
-    END IF;
-  END $$;
+     beats BIGINT NOT NULL, link_min INTEGER NOT NULL, link_max INTEGER NOT NULL, dead_after_ms INTEGER NOT NULL) WITH (fillfactor = 20);
   CREATE TABLE IF NOT EXISTS signalbox_node_write
     (inc BIGINT NOT NULL, slot INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (inc, slot));
   CREATE TABLE IF NOT EXISTS signalbox_settings (id INTEGER PRIMARY KEY, version BIGINT NOT NULL) WITH (fillfactor = 20);
@@ -227,7 +205,7 @@ export async function beat(
   inc: string,
   { state, findDead }: BeatOptions,
 ): Promise<Beat | null> {
-  const { rows } = await client.query<Member & BeatColumns & SilentNode>({
+  const { rows } = await client.query<ClusterMember & BeatColumns & SilentNode>({
     name: "beat",
     text: `WITH beat AS (UPDATE signalbox_node SET hb = clock_timestamp(), state = $2, beats = beats + 1
         WHERE inc = $1 AND state <> 'dead' RETURNING beats)
@@ -285,7 +263,7 @@ interface BeatColumns {
 }
 
 /** The query sees the rows as they were before its own update. */
-function toMember(row: Member, own: string, state: NodeState): Member {
+function toMember(row: ClusterMember, own: string, state: NodeState): ClusterMember {
   const { inc, name, host, port, version, joinedAt } = row;
   const isOwn = inc === own;
   return {

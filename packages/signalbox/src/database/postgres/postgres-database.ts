@@ -26,12 +26,13 @@ import {
   Servers,
 } from "../../engines/postgres-session/index.ts";
 import type { Database, Queryable, TransactionOptions } from "../database.ts";
+import type { ClusterMembership, NodeIdentity } from "../membership.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
-import { type LostCommits, NodeSession, type NodeIdentity } from "./node-session.ts";
-import type { SharedCheck, VersionRange } from "./join-rules.ts";
-import { beginWrite, DEFAULT_DEAD_AFTER_MS, type Member, scopeLock } from "./node-table.ts";
+import { type LostCommits, NodeSession } from "./node-session.ts";
+import type { VersionRange } from "./join-rules.ts";
+import { beginWrite, DEFAULT_DEAD_AFTER_MS, scopeLock } from "./node-table.ts";
 import { problemOf, toClientError } from "./postgres-failure.ts";
 import { asQueryable, createPool, rollBack, withoutLimit } from "./postgres-pool.ts";
 import { toStatement } from "./statement.ts";
@@ -58,12 +59,11 @@ const MAX_STATEMENT_MS = 60_000;
 const END_TIMEOUT_MS = 2000;
 
 /** What a node of a cluster needs; without it the process uses the database alone. */
-export interface ClusterOptions {
-  readonly secretCheck: string;
-  readonly shared: readonly SharedCheck[];
+export interface ClusterOptions extends Pick<
+  ClusterMembership,
+  "secretCheck" | "shared" | "openAddress" | "onMembers"
+> {
   readonly linkVersions: VersionRange;
-  readonly openAddress: (identity: NodeIdentity) => Promise<{ readonly host: string; readonly port: number }>;
-  readonly onMembers: (members: readonly Member[]) => void;
   readonly onSettingsVersion?: (version: number, sentAt: number) => void;
   readonly onSettingsRead?: (version: number, sentAt: number) => void;
   /** This node was declared dead, and has not joined again yet. */
@@ -75,7 +75,16 @@ export interface ClusterOptions {
   readonly onRejoined: (identity: NodeIdentity) => void;
 }
 
-export interface PostgresDatabaseOptions {
+/** Set by tests only. Defaults: the constants above, and those of `node-session.ts` and `commits.ts`. */
+export interface PostgresTimings {
+  readonly maxWaitMs?: number;
+  readonly maxOutcomeWaitMs?: number;
+  readonly maxStatementMs?: number;
+  readonly startWaitMs?: number;
+  readonly heartbeatMs?: number;
+}
+
+export interface PostgresDatabaseOptions extends PostgresTimings {
   /** Shown to operators. */
   readonly nodeName?: string;
   readonly version?: string;
@@ -88,13 +97,8 @@ export interface PostgresDatabaseOptions {
   readonly onLostCommits?: (lost: LostCommits) => void;
   /** What is in memory may differ from the database, and must be read again. Default: the process ends. */
   readonly onOutOfDate?: () => void;
-  readonly maxWaitMs?: number;
-  readonly maxOutcomeWaitMs?: number;
-  readonly maxStatementMs?: number;
   /** Called once if the server cannot be reached at the start, before the wait. */
   readonly onWait?: (error: Error) => void;
-  readonly startWaitMs?: number;
-  readonly heartbeatMs?: number;
 }
 
 interface PostgresParts {
@@ -263,6 +267,10 @@ export class PostgresDatabase implements Database {
     return (await this.#read(query)).rows as Row[];
   }
 
+  scan<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.all(query);
+  }
+
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
     return (await this.#read(query)).rows[0] as Row | undefined;
   }
@@ -353,7 +361,7 @@ export class PostgresDatabase implements Database {
   }
 
   async #tryToBegin(lock: number | null, mayTakeLong: boolean): Promise<Begun> {
-    // Of the present incarnation: a node that was declared dead has joined again meanwhile.
+    // Of the current incarnation: a node that was declared dead has joined again meanwhile.
     const marks = this.#marks;
     const mark = marks.take();
     if (mark === null) throw new NodeSessionError();

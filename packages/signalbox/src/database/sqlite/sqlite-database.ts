@@ -1,17 +1,19 @@
 /**
- * The control plane's database on SQLite: one connection for writes and one for reads.
+ * The control plane's database on SQLite: one connection for writes, one for reads, and threads for reads of many rows.
  *
  * Invariants (in addition to those of `Database`):
  * 1. The write connection is used only by the write queue, so transactions never interleave.
  * 2. The queue continues after COMMIT without waiting for the sync: transactions that commit during a sync share the next one.
  * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
- * 4. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
+ * 4. A statement that may visit many rows runs in a thread (`scan`): all others block the event loop while they run.
+ * 5. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
  */
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { syncFolder } from "../../engines/durable-file/index.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Database, Queryable } from "../database.ts";
+import { Serial } from "../../core/serial.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import {
   explainFailure,
@@ -21,6 +23,7 @@ import {
   SqliteConnection,
   WalSync,
 } from "../../engines/sqlite-file/index.ts";
+import { ReaderThreads } from "./reader-threads.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
@@ -47,9 +50,10 @@ export class SqliteDatabase implements Database {
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection;
   readonly #walSync: WalSync;
+  readonly #threads: ReaderThreads;
   readonly #transaction: Queryable;
   readonly #maxWaitMs: number;
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #transactions = new Serial();
   #problem: string | null = null;
   #probing: Repetition | null = null;
 
@@ -57,16 +61,18 @@ export class SqliteDatabase implements Database {
     writer: SqliteConnection,
     reader: SqliteConnection,
     walSync: WalSync,
+    threads: ReaderThreads,
     maxWaitMs: number,
   ) {
     this.#maxWaitMs = maxWaitMs;
     this.#writer = writer;
     this.#reader = reader;
     this.#walSync = walSync;
+    this.#threads = threads;
     this.#transaction = asQueryable(writer);
   }
 
-  /** `onSyncFailure` must end the process: after a failed sync the durability of commits is unknown. */
+  /** `onSyncFailure` must end the process: after a failed sync the durability of commits is unknown. `maxWaitMs` is set by tests only. */
   static async open(
     path: string,
     onSyncFailure: (error: Error) => void,
@@ -87,7 +93,7 @@ export class SqliteDatabase implements Database {
     // During the start SQLite may block; from now on it must not.
     writer.setBusyTimeout(0);
     reader.setBusyTimeout(0);
-    return new SqliteDatabase(writer, reader, walSync, maxWaitMs);
+    return new SqliteDatabase(writer, reader, walSync, new ReaderThreads(path), maxWaitMs);
   }
 
   get problem(): string | null {
@@ -96,6 +102,10 @@ export class SqliteDatabase implements Database {
 
   async all<Row>(query: SqlQuery): Promise<Row[]> {
     return this.#read(() => this.#reader.all<Row>(query));
+  }
+
+  scan<Row>(query: SqlQuery): Promise<Row[]> {
+    return this.#threads.all<Row>(query);
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
@@ -108,18 +118,16 @@ export class SqliteDatabase implements Database {
 
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     const deadline = performance.now() + this.#maxWaitMs;
-    const committed = this.#queue.then(() => this.#runTransaction(work, deadline));
-    // The queue only defines the order; the caller receives the error.
-    this.#queue = committed.catch(() => undefined);
-    const result = await committed;
+    const result = await this.#transactions.run(() => this.#runTransaction(work, deadline));
     await this.#walSync.sync();
     return result;
   }
 
   async close(): Promise<void> {
     await this.#probing?.stop();
-    await this.#queue;
+    await this.#transactions.idle();
     await this.#walSync.close();
+    await this.#threads.close();
     this.#reader.close();
     this.#writer.close();
   }

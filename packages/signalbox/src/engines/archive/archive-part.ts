@@ -5,7 +5,7 @@ export interface ArchivePart {
   readonly name: string;
   readonly size: number;
   read(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
-  /** Called when the entry was written, or nobody wants it any more. */
+  /** Called when the entry was written, or is not wanted any more. */
   discard(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import type { PackedRow } from "./packed-row.ts";
 import { RECORD_COLUMNS } from "./row-batch.ts";
 import { toStoredBody } from "./stored-body.ts";
 
-const COLUMNS = ["seq", "gateway", "has_request_body", "has_response_body"];
+const COLUMNS = ["seq", "gateway", "counted", "has_request_body", "has_response_body"];
 const NAMES = [...COLUMNS, ...RECORD_COLUMNS.map(({ sqlName }) => sqlName)];
 const INSERT_CALL = `INSERT INTO call (${NAMES.join(", ")}) VALUES (${NAMES.map(() => "?").join(", ")})
   ON CONFLICT (gateway, id) DO NOTHING`;
@@ -18,8 +18,11 @@ export class CallInserts {
   readonly #insertCall: (...values: SqlValue[]) => number;
   readonly #insertBody: (place: number, isZstd: number, bytes: Uint8Array) => number;
   readonly #maxBodyBytes: number;
+  readonly #counted: 0 | 1;
 
-  constructor(connection: SqliteConnection, maxBodyBytes: number) {
+  /** `isCounted`: the calls become part of the totals. */
+  constructor(connection: SqliteConnection, maxBodyBytes: number, isCounted: boolean) {
+    this.#counted = isCounted ? 1 : 0;
     this.#insertCall = connection.prepareRun(INSERT_CALL);
     this.#insertBody = connection.prepareRun(INSERT_BODY);
     this.#maxBodyBytes = maxBodyBytes;
@@ -32,7 +35,7 @@ export class CallInserts {
     if (this.#isTooLong(responseBody)) values[RESPONSE_BODY_COMPLETE] = 0;
     const hasRequest = requestBody === null ? 0 : 1;
     const hasResponse = responseBody === null ? 0 : 1;
-    if (this.#insertCall(seq, gateway, hasRequest, hasResponse, ...values) === 0) return false;
+    if (this.#insertCall(seq, gateway, this.#counted, hasRequest, hasResponse, ...values) === 0) return false;
     if (requestBody !== null) this.#addBody(seq * 2, requestBody);
     if (responseBody !== null) this.#addBody(seq * 2 + 1, responseBody);
     return true;

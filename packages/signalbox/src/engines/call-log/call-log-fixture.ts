@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ulidFloor } from "../../core/ulid.ts";
 import type { CallLog, CallRecord } from "./call-log.ts";
+import { openDayFileForReading } from "./day-file.ts";
+import { dayPath, listDays } from "./day-files.ts";
+import { hasUncounted } from "./day-totals.ts";
 import type { RowBatch } from "./row-batch.ts";
 import { RowQueue } from "./row-queue.ts";
 import type { CallField, CallFilter, CallOperator, CallPageRequest } from "./selection.ts";
@@ -80,10 +83,16 @@ export function packed(...calls: readonly CallRecord[]): RowBatch[] {
   return queue.takeBatches().map(({ batch }) => batch);
 }
 
+export interface TestLogOptions {
+  readonly usageTotals?: boolean;
+}
+
 /** Where the calls of one test are stored. */
 export interface TestStorage {
   /** Opens a log; the log opened before is closed. */
-  openLog(): Promise<CallLog>;
+  openLog(options?: TestLogOptions): Promise<CallLog>;
+  /** Whether every stored call is part of the totals. */
+  isAllCounted(): Promise<boolean>;
   /** Called after the log was closed. */
   remove(): Promise<void>;
 }
@@ -104,9 +113,19 @@ export const LOG_OPTIONS = {
 export async function openSqliteStorage(): Promise<TestStorage> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-calls-"));
   return {
-    openLog: () => SqliteCallLog.open({ ...LOG_OPTIONS, folder }),
+    openLog: (options = {}) => SqliteCallLog.open({ ...LOG_OPTIONS, folder, ...options }),
+    isAllCounted: () => Promise.resolve(listDays(folder).every((day) => isCounted(dayPath(folder, day)))),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+function isCounted(path: string): boolean {
+  const file = openDayFileForReading(path);
+  try {
+    return file !== null && !hasUncounted(file.connection);
+  } finally {
+    file?.connection.close();
+  }
 }
 
 /** A log with shorthands for the calls of `GATEWAY`. */
@@ -124,9 +143,13 @@ export class TestLog {
     return new TestLog(storage, await storage.openLog());
   }
 
-  async reopen(): Promise<void> {
+  async reopen(options: TestLogOptions = {}): Promise<void> {
     await this.log.close();
-    this.log = await this.#storage.openLog();
+    this.log = await this.#storage.openLog(options);
+  }
+
+  isAllCounted(): Promise<boolean> {
+    return this.#storage.isAllCounted();
   }
 
   async remove(): Promise<void> {

@@ -87,11 +87,11 @@ export interface CallLog extends CallSink {
   summarise(query: UsageQuery): Promise<UsageFigures[]>;
   /** One slice of a scan over the gateways of an account, with previews, search in texts, or bodies. */
   scan(scan: CallScan): Promise<CallSlice>;
-  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the present end. */
+  /** At most `limit` calls of all accounts that were stored after a position, with their bodies; a null position is the current end. */
   storedAfter(position: string | null, limit: number): Promise<StoredCalls>;
   neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours>;
-  /** Usage by token or metadata, from the rows. */
-  summariseBy(query: UsageByQuery): Promise<UsageBy>;
+  /** Usage by token or metadata, from totals or from the rows. Rejects soon after the signal if rows are read. */
+  summariseBy(query: UsageByQuery, signal?: AbortSignal): Promise<UsageBy>;
   /** Applies to calls recorded from now on; null removes the quota. Quotas are not stored: set them after every start. */
   setQuota(gateway: GatewayRef, quota: CallQuota | null): void;
   /** Deletes the rows, bodies and usage of a gateway. */

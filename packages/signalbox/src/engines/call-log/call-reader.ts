@@ -25,13 +25,13 @@ import {
 import { timeSpan } from "./selection-span.ts";
 import { type StoredRow, toCallRow } from "./stored-row.ts";
 import { SQLITE_SELECTION } from "./sqlite-selection.ts";
-import { summariseTokenDay } from "./summarise-token.ts";
 import { summariseDay, UsageTotals } from "./summarise-usage.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import { type DayFiles, neighboursOf, scanFiles, storedAfter } from "./scan-files.ts";
 import { summarisePart } from "./summarise-rows.ts";
+import { summariseTotals } from "./summarise-totals.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
-import type { UsageByPart, UsageByQuery } from "./usage-by.ts";
+import type { UsageBy, UsageByPart, UsageByQuery } from "./usage-by.ts";
 
 /** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
@@ -139,14 +139,14 @@ export class CallReader {
       if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
       const connection = this.#day(day)?.connection;
       if (connection === undefined) continue;
-      const { tokenId } = query;
-      totals.add(
-        tokenId === undefined
-          ? summariseDay(connection, query)
-          : summariseTokenDay(connection, query, tokenId),
-      );
+      totals.add(summariseDay(connection, query));
     }
     return totals.all();
+  }
+
+  /** Null if the rows have to be read. */
+  summariseTotals(query: UsageByQuery): UsageBy | null {
+    return summariseTotals(this.#files, query);
   }
 
   /** One part of a query, newest calls first. */

@@ -25,6 +25,7 @@ const handlers = {
     return body === null ? null : { ...body, bytes: new Uint8Array(body.bytes.subarray(0, maxBytes)) };
   },
   summarise: (query: UsageQuery) => reader.summarise(query),
+  summariseTotals: (query: UsageByQuery) => reader.summariseTotals(query),
   summariseBy: (query: UsageByQuery, cursor: string | null) => reader.summariseBy(query, cursor),
   scan: (scan: CallScan) => reader.scan(scan),
   storedAfter: (position: string | null, limit: number) => reader.storedAfter(position, limit),

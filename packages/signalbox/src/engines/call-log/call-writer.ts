@@ -5,8 +5,10 @@ import { CallDeletions } from "./call-deletions.ts";
 import type { CallPatch, CallQuota, GatewayRef } from "./call-log.ts";
 import { findGatewayKey, transaction } from "./day-file.ts";
 import { DAY_MS, type Day, dayOfId, listDays, startOfDay } from "./day-files.ts";
+import { countDeltas, countStoredCalls, hasUncounted } from "./day-totals.ts";
 import { DayWrite } from "./day-write.ts";
 import { gatewayOf, GatewayRows, keyOf } from "./gateway-rows.ts";
+import { MAX_DELTAS } from "./merge-totals.ts";
 import { OpenDays } from "./open-days.ts";
 import { packedRows } from "./packed-row.ts";
 import type { RowBatch } from "./row-batch.ts";
@@ -19,6 +21,8 @@ export interface CallWriterOptions {
   readonly maxBodyBytes: number;
   /** Of all day files. */
   readonly maxTotalBytes: number;
+  /** Keeps totals by token and metadata. Calls that were stored without them are counted by `trim`. Default true. */
+  readonly usageTotals?: boolean;
 }
 
 export class CallWriter {
@@ -29,12 +33,17 @@ export class CallWriter {
   readonly #size: SizeLimit;
   readonly #deletions: CallDeletions;
   readonly #quotas = new Map<string, CallQuota>();
+  readonly #hasTotals: boolean;
   #isCounted = false;
+  /** Every stored call is part of the totals, or totals are switched off. */
+  #isRebuilt: boolean;
 
   constructor(options: CallWriterOptions) {
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
     this.#folder = options.folder;
-    this.#days = new OpenDays(options.folder, options.maxBodyBytes);
+    this.#hasTotals = options.usageTotals ?? true;
+    this.#isRebuilt = !this.#hasTotals;
+    this.#days = new OpenDays(options.folder, options.maxBodyBytes, this.#hasTotals);
     this.#size = new SizeLimit(this.#days, this.#rows, options.maxTotalBytes);
     this.#deletions = new CallDeletions(this.#days, this.#rows, this.#size);
   }
@@ -63,12 +72,15 @@ export class CallWriter {
   }
 
   /**
-   * Applies `deleteOldest` quotas and the size limit. Deletes at most one chunk per gateway and one of the whole log, so that the caller can
-   * write batches in between; true if more is left.
+   * Applies `deleteOldest` quotas and the size limit, and counts calls that were stored while totals were switched off. Does at most one chunk
+   * per gateway and one of the whole log, so that the caller can write batches in between; true if more is left.
    */
   trim(): boolean {
     this.#countOnce();
-    let isMoreLeft = this.#size.trim();
+    // Counted before they may be deleted.
+    let isMoreLeft = this.#rebuildTotals();
+    for (const day of this.#days.open) this.#days.mergeTotals(day, MAX_DELTAS);
+    isMoreLeft = this.#size.trim() || isMoreLeft;
     for (const [key, quota] of this.#quotas) {
       if (quota.whenFull !== "deleteOldest") continue;
       this.#deletions.deleteOldest(gatewayOf(key), this.#rows.of(key) - quota.maxRows);
@@ -118,6 +130,8 @@ export class CallWriter {
       if (found === undefined) continue;
       transaction(connection, () => {
         connection.run(sql`DELETE FROM hourly WHERE gateway = ${found.key}`);
+        connection.run(sql`DELETE FROM totals WHERE gateway = ${found.key}`);
+        connection.run(sql`DELETE FROM totals_delta WHERE gateway = ${found.key}`);
         connection.run(sql`DELETE FROM gateway WHERE key = ${found.key} AND rows = 0`);
       });
       gatewayKeys.clear();
@@ -152,7 +166,7 @@ export class CallWriter {
         if (write === null) {
           if (written.has(dayOfCall)) continue;
           day = dayOfCall;
-          write = new DayWrite(this.#days.writable(day), this.#rows, this.#quotas);
+          write = new DayWrite(this.#days.writable(day), this.#rows, this.#quotas, this.#hasTotals);
         }
         if (dayOfCall === day) write.add(call);
       }
@@ -163,6 +177,20 @@ export class CallWriter {
     }
     if (day !== null) this.#size.added(day);
     return day;
+  }
+
+  /** Counts one chunk of one day; true if more may be left. */
+  #rebuildTotals(): boolean {
+    if (this.#isRebuilt) return false;
+    for (const day of this.#days.list().toReversed()) {
+      if (!hasUncounted(this.#days.get(day).connection)) continue;
+      const open = this.#days.writable(day);
+      transaction(open.connection, () => countStoredCalls(open.connection));
+      open.deltas = countDeltas(open.connection);
+      return true;
+    }
+    this.#isRebuilt = true;
+    return false;
   }
 
   /** Runs with the first operation, not when the thread starts: a file that cannot be opened then delays rows, as it does at any other time. */

@@ -64,10 +64,10 @@ export const CALL_COLUMNS = {
   /** US dollars; null if the model's price is unknown. */
   cost: { kind: "real", nullable: true, filterable: true, sortable: true },
   isCustomCost: { kind: "flag" },
-  /** Where the token counts come from: `reported`, `estimated`, `unknown` or `none`. Rows of earlier versions have reported ones. */
-  usageState: { kind: "text", filterable: true, since: 2, default: "reported" },
+  /** Where the token counts come from: `reported`, `estimated`, `unknown` or `none`. */
+  usageState: { kind: "text", filterable: true },
   /** The cost comes from estimated token counts. */
-  isCostEstimated: { kind: "flag", since: 2, default: 0 },
+  isCostEstimated: { kind: "flag" },
   /** A flat JSON object, serialised. Text that is not JSON is stored as null: a single such row would make every filter on metadata fail. */
   metadata: { kind: "json", nullable: true },
   eventId: { kind: "text", nullable: true, maxLength: 256, filterable: true },
@@ -75,10 +75,10 @@ export const CALL_COLUMNS = {
   /** Token that authorised the call; null if the gateway requires none. */
   tokenId: { kind: "text", nullable: true },
   /** Dialect that the client spoke at a unified door, and the dialect of the provider: `chat`, `messages`, `responses`, `gemini`. */
-  clientDialect: { kind: "text", nullable: true, filterable: true, since: 2 },
-  providerDialect: { kind: "text", nullable: true, filterable: true, since: 2 },
+  clientDialect: { kind: "text", nullable: true, filterable: true },
+  providerDialect: { kind: "text", nullable: true, filterable: true },
   /** Fields of the request that the provider could not express and the caller allowed to leave out, separated by commas. */
-  dropped: { kind: "text", nullable: true, maxLength: 1024, since: 2 },
+  dropped: { kind: "text", nullable: true, maxLength: 1024 },
   requestBytes: { kind: "integer" },
   responseBytes: { kind: "integer" },
   /** True also after the size limit has removed the body. */

@@ -12,6 +12,8 @@ const PAGE_BYTES = 16 * 1024;
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** The WAL is truncated to this size after a checkpoint, so that the file does not stay as large as its largest batch of bodies. */
 const MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024;
+/** Pages that a reader keeps of each file. Three threads have a month of files open; the operating system caches the rest. */
+const READER_CACHE_KB = 1024;
 const USER_VERSION = rawSql("PRAGMA user_version");
 const PAGE_SIZE = rawSql("PRAGMA page_size");
 const BEGIN = rawSql("BEGIN IMMEDIATE");
@@ -68,6 +70,7 @@ export function openDayFileForReading(path: string): ReadableDayFile | null {
     connection.close();
     return null;
   }
+  connection.exec(`PRAGMA cache_size = -${READER_CACHE_KB}`);
   if (version < VERSION) connection.exec(viewSql(version));
   return { connection, version };
 }

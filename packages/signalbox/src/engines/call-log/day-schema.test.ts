@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { CREATE_TABLES, migrationSql, VERSION, viewSql } from "./day-schema.ts";
 import { VERSION_1_SCHEMA } from "./version-1-fixture.ts";
 
-const TABLES = ["gateway", "call", "body", "hourly"];
+const TABLES = ["gateway", "call", "body", "hourly", "totals", "totals_delta"];
 
 /** The columns of every table, sorted by name: a migration appends columns. */
 function columnsOf(...statements: readonly string[]): unknown {

@@ -28,7 +28,10 @@ export const SUM_COLUMNS: readonly string[] = [
   ...FIRST_TOKEN_COLUMNS,
 ];
 
-const KEY_COLUMNS = { call: ["seq", "gateway"], hourly: ["hour", "gateway", "provider", "model"] } as const;
+const KEY_COLUMNS = {
+  call: ["seq", "gateway", "counted"],
+  hourly: ["hour", "gateway", "provider", "model"],
+} as const;
 const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
   call: listColumns(CALL_COLUMNS).map((column) => toTableColumn(column.sqlName, column.sqlType, column)),
   hourly: [
@@ -38,8 +41,12 @@ const TABLES: Readonly<Record<"call" | "hourly", readonly TableColumn[]>> = {
       since,
       default: "0",
     })),
-    ...LATENCY_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 1)),
-    ...FIRST_TOKEN_COLUMNS.map((sqlName) => toBucketColumn(sqlName, 3)),
+    ...[...LATENCY_COLUMNS, ...FIRST_TOKEN_COLUMNS].map((sqlName) => ({
+      sqlName,
+      definition: "INTEGER NOT NULL",
+      since: 1,
+      default: "0",
+    })),
   ],
 };
 const TABLE_NAMES = ["call", "hourly"] as const;
@@ -61,9 +68,16 @@ CREATE TABLE gateway (
 CREATE TABLE call (
   seq INTEGER PRIMARY KEY,
   gateway INTEGER NOT NULL,
+  -- 1 if the call is part of the totals.
+  counted INTEGER NOT NULL,
   ${definitions("call")}
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+-- For the filters of the dashboard: few calls fail, or are answered from the cache.
+CREATE INDEX call_failed ON call (seq) WHERE success = 0;
+CREATE INDEX call_cached ON call (seq) WHERE cached = 1;
+-- Empty unless totals are switched off.
+CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (
   -- Twice the call's seq, plus one for the response.
   place INTEGER PRIMARY KEY,
@@ -78,6 +92,23 @@ CREATE TABLE hourly (
   ${definitions("hourly")},
   PRIMARY KEY (hour, gateway, provider, model)
 ) WITHOUT ROWID;
+-- Totals by token and metadata (totals-blob.ts), of whole hours and again of whole days.
+CREATE TABLE totals (
+  gateway INTEGER NOT NULL,
+  is_day INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  UNIQUE (dimension, is_day, time, gateway)
+);
+-- What commits have added since the last merge.
+CREATE TABLE totals_delta (
+  key INTEGER PRIMARY KEY,
+  gateway INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL
+);
 PRAGMA user_version = ${VERSION};
 `;
 
@@ -111,10 +142,6 @@ function definitions(table: "call" | "hourly"): string {
 /** Only an added column needs a default. */
 function withDefault({ definition, since, default: value }: TableColumn): string {
   return since === 1 ? definition : `${definition} DEFAULT ${value}`;
-}
-
-function toBucketColumn(sqlName: string, since: number): TableColumn {
-  return { sqlName, definition: "INTEGER NOT NULL", since, default: "0" };
 }
 
 function toTableColumn(sqlName: string, sqlType: string, column: Column): TableColumn {

@@ -2,8 +2,9 @@
 import { sql } from "../../core/sql.ts";
 import type { CallQuota, GatewayRef } from "./call-log.ts";
 import { begin, commit, findGatewayKey } from "./day-file.ts";
+import { addTotals } from "./day-totals.ts";
 import { type GatewayRows, keyOf } from "./gateway-rows.ts";
-import { HourlyUsage } from "./hourly-usage.ts";
+import { BatchUsage } from "./batch-usage.ts";
 import type { WritableDay } from "./open-days.ts";
 import type { PackedRow } from "./packed-row.ts";
 
@@ -21,14 +22,21 @@ export class DayWrite {
   readonly #day: WritableDay;
   readonly #rows: GatewayRows;
   readonly #quotas: ReadonlyMap<string, CallQuota>;
+  readonly #hasTotals: boolean;
   readonly #firstSeq: number;
-  readonly #usage = new HourlyUsage();
+  readonly #usage = new BatchUsage();
   readonly #gateways = new Map<string, GatewayWrite>();
   #last: GatewayWrite | null = null;
 
   /** Begins the transaction. */
-  constructor(day: WritableDay, rows: GatewayRows, quotas: ReadonlyMap<string, CallQuota>) {
+  constructor(
+    day: WritableDay,
+    rows: GatewayRows,
+    quotas: ReadonlyMap<string, CallQuota>,
+    hasTotals: boolean,
+  ) {
     this.#day = day;
+    this.#hasTotals = hasTotals;
     this.#rows = rows;
     this.#quotas = quotas;
     this.#firstSeq = day.nextSeq;
@@ -55,7 +63,10 @@ export class DayWrite {
       if (rows > 0) connection.run(sql`UPDATE gateway SET rows = rows + ${rows} WHERE key = ${key}`);
     }
     for (const upsert of this.#usage.upserts()) connection.run(upsert);
+    const deltas = this.#hasTotals ? this.#usage.totals() : [];
+    addTotals(connection, deltas);
     commit(connection);
+    this.#day.deltas += deltas.length;
     for (const { gateway, rows } of this.#gateways.values()) this.#rows.add(gateway, rows);
   }
 

@@ -21,10 +21,17 @@ export type {
   CallRanges,
   CallSelection,
 } from "./selection.ts";
+export { isPageByTime, isPageOfAll } from "./quick-read.ts";
 export { createCallTables } from "./postgres/create-call-tables.ts";
 export { openPostgresCallLog } from "./open-postgres.ts";
 export { SqliteCallLog } from "./sqlite-call-log.ts";
-export { MAX_FIGURES, type UsageByFigures, type UsageByQuery, type UsageDimension } from "./usage-by.ts";
+export {
+  MAX_FIGURES,
+  type UsageBy,
+  type UsageByFigures,
+  type UsageByQuery,
+  type UsageDimension,
+} from "./usage-by.ts";
 export {
   addUsageFigures,
   LATENCY_BUCKETS_MS,

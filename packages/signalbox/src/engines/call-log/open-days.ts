@@ -3,8 +3,9 @@ import { syncFolder } from "../durable-file/index.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { CallInserts } from "./call-inserts.ts";
-import { LaterVersionError, migrateDayFile, openDayFile } from "./day-file.ts";
+import { LaterVersionError, migrateDayFile, openDayFile, transaction } from "./day-file.ts";
 import { type Day, dayPath, listDays, removeDay } from "./day-files.ts";
+import { countDeltas, mergeTotals } from "./day-totals.ts";
 
 /** The current day, the day before (around midnight), and one whose rows are deleted or edited. */
 const MAX_OPEN_DAYS = 3;
@@ -14,6 +15,8 @@ export interface OpenDay {
   readonly connection: SqliteConnection;
   readonly gatewayKeys: Map<string, number>;
   nextSeq: number;
+  /** Deltas of the totals that are not merged. */
+  deltas: number;
   /** Absent until the first change: the file may have an earlier version. */
   inserts?: CallInserts;
 }
@@ -26,14 +29,16 @@ export interface WritableDay extends OpenDay {
 export class OpenDays {
   readonly #folder: string;
   readonly #maxBodyBytes: number;
+  readonly #hasTotals: boolean;
   /** The most recently used last. */
   readonly #days = new Map<Day, OpenDay>();
   /** Whether this release can read the file of a day. */
   readonly #isReadable = new Map<Day, boolean>();
 
-  constructor(folder: string, maxBodyBytes: number) {
+  constructor(folder: string, maxBodyBytes: number, hasTotals: boolean) {
     this.#folder = folder;
     this.#maxBodyBytes = maxBodyBytes;
+    this.#hasTotals = hasTotals;
   }
 
   /** All days with a file that this release can read, oldest first. */
@@ -62,8 +67,20 @@ export class OpenDays {
   writable(day: Day): WritableDay {
     const open = this.get(day);
     if (open.inserts === undefined) migrateDayFile(open.connection);
-    open.inserts ??= new CallInserts(open.connection, this.#maxBodyBytes);
+    open.inserts ??= new CallInserts(open.connection, this.#maxBodyBytes, this.#hasTotals);
     return open as WritableDay;
+  }
+
+  get open(): Day[] {
+    return [...this.#days.keys()];
+  }
+
+  /** Merges the deltas of a day's totals if there are at least `count`. */
+  mergeTotals(day: Day, count: number): void {
+    const open = this.#days.get(day);
+    if (open === undefined || open.deltas < count) return;
+    transaction(open.connection, () => mergeTotals(open.connection));
+    open.deltas = 0;
   }
 
   remove(day: Day): void {
@@ -73,7 +90,7 @@ export class OpenDays {
   }
 
   close(): void {
-    for (const day of this.#days.keys()) this.#close(day);
+    for (const day of this.#days.keys()) this.#settle(day);
   }
 
   #canRead(day: Day): boolean {
@@ -90,11 +107,11 @@ export class OpenDays {
 
   #open(day: Day): OpenDay {
     const [oldest] = this.#days.keys();
-    if (this.#days.size >= MAX_OPEN_DAYS && oldest !== undefined) this.#close(oldest);
+    if (this.#days.size >= MAX_OPEN_DAYS && oldest !== undefined) this.#settle(oldest);
     const connection = this.#openFile(day);
     syncFolder(this.#folder);
     const last = connection.get<{ seq: number | null }>(sql`SELECT max(seq) AS seq FROM call`)?.seq ?? 0;
-    return { connection, gatewayKeys: new Map(), nextSeq: last + 1 };
+    return { connection, gatewayKeys: new Map(), nextSeq: last + 1, deltas: countDeltas(connection) };
   }
 
   #openFile(day: Day): SqliteConnection {
@@ -106,6 +123,16 @@ export class OpenDays {
       if (error instanceof LaterVersionError) this.#isReadable.set(day, false);
       throw error;
     }
+  }
+
+  /** Closes a file that stays. */
+  #settle(day: Day): void {
+    try {
+      this.mergeTotals(day, 1);
+    } catch {
+      // For example a full disk. The deltas stay, and are read as they are.
+    }
+    this.#close(day);
   }
 
   #close(day: Day): void {

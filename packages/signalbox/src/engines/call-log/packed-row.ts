@@ -5,7 +5,8 @@
  */
 import type { SqlValue } from "../../core/sql.ts";
 import type { GatewayRef } from "./call-log.ts";
-import type { NumberColumn, NumberReader, RecordColumn } from "./columns.ts";
+import type { CountedCall, CountedText } from "./batch-usage.ts";
+import type { NumberColumn, RecordColumn } from "./columns.ts";
 import {
   FIRST_BODY_SLOT,
   ID_BYTES,
@@ -33,7 +34,7 @@ const NUMBERS = RECORD_COLUMNS.flatMap(({ kind, slot, name, nullable = false }) 
     : [{ slot, index: INDEXES[name as RecordColumn], isMs: kind === "ms", nullable }],
 );
 
-export class PackedRow implements GatewayRef, NumberReader {
+export class PackedRow implements GatewayRef, CountedCall {
   accountId = "";
   gatewayId = "";
   id = "";
@@ -46,8 +47,8 @@ export class PackedRow implements GatewayRef, NumberReader {
     return (this.values[INDEXES[name]] ?? 0) as number;
   }
 
-  text(name: "provider" | "model" | "responseContentType"): string {
-    return this.values[INDEXES[name]] as string;
+  text(name: CountedText): string | null {
+    return this.values[INDEXES[name]] as string | null;
   }
 
   /** The id and the gateway only. */

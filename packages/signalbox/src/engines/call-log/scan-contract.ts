@@ -70,6 +70,62 @@ export function describeScans(engine: string, openStorage: OpenStorage): void {
       expect(await scanAll({ text: "messages" })).toEqual([]);
     });
 
+    it("finds few matches among many calls in both directions, and counts the calls of the account that it looked at", async () => {
+      for (let i = 0; i < 4500; i++) {
+        const isRare = i % 1500 === 700;
+        under.record({
+          createdAt: NOON - (i < 2500 ? DAY : 0),
+          success: !isRare,
+          cached: isRare,
+          metadata: isRare ? '{"user":"ada"}' : null,
+          requestBody: isRare ? body(`rare ${i}`) : null,
+          accountId: i % 3 === 0 ? "foreign" : GATEWAY.accountId,
+        });
+      }
+      const own = 3000;
+      const filter = (field: "success" | "cached" | "provider", value: number | string) => ({
+        filters: [{ field, operator: "eq" as const, values: [value] }],
+        search: "",
+      });
+      const selections = [
+        { filters: [], search: "ada" },
+        filter("success", 0),
+        filter("cached", 1),
+        filter("provider", "none"),
+      ];
+      for (const [i, selection] of selections.entries()) {
+        for (const direction of ["asc", "desc"] as const) {
+          const found: string[] = [];
+          let scanned = 0;
+          let cursor: string | null = null;
+          do {
+            const slice = await under.log.scan({ ...ALL, selection, direction, cursor, limit: 1 });
+            found.push(...slice.calls.map(({ prompt }) => prompt ?? ""));
+            scanned += slice.scanned;
+            cursor = slice.next;
+          } while (cursor !== null);
+          const expected = i === 3 ? [] : ["rare 700", "rare 2200", "rare 3700"];
+          expect(found).toEqual(direction === "asc" ? expected : expected.toReversed());
+          expect(scanned).toBe(own);
+        }
+      }
+    });
+
+    it("lists the calls of a gateway that has few among many, in both directions", async () => {
+      for (let i = 0; i < 3000; i++) {
+        const isFew = i % 1000 === 500;
+        under.record(
+          isFew
+            ? { createdAt: NOON + i, gatewayId: "few", requestBody: body(`few ${i}`) }
+            : { createdAt: NOON + i },
+        );
+      }
+      const few = ["few 500 > null", "few 1500 > null", "few 2500 > null"];
+      expect(await scanAll({ gatewayIds: ["few"], direction: "asc", limit: 2 })).toEqual(few);
+      expect(await scanAll({ gatewayIds: ["few"], limit: 1 })).toEqual(few.toReversed());
+      expect(await under.log.scan({ ...ALL, gatewayIds: ["few"] })).toMatchObject({ scanned: 3 });
+    });
+
     it("names the calls before and after one of the same gateway, over days", async () => {
       const ids = [NOON - DAY, NOON, NOON + 1].map((createdAt) => under.record({ createdAt }).id);
       under.record({ createdAt: NOON, gatewayId: "other" });

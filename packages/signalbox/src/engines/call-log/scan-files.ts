@@ -4,8 +4,9 @@ import type { SqliteConnection } from "../sqlite-file/index.ts";
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import type { GatewayRef } from "./call-log.ts";
 import { findGatewayKey } from "./day-file.ts";
-import { type Day, dayOfId } from "./day-files.ts";
+import { DAY_MS, type Day, dayOfId, startOfDay } from "./day-files.ts";
 import { scanDay, ScanSlice, scanStored } from "./scan-calls.ts";
+import { timeSpan } from "./selection-span.ts";
 
 export interface DayFiles {
   /** Oldest first. */
@@ -21,8 +22,10 @@ export function scanFiles(files: DayFiles, scan: CallScan): CallSlice {
   const isDown = scan.direction === "desc";
   const days = isDown ? files.days().toReversed() : files.days();
   const slice = new ScanSlice(scan.limit);
+  const { from, to } = timeSpan(scan.selection);
   for (const day of days) {
     if (cursorDay !== null && (isDown ? day > cursorDay : day < cursorDay)) continue;
+    if (startOfDay(day) + DAY_MS <= from || startOfDay(day) > to) continue;
     const connection = files.open(day);
     if (connection === undefined) continue;
     const { last, isEnd } = scanDay(connection, scan, day === cursorDay ? Number(seq) : null, slice);
@@ -34,7 +37,7 @@ export function scanFiles(files: DayFiles, scan: CallScan): CallSlice {
 /** The number of the last row by day. A slow call is added to the file of the day on which it began, so older files are followed, too. */
 type Positions = Readonly<Record<Day, number>>;
 
-/** A null position is the present end. */
+/** A null position is the current end. */
 export function storedAfter(files: DayFiles, position: string | null, limit: number): StoredCalls {
   const known = position === null ? null : (JSON.parse(position) as Positions);
   const positions: Record<Day, number> = {};

@@ -3,7 +3,7 @@
  * rows. Usage stays until its day expires.
  *
  * The file of a past day is shrunk at once. In the newest file, free pages are kept for the next calls.
- * See docs/decisions/0074.
+ * See README.md.
  */
 import { sql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";

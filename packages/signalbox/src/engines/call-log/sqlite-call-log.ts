@@ -1,5 +1,5 @@
 /**
- * The call log on SQLite: a bounded queue in the main thread, a thread that writes day files, and a thread that reads them.
+ * The call log on SQLite: a bounded queue in the main thread, a thread that writes day files, and threads that read them.
  * See docs/decisions/0015.
  */
 import { mkdirSync } from "node:fs";
@@ -10,8 +10,9 @@ import type { BodySide, CallLog, CallPage, CallPatch, CallRow, GatewayRef, Store
 import type { CallNeighbours, CallScan, CallSlice, StoredCalls } from "./call-scan.ts";
 import { listDays } from "./day-files.ts";
 import { QueuedCallLog, type QueuedCallLogOptions, toRef } from "./queued-call-log.ts";
-import { ReaderThread } from "./reader-thread.ts";
+import { ReaderThreads } from "./reader-thread.ts";
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "./selection.ts";
+import { isPageByTime, isPageOfAll } from "./quick-read.ts";
 import type { UsageFigures, UsageQuery } from "./usage.ts";
 import {
   MAX_ROWS_READ,
@@ -30,6 +31,8 @@ export interface SqliteCallLogOptions extends QueuedCallLogOptions {
   readonly maxBodyBytes: number;
   /** Of all day files; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
+  /** Keeps totals by token and metadata; switched on later, they are rebuilt from the rows. Default true. */
+  readonly usageTotals?: boolean;
   readonly clock?: Clock;
   /** For tests that end the thread. */
   readonly startWriter?: (options: WriterOptions) => Worker;
@@ -38,7 +41,7 @@ export interface SqliteCallLogOptions extends QueuedCallLogOptions {
 export class SqliteCallLog extends QueuedCallLog implements CallLog {
   readonly #options: SqliteCallLogOptions;
   readonly #clock: Clock;
-  readonly #reader: ReaderThread;
+  readonly #readers: ReaderThreads;
   #unreadableDays: readonly string[] = [];
 
   private constructor(options: SqliteCallLogOptions) {
@@ -48,7 +51,7 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
     });
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#reader = new ReaderThread(options.folder);
+    this.#readers = new ReaderThreads(options.folder);
   }
 
   /** Resolves when the day files could be opened and expired days are removed. */
@@ -64,11 +67,12 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
   }
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
-    return this.#read("list", toRef(gateway), page);
+    const ref = toRef(gateway);
+    return isPageByTime(page) ? this.#read("list", ref, page) : this.#search("list", ref, page);
   }
 
   async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
-    return this.#read("ranges", toRef(gateway), selection);
+    return this.#search("ranges", toRef(gateway), selection);
   }
 
   async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
@@ -88,12 +92,15 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
     return this.#read("summarise", query);
   }
 
-  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+  async summariseBy(query: UsageByQuery, signal?: AbortSignal): Promise<UsageBy> {
+    const kept = await this.#search<UsageBy | null>("summariseTotals", query);
+    if (kept !== null) return kept;
     const totals = new UsageByTotals(query.maxValues);
     let cursor: string | null = null;
     let rows = 0;
     for (;;) {
-      const part: UsageByPart = await this.#read("summariseBy", query, cursor);
+      signal?.throwIfAborted();
+      const part: UsageByPart = await this.#search("summariseBy", query, cursor);
       totals.addPart(part);
       rows += part.rows;
       cursor = part.next;
@@ -103,11 +110,11 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
   }
 
   async scan(scan: CallScan): Promise<CallSlice> {
-    return this.#read("scan", scan);
+    return isPageOfAll(scan) ? this.#read("scan", scan) : this.#search("scan", scan);
   }
 
   async storedAfter(position: string | null, limit: number): Promise<StoredCalls> {
-    return this.#read("storedAfter", position, limit);
+    return this.#search("storedAfter", position, limit);
   }
 
   async neighbours(gateway: GatewayRef, id: string): Promise<CallNeighbours> {
@@ -122,7 +129,7 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
     const { limit, orderBy, direction, ...selection } = deletion;
     const ref = toRef(gateway);
     if (limit === null) return this.#change("deleteMatching", ref, selection);
-    const ids = await this.#read<string[]>("select", ref, selection, { orderBy, direction }, limit);
+    const ids = await this.#search<string[]>("select", ref, selection, { orderBy, direction }, limit);
     return this.#change("deleteIds", ref, ids);
   }
 
@@ -147,12 +154,19 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
   }
 
   protected override closeReads(): Promise<void> {
-    return this.#reader.close();
+    return this.#readers.close();
   }
 
+  /** A read of a bounded number of rows. */
   async #read<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     await this.flush();
-    return this.#reader.request<T>(method, ...args);
+    return this.#readers.quick<T>(method, ...args);
+  }
+
+  /** A read that may look at many rows. */
+  async #search<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+    await this.flush();
+    return this.#readers.slow<T>(method, ...args);
   }
 
   async #change<T>(method: string, ...args: readonly unknown[]): Promise<T> {
@@ -162,8 +176,8 @@ export class SqliteCallLog extends QueuedCallLog implements CallLog {
 }
 
 function startWriter(options: SqliteCallLogOptions, flushIntervalMs: number): Worker {
-  const { folder, maxBodyBytes, maxTotalBytes } = options;
-  const writerOptions: WriterOptions = { folder, maxBodyBytes, maxTotalBytes, flushIntervalMs };
+  const { folder, maxBodyBytes, maxTotalBytes, usageTotals = true } = options;
+  const writerOptions: WriterOptions = { folder, maxBodyBytes, maxTotalBytes, usageTotals, flushIntervalMs };
   return options.startWriter === undefined
     ? startWorker("call-writer", import.meta.url, writerOptions)
     : options.startWriter(writerOptions);

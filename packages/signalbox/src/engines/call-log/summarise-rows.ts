@@ -4,20 +4,20 @@ import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSum } from "./columns.ts";
 import { DAY_MS, startOfDay } from "./day-files.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS } from "./day-schema.ts";
-import { HOUR_MS, MINUTE_MS } from "./hourly-usage.ts";
+import { HOUR_MS, MINUTE_MS } from "./batch-usage.ts";
 import { type HourlySums, toFigures } from "./summarise-usage.ts";
 import { LATENCY_BUCKETS_MS, type UsageGroup } from "./usage.ts";
 import type { DayFiles } from "./scan-files.ts";
 import {
-  MAX_PART_VALUES,
+  MAX_KEPT_VALUES,
   type UsageByPart,
   type UsageByQuery,
   UsageByTotals,
   type UsageDimension,
 } from "./usage-by.ts";
 
-/** Rows of one part: some hundred milliseconds. */
-const PART_ROWS = 50_000;
+/** Rows of one part: about 100 ms. All their values fit into one part's totals, so none is added up early. */
+const PART_ROWS = 10_000;
 
 const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
 const IS_STREAM =
@@ -40,7 +40,7 @@ const CURSOR = /^(\d{4}-\d{2}-\d{2})\.(\d{1,15})$/;
 /** Reads one part of one file: `PART_ROWS` rows, whether they match or not. */
 export function summarisePart(files: DayFiles, query: UsageByQuery, cursor: string | null): UsageByPart {
   const [, cursorDay = null, seq = ""] = CURSOR.exec(cursor ?? "") ?? [];
-  const totals = new UsageByTotals(MAX_PART_VALUES);
+  const totals = new UsageByTotals(MAX_KEPT_VALUES);
   // Newest first: if there are too many rows, the recent ones are counted.
   for (const day of files.days().toReversed()) {
     const start = startOfDay(day);

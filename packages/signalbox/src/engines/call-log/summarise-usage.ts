@@ -4,7 +4,7 @@ import type { SqliteConnection } from "../sqlite-file/index.ts";
 import { toSqlName, USAGE_SUMS, type UsageSums } from "./columns.ts";
 import { DAY_MS } from "./day-files.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "./day-schema.ts";
-import { HOUR_MS } from "./hourly-usage.ts";
+import { HOUR_MS } from "./batch-usage.ts";
 import { addUsageFigures, type UsageFigures, type UsageGroup, type UsageQuery } from "./usage.ts";
 
 /** The sums of one group, and its group fields. */

@@ -1,16 +1,18 @@
 /**
- * Usage by whom: sums over calls by token or by values of metadata, read from the rows of calls.
+ * Usage by whom: sums over calls by token or by values of metadata. One dimension is answered from totals (`totals-query.ts`), several from the
+ * rows of calls.
  *
  * Invariants:
- * 1. The cost of a query is bounded: at most `maxRows` rows are read, the newest first. If there are more, `countedFrom` says how far it came.
+ * 1. The cost of a query is bounded: at most `MAX_ROWS_READ` rows are read, the newest first. If there are more, `countedFrom` says how far it came.
  * 2. The number of values is bounded: beyond `maxValues`, the values with the fewest calls are added up as `other`. All sums together are exact.
+ *    The figures of a value are exact unless `isBounded`.
  */
 import { addUsageFigures, type UsageFigures, type UsageQuery } from "./usage.ts";
 
 /** What distinguishes the callers: the token, or the value of a metadata key. */
 export type UsageDimension = { readonly kind: "token" } | { readonly kind: "metadata"; readonly key: string };
 
-export interface UsageByQuery extends Omit<UsageQuery, "tokenId"> {
+export interface UsageByQuery extends UsageQuery {
   /** None: all calls together. */
   readonly dimensions: readonly UsageDimension[];
   /** Only calls with these values; null selects calls without one. */
@@ -28,8 +30,10 @@ export interface UsageByFigures extends UsageFigures {
 
 export interface UsageBy {
   readonly figures: readonly UsageByFigures[];
-  /** Values that are added up in `other`, about: one that was added up early and returned is counted again. */
+  /** Values that are added up in `other`; at least so many if `isBounded`. */
   readonly otherValues: number;
+  /** `other` may have calls of the listed values: there were more values than one read or the totals of a day keep apart. */
+  readonly isBounded: boolean;
   /** Time of the oldest call that was read, if the period has more rows than one query reads; otherwise null. */
   readonly countedFrom: number | null;
 }
@@ -43,12 +47,10 @@ export interface UsageByPart extends UsageBy {
 
 /** Rows that one query reads. */
 export const MAX_ROWS_READ = 5_000_000;
-/** Figures of one result. More are not shown, because nobody could read them. */
+/** Figures of one result. More are not shown, because a reader could not use them. */
 export const MAX_FIGURES = 20_000;
-/** Values of one part, which are copied between threads. */
-export const MAX_PART_VALUES = 2000;
 /** Values that are kept while rows are read, and figures of all of them: a value has one for each hour, model and so on. About 100 MB. */
-const MAX_KEPT_VALUES = 20_000;
+export const MAX_KEPT_VALUES = 20_000;
 const MAX_KEPT_FIGURES = 100_000;
 
 interface Value {
@@ -63,6 +65,7 @@ export class UsageByTotals {
   #values = new Map<string, Value>();
   readonly #other = new Map<string, UsageFigures>();
   #otherValues = 0;
+  #isBounded = false;
   /** Figures of `#values`. */
   #figures = 0;
 
@@ -83,13 +86,15 @@ export class UsageByTotals {
     this.#figures += value.groups.size;
     const { size } = this.#values;
     if (size > MAX_KEPT_VALUES || (this.#figures > MAX_KEPT_FIGURES && size > this.#maxValues)) {
+      this.#isBounded = true;
       this.#keep(Math.max(this.#maxValues, Math.ceil(size / 2)));
     }
   }
 
   /** Adds the groups of one part. */
-  addPart({ figures, otherValues }: UsageBy): void {
+  addPart({ figures, otherValues, isBounded }: UsageBy): void {
     this.#otherValues += otherValues;
+    this.#isBounded ||= isBounded;
     for (const { labels, ...one } of figures) {
       if (labels === null) addTo(this.#other, one);
       else this.add(labels, one);
@@ -106,6 +111,7 @@ export class UsageByTotals {
         ...[...this.#other.values()].map((one) => ({ ...one, labels: null })),
       ].sort((a, b) => (a.time ?? 0) - (b.time ?? 0)),
       otherValues: this.#otherValues,
+      isBounded: this.#isBounded,
       countedFrom,
     };
   }

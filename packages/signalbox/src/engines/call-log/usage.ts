@@ -13,8 +13,6 @@ export interface UsageQuery {
   readonly from: number;
   readonly to: number;
   readonly groupBy: readonly UsageGroup[];
-  /** Only the calls of this token, whose rows are then read. Default: all calls, from the hourly sums. */
-  readonly tokenId?: string;
 }
 
 /** The sums of one group. A group field is null if the query does not group by it. */

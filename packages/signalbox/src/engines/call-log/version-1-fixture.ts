@@ -3,7 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { ulidFloor } from "../../core/ulid.ts";
 import { GATEWAY, HOUR } from "./call-log-fixture.ts";
 
-const LATENCY = Array.from({ length: 15 }, (_, i) => `latency_${i} INTEGER NOT NULL`).join(",\n  ");
+const BUCKETS = ["latency", "first_token"]
+  .flatMap((name) => Array.from({ length: 15 }, (_, i) => `${name}_${i} INTEGER NOT NULL`))
+  .join(",\n  ");
 
 export const VERSION_1_SCHEMA = `
 CREATE TABLE gateway (
@@ -16,6 +18,7 @@ CREATE TABLE gateway (
 CREATE TABLE call (
   seq INTEGER PRIMARY KEY,
   gateway INTEGER NOT NULL,
+  counted INTEGER NOT NULL,
   id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   provider TEXT NOT NULL,
@@ -38,10 +41,15 @@ CREATE TABLE call (
   tokens_out_reasoning INTEGER NOT NULL,
   cost REAL,
   is_custom_cost INTEGER NOT NULL,
+  usage_state TEXT NOT NULL,
+  is_cost_estimated INTEGER NOT NULL,
   metadata TEXT,
   event_id TEXT,
   user_agent TEXT NOT NULL,
   token_id TEXT,
+  client_dialect TEXT,
+  provider_dialect TEXT,
+  dropped TEXT,
   request_bytes INTEGER NOT NULL,
   response_bytes INTEGER NOT NULL,
   has_request_body INTEGER NOT NULL,
@@ -52,6 +60,9 @@ CREATE TABLE call (
   score REAL
 );
 CREATE UNIQUE INDEX call_by_gateway ON call (gateway, id);
+CREATE INDEX call_failed ON call (seq) WHERE success = 0;
+CREATE INDEX call_cached ON call (seq) WHERE cached = 1;
+CREATE INDEX call_uncounted ON call (seq) WHERE counted = 0;
 CREATE TABLE body (
   -- Twice the call's seq, plus one for the response.
   place INTEGER PRIMARY KEY,
@@ -72,9 +83,24 @@ CREATE TABLE hourly (
   tokens_out_reasoning INTEGER NOT NULL,
   cost REAL NOT NULL,
   duration_ms REAL NOT NULL,
-  ${LATENCY},
+  ${BUCKETS},
   PRIMARY KEY (hour, gateway, provider, model)
 ) WITHOUT ROWID;
+CREATE TABLE totals (
+  gateway INTEGER NOT NULL,
+  is_day INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  UNIQUE (dimension, is_day, time, gateway)
+);
+CREATE TABLE totals_delta (
+  key INTEGER PRIMARY KEY,
+  gateway INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
+  dimension TEXT NOT NULL,
+  bytes BLOB NOT NULL
+);
 PRAGMA user_version = 1;
 `;
 
@@ -90,18 +116,19 @@ export function writeVersion1File(path: string, time: number, count: number): st
   for (const [i, id] of ids.entries()) {
     file
       .prepare(
-        `INSERT INTO call VALUES (?, 1, ?, ?, 'openai', 'gpt-5-mini', 'chat/completions', 'POST', 'chat', 'application/json',
-          'text/plain', 200, 1, 120.5, 80.25, 0, 0, 10, 5, 3, 2, 1, 0.5, 0, '{"user":"ada"}', NULL, 'test/1', NULL, 100, 5,
+        `INSERT INTO call VALUES (?, 1, 1, ?, ?, 'openai', 'gpt-5-mini', 'chat/completions', 'POST', 'chat', 'application/json',
+          'text/plain', 200, 1, 120.5, 80.25, 0, 0, 10, 5, 3, 2, 1, 0.5, 0, 'reported', 0, '{"user":"ada"}', NULL, 'test/1', NULL, NULL, NULL, NULL,
+          100, 5,
           0, 1, 1, 1, NULL, NULL)`,
       )
       .run(i + 1, id, time + i * 1000);
     file.prepare("INSERT INTO body VALUES (?, 0, ?)").run((i + 1) * 2 + 1, Buffer.from(`body ${i}`));
   }
   const hour = Math.floor(time / HOUR) * HOUR;
-  const latency = Array.from({ length: 15 }, (_, i) => (i === 5 ? count : 0)).join(", ");
+  const buckets = Array.from({ length: 30 }, (_, i) => (i === 5 ? count : 0)).join(", ");
   file
     .prepare(
-      `INSERT INTO hourly VALUES (?, 1, 'openai', 'gpt-5-mini', ?, 0, 0, ?, ?, ?, ?, ?, ?, ${latency})`,
+      `INSERT INTO hourly VALUES (?, 1, 'openai', 'gpt-5-mini', ?, 0, 0, ?, ?, ?, ?, ?, ?, ${buckets})`,
     )
     .run(hour, count, count * 10, count * 5, count * 3, count, count * 0.5, count * 120.5);
   file.close();

@@ -48,6 +48,7 @@ export interface WriterOptions {
   readonly folder: string;
   readonly maxBodyBytes: number;
   readonly maxTotalBytes: number;
+  readonly usageTotals: boolean;
   readonly flushIntervalMs: number;
 }
 

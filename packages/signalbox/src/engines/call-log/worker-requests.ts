@@ -37,6 +37,11 @@ export class WorkerRequests {
     this.#worker = worker;
   }
 
+  /** Requests without a response. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
   send<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     const id = this.#nextId++;
     return new Promise<unknown>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /**
  * Responses of one connection are sent in the order of their requests (RFC 9112, section 9.3.2). node:http ensures it for its own responses. Bytes
  * that are written directly to the socket (the refusal of malformed HTTP, a WebSocket handshake) wait here for earlier responses.
- * See docs/decisions/0096.
+ * See README.md.
  */
 import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";

@@ -9,7 +9,7 @@
  * 5. A transfer coding other than chunked is refused, because Node.js decodes no other.
  * See docs/decisions/0073.
  */
-import type { Readable } from "node:stream";
+import { NO_BODY, type RequestBody } from "../../core/request-body.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { MemoryShare, Upload } from "./memory-budget.ts";
 import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
@@ -27,19 +27,6 @@ export interface BodyLimits {
   /** The caller's part of the memory for bodies. Default: memory is limited by `maxBytes` alone. */
   readonly share?: MemoryShare;
 }
-
-export type RequestBody =
-  | { readonly kind: "none" }
-  | { readonly kind: "whole"; readonly bytes: Buffer }
-  | {
-      readonly kind: "streamed";
-      readonly start: Buffer;
-      readonly rest: Readable;
-      /** Of the whole body; null when it was not declared. */
-      readonly length: number | null;
-    };
-
-export const NO_BODY: RequestBody = { kind: "none" };
 
 export type BodyFailure = "too_large" | "broken_off" | "no_room" | "too_slow" | "unsupported_coding";
 

@@ -1,7 +1,7 @@
 /**
  * The last response of a connection that has no response object: refused handshakes, CONNECT, bytes that are not HTTP.
  *
- * Invariant: the connection ends in bounded time, whatever the peer sends or does not read. Nobody reads a connection that node:http has handed over: with one
+ * Invariant: the connection ends in bounded time, whatever the peer sends or does not read. No code reads a connection that node:http has handed over: with one
  * unread byte in its buffer Node never reports that the peer has left, and the connection, its descriptor and its place among
  * `maxConnections` would stay until the process ends.
  */

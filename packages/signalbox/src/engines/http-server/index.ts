@@ -9,7 +9,7 @@ export { sendFinalAnswer } from "./final-answer.ts";
 export { type HttpRequest, type HttpResponse, toIncomingMessage } from "./http-exchange.ts";
 export { type BoundAddress, isLoopback, urlOf } from "./listen-address.ts";
 export { LocalRequest, LocalResponse } from "./local-exchange.ts";
-export { type HttpApplication, Listener, type ListenerLimits, type Refusal } from "./listener.ts";
+export { type HttpApplication, Listener, type ListenerLimits, type ListenerRefusal } from "./listener.ts";
 export { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 export { Agent, request, STATUS_CODES } from "./node-http.ts";
 export { type AddedHeaders, HeldMemory, type TrackedResponse, type Tracking } from "./tracked-response.ts";

@@ -6,7 +6,7 @@
  *   listening → retired: `retire()`; connections and requests are accepted, and responses carry `connection: close`.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
- * See docs/decisions/0098.
+ * See README.md.
  */
 import type { Server, ServerOptions } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -32,7 +32,7 @@ export interface ListenerLimits {
 }
 
 /** Why bytes or a request are refused before the application sees them. */
-export type Refusal =
+export type ListenerRefusal =
   | "malformed"
   | "headers_too_large"
   | "too_slow"
@@ -47,9 +47,9 @@ export interface HttpApplication {
   /** A WebSocket handshake. `head` are bytes that followed the request. */
   upgrade(request: TrackedRequest, socket: Duplex, head: Buffer): void;
   /** Answers a request that is refused; its body is not read. */
-  refuse(refusal: Refusal, response: TrackedResponse, tracking: Tracking): void;
+  refuse(refusal: ListenerRefusal, response: TrackedResponse, tracking: Tracking): void;
   /** A complete response for bytes that are not a request, or for a connection without a response object. */
-  refusalText(refusal: Refusal, request?: HttpRequest): string;
+  refusalText(refusal: ListenerRefusal, request?: HttpRequest): string;
   /** After the last byte of a response, or when its connection broke. */
   ended(response: TrackedResponse, tracking: Tracking): void;
   /** A connection was opened (1) or closed (-1). */
@@ -254,12 +254,12 @@ export class Listener {
     whenAnswered(socket, () => this.#refuse(socket, toRefusal(error)));
   }
 
-  #refuse(socket: Duplex, refusal: Refusal, request?: HttpRequest): void {
+  #refuse(socket: Duplex, refusal: ListenerRefusal, request?: HttpRequest): void {
     sendFinalAnswer(socket, this.#application.refusalText(refusal, request));
   }
 }
 
-function toRefusal({ code }: NodeJS.ErrnoException): Refusal {
+function toRefusal({ code }: NodeJS.ErrnoException): ListenerRefusal {
   if (code === "HPE_HEADER_OVERFLOW") return "headers_too_large";
   return code === "ERR_HTTP_REQUEST_TIMEOUT" ? "too_slow" : "malformed";
 }

@@ -1,7 +1,7 @@
 /**
  * node:http without its WebSocket. An `import` of a built-in module reads every export; reading `WebSocket` loads Node's fetch, 12 MB of memory
  * that the server never uses. `getBuiltinModule` reads no export. Types are imported from `node:http` as usual.
- * See docs/decisions/0056.
+ * See README.md.
  */
 const http = process.getBuiltinModule("node:http");
 

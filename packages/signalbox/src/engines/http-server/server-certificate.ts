@@ -6,7 +6,7 @@
  * 2. Files that are wrong after a change do not replace the pair in use. A renewal writes two files, so a moment with a new certificate and an
  *    old key is normal; the next look finds both.
  * 3. A new pair applies to new connections; open ones continue.
- * See docs/decisions/0215.
+ * See README.md.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -100,7 +100,7 @@ export class ServerCertificate {
     return true;
   }
 
-  /** Null if a file is missing and nobody asked: while it is replaced that is normal for a moment, so it is reported at the second look. */
+  /** Null if a file is missing and no caller asked for it: while it is replaced that is normal for a moment, so it is reported at the second look. */
   #look(isAsked: boolean): Pick<Pair, "cert" | "key"> | null {
     try {
       const found = read(this.#files);

@@ -19,7 +19,7 @@ export class ClosedCopies {
     return this.#running.has(id);
   }
 
-  /** Resolves when the present copy of the database has ended. */
+  /** Resolves when the current copy of the database has ended. */
   async ended(id: string): Promise<void> {
     await this.#running.get(id)?.catch(() => false);
   }

@@ -3,7 +3,7 @@
  *
  * A closed database has no WAL, so it is opened as `immutable`: SQLite neither locks the file nor searches for a WAL. The caller must not open the
  * database for writing at the same time.
- * See docs/decisions/0100.
+ * See README.md.
  */
 import { pathToFileURL } from "node:url";
 import type { SqlQuery } from "../../core/sql.ts";

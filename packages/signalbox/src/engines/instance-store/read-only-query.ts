@@ -1,7 +1,7 @@
 /**
  * Runs a query on a copy of a database in its own process: the query cannot write and cannot block the server, and the process is killed at
  * its limits of time and memory. (A thread inside SQLite cannot be ended.)
- * See docs/decisions/0025.
+ * See README.md.
  */
 import { fork } from "node:child_process";
 import { afterAwakeTime } from "../../core/awake-time.ts";

@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import type { SqlValue } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
 import { type QueryAnswer, type QueryRequest, STARTED } from "./read-only-query.ts";
-import { hasStatement, mayRead } from "./guarded-database.ts";
+import { hasStatement, mayRead } from "./statement-guard.ts";
 
 /** Checks often enough that little can be allocated between two checks. */
 const WATCHDOG = `setInterval((maxBytes) => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SqliteConnection } from "../sqlite-file/connection.ts";
 import { ReservedNames } from "./reserved-names.ts";
-import { StatementGuard } from "./guarded-database.ts";
+import { StatementGuard } from "./statement-guard.ts";
 
 let connection: SqliteConnection;
 let guard: StatementGuard;

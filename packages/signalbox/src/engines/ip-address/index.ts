@@ -1,4 +1,4 @@
 /** Which IP addresses are private, and connections that reach public ones only; see README.md. */
 export { createPublicLookup, isIpAddress, isLoopbackAddress, isPrivateHost } from "./ip-address.ts";
 export { ClientAddress } from "./client-address.ts";
-export { isAddressRange } from "./address-ranges.ts";
+export { AddressRanges, isAddressRange } from "./address-ranges.ts";

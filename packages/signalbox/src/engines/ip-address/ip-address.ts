@@ -1,6 +1,6 @@
 /**
  * Classifies IP addresses, and restricts connections to public ones. README.md states the rule and its invariants.
- * See docs/decisions/0038.
+ * See README.md.
  */
 import type { LookupAddress, LookupOptions } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";

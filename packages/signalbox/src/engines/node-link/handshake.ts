@@ -14,7 +14,7 @@
  *    connection, reflected to its sender, or combined with changed fields.
  * 2. A stranger that dials learns a random number: nothing about this cluster, and no proof with which guesses of the secret could be checked. Anybody
  *    who reaches the port can dial it; to be dialled, a stranger must have the address of a node. In version 1 only a dialler that names the cluster's
- *    id, a random one, gets the listener's proof. See docs/decisions/0283.
+ *    id, a random one, gets the listener's proof. See README.md.
  * 3. Nothing but a hello is accepted before the proof of the other side has been checked.
  *
  * The handshake authenticates the two ends. Against an attacker who can change packets between the nodes, use TLS (`LinkSecurity`).
@@ -141,7 +141,7 @@ export class ListenerHandshake {
       this.#transcript = [Buffer.from(payload), challenge];
       return challenge;
     }
-    // This side must prove itself first: to nobody who does not know the cluster.
+    // This side must prove itself first: only to a peer that knows the cluster.
     requireSameCluster(this.#self, hello);
     const own = { ...this.#self, version, nonce: nonce() };
     this.#transcript = [Buffer.from(payload), encode(own)];

@@ -35,7 +35,7 @@ export interface LinksOptions {
   readonly onDown?: (peer: string, failure: LinkFailure) => void;
   /** True for a node that has been a member and never will be one again. Default: none is known. */
   readonly isGone?: (peer: string) => boolean;
-  /** How long a peer may wait to become a member. */
+  /** For tests: how long a peer may wait to become a member. */
   readonly memberWaitMs?: number;
   /** A connection was refused, or could not be made. */
   readonly onProblem?: (peer: string | null, failure: LinkFailure) => void;

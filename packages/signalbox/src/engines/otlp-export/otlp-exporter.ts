@@ -62,7 +62,7 @@ export class OtlpExporter {
   #timer: NodeJS.Timeout | undefined;
   #isWriting = false;
   #worker: Worker | null = null;
-  /** Of the present thread. */
+  /** Of the current thread. */
   #known = new KnownTexts();
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;

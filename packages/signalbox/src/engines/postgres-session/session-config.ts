@@ -1,5 +1,5 @@
 /**
- * What every session with PostgreSQL gets, whoever opens it: the settings on which durability depends, and limits of time. A session that needs another
+ * What every session with PostgreSQL gets: the settings on which durability depends, and limits of time. A session that needs another
  * limit says so where it is opened; none is without one by accident.
  *
  * The limits belong to the server. A process that was stopped, or whose machine is gone, cannot end its own transaction, and a client that gives up leaves

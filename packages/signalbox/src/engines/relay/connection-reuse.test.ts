@@ -4,7 +4,8 @@ import { createServer, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, it } from "vitest";
 import { UpstreamClient } from "./upstream-client.ts";
-import { NO_BODY, type RequestBody, toOrigin, type UpstreamFailure } from "./upstream.ts";
+import { NO_BODY, type RequestBody } from "../../core/request-body.ts";
+import { toOrigin, type UpstreamFailure } from "./upstream.ts";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {

@@ -6,7 +6,7 @@
  *   busy → idle: request and response are complete and both sides keep the connection; any → closed: error, end of stream, timeout,
  *   `destroy`.
  *
- * The socket's timer always belongs to the present state: connect, first byte, stall, idle. The rules for using a connection again and
+ * The socket's timer always belongs to the current state: connect, first byte, stall, idle. The rules for using a connection again and
  * for sending a request again are invariants 2 and 3 of the README.
  * See docs/decisions/0072.
  */
@@ -15,13 +15,8 @@ import { connect as connectTls } from "node:tls";
 import { lookup } from "node:dns";
 import { createPublicLookup } from "../ip-address/index.ts";
 import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
-import {
-  type Origin,
-  type RequestBody,
-  UpstreamFailure,
-  type UpstreamRequest,
-  type UpstreamTimeouts,
-} from "./upstream.ts";
+import type { RequestBody } from "../../core/request-body.ts";
+import { type Origin, UpstreamFailure, type UpstreamRequest, type UpstreamTimeouts } from "./upstream.ts";
 
 /** The part of a connection that the carried call controls. */
 export interface Carrier {

@@ -2,13 +2,13 @@
  * The relay engine: sends HTTP/1.1 requests upstream and hands the responses over as they arrive. `upstream.ts` describes one exchange;
  * README.md states what the engine promises.
  */
+export { type AwsMessage, AwsMessageReader, readAwsPayload } from "./aws-messages.ts";
+export { NO_BODY, type RequestBody } from "../../core/request-body.ts";
 export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";
-export { NO_USAGE, readUsage, type Usage } from "./read-usage.ts";
+export { addUsage, NO_USAGE, readTier, readUsage, type Usage, type UsageRound } from "./read-usage.ts";
 export {
-  NO_BODY,
   type Origin,
-  type RequestBody,
   type ResponseHead,
   toOrigin,
   type UpstreamExchange,

@@ -6,7 +6,7 @@
  * 1. `tokensIn` and `tokensOut` are totals. Anthropic and Bedrock count cached input separately from `input_tokens`, Gemini counts
  *    thoughts separately from candidates, and xAI counts reasoning separately from `completion_tokens`; these are added.
  * 2. A count that is missing, negative or not an integer is 0.
- * See docs/decisions/0017.
+ * See README.md.
  */
 import { isUtf8 } from "node:buffer";
 import {
@@ -18,6 +18,7 @@ import {
   OPEN_BRACE,
   skipSpace,
 } from "./json-scan.ts";
+import { type Fields, isFields } from "../../core/fields.ts";
 
 export interface Usage {
   readonly tokensIn: number;
@@ -35,12 +36,32 @@ export interface Usage {
   readonly tokensInImage: number;
   readonly tokensOutAudio: number;
   readonly tokensOutImage: number;
-  /** Web searches that the provider made and bills by the piece. */
+  /** Web searches, and searches in stored files, that the provider made and bills by the piece. */
   readonly searches: number;
-  /** `flex`, `priority` or `batch`; empty for the usual tier. */
+  readonly fileSearches: number;
+  /** Sound that was read, and pages of documents, for models that are billed by these. */
+  readonly seconds: number;
+  readonly pages: number;
+  /** The request asked for more than the text of the pages, which is dearer. */
+  readonly isAnnotated: boolean;
+  /** Characters that were spoken, pictures that were made, and searches of rankings, for models that are billed by these. */
+  readonly characters: number;
+  readonly images: number;
+  /** Quality and size of each picture, as the request names them: `hd 1024x1792`. */
+  readonly imageForm: string;
+  readonly rankings: number;
+  /** What changes the price of a token, as `readTier` names it; empty for the usual tier. */
   readonly tier: string;
+  /** The rounds of an answer that are billed one by one, possibly at another model; null for one round. The counts above are their sum. */
+  readonly rounds: readonly UsageRound[] | null;
   /** US dollars, as the provider states them; null when it states none. */
   readonly reportedCost: number | null;
+}
+
+export interface UsageRound {
+  /** Null for the model of the call. */
+  readonly model: string | null;
+  readonly usage: Usage;
 }
 
 export const NO_USAGE: Usage = {
@@ -55,11 +76,18 @@ export const NO_USAGE: Usage = {
   tokensOutAudio: 0,
   tokensOutImage: 0,
   searches: 0,
+  fileSearches: 0,
+  seconds: 0,
+  pages: 0,
+  isAnnotated: false,
+  characters: 0,
+  images: 0,
+  imageForm: "",
+  rankings: 0,
   tier: "",
+  rounds: null,
   reportedCost: null,
 };
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** The usage and the model that one object of a response states; null for what it does not state. */
 export interface FoundUsage {
@@ -93,14 +121,49 @@ function readArray(values: readonly unknown[]): FoundUsage {
 }
 
 function readObject(object: Fields): FoundUsage {
-  const model = object["model"] ?? object["modelVersion"];
+  const named = object["model"] ?? object["modelVersion"];
+  const model = typeof named === "string" && named !== "" ? named : null;
   const usage = usageOf(object);
-  // OpenAI states the tier beside the usage.
-  const tier = usage === null ? "" : tierOf(object);
+  return { usage: usage === null ? null : withSurroundings(usage, object, model), model };
+}
+
+/** What stands beside the usage: OpenAI's tier, and the searches of OpenAI Responses and Gemini, which no usage counts. */
+function withSurroundings(usage: Usage, object: Fields, model: string | null): Usage {
+  const tier = readTier(object);
+  const { output, candidates } = object;
+  if (tier === "" && !Array.isArray(output) && !Array.isArray(candidates)) return usage;
+  const searches = Array.isArray(candidates)
+    ? groundingSearches(candidates, model)
+    : countItems(output, "web_search_call");
   return {
-    usage: usage === null || tier === "" ? usage : { ...usage, tier },
-    model: typeof model === "string" && model !== "" ? model : null,
+    ...usage,
+    tier: tier === "" ? usage.tier : tier,
+    searches: usage.searches + searches,
+    fileSearches: usage.fileSearches + countItems(output, "file_search_call"),
   };
+}
+
+/** Items of an answer of OpenAI Responses. Of web searches, opening a page and searching in it are not billed. */
+function countItems(output: unknown, type: string): number {
+  let found = 0;
+  for (const item of Array.isArray(output) ? (output as unknown[]) : []) {
+    if (!isFields(item) || item["type"] !== type) continue;
+    const action = fieldsOf(item, "action")?.["type"];
+    if (action === undefined || action === "search") found += 1;
+  }
+  return found;
+}
+
+/** Gemini 3 and later are billed for each query, earlier ones for each answer with any. */
+function groundingSearches(candidates: readonly unknown[], model: string | null): number {
+  let queries = 0;
+  for (const candidate of candidates) {
+    const found = isFields(candidate)
+      ? fieldsOf(candidate, "groundingMetadata")?.["webSearchQueries"]
+      : undefined;
+    if (Array.isArray(found)) queries += found.length;
+  }
+  return /gemini-[12]\b/.test(model ?? "") ? Math.min(queries, 1) : queries;
 }
 
 function usageOf(object: Fields): Usage | null {
@@ -108,8 +171,17 @@ function usageOf(object: Fields): Usage | null {
   if (gemini !== undefined) return readUsageFields(gemini);
   const usage = fieldsOf(object, "usage");
   if (usage !== undefined) return readUsageFields(usage);
-  // Ollama's native API has the counts at the top level.
-  return "eval_count" in object || "prompt_eval_count" in object ? readUsageFields(object) : null;
+  // Cohere's embeddings and rankings.
+  const billed = fieldsOf(fieldsOf(object, "meta") ?? EMPTY, "billed_units");
+  if (billed !== undefined) return fromBilledUnits(billed);
+  const pages = count(fieldsOf(object, "usage_info") ?? EMPTY, "pages_processed");
+  if (pages > 0) return { ...NO_USAGE, pages };
+  // A transcription without usage states how long its sound is.
+  if (isPositive(object["duration"]) && "text" in object) return { ...NO_USAGE, seconds: object["duration"] };
+  // Ollama's native API, and Llama's at Bedrock, have the counts at the top level.
+  return "eval_count" in object || "prompt_eval_count" in object || "generation_token_count" in object
+    ? readUsageFields(object)
+    : null;
 }
 
 /** Reads the object that contains the counts and the provider's own price; null when it contains no known count. */
@@ -124,9 +196,16 @@ function readCounts(usage: Fields): Usage | null {
   if ("prompt_tokens" in usage || "completion_tokens" in usage) return fromChatCompletions(usage);
   if ("input_tokens" in usage || "output_tokens" in usage) return fromInputOutput(usage);
   if ("inputTokens" in usage || "outputTokens" in usage) return fromBedrock(usage);
+  if ("inputTokenCount" in usage || "outputTokenCount" in usage) return fromInvocationMetrics(usage);
+  if ("generation_token_count" in usage)
+    return total(count(usage, "prompt_token_count"), count(usage, "generation_token_count"));
   if ("eval_count" in usage || "prompt_eval_count" in usage) {
     return total(count(usage, "prompt_eval_count"), count(usage, "eval_count"));
   }
+  if ("pages_processed" in usage) return { ...NO_USAGE, pages: count(usage, "pages_processed") };
+  if (isPositive(usage["seconds"])) return { ...NO_USAGE, seconds: usage["seconds"] };
+  // Embeddings and rankings of Voyage and Jina, which write nothing.
+  if ("total_tokens" in usage) return total(count(usage, "total_tokens"), 0);
   const cohere = fieldsOf(usage, "tokens");
   return cohere === undefined ? null : fromInputOutput(cohere);
 }
@@ -152,7 +231,16 @@ function fromChatCompletions(usage: Fields): Usage {
     tokensOutAudio: count(output, "audio_tokens"),
     tokensOutImage: count(output, "image_tokens"),
     searches: count(usage, "num_search_queries") || count(usage, "num_sources_used"),
+    fileSearches: 0,
+    seconds: 0,
+    pages: 0,
+    isAnnotated: false,
+    characters: 0,
+    images: 0,
+    imageForm: "",
+    rankings: 0,
     tier: "",
+    rounds: null,
     reportedCost: null,
   };
 }
@@ -167,7 +255,7 @@ function fromInputOutput(usage: Fields): Usage {
   const cacheWrite = count(usage, "cache_creation_input_tokens");
   const writes = fieldsOf(usage, "cache_creation") ?? EMPTY;
   const tools = fieldsOf(usage, "server_tool_use") ?? EMPTY;
-  return {
+  const counted: Usage = {
     tokensIn: count(usage, "input_tokens") + cacheRead + cacheWrite,
     tokensOut: count(usage, "output_tokens"),
     tokensInCached: cacheRead || count(input, "cached_tokens"),
@@ -179,7 +267,65 @@ function fromInputOutput(usage: Fields): Usage {
     tokensOutAudio: count(output, "audio_tokens"),
     tokensOutImage: count(output, "image_tokens"),
     searches: count(tools, "web_search_requests"),
-    tier: tierOf(usage),
+    fileSearches: 0,
+    seconds: 0,
+    pages: 0,
+    isAnnotated: false,
+    characters: 0,
+    images: 0,
+    imageForm: "",
+    rankings: 0,
+    tier: readTier(usage),
+    rounds: null,
+    reportedCost: null,
+  };
+  return usage["iterations"] === undefined ? counted : sumOfRounds(counted, usage["iterations"]);
+}
+
+/** More than any answer has. */
+const MAX_ROUNDS = 1000;
+
+/**
+ * Anthropic lists the rounds of an answer in `iterations`. The counts beside the list leave out compactions and the rounds of other models (the advisor
+ * tool), which are billed, each at the price of its own model.
+ */
+function sumOfRounds(counted: Usage, list: unknown): Usage {
+  const { tier, searches } = counted;
+  const rounds: UsageRound[] = [];
+  for (const item of Array.isArray(list) ? (list as unknown[]).slice(0, MAX_ROUNDS) : []) {
+    if (!isFields(item)) continue;
+    const model = item["model"];
+    const usage = { ...fromInputOutput({ ...item, iterations: undefined }), tier, searches: 0 };
+    rounds.push({ model: typeof model === "string" ? model : null, usage });
+  }
+  if (rounds.length === 0) return counted;
+  return { ...rounds.map(({ usage }) => usage).reduce(addUsage), tier, searches, rounds };
+}
+
+/** The sum of the counts. A tier and a stated price belong to one answer. */
+export function addUsage(one: Usage, other: Usage): Usage {
+  return {
+    tokensIn: one.tokensIn + other.tokensIn,
+    tokensOut: one.tokensOut + other.tokensOut,
+    tokensInCached: one.tokensInCached + other.tokensInCached,
+    tokensInCacheWrite: one.tokensInCacheWrite + other.tokensInCacheWrite,
+    tokensInCacheWrite1h: one.tokensInCacheWrite1h + other.tokensInCacheWrite1h,
+    tokensOutReasoning: one.tokensOutReasoning + other.tokensOutReasoning,
+    tokensInAudio: one.tokensInAudio + other.tokensInAudio,
+    tokensInImage: one.tokensInImage + other.tokensInImage,
+    tokensOutAudio: one.tokensOutAudio + other.tokensOutAudio,
+    tokensOutImage: one.tokensOutImage + other.tokensOutImage,
+    searches: one.searches + other.searches,
+    fileSearches: one.fileSearches + other.fileSearches,
+    seconds: one.seconds + other.seconds,
+    pages: one.pages + other.pages,
+    isAnnotated: one.isAnnotated || other.isAnnotated,
+    characters: one.characters + other.characters,
+    images: one.images + other.images,
+    imageForm: one.imageForm || other.imageForm,
+    rankings: one.rankings + other.rankings,
+    tier: "",
+    rounds: null,
     reportedCost: null,
   };
 }
@@ -200,8 +346,14 @@ function fromGemini(usage: Fields): Usage {
     tokensInImage: Math.max(0, input.image - cached.image),
     tokensOutAudio: output.audio,
     tokensOutImage: output.image,
+    tier: GEMINI_TIERS.get(usage["trafficType"]) ?? "",
   };
 }
+
+const GEMINI_TIERS: ReadonlyMap<unknown, string> = new Map([
+  ["ON_DEMAND_PRIORITY", "priority"],
+  ["ON_DEMAND_FLEX", "flex"],
+]);
 
 /** Gemini lists the counts of each modality: `[{modality: "AUDIO", tokenCount: 3}]`. */
 function modalities(details: unknown): { readonly audio: number; readonly image: number } {
@@ -218,8 +370,32 @@ function modalities(details: unknown): { readonly audio: number; readonly image:
 function fromBedrock(usage: Fields): Usage {
   const cacheRead = count(usage, "cacheReadInputTokens");
   const cacheWrite = count(usage, "cacheWriteInputTokens");
+  let cacheWrite1h = 0;
+  const writes = usage["cacheDetails"];
+  for (const write of Array.isArray(writes) ? (writes as unknown[]) : []) {
+    if (isFields(write) && write["ttl"] === "1h") cacheWrite1h += count(write, "inputTokens");
+  }
   return {
     ...total(count(usage, "inputTokens") + cacheRead + cacheWrite, count(usage, "outputTokens")),
+    tokensInCached: cacheRead,
+    tokensInCacheWrite: cacheWrite,
+    tokensInCacheWrite1h: Math.min(cacheWrite, cacheWrite1h),
+  };
+}
+
+function fromBilledUnits(billed: Fields): Usage {
+  return {
+    ...total(count(billed, "input_tokens"), count(billed, "output_tokens")),
+    rankings: count(billed, "search_units"),
+  };
+}
+
+/** What Bedrock counts itself, whatever the model. */
+function fromInvocationMetrics(metrics: Fields): Usage {
+  const cacheRead = count(metrics, "cacheReadInputTokenCount");
+  const cacheWrite = count(metrics, "cacheWriteInputTokenCount");
+  return {
+    ...total(count(metrics, "inputTokenCount") + cacheRead + cacheWrite, count(metrics, "outputTokenCount")),
     tokensInCached: cacheRead,
     tokensInCacheWrite: cacheWrite,
   };
@@ -242,17 +418,43 @@ export function mergeUsage(first: Usage | null, last: Usage | null): Usage {
     tokensOutAudio: Math.max(last.tokensOutAudio, first.tokensOutAudio),
     tokensOutImage: Math.max(last.tokensOutImage, first.tokensOutImage),
     searches: Math.max(last.searches, first.searches),
+    fileSearches: Math.max(last.fileSearches, first.fileSearches),
+    seconds: Math.max(last.seconds, first.seconds),
+    pages: Math.max(last.pages, first.pages),
+    isAnnotated: last.isAnnotated || first.isAnnotated,
+    characters: Math.max(last.characters, first.characters),
+    images: Math.max(last.images, first.images),
+    imageForm: last.imageForm || first.imageForm,
+    rankings: Math.max(last.rankings, first.rankings),
     tier: last.tier || first.tier,
+    rounds: last.rounds ?? first.rounds,
     reportedCost: last.reportedCost ?? first.reportedCost,
   };
 }
 
-/** Tiers with their own prices; all other names (`default`, `standard`, `auto`, …) mean the usual price. */
-const PRICED_TIERS: ReadonlySet<unknown> = new Set(["flex", "priority", "batch"]);
+/** Names of the usual price; `scale` and Anthropic's `standard_only` are paid in advance, or are the usual tier. */
+const USUAL: ReadonlySet<unknown> = new Set([
+  "",
+  "default",
+  "standard",
+  "standard_only",
+  "auto",
+  "scale",
+  "on_demand",
+  "global",
+  "not_available",
+]);
 
-function tierOf(fields: Fields): string {
-  const tier = fields["service_tier"];
-  return PRICED_TIERS.has(tier) ? (tier as string) : "";
+/**
+ * What changes the price of a token, as a request or a response names it: a service tier (`priority`), Anthropic's speed (`speed:fast`) and place
+ * (`geo:us`), joined by `+`. Names that are not known are kept: whoever computes a price decides about them.
+ */
+export function readTier(fields: Fields): string {
+  const { service_tier: tier, speed, inference_geo: geo } = fields;
+  let found = typeof tier === "string" && !USUAL.has(tier) ? tier : "";
+  if (typeof speed === "string" && !USUAL.has(speed)) found += `${found === "" ? "" : "+"}speed:${speed}`;
+  if (typeof geo === "string" && !USUAL.has(geo)) found += `${found === "" ? "" : "+"}geo:${geo}`;
+  return found;
 }
 
 /** xAI counts in ten-billionths of a dollar. */
@@ -268,6 +470,10 @@ function reportedCostOf(usage: Fields): number | null {
   const upstream =
     usage["is_byok"] === true ? fieldsOf(usage, "cost_details")?.["upstream_inference_cost"] : 0;
   return cost + (isPrice(upstream) ? upstream : 0);
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
 }
 
 function isPrice(value: unknown): value is number {
@@ -290,14 +496,12 @@ function fieldsOf(fields: Fields, name: string): Fields | undefined {
   return isFields(value) ? value : undefined;
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 const USAGE_KEY = '"usage"';
 /** Takes precedence over `usage` in an object that has both. */
 const METADATA_KEY = '"usageMetadata"';
-/** What both keys begin with. */
+/** Mistral's OCR. */
+const INFO_KEY = '"usage_info"';
+/** What the keys begin with. */
 export const USAGE_MARKER = '"usage';
 /** More than a provider's usage, or what follows it, takes. */
 const MAX_TAIL_BYTES = 4096;
@@ -319,18 +523,22 @@ export function readTailUsage(bytes: Buffer): Usage | null {
   const last = end === -1 ? -1 : endOfLevel(bytes, end + 1);
   if (last === -1 || bytes[last] !== CLOSE_BRACE || skipSpace(bytes, last + 1) !== bytes.length) return null;
   if (bytes.includes(METADATA_KEY, 0, "latin1") || namesTier(bytes)) return null;
+  if (bytes.includes(SEARCH_ITEM, 0, "latin1")) return null;
   return parseUsage(bytes, start, end);
 }
 
 const TIER_KEY = '"service_tier"';
-/** Long enough for the tiers that have their own price. */
-const TIER_VALUE_BYTES = 24;
+/** What is read of a value; longer names are not usual. */
+const TIER_VALUE_BYTES = 40;
+const USUAL_TIER = /^\s*:\s*(?:null|"(?:default|standard|auto|on_demand)")/;
+/** The type of an item for a search of OpenAI Responses ends so. */
+const SEARCH_ITEM = '_search_call"';
 
 /** True when the bytes may name a tier with its own price, beside the usage or elsewhere. */
 function namesTier(bytes: Buffer): boolean {
   for (let at = bytes.lastIndexOf(TIER_KEY, undefined, "latin1"); at !== -1;) {
     const value = bytes.toString("latin1", at + TIER_KEY.length, at + TIER_KEY.length + TIER_VALUE_BYTES);
-    if (/flex|priority|batch/.test(value)) return true;
+    if (!USUAL_TIER.test(value)) return true;
     if (at === 0) return false;
     at = bytes.lastIndexOf(TIER_KEY, at - 1, "latin1");
   }
@@ -372,7 +580,10 @@ function lastUsageObject(bytes: Buffer): number {
 function objectOfKey(bytes: Buffer, at: number): number {
   if (bytes[at - 1] === BACKSLASH) return -1;
   const length = endOfString(bytes, at) + 1 - at;
-  if (length !== USAGE_KEY.length && bytes.toString("latin1", at, at + length) !== METADATA_KEY) return -1;
+  if (length !== USAGE_KEY.length) {
+    const key = bytes.toString("latin1", at, at + length);
+    if (key !== METADATA_KEY && key !== INFO_KEY) return -1;
+  }
   const colon = skipSpace(bytes, at + length);
   const start = skipSpace(bytes, colon + 1);
   return bytes[colon] === COLON && bytes[start] === OPEN_BRACE ? start : -1;

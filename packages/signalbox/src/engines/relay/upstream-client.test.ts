@@ -4,13 +4,8 @@ import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { UpstreamClient } from "./upstream-client.ts";
-import {
-  NO_BODY,
-  type RequestBody,
-  toOrigin,
-  type UpstreamExchange,
-  type UpstreamFailure,
-} from "./upstream.ts";
+import { NO_BODY, type RequestBody } from "../../core/request-body.ts";
+import { toOrigin, type UpstreamExchange, type UpstreamFailure } from "./upstream.ts";
 
 const closers: (() => void)[] = [];
 afterEach(() => {

@@ -2,7 +2,7 @@
  * One exchange with an upstream server, as the caller of the relay sees it: the request, the events of its response, and how an
  * exchange fails. Everything an author needs in order to use `UpstreamClient` is in this file.
  */
-import type { Readable } from "node:stream";
+import type { RequestBody } from "../../core/request-body.ts";
 
 /** The server to connect to. Connections are pooled by `key`. */
 export interface Origin {
@@ -27,22 +27,6 @@ export function toOrigin(url: URL, mayBePrivate: boolean): Origin {
     mayBePrivate,
   };
 }
-
-/** A request body. A whole one is in memory and can be sent again; a streamed one can be sent once. */
-export type RequestBody =
-  | { readonly kind: "none" }
-  | { readonly kind: "whole"; readonly bytes: Buffer }
-  | {
-      readonly kind: "streamed";
-      /** The bytes that have arrived. */
-      readonly start: Buffer;
-      /** The bytes still to come; paused until the request is written. */
-      readonly rest: Readable;
-      /** Total length; null when it is not known, and the body is sent in chunks. */
-      readonly length: number | null;
-    };
-
-export const NO_BODY: RequestBody = { kind: "none" };
 
 export interface UpstreamRequest {
   readonly origin: Origin;

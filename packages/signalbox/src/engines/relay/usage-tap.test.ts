@@ -1,5 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { crc32 } from "node:zlib";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NO_USAGE, type Usage } from "./read-usage.ts";
@@ -291,6 +292,18 @@ function tap(contentType: string, chunks: readonly Buffer[], wantsModel = true):
   return usageTap.end();
 }
 
+/** One message of Amazon's binary event stream, without headers. */
+function awsMessage(payload: object): Buffer {
+  const body = Buffer.from(JSON.stringify(payload));
+  const prelude = Buffer.alloc(12);
+  prelude.writeUInt32BE(16 + body.length, 0);
+  prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+  const all = Buffer.concat([prelude, body]);
+  const end = Buffer.alloc(4);
+  end.writeUInt32BE(crc32(all));
+  return Buffer.concat([all, end]);
+}
+
 describe("the usage tap", () => {
   describe.each(SAMPLES)("reads $title", (sample) => {
     const bytes = Buffer.from(sample.body);
@@ -319,6 +332,63 @@ describe("the usage tap", () => {
           expect(tap(sample.contentType, chunks, false).usage).toEqual(usage);
         }),
         { numRuns: 60 },
+      );
+    });
+  });
+
+  describe("of Amazon's binary event stream", () => {
+    const AWS_TYPE = "application/vnd.amazon.eventstream";
+    const wrapped = (event: object) => ({ bytes: Buffer.from(JSON.stringify(event)).toString("base64") });
+    const claude = [
+      { type: "message_start", message: { model: "claude-opus-5", usage: { input_tokens: 300 } } },
+      { type: "content_block_delta", delta: { type: "text_delta", text: TRICKY } },
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 60_000 } },
+      { type: "message_stop", "amazon-bedrock-invocationMetrics": { inputTokenCount: 300 } },
+    ].map(wrapped);
+    const converse = [
+      { role: "assistant" },
+      { contentBlockIndex: 0, delta: { text: TRICKY } },
+      { stopReason: "end_turn" },
+      {
+        usage: {
+          inputTokens: 20,
+          outputTokens: 7,
+          cacheReadInputTokens: 100,
+          cacheWriteInputTokens: 50,
+          cacheDetails: [{ ttl: "1h", inputTokens: 30 }],
+        },
+        metrics: { latencyMs: 5 },
+      },
+    ];
+    const llama = [
+      { generation: "Hi", prompt_token_count: 5, generation_token_count: null },
+      { generation: "", "amazon-bedrock-invocationMetrics": { inputTokenCount: 5, outputTokenCount: 9 } },
+    ].map(wrapped);
+
+    it.each([
+      ["Claude's events", claude, "claude-opus-5", { tokensIn: 300, tokensOut: 60_000 }],
+      [
+        "Converse",
+        converse,
+        null,
+        {
+          tokensIn: 170,
+          tokensOut: 7,
+          tokensInCached: 100,
+          tokensInCacheWrite: 50,
+          tokensInCacheWrite1h: 30,
+        },
+      ],
+      ["other models", llama, null, { tokensIn: 5, tokensOut: 9 }],
+    ])("reads %s wherever the bytes are split", (_, events, model, usage) => {
+      const bytes = Buffer.concat(events.map(awsMessage));
+      fc.assert(
+        fc.property(fc.array(fc.nat({ max: bytes.length }), { maxLength: 20 }), (cuts) => {
+          const tap = createUsageTap(AWS_TYPE);
+          const places = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
+          for (const [i, end] of places.slice(1).entries()) tap.push(bytes.subarray(places[i], end));
+          expect(tap.end()).toEqual({ usage: { ...NO_USAGE, ...usage }, model });
+        }),
       );
     });
   });

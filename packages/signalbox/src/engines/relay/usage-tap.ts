@@ -17,6 +17,7 @@ import {
   type Usage,
   USAGE_MARKER,
 } from "./read-usage.ts";
+import { AwsMessageReader, readAwsPayload } from "./aws-messages.ts";
 import { OPEN_BRACE } from "./json-scan.ts";
 
 export interface TappedResponse {
@@ -45,6 +46,7 @@ export function createUsageTap(contentType: string, wantsModel = true): UsageTap
   const end = contentType.indexOf(";");
   const type = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
   if (type === "text/event-stream" || LINE_TYPES.has(type)) return new StreamTap(wantsModel);
+  if (type === "application/vnd.amazon.eventstream") return new AwsTap(wantsModel);
   return type === "" || type.endsWith("json") ? new JsonTap(wantsModel) : NO_TAP;
 }
 
@@ -111,6 +113,8 @@ const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_TAIL_BYTES = 64 * 1024;
 /** The object that names the model is the one that states the input, if the stream has such an object. */
 const MODEL_MARKER = '"model';
+const METADATA_MARKER = '"usageMetadata"';
+const SEARCHES_MARKER = '"webSearchQueries"';
 /** A stream that has not named its model by then does not name it; further lines are not copied to look for it. */
 const MAX_LINES_BEFORE_FIRST = 64;
 
@@ -127,6 +131,9 @@ class StreamTap implements UsageTap {
   #first: FoundUsage | null = null;
   #linesBeforeFirst = 0;
   #lastLine: Buffer | null = null;
+  /** Gemini states its searches in an event of their own, sometimes before the last one. */
+  #isGemini = false;
+  #searchLine: Buffer | null = null;
 
   constructor(wantsModel: boolean) {
     this.#wantsModel = wantsModel;
@@ -144,10 +151,16 @@ class StreamTap implements UsageTap {
     const first = this.#first ?? NOTHING_FOUND;
     const last = this.#lastLine === null ? NOTHING_FOUND : parseLine(this.#lastLine);
     this.#lastLine = null;
+    const searches = this.#searchLine === null ? 0 : (parseLine(this.#searchLine).usage?.searches ?? 0);
+    this.#searchLine = null;
     if (first.usage === null && last.usage === null) {
       return { usage: null, model: first.model ?? last.model };
     }
-    return { usage: mergeUsage(first.usage, last.usage), model: last.model ?? first.model };
+    const usage = mergeUsage(first.usage, last.usage);
+    return {
+      usage: searches > usage.searches ? { ...usage, searches } : usage,
+      model: last.model ?? first.model,
+    };
   }
 
   /** Reads line by line until the first object is known and a line begins in this chunk; returns the rest of the chunk. */
@@ -165,6 +178,12 @@ class StreamTap implements UsageTap {
 
   /** Searches whole lines, from the end, for one with usage. */
   #search(lines: Buffer): void {
+    const searched = this.#isGemini ? lines.lastIndexOf(SEARCHES_MARKER, undefined, "latin1") : -1;
+    if (searched !== -1) {
+      const end = lines.indexOf(NEWLINE, searched);
+      const start = lines.lastIndexOf(NEWLINE, searched) + 1;
+      this.#searchLine = Buffer.from(lines.subarray(start, end === -1 ? lines.length : end));
+    }
     for (let at = lines.lastIndexOf(USAGE_MARKER, undefined, "latin1"); at !== -1;) {
       const start = lines.lastIndexOf(NEWLINE, at) + 1;
       const end = lines.indexOf(NEWLINE, at);
@@ -180,6 +199,8 @@ class StreamTap implements UsageTap {
 
   #readLine(line: Buffer): void {
     const isUsage = hasUsage(line);
+    if (isUsage && this.#first === null) this.#isGemini = line.includes(METADATA_MARKER, 0, "latin1");
+    if (this.#isGemini && line.includes(SEARCHES_MARKER, 0, "latin1")) this.#searchLine = line;
     if (this.#first === null) {
       const isParsed = line.includes(OPEN_BRACE) && (this.#wantsModel || isUsage);
       const found = isParsed ? parseLine(line) : NOTHING_FOUND;
@@ -205,6 +226,42 @@ class StreamTap implements UsageTap {
     this.#unfinished = [];
     this.#unfinishedBytes = 0;
     return line;
+  }
+}
+
+/** A message is one event of a stream, which is small; a longer one ends the reading. */
+const MAX_AWS_MESSAGE_BYTES = 1024 * 1024;
+/** The counts of every model that states none of its own, in the last event of `invoke-with-response-stream`. */
+const INVOCATION_METRICS = "amazon-bedrock-invocationMetrics";
+
+/** Reads the events inside the messages of Amazon Bedrock as the lines of a stream. */
+class AwsTap implements UsageTap {
+  readonly #lines: StreamTap;
+  #messages: AwsMessageReader | null = new AwsMessageReader(MAX_AWS_MESSAGE_BYTES);
+  #metrics: unknown;
+
+  constructor(wantsModel: boolean) {
+    this.#lines = new StreamTap(wantsModel);
+  }
+
+  push(chunk: Buffer): void {
+    try {
+      for (const message of this.#messages?.push(Buffer.from(chunk)) ?? []) {
+        const event = readAwsPayload(message);
+        this.#metrics = event[INVOCATION_METRICS] ?? this.#metrics;
+        this.#lines.push(Buffer.from(`${JSON.stringify(event)}\n`));
+      }
+    } catch {
+      // What was read before counts.
+      this.#messages = null;
+    }
+  }
+
+  end(): TappedResponse {
+    const found = this.#lines.end();
+    // The model's own counts tell more, such as the lifetime of cache writes; some models count only their input.
+    if (found.usage !== null && found.usage.tokensOut > 0) return found;
+    return { ...found, usage: readUsage({ usage: this.#metrics }).usage ?? found.usage };
   }
 }
 

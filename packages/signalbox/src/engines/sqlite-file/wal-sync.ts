@@ -8,7 +8,7 @@
  * 3. A failed sync is never retried: the kernel may have dropped the dirty pages, so that a second sync would succeed without them. All pending
  *    and later calls fail, and `onFailure` ends the process.
  * 4. Only `-wal` is opened here. Closing any descriptor of the main file would drop SQLite's POSIX locks on it.
- * See docs/decisions/0004.
+ * See README.md.
  */
 import { type FileHandle, open } from "node:fs/promises";
 

@@ -10,7 +10,7 @@
  * 3. The postings of a value with bitmaps are not updated, which saves a third of the pages that a write changes. They are deleted only with the
  *    value, because a reader may have read the row of the value before the bitmaps were created. A key has at least as many uses as each of its
  *    values, so its bitmaps are created in the same flush or earlier, and its postings are then complete.
- * See docs/decisions/0055.
+ * See README.md.
  */
 import { foldCase, type Tags } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";

@@ -49,8 +49,8 @@ export interface IndexedAccount {
   readonly lastResource: number;
 }
 
-/** After this many chunks, a few milliseconds of work, an evaluation yields to the event loop. */
-const CHUNKS_PER_TURN = 128;
+/** After so many milliseconds an evaluation yields to the event loop. */
+const TURN_MS = 4;
 
 export class Selection {
   readonly #included: readonly ResourceSet[];
@@ -119,7 +119,7 @@ export class Selection {
   async *#chunks(firstChunk: number): AsyncGenerator<{ chunkNo: number; members: Chunk }> {
     const [smallest, ...others] = this.#included;
     if (smallest === undefined || smallest.size === 0) return;
-    let count = 0;
+    let yieldedAt = performance.now();
     for (const chunkNo of chunkNumbers(smallest, firstChunk, this.#lastChunk)) {
       let members = await smallest.chunk(chunkNo);
       for (const set of others) {
@@ -131,7 +131,9 @@ export class Selection {
         members = subtractChunk(members, await set.chunk(chunkNo));
       }
       if (members !== null) yield { chunkNo, members };
-      if (++count % CHUNKS_PER_TURN === 0) await nextTurn();
+      if (performance.now() - yieldedAt < TURN_MS) continue;
+      await nextTurn();
+      yieldedAt = performance.now();
     }
   }
 }

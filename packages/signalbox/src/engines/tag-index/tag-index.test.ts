@@ -15,7 +15,7 @@ import {
   Selection,
 } from "./index.ts";
 
-const MIGRATION = new URL("../../database/migrations/0003-tags.sql", import.meta.url);
+const MIGRATION = new URL("../../database/migrations/0004-tags.sql", import.meta.url);
 /** Low, so that random data has values with postings, values with bitmaps, and values that change from one to the other. */
 const BITMAP_MIN_USES = 3;
 /** Resource numbers at the borders of chunks and far apart, the last one in chunk 12. */
@@ -222,6 +222,39 @@ describe("the tag index", () => {
       expect(unchanged(found)).toEqual(unchanged(expected));
     });
     await fc.assert(property, { numRuns: 60 });
+  });
+
+  it("reads one chunk of a set for a first page, and many with one statement for a total (promise 2)", async () => {
+    const fixture = await createFixture();
+    const everywhere: Tags = new Map([
+      ["env", "prod"],
+      ["team", "a"],
+    ]);
+    await fixture.apply(NUMBERS.map((_, at) => ({ at, tags: everywhere })));
+    const query: ResourceQuery = {
+      ...EVERYTHING,
+      filters: [
+        { kind: "in", key: "env", values: ["prod"] },
+        { kind: "has", key: "team" },
+      ],
+    };
+    const reads: number[] = [];
+    const counting: Queryable = {
+      ...database,
+      all: async (statement) => {
+        const rows = await database.all(statement);
+        if (statement.parts.join("").includes("tag_bitmap")) reads.push(rows.length);
+        return rows as never[];
+      },
+    };
+    const account = { accountNo: fixture.accountNo, lastResource: NUMBERS.at(-1) ?? 0 };
+    const selection = await Selection.of(counting, account, query);
+    expect(await selection.page(-1, 2)).toEqual([0, 1]);
+    // One chunk of each of the two sets.
+    expect(reads.splice(0)).toEqual([1, 1]);
+    expect(await selection.total()).toBe(NUMBERS.length);
+    // Thirteen chunks, of which the last one is far from the others.
+    expect(reads.length).toBeLessThanOrEqual(8);
   });
 
   it("keeps the bitmaps of a value that is no longer frequent", async () => {

@@ -1,6 +1,6 @@
 /** Turns on a transactional database, with outputs that leave only when they are durable. `turn-runtime.ts` is the interface. */
 export { afterMicrotasks } from "./after-microtasks.ts";
-export { currentTurn, requirePresent, runOutsideTurns } from "./turn.ts";
+export { currentTurn, requirePresent, runOutsideTurns } from "./current-turn.ts";
 export type { OutputGate } from "./output-gate.ts";
 export type { Participant, Transactions } from "./transactions.ts";
 export { TurnRuntime } from "./turn-runtime.ts";

@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rawSql } from "../../core/sql.ts";
-import { currentTurn } from "./turn.ts";
+import { currentTurn } from "./current-turn.ts";
 import { TestDatabase } from "./database-fixture.ts";
 import { TurnRuntime, type TurnRuntimeOptions } from "./turn-runtime.ts";
 
@@ -247,6 +247,25 @@ describe("a commit that fails", () => {
     });
     await expect(outcome).rejects.toThrow("refused the commit");
     expect(notes()).toEqual([]);
+    await run("next", () => write("c"));
+    expect(notes()).toEqual(["c"]);
+  });
+
+  it("fails the turn also if it goes on before the next iteration of the event loop", async () => {
+    const { run, write } = await openRuntime();
+    // From an immediate, timers that are due come before the next immediate, which would commit.
+    await new Promise((resolve) => setImmediate(resolve));
+    const outcome = run("a", async () => {
+      write("a");
+      database.define(DEFERRED);
+      database.run(rawSql("INSERT INTO child VALUES (1)"));
+      const due = new Promise((resolve) => setTimeout(resolve, 1));
+      const endsAt = performance.now() + 5;
+      while (performance.now() < endsAt);
+      await due;
+      write("b");
+    });
+    await expect(outcome).rejects.toThrow("refused the commit");
     await run("next", () => write("c"));
     expect(notes()).toEqual(["c"]);
   });

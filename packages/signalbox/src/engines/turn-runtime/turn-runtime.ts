@@ -14,19 +14,13 @@
  * Turns can be queued from the beginning; they start when the first turn has succeeded. `abandon` ends running turns without waiting for them.
  * The README states the invariants.
  */
-import {
-  Mailbox,
-  runInTurn,
-  runOutsideTurns,
-  type RuntimeLife,
-  Turn,
-  type TurnPhase,
-  type TurnSpec,
-} from "./turn.ts";
 import { RecencyList } from "../../core/recency-list.ts";
 import { afterMicrotasks } from "./after-microtasks.ts";
+import { runInTurn, runOutsideTurns } from "./current-turn.ts";
+import { Mailbox } from "./mailbox.ts";
 import { type Output, OutputGate } from "./output-gate.ts";
 import { Transactions } from "./transactions.ts";
+import { type RuntimeLife, Turn, type TurnPhase, type TurnSpec } from "./turn.ts";
 import type { TurnDatabase } from "./turn-database.ts";
 
 /** How often an observer looks whether an open segment has ended. */

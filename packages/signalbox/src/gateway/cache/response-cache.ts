@@ -22,17 +22,20 @@ export interface CachedResponse {
 /** How the request that went upstream ended. `abandoned`: its client disconnected, so a waiting request tries again. */
 export type LeaderOutcome = "stored" | "uncacheable" | "abandoned";
 
+/** Enough for every text; a larger response is a picture or a recording, of which few would fill the cache. */
+const MAX_ENTRY_BYTES = 1024 * 1024;
 /** Approximate size of an entry without its body: headers, key and bookkeeping. */
 const ENTRY_OVERHEAD_BYTES = 1024;
 
 export class ResponseCache {
+  /** Of a body. */
   readonly maxEntryBytes: number;
   readonly #clock: Clock;
   readonly #entries: LRUCache<string, CachedResponse> | null;
   readonly #leaders = new Map<string, Promise<LeaderOutcome>>();
 
-  constructor(maxBytes: number, maxEntryBytes: number, clock: Clock) {
-    this.maxEntryBytes = Math.min(maxEntryBytes, maxBytes);
+  constructor(maxBytes: number, clock: Clock) {
+    this.maxEntryBytes = Math.min(MAX_ENTRY_BYTES, maxBytes);
     this.#clock = clock;
     this.#entries =
       maxBytes === 0

@@ -10,8 +10,8 @@
  * of the limit for the first token, else the stall limit; in `relaying` the stall limit.
  *
  * Invariants:
- * 1. The owner hears of an attempt once: `onFailed` (and may let the response pass all the same), or `onAnswer`.
- * 2. After `abort` the owner hears nothing, and the attempt has no timer and no exchange.
+ * 1. The owner gets one verdict of an attempt: `onFailed` (and may let the response pass all the same), or `onAnswer`.
+ * 2. After `abort` the owner gets no event, and the attempt has no timer and no exchange.
  */
 import {
   createUsageTap,
@@ -22,11 +22,11 @@ import {
   type UpstreamHandler,
   type Usage,
 } from "../../engines/relay/index.ts";
-import type { ConvertedExchange } from "../plan/door-step.ts";
-import type { Step } from "../plan/plan-step.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
+import type { ConvertedExchange } from "../step/translation.ts";
+import type { Step } from "../step/step.ts";
+import type { PickedKey } from "../step/key-pool.ts";
 import type { AnswerHold } from "../reliability/answer-hold.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { PreparedAttempt } from "./call-steps.ts";
 import { type AttemptFailure, timeoutFailure, transportFailure } from "../reliability/attempt-failure.ts";
 
@@ -68,7 +68,7 @@ export class Attempt implements UpstreamHandler {
   }
 
   send(client: UpstreamClient): void {
-    const { provider, upstream, policy, door } = this.step;
+    const { provider, upstream, policy, translation } = this.step;
     const { requestTimeoutMs, firstTokenTimeoutMs } = policy;
     if (requestTimeoutMs !== null || firstTokenTimeoutMs !== null) {
       this.#arm(Math.min(requestTimeoutMs ?? Infinity, firstTokenTimeoutMs ?? Infinity));
@@ -76,9 +76,9 @@ export class Attempt implements UpstreamHandler {
     const planned = this.key?.upstream ?? upstream;
     const request =
       policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
-    if (door !== null && door.convert !== null) {
+    if (translation !== null && translation.convert !== null) {
       const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
-      this.converted = door.convert((handler) => answer(request, handler), this);
+      this.converted = translation.convert((handler) => answer(request, handler), this);
       this.#exchange = this.converted;
     } else {
       this.#exchange = provider.answer?.(request, this) ?? client.send(request, this);
@@ -136,7 +136,7 @@ export class Attempt implements UpstreamHandler {
     if (this.#state === "relaying") this.#armStall();
   }
 
-  /** Ends the attempt from outside; the owner hears nothing. */
+  /** Ends the attempt from outside; the owner gets no event. */
   abort(): void {
     this.#end();
     this.#leaveHold();

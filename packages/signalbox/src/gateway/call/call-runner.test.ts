@@ -2,31 +2,34 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
 import { ResponseCache } from "../cache/response-cache.ts";
-import { Delay } from "../limits/delay.ts";
-import { CallRunner, type CallRunnerParts, type PlannedCall } from "./call-runner.ts";
+import { Grant } from "../limits/grant.ts";
+import type { Taken } from "../limits/ledger.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
+import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
+import type { PlannedCall } from "./call-start.ts";
 
 const BROKEN = new Error("broken");
-const REFUSED = new SignalboxError("gateway_spend_limit");
-let settled: number;
-let reserve: () => SignalboxError | Delay | null;
+const REFUSED = Refusal.unchecked(new SignalboxError("gateway_spend_limit"));
+/** Of the place among parallel calls. */
+let released: number;
+let reserve: () => Taken | Promise<Taken>;
 let callLog: { hasRoom: boolean; whenRoom(): Promise<void> };
 let cache: ResponseCache;
 let runner: CallRunner;
 
 beforeEach(() => {
-  settled = 0;
-  reserve = () => null;
+  released = 0;
+  reserve = () => new Grant({ end: () => undefined }, []);
   callLog = { hasRoom: true, whenRoom: () => Promise.reject(BROKEN) };
-  cache = new ResponseCache(2 ** 20, 1024, { now: () => 0 });
+  cache = new ResponseCache(2 ** 20, { now: () => 0 });
   const rules = {
     hasConditions: false,
     needsTokens: true,
     setMetadata: () => undefined,
-    arrive: () => null,
+    arrive: () => new Grant({ end: () => (released += 1) }, []),
     limitsCostOf: () => false,
-    release: () => undefined,
     reserve: () => reserve(),
-    settle: () => (settled += 1),
+    settle: (grant: Grant | null) => grant?.settle([]),
   };
   const prices = {
     costOf: () => 0.01,
@@ -54,7 +57,7 @@ function planned(options: object = {}): PlannedCall {
       cacheGeneration: 0,
       settings: { spend_limits: null, rate_limiting_limit: 1, cache_ttl: 0, collect_logs: true },
     },
-    token: null,
+    caller: { token: null, tokenId: null },
     options: { cacheKey: undefined, ...options },
     request: { method: "POST", headers: {} },
     steps: [
@@ -66,7 +69,7 @@ function planned(options: object = {}): PlannedCall {
         maxOutputTokens: 10,
         choices: 1,
         policy: {},
-        door: null,
+        translation: null,
         keyScope: "",
         upstream: {
           method: "POST",
@@ -87,23 +90,17 @@ const run = async (call: PlannedCall) => {
 it.each([
   ["while it waits for room in the log", () => (callLog.hasRoom = false)],
   ["because its cost is refused", () => (reserve = () => REFUSED)],
-  [
-    "because its cost is refused later",
-    () => {
-      const answers = [new Delay(Promise.resolve()), REFUSED];
-      reserve = () => answers.shift() ?? null;
-    },
-  ],
+  ["because its cost is refused later", () => (reserve = () => Promise.resolve(REFUSED))],
   ["because it cannot be created", () => undefined],
 ])("a call that fails %s gives its place back, once", async (_, prepare) => {
   prepare();
   await expect(run(planned())).rejects.toThrow();
-  expect(settled).toBe(1);
+  expect(released).toBe(1);
 });
 
 it("calls that wait for the answer of a call that fails before it goes upstream do not wait for ever", async () => {
   const waiting = [planned({ cacheKey: "k", cacheTtlS: 60 }), planned({ cacheKey: "k", cacheTtlS: 60 })];
   const outcomes = await Promise.allSettled(waiting.map(run));
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  expect(settled).toBe(2);
+  expect(released).toBe(2);
 });

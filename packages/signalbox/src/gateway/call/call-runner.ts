@@ -10,20 +10,18 @@ import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
-import { type CacheUse, planCacheUse, variesBeyondKey } from "../cache/cache-use.ts";
+import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
-import { CallAccount } from "../limits/call-account.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import { type Admission, CallAccount } from "../limits/call-account.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import { pricingOf } from "../limits/step-price.ts";
-import type { Step } from "../plan/plan-step.ts";
+import { faultOf } from "../reliability/answer-check.ts";
+import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
-import { recordCall } from "./call-record.ts";
-import type { CallOutcome, CallParts, CallStart, LogDetail } from "./call-start.ts";
-import { addFigureHeaders, toClientHeaders } from "./response-headers.ts";
-
-export type PlannedCall = Omit<CallStart, "id" | "createdAt" | "cacheStatus" | "logDetail" | "account">;
+import { logDetailOf, recordCall } from "./call-record.ts";
+import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
+import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 export interface CallRunnerParts extends CallParts {
   readonly cache: ResponseCache;
@@ -48,24 +46,19 @@ export class CallRunner {
   run(planned: PlannedCall): void | Promise<void> {
     const account = this.#accountOf(planned);
     // Counts the call. Everything is checked before anything is counted.
-    const admission = account === null ? null : account.arrive(planned.steps);
-    if (admission instanceof Delay) return this.#runDelayed(planned, account, admission);
-    if (admission !== null) throw admission;
-    return this.#runAdmitted(planned, account);
-  }
-
-  async #runDelayed(planned: PlannedCall, account: CallAccount | null, delay: Delay): Promise<void> {
-    let admission: Admission = delay;
-    while (admission instanceof Delay) {
-      await admission.ready;
-      admission = account?.arrive(planned.steps) ?? null;
-    }
-    if (admission !== null) throw admission;
-    await this.#runAdmitted(planned, account);
+    const admission: Admission = account === null ? null : account.arrive(planned.steps);
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#runArrived(planned, account, refusal));
+    return this.#runArrived(planned, account, admission);
   }
 
   /** The call is counted, and may have a place among parallel calls: whatever fails before it goes upstream gives that back. */
-  #runAdmitted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
+  #runArrived(
+    planned: PlannedCall,
+    account: CallAccount | null,
+    refusal: SignalboxError | null,
+  ): void | Promise<void> {
+    if (refusal !== null) throw refusal;
     try {
       const running = this.#runCounted(planned, account);
       return running?.catch((error: unknown) => giveBack(planned, account, error));
@@ -133,7 +126,8 @@ export class CallRunner {
   /** Null for a call without limits. */
   #accountOf(planned: PlannedCall): CallAccount | null {
     const { limits } = this.#parts;
-    const { gateway, token, budgets } = planned;
+    const { gateway, options, caller, budgets } = planned;
+    const { token, tokenId } = caller;
     // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
       gateway.settings.spend_limits !== null ||
@@ -143,8 +137,9 @@ export class CallRunner {
       budgets !== undefined;
     const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
     if (rules === null) return null;
-    rules.setMetadata(planned.options.metadata ?? null);
-    return new CallAccount({ rules, pricing: pricingOf(this.#parts.prices, planned) });
+    rules.setMetadata(options.metadata ?? null);
+    const pricing = pricingOf(this.#parts.prices, { gateway, options, token, tokenId });
+    return new CallAccount({ rules, pricing });
   }
 
   /** Finds the response in the cache, or the right to go upstream; waits while a call with this key is upstream. */
@@ -166,19 +161,23 @@ export class CallRunner {
     use: CacheUse | null,
     report: ((outcome: LeaderOutcome) => void) | null,
   ): void | Promise<void> {
-    const { metrics, cache } = this.#parts;
     const [step] = start.steps;
+    const isOnly = step !== undefined && start.steps.length === 1 && start.moreSteps === undefined;
     // A call with one step is refused here, without a row in the log; one with several may have a step that fits.
-    if (
-      start.account !== null &&
-      step !== undefined &&
-      start.steps.length === 1 &&
-      start.moreSteps === undefined
-    ) {
-      const refusal = start.account.admitFirst(step);
-      if (refusal instanceof Delay) return refusal.ready.then(() => this.#send(start, use, report));
-      if (refusal !== null) throw refusal;
-    }
+    const admission = start.account !== null && isOnly ? start.account.admit(step, 0) : null;
+    if (admission instanceof Promise)
+      return admission.then((refusal) => this.#sendAdmitted(start, use, report, refusal));
+    return this.#sendAdmitted(start, use, report, admission);
+  }
+
+  #sendAdmitted(
+    start: CallStart,
+    use: CacheUse | null,
+    report: ((outcome: LeaderOutcome) => void) | null,
+    refusal: SignalboxError | null,
+  ): void {
+    if (refusal !== null) throw refusal;
+    const { metrics, cache } = this.#parts;
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
@@ -199,22 +198,26 @@ export class CallRunner {
 
   /** A client that left is no failure of the call. */
   #reportTo(feed: AlertFeed, { gateway, startedAt }: CallStart, outcome: CallOutcome): void {
-    const { status, isComplete, isAbandoned, step, figures } = outcome;
+    const { status, isComplete, isAnswer, isAbandoned, step, spend } = outcome;
     feed.call({
       accountId: gateway.accountId,
       gatewayId: gateway.id,
       provider: step.provider.slug,
-      isFailed: !isAbandoned && (!isComplete || status >= 400),
+      isFailed: !isAbandoned && (!isComplete || !isAnswer || status >= 400),
       durationMs: performance.now() - startedAt,
-      cost: figures.cost ?? 0,
+      cost: spend.cost ?? 0,
     });
   }
 
   /** False when the response may not be cached. */
-  #store(use: CacheUse, { status, head, body, figures: { usage } }: CallOutcome): boolean {
+  #store(
+    use: CacheUse,
+    { status, head, body, isBodyWhole, isAnswer, spend: { usage } }: CallOutcome,
+  ): boolean {
     const { cache } = this.#parts;
-    if (status !== 200 || head === null || body === null) return false;
+    if (status !== 200 || head === null || !isBodyWhole || !isAnswer) return false;
     if (body.length > cache.maxEntryBytes || variesBeyondKey(head)) return false;
+    if (faultOf(head, body) !== null) return false;
     cache.store(use.key, { head, body: Buffer.from(body), usage }, use.ttlMs);
     return true;
   }
@@ -222,7 +225,7 @@ export class CallRunner {
   #replay(start: CallStart, step: Step, { head, body, usage }: CachedResponse): void {
     const { response } = start;
     const firstByteMs = performance.now() - start.startedAt;
-    const figures: CallFigures = {
+    const spend: CallSpend = {
       state: "reported",
       usage,
       model: step.model,
@@ -232,43 +235,38 @@ export class CallRunner {
       isCustomCost: false,
     };
     this.#parts.metrics.ended(step.provider.slug, head.status, firstByteMs, null);
-    recordCall(this.#parts, start, {
+    const outcome: CallOutcome = {
       step,
-      stepIndex: 0,
+      place: 0,
       status: head.status,
       isComplete: true,
+      isAnswer: true,
+      isAbandoned: false,
       isCached: true,
       head,
-      firstByteMs,
-      figures,
+      spend,
       responseBytes: body.length,
       body,
-    });
-    this.#parts.tracing.current?.ended(start, {
-      step,
-      status: head.status,
-      isComplete: true,
-      isAbandoned: false,
-      head,
-      // The tokens were used by the call that filled the cache.
-      figures: { ...figures, state: "none" },
-      body,
-      otherAttempts: null,
+      isBodyWhole: true,
       firstByteMs,
+      otherAttempts: null,
       attemptStartedAt: null,
-    });
+    };
+    recordCall(this.#parts, start, outcome);
+    // The tokens were used by the call that filled the cache.
+    this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {
       logId: start.logDetail === "none" ? null : start.id,
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
-      door: step.door,
+      translation: step.translation,
     });
-    addFigureHeaders(headers, {
+    addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: step.model,
       overheadMs: firstByteMs,
-      figures,
+      spend,
       remaining: start.account?.remaining(step) ?? null,
     });
     response.writeHead(head.status, headers);
@@ -286,9 +284,4 @@ function wantsCache({ options, gateway }: PlannedCall): boolean {
   return (
     options.cacheTtlS !== undefined || options.cacheKey !== undefined || (gateway.settings.cache_ttl ?? 0) > 0
   );
-}
-
-function logDetailOf({ options, gateway }: PlannedCall): LogDetail {
-  if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
-  return options.collectLogPayload === false ? "row" : "bodies";
 }

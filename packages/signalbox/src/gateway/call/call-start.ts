@@ -1,55 +1,62 @@
-/** A call as it is accepted, and the parts of the gateway that run it. */
-import type { Token } from "../../accounts/index.ts";
+/** A call as it arrives, is planned, starts and ends; and the parts of the gateway that run it. */
 import type { Clock } from "../../core/clock.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryShare } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
 import type { CallAccount } from "../limits/call-account.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { RouteBudget } from "../limits/call-rules.ts";
-import type { ErrorDialect } from "../../http/render-error.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import type { Caller } from "../keys/caller-token.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { CallOptions } from "../plan/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { Circuits } from "../reliability/circuits.ts";
 import type { TargetLatencies } from "../reliability/target-latencies.ts";
-import type { AttemptReport, StepSource } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
+import type { StepSource } from "../step/step-source.ts";
 
-export interface CallStart {
-  readonly id: string;
-  readonly gateway: Gateway;
+/** A request whose gateway and caller are known. */
+export interface Arrival {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
-  readonly requestId: string;
-  readonly options: CallOptions;
-  readonly steps: readonly Step[];
-  /** Whether the response names the step that it came from. */
-  readonly showsStep: boolean;
-  /** Format of errors of the gateway. */
-  readonly errorDialect: ErrorDialect;
-  /** `root` for the root token; null when the call has no token. */
-  readonly tokenId: string | null;
-  /** The token of the call, for its limits and metadata; null for the root token and without a token. */
-  readonly token: Token | null;
-  readonly createdAt: number;
-  /** `performance.now()` when the headers had arrived. */
-  readonly startedAt: number;
-  readonly cacheStatus: "MISS" | null;
-  readonly logDetail: LogDetail;
-  /** Steps behind those in `steps`. */
-  readonly moreSteps?: StepSource | undefined;
-  /** Settles the call under its limits; null for a call without limits. */
-  readonly account: CallAccount | null;
+  readonly context: RequestContext;
+  readonly gateway: Gateway;
+  readonly caller: Caller;
   /** The caller's part of the memory for bodies. */
   readonly memory: MemoryShare;
+  /** `performance.now()` when the headers had arrived. */
+  readonly startedAt: number;
+}
+
+/** The steps that may answer a call. */
+export interface CallPlan {
+  readonly options: CallOptions;
+  readonly steps: readonly Step[];
+  /** Steps behind those in `steps`. */
+  readonly moreSteps?: StepSource | undefined;
+  /** Whether the response names the step that it came from. */
+  readonly showsStep: boolean;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[] | undefined;
   /** Budgets of the route; undefined when the route has none. */
   readonly budgets?: readonly RouteBudget[] | undefined;
+}
+
+export interface PlannedCall extends Arrival, CallPlan {}
+
+/** A call that is counted and goes upstream, or to the cache. */
+export interface CallStart extends PlannedCall {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly cacheStatus: "MISS" | null;
+  readonly logDetail: LogDetail;
+  /** Settles the call under its limits; null for a call without limits. */
+  readonly account: CallAccount | null;
 }
 
 /** What the call log stores of a call: no row, a row, or a row and the bodies. */
@@ -76,21 +83,29 @@ export interface CallTracing {
   ended(start: CallStart, outcome: CallOutcome): void;
 }
 
+/** What is known of a call when it has ended. */
 export interface CallOutcome {
-  readonly status: number;
-  readonly isComplete: boolean;
-  /** The client disconnected before the end. */
-  readonly isAbandoned: boolean;
-  readonly head: ResponseHead | null;
-  readonly figures: CallFigures;
-  /** The response body; null when it was not kept whole. */
-  readonly body: Buffer | null;
   /** The step that answered, or the last one that was tried. */
   readonly step: Step;
-  /** Attempts before and beside the one that answered; null when there were none. */
-  readonly otherAttempts: readonly AttemptReport[] | null;
+  /** Its position in the caller's list. */
+  readonly place: number;
+  readonly status: number;
+  readonly isComplete: boolean;
+  /** False if a response with a success status is not what was asked for (`reliability/answer-check.ts`). */
+  readonly isAnswer: boolean;
+  /** The client disconnected before the end. */
+  readonly isAbandoned: boolean;
+  readonly isCached: boolean;
+  readonly head: ResponseHead | null;
+  readonly spend: CallSpend;
+  readonly responseBytes: number;
+  /** The response body, or its beginning. */
+  readonly body: Buffer;
+  readonly isBodyWhole: boolean;
   /** Milliseconds from the headers of the request to the first byte of the response; null when there was none. */
   readonly firstByteMs: number | null;
+  /** Attempts before and beside the one that answered; null when there were none. */
+  readonly otherAttempts: readonly AttemptReport[] | null;
   /** `performance.now()` when the last attempt was sent; null when there was none. */
   readonly attemptStartedAt: number | null;
 }

@@ -1,20 +1,21 @@
 /**
  * The steps of a call, and the preparation of each attempt: which step is sent next, and with which key.
  *
- *   new ── the step is admitted ──► admitted ── the attempt is counted ──► counted ── a key is picked, its circuit lets the call through ──► sent
- *                                                                                └─ the circuit is open, and there is another step ──► passed over
+ *   admitted by its limits ──► a key is picked ──► the circuit lets the call through ──► sent
+ *                                                      └─ is open, and there is another step ──► passed over
+ *
+ * Each stage may have to wait for PostgreSQL, if nodes share limits; the preparation is then a promise.
  *
  * Invariants:
  * 1. In this order: a call that its limits refuse uses up neither the rate of a key nor the probe of a circuit.
- * 2. After a delay the preparation goes on where it was. Nothing is taken, counted or probed twice for one attempt.
- * 3. Every step is admitted, and so has reserved what it may use, before an attempt of it is sent.
- * 4. An attempt beside a running one keeps the reservation of both only if it is sent.
+ * 2. A preparation runs once, from its beginning to its end. One that waits when the call ends takes nothing more.
+ * 3. Every attempt that is sent was admitted, and so has reserved what it may use.
+ * 4. An attempt beside a running one keeps the reservation of both only if it is sent. It never waits.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { type Admission, Delay } from "../limits/delay.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
-import type { Step } from "../plan/plan-step.ts";
 import { type Circuits, targetOf } from "../reliability/circuits.ts";
+import type { PickedKey } from "../step/key-pool.ts";
+import type { Step } from "../step/step.ts";
 import type { CallStart } from "./call-start.ts";
 
 /** An attempt that may be sent. */
@@ -24,14 +25,11 @@ export interface PreparedAttempt {
   readonly key: PickedKey | null;
 }
 
-type Stage =
-  | { readonly kind: "new" | "admitted" | "counted" }
-  /** The key stays picked: if there is no other step, the attempt is sent with it. */
-  | { readonly kind: "passed-over"; readonly key: PickedKey | null };
+/** Or why no attempt of the step may be sent. */
+export type Prepared = PreparedAttempt | SignalboxError;
 
-const NEW: Stage = { kind: "new" };
-const ADMITTED: Stage = { kind: "admitted" };
-const COUNTED: Stage = { kind: "counted" };
+/** The call has ended, or the attempt would have to wait and cannot. */
+const NOT_SENT = new SignalboxError("internal", { message: "The attempt is not sent" });
 
 export class CallSteps {
   readonly #start: Pick<CallStart, "steps" | "moreSteps" | "account" | "gateway">;
@@ -39,9 +37,9 @@ export class CallSteps {
   #steps: readonly Step[];
   #index = 0;
   #attempts = 0;
-  #stage: Stage = NEW;
-  /** An attempt of the call was prepared. */
-  #hasSent = false;
+  /** A route was asked for the step behind the last known one, and decides later. */
+  #coming: Promise<Step | null> | null = null;
+  #isEnded = false;
 
   constructor(
     start: Pick<CallStart, "steps" | "moreSteps" | "account" | "gateway">,
@@ -62,7 +60,7 @@ export class CallSteps {
     return this.#index;
   }
 
-  /** Attempts of the present step. */
+  /** Attempts of the current step. */
   get attempts(): number {
     return this.#attempts;
   }
@@ -73,7 +71,11 @@ export class CallSteps {
   }
 
   get hasOther(): boolean {
-    return this.#index + 1 < this.#steps.length || this.#start.moreSteps?.mayHaveNext === true;
+    return (
+      this.#index + 1 < this.#steps.length ||
+      this.#coming !== null ||
+      this.#start.moreSteps?.mayHaveNext === true
+    );
   }
 
   /** The attempt of this step has answered, or is the last one. */
@@ -81,69 +83,88 @@ export class CallSteps {
     this.#index = index;
   }
 
-  /** False if there is no other step; a delay if a route decides later. */
-  next(): boolean | Delay {
-    if (this.#index + 1 >= this.#steps.length) {
-      const step = this.#start.moreSteps?.next() ?? null;
-      if (step === null) return false;
-      if (step instanceof Delay) return step;
-      this.#steps = [...this.#steps, step];
-    }
+  /** The call has ended: no attempt is prepared any more. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
+  /** False if there is no other step. */
+  next(): boolean | Promise<boolean> {
+    const found = this.#findNext();
+    return found instanceof Promise ? found.then((late) => this.#goTo(late)) : this.#goTo(found);
+  }
+
+  #findNext(): Step | null | Promise<Step | null> {
+    const found = this.#steps[this.#index + 1] ?? this.#coming ?? this.#start.moreSteps?.next() ?? null;
+    // An attempt beside the running one does not wait for it; a later one must not ask the route again.
+    if (found instanceof Promise) this.#coming = found;
+    return found;
+  }
+
+  #goTo(step: Step | null): boolean {
+    this.#coming = null;
+    if (step === null) return false;
+    if (this.#index + 1 >= this.#steps.length) this.#steps = [...this.#steps, step];
     this.#index += 1;
     this.#attempts = 0;
-    this.#stage = NEW;
     return true;
   }
 
-  /** The next attempt of the present step, or of the first one behind it that is not passed over; else why the step may not be sent. */
-  prepare(): PreparedAttempt | Exclude<Admission, null> {
-    for (;;) {
-      const step = this.present;
-      const refusal = this.#admit(step);
-      if (refusal !== null) return refusal;
-      let key: PickedKey | null;
-      if (this.#stage.kind === "passed-over") key = this.#stage.key;
-      else {
-        const picked = step.keys?.pick(step.upstream) ?? null;
-        if (picked instanceof Delay || picked instanceof SignalboxError) return picked;
-        key = picked;
-        if (this.#attempts > 0 || this.#isLetThrough(step, key) || !this.hasOther)
-          return this.#prepared(step, key);
-        this.#stage = { kind: "passed-over", key };
-      }
-      const next = this.next();
-      if (next instanceof Delay) return next;
-      if (!next) return this.#prepared(step, key);
-    }
+  /** The next attempt of the current step, or of the first one behind it that is not passed over. */
+  prepare(): Prepared | Promise<Prepared> {
+    return this.#prepare(false);
   }
 
   /** An attempt beside the one that runs, of the next step if there is one. Null, and nothing has changed, if it would have to wait or is refused. */
   prepareBeside(): PreparedAttempt | null {
     const [index, attempts] = [this.#index, this.#attempts];
-    if (this.hasOther && this.next() instanceof Delay) return null;
-    const takeBack = this.#start.account?.reserveBeside();
-    const attempt = this.prepare();
-    if (!(attempt instanceof Delay || attempt instanceof SignalboxError)) return attempt;
-    takeBack?.();
-    [this.#index, this.#attempts, this.#stage] = [index, attempts, NEW];
+    const found = this.hasOther ? this.#findNext() : null;
+    if (found instanceof Promise) return null;
+    this.#goTo(found);
+    const undo = this.#start.account?.beside();
+    const attempt = this.#prepare(true);
+    if (!(attempt instanceof SignalboxError || attempt instanceof Promise)) return attempt;
+    undo?.();
+    [this.#index, this.#attempts] = [index, attempts];
     return null;
   }
 
-  #admit(step: Step): Admission {
+  /** `isBeside`: never a promise. */
+  #prepare(isBeside: boolean): Prepared | Promise<Prepared> {
     const { account } = this.#start;
-    if (account === null) return null;
-    if (this.#stage.kind === "new") {
-      const refusal = this.#attempts > 0 ? null : account.admit(step, this.#index);
-      if (refusal !== null) return refusal;
-      this.#stage = ADMITTED;
-    }
-    if (this.#stage.kind === "admitted") {
-      // The first attempt was counted when the call arrived.
-      const refusal = this.#hasSent ? account.admitAttempt(step) : null;
-      if (refusal !== null) return refusal;
-      this.#stage = COUNTED;
-    }
-    return null;
+    const admission = account === null ? null : account.admit(this.present, this.#index, isBeside);
+    if (admission instanceof Promise)
+      return this.#later(admission, (refusal) => refusal ?? this.#pickKey(isBeside));
+    return admission ?? this.#pickKey(isBeside);
+  }
+
+  #pickKey(isBeside: boolean): Prepared | Promise<Prepared> {
+    const { keys, upstream } = this.present;
+    const picked = keys?.pick(upstream, isBeside) ?? null;
+    if (picked instanceof Promise) return this.#later(picked, (key) => this.#probe(key, isBeside));
+    return this.#probe(picked, isBeside);
+  }
+
+  #probe(key: PickedKey | SignalboxError | null, isBeside: boolean): Prepared | Promise<Prepared> {
+    if (key instanceof SignalboxError) return key;
+    const step = this.present;
+    if (this.#attempts > 0 || this.#isLetThrough(step, key) || !this.hasOther)
+      return this.#prepared(step, key);
+    const found = this.#findNext();
+    if (found instanceof Promise && isBeside) return NOT_SENT;
+    // The key stays picked: if there is no other step, the attempt is sent with it.
+    if (found instanceof Promise)
+      return this.#later(found, (late) =>
+        this.#goTo(late) ? this.#prepare(false) : this.#prepared(step, key),
+      );
+    return this.#goTo(found) ? this.#prepare(isBeside) : this.#prepared(step, key);
+  }
+
+  #later<Answer>(
+    answer: Promise<Answer>,
+    goOn: (answer: Answer) => Prepared | Promise<Prepared>,
+  ): Promise<Prepared> {
+    return answer.then((late) => (this.#isEnded ? NOT_SENT : goOn(late)));
   }
 
   /** A call that is let through a half-open circuit is its probe. */
@@ -153,8 +174,6 @@ export class CallSteps {
 
   #prepared(step: Step, key: PickedKey | null): PreparedAttempt {
     this.#attempts += 1;
-    this.#stage = NEW;
-    this.#hasSent = true;
     this.#start.account?.attemptSent();
     return { step, index: this.#index, key };
   }

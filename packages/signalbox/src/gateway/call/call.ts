@@ -12,6 +12,11 @@
  *   In `attempting` one attempt runs, or two with hedging; the first that answers wins, and the other is cancelled.
  *   From any state except `ended`, a disconnect of the client ends the call and aborts the attempts.
  *
+ * Other parts of the gateway take part in an attempt at these points only:
+ *
+ *   step chosen → `CallAccount.admit` → `KeyPool.pick` → request sent → response ─┬─ failed: `KeyPool.report`, `AttemptReport`
+ *                                                    (`Translation.convert`: both)  └─ answer: `KeyPool.report`
+ *
  * Invariants:
  * 1. No attempt follows once the head of a response went to the client: `relaying` leads to `ended` only.
  * 2. The row is recorded before the last byte of the response is written, so a client that has read the end can read the row.
@@ -23,9 +28,8 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../limits/delay.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
+import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import {
   type AttemptFailure,
@@ -37,12 +41,12 @@ import { targetOf } from "../reliability/circuits.ts";
 import { mayHedge, nextMove } from "../reliability/next-move.ts";
 import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
-import type { AttemptReport } from "./attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
-import { PassingResponse } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
-import { CallSteps } from "./call-steps.ts";
-import { ClientResponse } from "./response-headers.ts";
+import { CallSteps, type Prepared, type PreparedAttempt } from "./call-steps.ts";
+import { ClientResponse } from "./client-response.ts";
+import { PassingResponse } from "./passing-response.ts";
 
 /** Not a registered status: nginx logs it when the client disconnects before the response. */
 const CLIENT_CLOSED = 499;
@@ -87,7 +91,7 @@ export class Call implements AttemptOwner, Placed {
     this.#abortAttempts();
     this.#end(isRelaying ? this.#statusOr(error.status) : error.status, false);
     if (isRelaying) this.response.destroy();
-    else sendCallError(this.#start, this.#step.place ?? this.#steps.index, error);
+    else sendCallError(this.#start, this.#place, error);
   }
 
   /** Ends the call because the service stops: closes the client's connection. */
@@ -101,46 +105,49 @@ export class Call implements AttemptOwner, Placed {
     return this.#steps.present;
   }
 
-  /** Sends the next attempt of the present step, or of the first step behind it that may be sent. */
+  /** The position of the current step in the caller's list. */
+  get #place(): number {
+    return this.#step.place ?? this.#steps.index;
+  }
+
+  /** Sends the next attempt of the current step, or of the first step behind it that may be sent. */
   #try(): void {
+    const prepared = this.#steps.prepare();
+    if (prepared instanceof Promise) this.#waitFor(prepared, (late) => this.#sendOrGoOn(late));
+    else this.#sendOrGoOn(prepared);
+  }
+
+  #sendOrGoOn(prepared: Prepared): void {
+    if (!(prepared instanceof SignalboxError)) return this.#send(prepared);
+    const next = this.#steps.next();
+    if (next instanceof Promise) this.#takeNextWhen(next, prepared);
+    else if (next) this.#try();
+    else this.refuse(prepared);
+  }
+
+  #send(prepared: PreparedAttempt): void {
     this.#state = "attempting";
-    for (;;) {
-      const prepared = this.#steps.prepare();
-      if (prepared instanceof Delay) return this.#tryAgainWhen(prepared);
-      if (!(prepared instanceof SignalboxError)) {
-        const attempt = new Attempt(this, prepared);
-        this.#current = attempt;
-        attempt.send(this.#parts.client);
-        const { hedgeAfterMs } = prepared.step.policy;
-        // An attempt may fail at once; the timer is that of the next one then.
-        if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
-          this.#hedgeLater(hedgeAfterMs);
-        return;
-      }
-      const next = this.#steps.next();
-      if (next instanceof Delay) return this.#takeNextWhen(next, prepared);
-      if (next) continue;
-      this.refuse(prepared);
-      return;
-    }
+    const attempt = new Attempt(this, prepared);
+    this.#current = attempt;
+    attempt.send(this.#parts.client);
+    const { hedgeAfterMs } = prepared.step.policy;
+    // An attempt may fail at once; the timer is that of the next one then.
+    if (hedgeAfterMs !== null && this.#state === "attempting" && mayHedge(prepared.step.requestType))
+      this.#hedgeLater(hedgeAfterMs);
   }
 
   /** A limit that nodes share decides later. */
-  #tryAgainWhen({ ready }: Delay): void {
+  #waitFor<Answer>(answer: Promise<Answer>, goOn: (answer: Answer) => void): void {
     this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state === "waiting") this.#try();
+    void answer.then((late) => {
+      if (this.#state === "waiting") goOn(late);
     });
   }
 
   /** A route decides later whether there is another step. */
-  #takeNextWhen({ ready }: Delay, error: SignalboxError): void {
-    this.#state = "waiting";
-    void ready.then(() => {
-      if (this.#state !== "waiting") return;
-      const found = this.#steps.next();
-      if (found instanceof Delay) this.#takeNextWhen(found, error);
-      else if (found) this.#try();
+  #takeNextWhen(next: Promise<boolean>, error: SignalboxError): void {
+    this.#waitFor(next, (found) => {
+      if (found) this.#try();
       else this.refuse(this.#start.moreSteps?.refusal ?? error);
     });
   }
@@ -162,24 +169,26 @@ export class Call implements AttemptOwner, Placed {
     return this.#step.upstream.body.kind !== "streamed";
   }
 
-  onHead({ step }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
+  onHead({ step, key }: Attempt, head: ResponseHead): AnswerHold | AttemptFailure | null {
     const hasOtherStep = this.#steps.hasOther;
     const { maxAttempts, firstTokenTimeoutMs, holdsResponse } = step.policy;
     if (head.status >= 400) {
       const failure = statusFailure(head, this.#parts.clock.now());
-      return this.#readsError(head.status, maxAttempts) ? new ErrorHold(failure) : failure;
+      const mayNameTime = head.status === 429 && failure.retryAfterMs === null;
+      const isRead = (mayNameTime && key !== null) || this.#readsError(head.status, mayNameTime, maxAttempts);
+      return isRead ? new ErrorHold(failure) : failure;
     }
     const isFinal = !hasOtherStep && this.#steps.attempts >= maxAttempts && this.#hedge === null;
     if ((isFinal || !this.#canResend) && firstTokenTimeoutMs === null && !holdsResponse) return null;
     return holdFor(head, step, this.#start.memory);
   }
 
-  /** The body of an error that another attempt may replace: it may say why, and under a limit what the attempt used. */
-  #readsError(status: number, maxAttempts: number): boolean {
+  /** The body of an error that another attempt may replace: it may say why or when to try again, and under a limit what the attempt used. */
+  #readsError(status: number, mayNameTime: boolean, maxAttempts: number): boolean {
     if (!this.#canResend) return false;
     if (this.#steps.hasOther && mayHaveReason(status)) return true;
     const isLast = !this.#steps.hasOther && this.#hedge === null && this.#steps.attempts >= maxAttempts;
-    return this.#start.account !== null && !isLast;
+    return (mayNameTime || this.#start.account !== null) && !isLast;
   }
 
   onFailed(attempt: Attempt, failure: AttemptFailure): boolean {
@@ -208,7 +217,7 @@ export class Call implements AttemptOwner, Placed {
       this.#abortAttempts();
       this.#parts.metrics.retried(attempt.step.provider.slug);
       this.#state = "waiting";
-      if (next instanceof Delay) this.#takeNextWhen(next, toCallError(failure));
+      if (next instanceof Promise) this.#takeNextWhen(next, toCallError(failure));
       else this.#timer = setTimeout(() => this.#try(), move.kind === "retry" ? move.delayMs : 0);
       return true;
     }
@@ -250,8 +259,7 @@ export class Call implements AttemptOwner, Placed {
       if (this.#steps.count > 1) this.#parts.latencies.add(this.#start.gateway, step, attempt.startedAt);
     }
     this.#passing.begin(step, head, attempt.converted?.tap ?? null);
-    const place = step.place ?? this.#steps.index;
-    const client = new ClientResponse(this.#start, head, step, place, this.#overheadMs);
+    const client = new ClientResponse(this.#start, head, step, this.#place, this.#overheadMs);
     this.#answer = client;
     return !this.#isRefused(client.open());
   }
@@ -277,12 +285,29 @@ export class Call implements AttemptOwner, Placed {
     if (this.#state !== "relaying") return;
     const chunk = this.#passing.pass(received, isLast);
     const client = this.#answer;
+    const fault = isLast ? this.#judge() : null;
+    if (fault?.kind === "broken") return this.#cutAt(chunk, fault);
     if (client === null || client.holds(chunk, isLast)) return;
     if (client.isHeld && this.#isRefused(client.release(isLast ? this.#settle(true, false) : null))) return;
     if (isLast) {
       this.#end(this.#statusOr(0), true);
-      client.end(chunk, this.#passing.figures);
+      client.end(chunk, this.#passing.spend);
     } else if (chunk.length > 0) client.write(chunk, this.#current);
+  }
+
+  /** The response has ended: if it is no answer, its target has failed, whatever its status is. */
+  #judge(): AttemptFailure | null {
+    const fault = this.#passing.judge();
+    const attempt = this.#current;
+    if (fault !== null && fault.kind !== "broken" && attempt !== null)
+      this.#parts.circuits.report(targetOf(this.#start.gateway, attempt.step, attempt.key), fault);
+    return fault;
+  }
+
+  /** A stream that the provider ended in the middle of its answer is one that broke off. */
+  #cutAt(chunk: Buffer, failure: AttemptFailure): void {
+    if (chunk.length > 0) this.#answer?.write(chunk, null);
+    if (this.#current !== null) this.onCut(this.#current, failure);
   }
 
   onHeadAlone(): void {
@@ -295,11 +320,11 @@ export class Call implements AttemptOwner, Placed {
     this.#reportFailure(attempt, failure);
     this.#settle(false, false);
     const client = this.#answer;
-    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.figures))) return;
+    if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.spend))) return;
     this.#end(this.#statusOr(0), false);
     sendCut(this.response, {
       head: this.#passing.head,
-      dialect: attempt.step.door?.clientDialect ?? attempt.step.requestType,
+      dialect: attempt.step.translation?.clientDialect ?? attempt.step.requestType,
       lastChunk: this.#passing.lastChunk,
       converted: attempt.converted,
       isTimeout: failure.kind === "timeout",
@@ -322,15 +347,16 @@ export class Call implements AttemptOwner, Placed {
     return this.#passing.head?.status ?? status;
   }
 
-  #settle(isComplete: boolean, isLeft: boolean): CallFigures {
+  #settle(isComplete: boolean, isLeft: boolean): CallSpend {
     return this.#passing.settle(this.#step, isComplete, isLeft);
   }
 
   #end(status: number, isComplete: boolean, isAbandoned = false): void {
     this.#state = "ended";
+    this.#steps.end();
     clearTimeout(this.#timer);
-    const step = this.#step;
-    const outcome = this.#passing.end(step, step.place ?? this.#steps.index, { status, isComplete });
-    this.#onEnded({ ...outcome, isAbandoned, attemptStartedAt: this.#current?.startedAt ?? null });
+    const attemptStartedAt = this.#current?.startedAt ?? null;
+    const ending = { status, isComplete, isAbandoned, attemptStartedAt };
+    this.#onEnded(this.#passing.end(this.#step, this.#place, ending));
   }
 }

@@ -8,15 +8,15 @@
  *
  * Below `compat` and the bare `/v1`, an endpoint may have `v1/` before it: Anthropic's SDK adds it to its base address.
  */
+import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import type { ErrorDialect } from "../../http/render-error.ts";
 import { decodePath } from "../plan/forwarded-request.ts";
+import type { ModelRequest } from "../plan/model-request.ts";
+import { MODEL_ENDPOINTS } from "../plan/universal-step.ts";
 
 export type DoorEndpoint =
-  | "chat"
-  | "responses"
-  | "messages"
+  | ModelRequest["endpoint"]
   | "count_tokens"
-  | "embeddings"
   | "models"
   | "run"
   /** Below a door, but none of its endpoints. */
@@ -32,16 +32,11 @@ export interface DoorPath {
   readonly errorDialect: ErrorDialect;
 }
 
-export const COMPAT = "compat";
-const DEFAULT_ACCOUNT = "default";
 const VERSION = "v1/";
 
-const ENDPOINTS: ReadonlyMap<string, DoorEndpoint> = new Map([
-  ["chat/completions", "chat"],
-  ["responses", "responses"],
-  ["messages", "messages"],
+const ENDPOINTS: ReadonlyMap<string, DoorEndpoint> = new Map<string, DoorEndpoint>([
+  ...MODEL_ENDPOINTS,
   ["messages/count_tokens", "count_tokens"],
-  ["embeddings", "embeddings"],
   ["models", "models"],
 ]);
 const MODELS = "models/";

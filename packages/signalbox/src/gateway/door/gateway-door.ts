@@ -5,28 +5,13 @@
  */
 import type { Duplex } from "node:stream";
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
-import type { Authenticator } from "../../accounts/index.ts";
-import type { Clock } from "../../core/clock.ts";
-import { overloaded } from "../../core/overload.ts";
-import type { SharedPlaces } from "../../core/shared-pool.ts";
-import {
-  type BodyLimits,
-  hasBody,
-  type HttpRequest,
-  type HttpResponse,
-  type MemoryBudget,
-  type MemoryShare,
-} from "../../engines/http-server/index.ts";
+import { hasBody, type HttpRequest, type HttpResponse } from "../../engines/http-server/index.ts";
 import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import { toTraceparent } from "../../telemetry/trace-context.ts";
-import type { CallRunner, PlannedCall } from "../call/call-runner.ts";
-import { type Caller, holderOf, identifyCaller } from "../keys/caller-token.ts";
+import type { Arrival, CallPlan } from "../call/call-start.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { ModelList } from "../models/model-list.ts";
-import type { ModelNames } from "../models/model-names.ts";
 import {
   checkProviderPath,
   decodePath,
@@ -34,38 +19,28 @@ import {
   readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
-import { malformed, planStep, type StepParts } from "../plan/plan-step.ts";
+import { planStep } from "../plan/plan-step.ts";
+import { stepContextOf } from "../plan/step-request.ts";
+import { COMPAT, type UniversalCall } from "../plan/universal-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
-import type { RouteResolver } from "../routes/resolve-route.ts";
+import { orderSteps, type StepOrderParts } from "../routes/order-steps.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
-import { orderSteps, type StepOrderParts } from "../reliability/order-steps.ts";
-import type { Gateway } from "../settings/gateway.ts";
-import type { Gateways } from "../settings/gateways.ts";
-import { toBodyError } from "./body-failure.ts";
+import { malformed } from "../step/malformed.ts";
+import { arrive, type Incoming, requireMethod } from "./arrive.ts";
 import {
   ACCOUNT_DOORS,
-  COMPAT,
   type DoorPath,
   parseAccountDoor,
   parseBareDoor,
   parseCompatDoor,
 } from "./door-path.ts";
-import { UnifiedDoor } from "./unified-door.ts";
+import { callerShare } from "./caller-share.ts";
+import { readWholeBody, receiveBody } from "./receive-body.ts";
+import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 
-export interface GatewayDoorParts extends StepParts {
-  readonly gateways: Gateways;
-  readonly authenticator: Authenticator;
+export interface GatewayDoorParts extends UnifiedDoorParts {
   readonly metrics: GatewayMetrics;
-  readonly bodyLimits: Required<Omit<BodyLimits, "share">>;
-  readonly memory: MemoryBudget;
-  /** Calls under way. */
-  readonly calls: SharedPlaces;
-  readonly runner: CallRunner;
-  readonly clock: Clock;
-  readonly modelNames: ModelNames;
-  readonly modelList: ModelList;
   readonly stepOrder: StepOrderParts;
-  readonly routes: RouteResolver;
   /** Loads the part that serves WebSockets. */
   readonly openRealtime: () => Promise<RealtimeSockets>;
 }
@@ -78,18 +53,6 @@ export interface RealtimeSockets {
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
 const SKIPPED_BODY_BYTES = 64 * 1024;
-
-/** One request, as the listener passes it on. */
-interface Incoming {
-  readonly request: HttpRequest;
-  readonly response: HttpResponse;
-  readonly context: RequestContext;
-}
-
-type CallPlan = Pick<
-  PlannedCall,
-  "options" | "steps" | "showsStep" | "moreSteps" | "routeHeaders" | "budgets"
->;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
@@ -108,43 +71,16 @@ export class GatewayDoor implements Area {
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
   handle(request: HttpRequest, response: HttpResponse, context: RequestContext): void | Promise<void> {
-    const startedAt = performance.now();
-    const incoming: Incoming = { request, response, context };
+    const incoming: Incoming = { request, response, context, startedAt: performance.now() };
     try {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
       const path = parseGatewayPath(context.path);
-      if ("endpoint" in path) return this.#serveUnified(path, incoming, startedAt);
-      const gateway = this.#parts.gateways.find(path.accountId, path.gatewayId);
-      if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-      const caller = identifyCaller(this.#parts.authenticator, gateway, request, context.query);
-      const holder = holderOf(caller, gateway);
-      if (!context.memory.occupy(this.#parts.calls.shareOf(holder))) throw overloaded();
-      const memory = this.#parts.memory.shareOf(holder);
-      const policy = caller.token?.policy ?? null;
-      const run = ({ options, steps, showsStep, moreSteps, routeHeaders, budgets }: CallPlan) => {
-        if (policy !== null) requireAllowedSteps(policy, steps);
-        return this.#parts.runner.run({
-          options,
-          steps,
-          showsStep,
-          moreSteps,
-          routeHeaders,
-          budgets,
-          gateway,
-          request,
-          response,
-          requestId: context.id,
-          errorDialect: "gateway",
-          tokenId: caller.tokenId,
-          token: caller.token,
-          startedAt,
-          memory,
-        });
-      };
+      if ("endpoint" in path) return this.#serveUnified(path, incoming);
+      const arrival = arrive(this.#parts, path, incoming);
       return path.provider === null
-        ? this.#serveUniversal(gateway, caller, incoming, memory, run)
-        : this.#servePlain(gateway, caller, path.provider, path.path, incoming, memory, run);
+        ? this.#serveUniversal(arrival)
+        : this.#servePlain(arrival, path.provider, path.path);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -161,10 +97,9 @@ export class GatewayDoor implements Area {
     (await this.#realtime)?.close();
   }
 
-  async #serveUnified(path: DoorPath, incoming: Incoming, startedAt: number): Promise<void> {
-    const traceparent = traceparentOf(incoming.request, incoming.context);
+  async #serveUnified(path: DoorPath, incoming: Incoming): Promise<void> {
     try {
-      await this.#unified.handle({ path, ...incoming, startedAt, traceparent });
+      await this.#unified.handle(path, incoming);
     } catch (error) {
       throw this.#refused(incoming, error);
     }
@@ -177,17 +112,15 @@ export class GatewayDoor implements Area {
     return error;
   }
 
-  #servePlain(
-    gateway: Gateway,
-    caller: Caller,
-    slug: string,
-    path: string,
-    incoming: Incoming,
-    memory: MemoryShare,
-    run: (plan: CallPlan) => void | Promise<void>,
-  ): void | Promise<void> {
-    const { request, response, context } = incoming;
-    const { providers, authenticator, bodyLimits, runner } = this.#parts;
+  #run(arrival: Arrival, plan: CallPlan): void | Promise<void> {
+    const policy = arrival.caller.token?.policy ?? null;
+    if (policy !== null) requireAllowedSteps(policy, plan.steps);
+    return this.#parts.runner.run({ ...arrival, ...plan });
+  }
+
+  #servePlain(arrival: Arrival, slug: string, path: string): void | Promise<void> {
+    const { request, gateway, caller } = arrival;
+    const { providers, authenticator } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
     refuseOwnTokenInTarget(authenticator, path, caller.query);
@@ -201,90 +134,61 @@ export class GatewayDoor implements Area {
     const options = stampOptions(caller.token?.policy ?? null, forwarded.options);
     const start = (body: RequestBody) => {
       const step = planStep(this.#parts, {
-        gateway,
+        context: stepContextOf(arrival),
         provider,
         method: request.method ?? "GET",
         path,
         query: caller.query,
         forwarded,
-        traceparent: traceparentOf(request, context),
         contentType: request.headers["content-type"],
         isEncoded: (request.headers["content-encoding"] ?? "identity").toLowerCase() !== "identity",
         body,
         options,
-        door: null,
-        facts: null,
-        isAuthenticated: caller.isAuthenticated,
       });
-      return run({ options, steps: [step], showsStep: false });
+      return this.#run(arrival, { options, steps: [step], showsStep: false });
     };
     if (!hasBody(request)) return start(NO_BODY);
     return new Promise((resolve, reject) => {
-      const refuse = (error: unknown) => reject(this.#refused(incoming, error));
-      let isRead = false;
-      context.receiveBody(
-        { ...bodyLimits, share: memory },
-        {
-          onBody(body) {
-            isRead = true;
-            try {
-              const running = start(body);
-              if (running instanceof Promise) running.then(resolve, refuse);
-              else resolve();
-            } catch (error) {
-              refuse(error);
-            }
-          },
-          onFailure(failure) {
-            const error = toBodyError(failure, bodyLimits.maxBytes);
-            // A streamed body that exceeds its limit ends the call that is under way.
-            if (isRead) runner.refuse(response, error);
-            else refuse(error);
-          },
-        },
-      );
+      const refuse = (error: unknown) => reject(this.#refused(arrival, error));
+      const onBody = (body: RequestBody) => {
+        try {
+          const running = start(body);
+          if (running instanceof Promise) running.then(resolve, refuse);
+          else resolve();
+        } catch (error) {
+          refuse(error);
+        }
+      };
+      receiveBody(this.#parts, arrival, onBody, refuse);
     });
   }
 
-  async #serveUniversal(
-    gateway: Gateway,
-    caller: Caller,
-    incoming: Incoming,
-    memory: MemoryShare,
-    run: (plan: CallPlan) => void | Promise<void>,
-  ): Promise<void> {
-    const { request, context } = incoming;
+  async #serveUniversal(arrival: Arrival): Promise<void> {
+    const { request, gateway, caller } = arrival;
     try {
-      if (request.method !== "POST") {
-        throw new SignalboxError("method_not_allowed", { headers: { allow: "POST" } });
-      }
-      const options = stampOptions(caller.token?.policy ?? null, readCallOptions(request.rawHeaders));
-      const body = await readWholeBody(request, context, this.#parts.bodyLimits.keepBytes, memory);
-      const common = {
-        gateway,
-        options,
-        traceparent: traceparentOf(request, context),
-        isAuthenticated: caller.isAuthenticated,
-        holdMemory: (bytes: number) => context.memory.hold(memory, bytes),
+      requireMethod(request, "POST");
+      const policy = caller.token?.policy ?? null;
+      const call: UniversalCall = {
+        context: stepContextOf(arrival),
+        options: stampOptions(policy, readCallOptions(request.rawHeaders)),
+        share: callerShare(this.#parts, arrival),
       };
-      const routed = planUniversalRoute(this.#parts.routes, this.#parts, {
-        ...common,
-        bytes: body,
-        request,
-        caller,
-      });
+      if (!hasBody(request)) throw malformed("The body must be an array of steps");
+      const bytes = await readWholeBody(arrival, call.share, this.#parts.bodyLimits.keepBytes);
+      const routed = planUniversalRoute(this.#parts.routes, this.#parts, arrival, call, bytes);
       if (routed !== null) {
-        await run({ options, showsStep: true, ...(routed instanceof Promise ? await routed : routed) });
+        await this.#run(arrival, routed instanceof Promise ? await routed : routed);
         return;
       }
-      const call = parseUniversalSteps(body, common, this.#parts);
-      await run({
-        options: call.options,
-        steps: orderSteps(call.steps, gateway, options, this.#parts.stepOrder),
+      const { steps, options } = parseUniversalSteps(bytes, call, this.#parts);
+      await this.#run(arrival, {
+        // The headers of a step are the caller's, too.
+        options: stampOptions(policy, options),
+        steps: orderSteps(steps, gateway, call.options, this.#parts.stepOrder),
         showsStep: true,
       });
     } catch (error) {
-      throw this.#refused(incoming, error);
+      throw this.#refused(arrival, error);
     }
   }
 }
@@ -321,31 +225,6 @@ function parseGatewayPath(path: string): GatewayPath | DoorPath {
 function endOfSegment(path: string, from: number): number {
   const end = path.indexOf("/", from);
   return end === -1 ? path.length : end;
-}
-
-/** Reads the body of the universal endpoint, which must fit in memory. */
-async function readWholeBody(
-  request: HttpRequest,
-  context: RequestContext,
-  keepBytes: number,
-  share: MemoryShare,
-): Promise<Buffer> {
-  if (!hasBody(request)) throw malformed("The body must be an array of steps");
-  const body = await new Promise<RequestBody>((resolve, reject) => {
-    context.receiveBody(
-      { maxBytes: keepBytes, share },
-      { onBody: resolve, onFailure: (failure) => reject(toBodyError(failure, keepBytes)) },
-    );
-  });
-  if (body.kind !== "whole") throw malformed("The body must be an array of steps");
-  // The bytes of each step are serialised again, so they are in memory twice.
-  if (!context.memory.hold(share, body.bytes.length)) throw toBodyError("no_room", keepBytes);
-  return body.bytes;
-}
-
-/** Continues the caller's trace with the span of this request as the parent; null when the caller sent no trace. */
-function traceparentOf(request: HttpRequest, context: RequestContext): string | null {
-  return request.headers["traceparent"] === undefined ? null : toTraceparent(context.trace);
 }
 
 function isSmall(request: HttpRequest): boolean {

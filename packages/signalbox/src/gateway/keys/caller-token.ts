@@ -62,6 +62,11 @@ export function holderOf(
   return isAuthenticated ? accountId : STRANGERS;
 }
 
+/** A stored key is the operator's money; without a token, every client that reaches the listener could spend it. */
+export function mayUseStoredKeys({ settings }: Gateway, isAuthenticated: boolean): boolean {
+  return isAuthenticated || settings.allow_anonymous_keys;
+}
+
 /**
  * Throws `gateway_unauthorized`. The error is the same whatever is wrong with a token: it does not reveal whether the token exists. `mayExplain`: its
  * text may name the remedy.

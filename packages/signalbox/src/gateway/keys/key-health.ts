@@ -1,15 +1,18 @@
 /**
  * What the answers of a provider say about a key.
  *
- * States:  active → cooldown (429) → active, after the time that the provider names, else 30 s, doubled with each further 429, at most 10 min
+ * States:  active → cooldown of a model (429) → active, after the time that the provider names, else 30 s, doubled with each further 429, at most 10 min
  *          active → invalid (401, 403) → active, when the key is edited
+ *
+ * Providers limit the rate of each model, so a key cools for the model of the call only. A time that the provider did not name moves calls to other
+ * keys; it does not close a key that is the only one.
  *
  * Nodes that share a database share `invalid`, and that a stored key has worked: one node asks the provider for all. Cool-downs, refused models and
  * everything about a key in a variable or file, which may differ from node to node, stay with the node.
  *
  * A 403 of a key that has worked before concerns the model of the call only: providers answer 403 for a model that the key's account has not enabled, and a
  * caller chooses the model. Otherwise any caller could make a working key invalid for all others.
- * See docs/decisions/0119 and 0181.
+ * See docs/decisions/0119 and gateway/README.md.
  */
 import type { ProviderKey } from "./provider-key.ts";
 
@@ -31,10 +34,18 @@ const MAX_COOLDOWN_MS = 600_000;
 /** A provider that names a longer time is asked again after this time. */
 const MAX_NAMED_COOLDOWN_MS = 3_600_000;
 /** Callers choose the names of models. */
-const MAX_REFUSED_MODELS = 100;
+const MAX_MODELS = 100;
+/** A call waits for the named time with a timer, which may fire this much early. */
+const TIMER_SLACK_MS = 2;
+
+interface Cooldown {
+  readonly until: number;
+  /** The provider named the time; otherwise it is a guess. */
+  readonly isNamed: boolean;
+  readonly strikes: number;
+}
 
 export class KeyHealth {
-  cooldownUntil = 0;
   /** The rate limit of the key, which nodes share, is used up until then. */
   fullUntil = 0;
   isInvalid: boolean;
@@ -43,7 +54,8 @@ export class KeyHealth {
   usedAt: number | null;
   readonly refusedModels = new Set<string>();
   #textState: string | null = null;
-  #strikes = 0;
+  /** By model. */
+  readonly #cooldowns = new Map<string, Cooldown>();
   #periodStart = 0;
   #callsInPeriod = 0;
 
@@ -71,16 +83,13 @@ export class KeyHealth {
   #reset(): void {
     this.isInvalid = false;
     this.hasWorked = false;
-    this.cooldownUntil = 0;
-    this.#strikes = 0;
+    this.#cooldowns.clear();
     this.refusedModels.clear();
   }
 
   report({ status, model, retryAfterMs }: KeyOutcome, now: number): HealthChange {
     if (status === 429) {
-      const own = Math.min(FIRST_COOLDOWN_MS * 2 ** this.#strikes, MAX_COOLDOWN_MS);
-      this.#strikes = Math.min(this.#strikes + 1, 10);
-      this.cooldownUntil = now + Math.min(retryAfterMs ?? own, MAX_NAMED_COOLDOWN_MS);
+      this.#cool(model, retryAfterMs, now);
       return "none";
     }
     if (status === 401 || (status === 403 && (!this.hasWorked || model === ""))) {
@@ -89,22 +98,43 @@ export class KeyHealth {
       return "invalid";
     }
     if (status === 403) {
-      if (this.refusedModels.size >= MAX_REFUSED_MODELS) this.refusedModels.clear();
+      if (this.refusedModels.size >= MAX_MODELS) this.refusedModels.clear();
       this.refusedModels.add(model);
       return "none";
     }
     if (status >= 400) return "none";
-    this.#strikes = 0;
-    this.cooldownUntil = 0;
+    this.#cooldowns.delete(model);
     this.usedAt = now;
     if (this.hasWorked) return "used";
     this.hasWorked = true;
     return "worked";
   }
 
-  /** 0 if the key may be used now, else the time until it may. */
-  waitMs(key: ProviderKey, now: number): number {
-    const cooling = Math.max(this.cooldownUntil - now, this.fullUntil - now, 0);
+  #cool(model: string, retryAfterMs: number | null, now: number): void {
+    const strikes = this.#cooldowns.get(model)?.strikes ?? 0;
+    const ms =
+      retryAfterMs === null
+        ? Math.min(FIRST_COOLDOWN_MS * 2 ** strikes, MAX_COOLDOWN_MS)
+        : Math.min(retryAfterMs, MAX_NAMED_COOLDOWN_MS) - TIMER_SLACK_MS;
+    const [oldest] = this.#cooldowns.keys();
+    if (this.#cooldowns.size >= MAX_MODELS && oldest !== undefined) this.#cooldowns.delete(oldest);
+    this.#cooldowns.set(model, {
+      until: now + ms,
+      isNamed: retryAfterMs !== null,
+      strikes: Math.min(strikes + 1, 10),
+    });
+  }
+
+  /** When the key can be used for all models again; 0 if no model has made it cool. */
+  get cooldownUntil(): number {
+    return Math.max(0, ...[...this.#cooldowns.values()].map(({ until }) => until));
+  }
+
+  /** 0 if the key may be used for the model now, else the time until it may. `isOnly`: no other key could be used instead. */
+  waitMs(key: ProviderKey, model: string, now: number, isOnly: boolean): number {
+    const cooldown = this.#cooldowns.get(model);
+    const until = cooldown === undefined || (isOnly && !cooldown.isNamed) ? 0 : cooldown.until;
+    const cooling = Math.max(until - now, this.fullUntil - now, 0);
     if (key.rateLimit === null) return cooling;
     const periodMs = key.rateLimitPeriodS * 1000;
     const end = this.#periodStart + periodMs;

@@ -3,7 +3,7 @@
  * address, makes the key unusable at once.
  */
 import { AllowRules } from "../../accounts/index.ts";
-import { grantedReach, type KeyGrants } from "../settings/key-grants.ts";
+import { grantedReach, type KeyGrants } from "./key-grants.ts";
 import type { KeyHealth } from "./key-health.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, type KeySources } from "./key-source.ts";
@@ -13,7 +13,7 @@ import type { ProviderKey } from "./provider-key.ts";
 export interface KeyMaterialParts {
   readonly sources: KeySources;
   readonly grants: KeyGrants;
-  /** The present base address of a custom provider; undefined when it does not exist. */
+  /** The current base address of a custom provider; undefined when it does not exist. */
   readonly customAddress: (accountId: string, providerSlug: string) => string | undefined;
   /** The provider refused a key, or a key cannot be decrypted. */
   readonly onProblem: (key: ProviderKey, problem: "refused" | "unreadable") => void;

@@ -3,7 +3,7 @@
  *
  * A tenant must not be able to have another secret of the machine sent to a provider. Therefore a variable must have the name of the provider, and a file
  * must be directly in the folder for secrets (`gateway.secretFolder`) and have such a name (`/run/secrets/openai_api_key`); of these an account
- * may use those that the operator granted (`settings/key-grants.ts`).
+ * may use those that the operator granted (`keys/key-grants.ts`).
  *
  * A file is read again when its time, size or inode has changed, which is looked at once a second at most.
  */

@@ -11,9 +11,9 @@ import {
   stampOf,
   type TokenPolicy,
 } from "../../accounts/index.ts";
-import type { CallOptions } from "../plan/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
-import { COUNTS_TOKENS, type NamedModels, READING, readNamedModels } from "./named-models.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
+import { COUNTS_TOKENS, type NamedModels, READING, readNamedModels } from "../models/named-models.ts";
 
 /** What is derived from a policy once: a policy is immutable, and a changed token has a new one. */
 interface PolicyRules {

@@ -9,25 +9,28 @@
 import { createHash } from "node:crypto";
 import type { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
-import { Delay } from "../limits/delay.ts";
+import type { Taken } from "../limits/ledger.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
 import type { KeyHealth, KeyOutcome } from "./key-health.ts";
-import type { KeyRefusal, PendingRate } from "./key-rates.ts";
 import type { ProviderKey } from "./provider-key.ts";
 
 /**
- * `cooling`: a key is available again after this time. `unusable`: waiting does not help. If nodes share the rate limits of keys, `delayed`: ask
- * again with the same `PendingRate`; `unchecked`: the database is unavailable.
+ * `cooling`: a key is available again after this time. `unusable`: waiting does not help. If nodes share the rate limits of keys, `unchecked`: the
+ * database is unavailable.
  */
 export type KeyChoice =
   | { readonly kind: "key"; readonly id: string; readonly headers: readonly string[] }
   | { readonly kind: "cooling"; readonly retryAfterMs: number }
   | { readonly kind: "unusable" }
-  | { readonly kind: "unchecked"; readonly error: SignalboxError }
-  | { readonly kind: "delayed"; readonly delay: Delay };
+  | { readonly kind: "unchecked"; readonly error: SignalboxError };
 
-type Found =
-  | { readonly kind: "found"; readonly chosen: PoolKey; readonly text: string }
-  | Extract<KeyChoice, { readonly kind: "cooling" | "unusable" }>;
+interface FoundKey {
+  readonly kind: "found";
+  readonly chosen: PoolKey;
+  readonly text: string;
+}
+
+type Found = FoundKey | Extract<KeyChoice, { readonly kind: "cooling" | "unusable" }>;
 
 /** A key as a pool uses it. */
 export interface PoolKey {
@@ -43,7 +46,7 @@ export interface ProviderKeyPoolParts {
   readonly keys: readonly PoolKey[];
   readonly clock: Clock;
   /** Counts a call with a key that has a rate limit; null if the process counts alone. */
-  readonly takeRate: ((key: ProviderKey, pending: PendingRate) => KeyRefusal | Delay | null) | null;
+  readonly takeRate: ((key: ProviderKey, isNow: boolean) => Taken | Promise<Taken>) | null;
   /** Identifies the keys, for the cache: a response is shared only by calls that could have used the same keys. */
   readonly scope: string;
   /** The headers that carry the key. */
@@ -63,27 +66,33 @@ export class ProviderKeyPool {
     return this.#parts.scope;
   }
 
+  /** A promise only if nodes share the rate limits of keys. `isNow`: the call cannot wait. */
   pick(
     model: string,
     session: string | undefined,
     tried: ReadonlySet<string> | null,
-    pending: PendingRate,
-  ): KeyChoice {
+    isNow: boolean,
+  ): KeyChoice | Promise<KeyChoice> {
     const { clock, takeRate, toHeaders } = this.#parts;
-    for (;;) {
-      const found = this.#find(model, session, tried, pending.claim?.keyId);
-      if (found.kind !== "found") return found;
-      const { key, health } = found.chosen;
-      const isCountedHere = key.rateLimit === null || takeRate === null;
-      const refusal = isCountedHere ? null : takeRate(key, pending);
-      if (refusal === null) {
-        if (isCountedHere) health.count(key, clock.now());
-        return { kind: "key", id: key.id, headers: toHeaders(found.text) };
-      }
-      if (refusal instanceof Delay) return { kind: "delayed", delay: refusal };
-      if (refusal.error !== null) return { kind: "unchecked", error: refusal.error };
-      health.fullUntil = clock.now() + refusal.waitMs;
+    const found = this.#find(model, session, tried);
+    if (found.kind !== "found") return found;
+    const { key, health } = found.chosen;
+    if (key.rateLimit === null || takeRate === null) {
+      health.count(key, clock.now());
+      return { kind: "key", id: key.id, headers: toHeaders(found.text) };
     }
+    // A key whose rate is used up is not found again: another one may be.
+    const conclude = (taken: Taken) => this.#counted(found, taken) ?? this.pick(model, session, tried, isNow);
+    const taken = takeRate(key, isNow);
+    return taken instanceof Promise ? taken.then(conclude) : conclude(taken);
+  }
+
+  /** Null if the rate of the key is used up. */
+  #counted({ chosen: { key, health }, text }: FoundKey, taken: Taken): KeyChoice | null {
+    if (!(taken instanceof Refusal)) return { kind: "key", id: key.id, headers: this.#parts.toHeaders(text) };
+    if (!taken.isChecked) return { kind: "unchecked", error: taken.toError() };
+    health.fullUntil = this.#parts.clock.now() + Math.max(taken.waitMs, 1);
+    return null;
   }
 
   /** True if `pick` would return a key. */
@@ -91,13 +100,7 @@ export class ProviderKeyPool {
     return this.#find(model, session, tried).kind === "found";
   }
 
-  /** `preferred`: the key whose rate was asked for. */
-  #find(
-    model: string,
-    session: string | undefined,
-    tried: ReadonlySet<string> | null,
-    preferred?: string,
-  ): Found {
+  #find(model: string, session: string | undefined, tried: ReadonlySet<string> | null): Found {
     const { keys, clock } = this.#parts;
     const now = clock.now();
     const name = model.toLowerCase();
@@ -110,14 +113,15 @@ export class ProviderKeyPool {
         !health.refusedModels.has(model) &&
         serves(name),
     );
+    const isOnly = candidates.length === 1;
     let shortestMs = Infinity;
     while (candidates.length > 0) {
       const healthy = candidates.filter(({ key, health }) => {
-        const waitMs = health.waitMs(key, now);
+        const waitMs = health.waitMs(key, model, now, isOnly);
         if (waitMs > 0) shortestMs = Math.min(shortestMs, waitMs);
         return waitMs === 0;
       });
-      const chosen = healthy.find(({ key }) => key.id === preferred) ?? choose(healthy, session);
+      const chosen = choose(healthy, session);
       if (chosen === undefined) break;
       const text = chosen.reveal();
       if (text !== null) return { kind: "found", chosen, text };

@@ -52,9 +52,18 @@ export class StoredHealth {
       .catch(this.#parts.onError);
   }
 
+  /** A use that could not be written is kept for the next time. */
   async #flushUses(): Promise<void> {
     const uses = [...this.#used];
-    this.#used.clear();
-    for (const { key, health } of uses) await this.#parts.database.run(markUsed(key, health.usedAt ?? 0));
+    for (const found of uses) {
+      const { key, health } = found;
+      this.#used.delete(found);
+      try {
+        await this.#parts.database.run(markUsed(key, health.usedAt ?? 0));
+      } catch (error) {
+        this.#used.add(found);
+        throw error;
+      }
+    }
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Stores a setting of the gateway that belongs to an account: its own prices, its limits. The database is the source of truth and is
- * written first; calls read `values`, the copy in memory. A change reads the present value in its own transaction, so that none undoes another one.
+ * written first; calls read `values`, the copy in memory. A change reads the current value in its own transaction, so that none undoes another one.
  */
 import type { Clock } from "../../core/clock.ts";
 import { sql, sqlList } from "../../core/sql.ts";
@@ -50,7 +50,7 @@ export class AccountSettings<Value> implements SettingsStore {
     return this.values.get(accountId);
   }
 
-  /** Changes the present value, which is undefined if there is none; undefined removes it. `toValue` may refuse by throwing. */
+  /** Changes the current value, which is undefined if there is none; undefined removes it. `toValue` may refuse by throwing. */
   change<Next extends Value | undefined>(
     accountId: string,
     toValue: (present: Value | undefined) => Next,

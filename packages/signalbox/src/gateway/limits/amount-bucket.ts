@@ -96,7 +96,7 @@ export class AmountBucket {
     return this.#slots;
   }
 
-  /** Milliseconds until at most `allowed` of the present amounts counts; 0 when that is already the case. `allowed` is not negative. */
+  /** Milliseconds until at most `allowed` of the current amounts counts; 0 when that is already the case. `allowed` is not negative. */
   msUntilUsedIs(allowed: number, now: number): number {
     let left = this.used(now);
     let waitMs = 0;

@@ -1,35 +1,52 @@
 /**
- * The account of one call: admits its steps and attempts under the call's limits, and settles what they used. Exists only for calls that
- * have limits.
+ * The account of one call: admits its steps and attempts under the call's limits, holds what they may use, and settles what they used. Exists only for
+ * calls that have limits.
+ *
+ * Invariants:
+ * 1. Everything that the call has taken is in `#held` until it is given back: whatever way a call ends, `settle` leaves nothing behind.
+ * 2. An attempt is admitted with a reservation for its own step. One that was charged, or runs on beside the next attempt, keeps its reservation until
+ *    the call ends, and the next attempt reserves for itself.
+ * 3. What arrives after the call has ended is released.
  */
-import type { AttemptReport } from "../call/attempt-seams.ts";
+import { SignalboxError } from "@signalbox/protocol";
 import type { Usage } from "../../engines/relay/index.ts";
-import type { Step } from "../plan/plan-step.ts";
-import type { CallRules, Charge } from "./call-rules.ts";
-import type { CallFigures } from "./call-figures.ts";
-import type { Admission } from "./delay.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
+import type { Step } from "../step/step.ts";
+import type { CallSpend } from "./call-spend.ts";
+import type { CallRules, StepCharge } from "./call-rules.ts";
+import type { Grant } from "./grant.ts";
+import type { Taken } from "./ledger.ts";
+import { Refusal } from "./limit-refusal.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { unknownPrice } from "./step-amounts.ts";
 import { costOfStep, isModelCertain, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
+
+/** Null: the call may go on. A promise only if nodes share the limits and PostgreSQL must be asked; it never rejects. */
+export type Admission = SignalboxError | null | Promise<SignalboxError | null>;
 
 export interface CallAccountParts {
   readonly rules: CallRules;
   readonly pricing: PricingParts;
 }
 
+/** The answer to a call that has ended meanwhile, and does not read it. */
+const ENDED = new SignalboxError("internal", { message: "The call has ended" });
+
 export class CallAccount {
   readonly #parts: CallAccountParts;
   readonly #prices = new Map<Step, StepPrice>();
   #isSettled = false;
   #hasBegun = false;
-  /** The first step was admitted before the call began. */
-  #isFirstAdmitted = false;
   /** Steps that were known when the call was counted. */
   #arrivedSteps = 0;
-  /** An attempt that was counted and has not been sent. */
-  #counted: { readonly provider: string; readonly model: string } | null = null;
-  /** The next attempt must reserve, even if its step is admitted. */
-  #mustReserve = false;
+  readonly #held: Grant[] = [];
+  /** Of `#held`, what the next attempt of `#reservedStep` may use. */
+  #reservation: Grant | null = null;
+  #reservedStep: Step | null = null;
+  /** The first attempt was counted with the call. */
+  #hasSent = false;
+  /** An attempt of this step was counted and has not been sent. */
+  #counted: Step | null = null;
 
   constructor(parts: CallAccountParts) {
     this.#parts = parts;
@@ -37,86 +54,124 @@ export class CallAccount {
 
   /** Counts the call; an error when a rule has no room for it. */
   arrive(steps: readonly Step[]): Admission {
-    const { rules } = this.#parts;
-    this.#arrivedSteps = steps.length;
-    return rules.arrive(rules.hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP);
+    const { hasConditions } = this.#parts.rules;
+    const demand = hasConditions ? steps.flatMap((step) => this.#demandOf(step)) : ANY_STEP;
+    return this.#arrive(demand, steps.length, false);
   }
 
-  /** Admits the only step of a call, before the call begins. */
-  admitFirst(step: Step): Admission {
-    const refusal = this.admit(step, 0);
-    this.#isFirstAdmitted = refusal === null;
-    return refusal;
+  #arrive(demand: readonly StepDemand[], steps: number, isNow: boolean): Admission {
+    const taken = this.#parts.rules.arrive(demand, isNow, this.#held);
+    return taken instanceof Promise
+      ? taken.then((late) => this.#arrived(late, steps))
+      : this.#arrived(taken, steps);
   }
 
-  /** Called before the first attempt of a step. An error sends the call to its next step; that of the last step goes to the client. */
-  admit(step: Step, stepIndex: number): Admission {
-    if (stepIndex === 0 && this.#isFirstAdmitted) return null;
-    return this.#arriveLate(step, stepIndex) ?? this.#reserve(step);
+  #arrived(taken: Taken, steps: number): SignalboxError | null {
+    if (taken instanceof Refusal) return taken.toError();
+    this.#arrivedSteps = steps;
+    return this.#hold(taken);
+  }
+
+  /** Called before each attempt. An error sends the call to its next step; that of the last step goes to the client. `isNow`: the attempt cannot wait. */
+  admit(step: Step, stepIndex: number, isNow = false): Admission {
+    return unlessRefused(this.#arriveLate(step, stepIndex, isNow), () =>
+      unlessRefused(this.#reserve(step, isNow), () => this.#count(step, isNow)),
+    );
   }
 
   /** A step of a route becomes known when the one before it has failed. */
-  #arriveLate(step: Step, stepIndex: number): Admission {
-    const { rules } = this.#parts;
-    if (stepIndex < this.#arrivedSteps || !rules.hasConditions) return null;
-    const refusal = rules.arrive(this.#demandOf(step));
-    if (refusal === null) this.#arrivedSteps = stepIndex + 1;
-    return refusal;
+  #arriveLate(step: Step, stepIndex: number, isNow: boolean): Admission {
+    if (stepIndex < this.#arrivedSteps || !this.#parts.rules.hasConditions) return null;
+    return this.#arrive(this.#demandOf(step), stepIndex + 1, isNow);
   }
 
   /** Reserves what the step may use, in place of what an earlier step reserved. */
-  #reserve(step: Step): Admission {
+  #reserve(step: Step, isNow: boolean): Admission {
     const { rules } = this.#parts;
-    if (!rules.needsTokens) return null;
+    if (!rules.needsTokens || step === this.#reservedStep) return null;
     const demand = this.#demandOf(step);
     if (this.#priceOf(step).cost === null && demand.some((one) => rules.limitsCostOf(one))) {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
     }
-    rules.release();
-    const refusal = rules.reserve(demand);
-    if (refusal === null) this.#mustReserve = false;
-    return refusal;
+    this.#dropReservation();
+    const taken = rules.reserve(demand, isNow);
+    return taken instanceof Promise
+      ? taken.then((late) => this.#reserved(step, late))
+      : this.#reserved(step, taken);
   }
 
-  /** Called for each attempt after the first one of the call; an error has the same effect. An attempt that was counted and not sent counts for this one. */
-  admitAttempt(step: Step): Admission {
+  #reserved(step: Step, taken: Taken): SignalboxError | null {
+    if (taken instanceof Refusal) return taken.toError();
+    const ended = this.#hold(taken);
+    if (ended !== null) return ended;
+    this.#reservation = taken;
+    this.#reservedStep = step;
+    return null;
+  }
+
+  /** Counts each attempt after the first one of the call. One that was counted and not sent counts for this one. */
+  #count(step: Step, isNow: boolean): Admission {
     const { rules } = this.#parts;
-    const reserved = this.#mustReserve ? this.#reserve(step) : null;
-    if (reserved !== null) return reserved;
-    const { model } = step;
-    const provider = step.provider.slug;
     const counted = this.#counted;
-    if (
-      counted !== null &&
-      (!rules.hasConditions || (counted.provider === provider && counted.model === model))
-    )
+    if (!this.#hasSent || (counted !== null && (!rules.hasConditions || isSameTarget(counted, step))))
       return null;
-    const refusal = rules.takeAttempt(provider, model);
-    if (refusal === null) this.#counted = { provider, model };
-    return refusal;
+    const taken = rules.takeAttempt(step.provider.slug, step.model, isNow);
+    return taken instanceof Promise
+      ? taken.then((late) => this.#attemptCounted(step, late))
+      : this.#attemptCounted(step, taken);
+  }
+
+  #attemptCounted(step: Step, taken: Taken): SignalboxError | null {
+    if (taken instanceof Refusal) return taken.toError();
+    this.#counted = step;
+    return this.#isSettled ? ENDED : null;
   }
 
   attemptSent(): void {
+    this.#hasSent = true;
     this.#counted = null;
   }
 
   /** Another attempt follows. */
   attemptFailed(report: AttemptReport): void {
-    if (this.#chargeOfReport(report) === null) return;
-    this.#parts.rules.keep();
-    this.#mustReserve = true;
+    if (this.#chargeOfReport(report) !== null) this.#keepReservation();
   }
 
-  /** Another attempt is to run beside the present one: both hold what they may use. The returned function takes that back: it is not sent. */
-  reserveBeside(): () => void {
-    const { rules } = this.#parts;
-    const takeBack = rules.keep();
-    this.#mustReserve = true;
+  /**
+   * What is admitted next runs beside the attempt that was sent last: both hold what they may use. The returned function undoes that: nothing was
+   * sent.
+   */
+  beside(): () => void {
+    const [reservation, step] = [this.#reservation, this.#reservedStep];
+    this.#keepReservation();
     return () => {
-      rules.stopWaiting();
-      takeBack();
-      this.#mustReserve = false;
+      this.#dropReservation();
+      this.#reservation = reservation;
+      this.#reservedStep = step;
     };
+  }
+
+  /** It stays held until the call ends. */
+  #keepReservation(): void {
+    this.#reservation = null;
+    this.#reservedStep = null;
+  }
+
+  #dropReservation(): void {
+    if (this.#reservation !== null) {
+      this.#held.splice(this.#held.indexOf(this.#reservation), 1);
+      this.#reservation.release();
+    }
+    this.#keepReservation();
+  }
+
+  #hold(grant: Grant): SignalboxError | null {
+    if (this.#isSettled) {
+      grant.release();
+      return ENDED;
+    }
+    this.#held.push(grant);
+    return null;
   }
 
   /** Whether the model that the response names is needed for the price. */
@@ -134,37 +189,40 @@ export class CallAccount {
     if (!this.#hasBegun) this.settle(step, null, null);
   }
 
-  /** Charges what the call and its other attempts used. Only the first call counts. */
-  settle(step: Step, figures: CallFigures | null, others: readonly AttemptReport[] | null): void {
+  /** Charges what the call and its other attempts used, and returns the dollars that were charged. Only the first call counts. */
+  settle(step: Step, spend: CallSpend | null, others: readonly AttemptReport[] | null): number {
     const { rules } = this.#parts;
-    if (this.#isSettled) return;
+    if (this.#isSettled) return 0;
     this.#isSettled = true;
-    const charges: Charge[] = [];
+    const charges: StepCharge[] = [];
     for (const report of others ?? []) {
       const charge = this.#chargeOfReport(report);
       if (charge !== null) charges.push(charge);
     }
-    if (figures !== null) charges.push(this.#chargeOfAnswer(step, figures));
-    rules.settle(charges);
+    if (spend !== null) charges.push(this.#chargeOfAnswer(step, spend));
+    // What was used is counted before anything else is given back.
+    rules.settle(this.#reservation, charges);
+    for (const grant of this.#held.splice(0)) grant.release();
+    return charges.reduce((sum, { cost }) => sum + cost, 0);
   }
 
   remaining(step: Step): Remaining | null {
-    return this.#parts.rules.remaining({ provider: step.provider.slug, model: step.model });
+    return this.#parts.rules.remaining({ provider: step.provider.slug, model: step.model }, this.#held);
   }
 
-  #chargeOfAnswer(step: Step, figures: CallFigures): Charge {
-    if (figures.state === "none" && !figures.isCustomCost) return this.#chargeOf(step, 0, 0);
+  #chargeOfAnswer(step: Step, spend: CallSpend): StepCharge {
+    if (spend.state === "none" && !spend.isCustomCost) return this.#chargeOf(step, 0, 0);
     const price = this.#priceOf(step);
     // A call of which nothing is known counts with what it could use.
-    if (figures.state === "unknown" || (price.isDeferred && figures.state !== "reported"))
+    if (spend.state === "unknown" || (price.isDeferred && spend.state !== "reported"))
       return this.#chargeOf(step, price.cost ?? 0, tokensOf(price.usage));
-    const { usage } = figures;
-    const cost = costOfStep(this.#parts.pricing, step, price.models, figures.named, usage) ?? price.cost ?? 0;
+    const { usage } = spend;
+    const cost = costOfStep(this.#parts.pricing, step, price.models, spend.named, usage) ?? price.cost ?? 0;
     return this.#chargeOf(step, cost, tokensOf(usage));
   }
 
   /** Failed attempts count when the provider reported usage, or when the caller cut them off. */
-  #chargeOfReport({ step, usage, outcome, failure }: AttemptReport): Charge | null {
+  #chargeOfReport({ step, usage, outcome, failure }: AttemptReport): StepCharge | null {
     const price = this.#priceOf(step);
     if (usage !== null && tokensOf(usage) > 0) {
       const cost = costOfStep(this.#parts.pricing, step, price.models, null, usage) ?? price.cost ?? 0;
@@ -175,7 +233,7 @@ export class CallAccount {
   }
 
   /** A request that may mean several models is charged to the rules of all of them. */
-  #chargeOf(step: Step, cost: number, tokens: number): Charge {
+  #chargeOf(step: Step, cost: number, tokens: number): StepCharge {
     const { models } = this.#priceOf(step);
     return {
       provider: step.provider.slug,
@@ -213,6 +271,16 @@ export class CallAccount {
 const ANY_STEP: readonly StepDemand[] = [
   { provider: "", model: "", cost: 0, most: 0, tokens: 0, isBounded: true },
 ];
+
+/** Asks the next question unless the last one was answered with a refusal. */
+function unlessRefused(answer: Admission, ask: () => Admission): Admission {
+  return answer instanceof Promise ? answer.then((late) => late ?? ask()) : (answer ?? ask());
+}
+
+/** Rules with conditions apply to both, or to neither. */
+function isSameTarget(a: Step, b: Step): boolean {
+  return a.model === b.model && a.provider.slug === b.provider.slug;
+}
 
 /** An attempt that the caller or a route limits in time, and that ends by that limit, has run at the provider. */
 function hasOwnTimeout({ policy: { requestTimeoutMs, firstTokenTimeoutMs, stallTimeoutMs } }: Step): boolean {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Claim, type ClaimPart } from "./claim.ts";
+import { Claim, type SharedNeed } from "./claim.ts";
+import { Refusal } from "./limit-refusal.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => void vi.useRealTimers());
@@ -17,28 +18,28 @@ function claimOfOthers() {
     take: () => undefined,
   };
   const rule = { limit: 10, kind: "requests", isSoft: false };
-  const parts = [{ rule, bucket, need: { amount: 1, isBounded: true }, isForced: false }];
-  return { bucket, claim: new Claim(parts as unknown as readonly ClaimPart[], 1) };
+  const needs = [{ rule, bucket, amount: 1, isBounded: true, runsAlone: false, isForced: false }];
+  return { bucket, claim: new Claim(needs as unknown as readonly SharedNeed[], 1) };
 }
 
-it("waits for other nodes for three seconds, and is refused then", () => {
+it("waits for other nodes for three seconds, and is refused then", async () => {
   const { claim } = claimOfOthers();
   for (let ms = 0; ms < 3000; ms += 100) {
     vi.advanceTimersByTime(100);
     claim.decide(0);
   }
-  expect(claim.state).toBe("waiting");
+  expect(claim.isWaiting).toBe(true);
   vi.advanceTimersByTime(100);
   claim.decide(0);
-  expect(claim.state).toBe("refused");
+  expect(await claim.decided).toBeInstanceOf(Refusal);
 });
 
-it("waits on after a pause of the process, which is no time that the other nodes had", () => {
+it("waits on after a pause of the process, which is no time that the other nodes had", async () => {
   const { claim, bucket } = claimOfOthers();
   vi.advanceTimersByTime(10_000);
   claim.decide(0);
-  expect(claim.state).toBe("waiting");
+  expect(claim.isWaiting).toBe(true);
   bucket.canTake = () => true;
   claim.decide(0);
-  expect(claim.state).toBe("granted");
+  expect(await claim.decided).toBeNull();
 });

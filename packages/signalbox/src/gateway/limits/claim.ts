@@ -1,15 +1,11 @@
-/** What one call needs of several shared buckets: all amounts, or none. */
+/** A call that waits for PostgreSQL, because this node does not have all amounts that the call needs: it gets all of them, or none. */
 import type { SignalboxError } from "@signalbox/protocol";
-import { describeRefusal, refuse, type Refusal } from "./limit-refusal.ts";
-import type { LimitRule, Need } from "./limit-rule.ts";
+import type { Need } from "./grant.ts";
+import { describeRefusal, refuse, Refusal } from "./limit-refusal.ts";
 import type { SharedBucket } from "./shared-bucket.ts";
 
-export interface ClaimPart {
-  readonly rule: LimitRule;
+export interface SharedNeed extends Need {
   readonly bucket: SharedBucket;
-  readonly need: Need;
-  /** A budget of a route, which refuses nothing. */
-  readonly isForced: boolean;
 }
 
 /** How long a call waits for amounts that other nodes have taken and not used: they give them back within 100 ms, unless they hang. */
@@ -18,27 +14,28 @@ const MAX_WAIT_MS = 3000;
 const MAX_STEP_MS = 500;
 
 export class Claim {
-  readonly parts: readonly ClaimPart[];
-  readonly ready: Promise<void>;
+  readonly needs: readonly SharedNeed[];
   /** The first statement that has to answer. */
   readonly from: number;
-  state: "waiting" | "granted" | "refused" | "ended" = "waiting";
-  /** Why a rule has no room. */
-  refusal: Refusal | null = null;
-  /** Why the rules could not be checked. */
-  error: SignalboxError | null = null;
-  readonly #resolve: () => void;
+  /** Null: the amounts are taken. Never rejects. */
+  readonly decided: Promise<Refusal | null>;
+  readonly #resolve: (refusal: Refusal | null) => void;
+  #isWaiting = true;
   /** When the last answer was seen, and how long the claim has waited, pauses left out. */
   #seenAt = performance.now();
   #waitedMs = 0;
 
-  constructor(parts: readonly ClaimPart[], from: number) {
-    this.parts = parts;
+  constructor(needs: readonly SharedNeed[], from: number) {
+    this.needs = needs;
     this.from = from;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.ready = promise;
+    const { promise, resolve } = Promise.withResolvers<Refusal | null>();
+    this.decided = promise;
     this.#resolve = resolve;
-    for (const { bucket } of parts) bucket.waiting += 1;
+    for (const { bucket } of needs) bucket.waiting += 1;
+  }
+
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
   /** Decides, as far as the last answers of the database allow it. */
@@ -46,21 +43,22 @@ export class Claim {
     let refusal: Refusal | null = null;
     let late: Refusal | null = null;
     let isShort = false;
-    for (const { rule, bucket, need, isForced } of this.parts) {
+    for (const need of this.needs) {
+      const { bucket, isForced } = need;
       if (bucket.answeredBy < this.from) {
         isShort = true;
         continue;
       }
-      if (bucket.canTake(need, isForced, now)) continue;
+      if (bucket.canTake(need, now)) continue;
       if (isForced) {
         isShort = true;
         continue;
       }
-      const refused = refuse(rule, bucket, need, now);
+      const refused = refuse(need, now, now);
       if (refused === null) {
         // It would fit if other nodes gave back what they have not used.
         isShort = true;
-        late = describeRefusal(rule, bucket, need, now);
+        late = describeRefusal(need, now, now);
         // Of several exhausted rules, `retry-after` follows the one with the longest wait.
       } else if (refused.waitMs > (refusal?.waitMs ?? -1)) refusal = refused;
     }
@@ -68,35 +66,21 @@ export class Claim {
     this.#waitedMs += Math.min(seenAt - this.#seenAt, MAX_STEP_MS);
     this.#seenAt = seenAt;
     if (refusal === null && isShort && late !== null && this.#waitedMs > MAX_WAIT_MS) refusal = late;
-    if (refusal !== null) {
-      this.refusal = refusal;
-      this.#end("refused");
-    } else if (!isShort) {
-      for (const { bucket, need } of this.parts) bucket.take(need, now);
-      this.#end("granted");
+    if (refusal !== null) this.#end(refusal);
+    else if (!isShort) {
+      for (const need of this.needs) need.bucket.take(need, now);
+      this.#end(null);
     }
   }
 
+  /** The limits cannot be checked. */
   fail(error: SignalboxError): void {
-    this.error = error;
-    this.#end("refused");
+    this.#end(Refusal.unchecked(error));
   }
 
-  /** The call has ended before it knew the answer. */
-  cancel(): void {
-    if (this.state === "waiting") this.#end("ended");
-    else if (this.state === "granted") this.release();
-  }
-
-  /** Gives back what is held. A request that was counted stays counted. */
-  release(): void {
-    this.state = "ended";
-    for (const { bucket, need } of this.parts) if (bucket.kind !== "requests") bucket.release(need);
-  }
-
-  #end(state: "granted" | "refused" | "ended"): void {
-    this.state = state;
-    for (const { bucket } of this.parts) bucket.waiting -= 1;
-    this.#resolve();
+  #end(refusal: Refusal | null): void {
+    this.#isWaiting = false;
+    for (const { bucket } of this.needs) bucket.waiting -= 1;
+    this.#resolve(refusal);
   }
 }

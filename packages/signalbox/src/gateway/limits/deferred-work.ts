@@ -3,7 +3,7 @@
  * request that costs nothing. What such work costs cannot be read from the response.
  */
 import { readEachMember, type RequestBody } from "../../engines/relay/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 /** Batches of OpenAI, Anthropic, Google and AWS, fine-tuning, runs of assistants, and videos. */
 const JOBS =

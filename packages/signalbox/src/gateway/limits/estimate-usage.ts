@@ -8,7 +8,7 @@
 import { type RequestBody, visitStrings } from "../../engines/relay/index.ts";
 
 /** Bytes of JSON per input token, low enough that the estimate is rarely too small. */
-const BYTES_PER_TOKEN = 3;
+export const BYTES_PER_TOKEN = 3;
 /** Output that is reserved for a call without an output limit. */
 export const ASSUMED_OUTPUT_TOKENS = 4096;
 const IMAGE_TOKENS = 1600;
@@ -16,7 +16,7 @@ const PAGE_TOKENS = 2000;
 /** Of a PDF in base64; a page with text is smaller, a scanned one larger. */
 const PAGE_BYTES = 60_000;
 /** Sound and film in base64: ten to thirty tokens a second, some kilobytes a second. */
-const MEDIA_BYTES_PER_TOKEN = 1000;
+export const MEDIA_BYTES_PER_TOKEN = 1000;
 /** Shorter strings count as text; below twice this size a body is not searched for files. */
 const MIN_FILE_BYTES = 2048;
 

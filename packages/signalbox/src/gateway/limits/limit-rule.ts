@@ -64,19 +64,6 @@ export interface StepDemand {
   readonly isPartial?: boolean;
 }
 
-/** What a call needs under one rule. */
-export interface Need {
-  readonly partition: string | null;
-  /** To reserve. */
-  readonly amount: number;
-  readonly expected: number;
-  readonly isBounded: boolean;
-  /** Only while nothing else is reserved. Default false. */
-  readonly runsAlone?: boolean;
-  /** The step that needs it. */
-  readonly step: Pick<StepDemand, "provider" | "model">;
-}
-
 /** What is left of the tightest budget of a call. */
 export interface Remaining {
   /** Dollars. */

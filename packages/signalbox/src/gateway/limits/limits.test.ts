@@ -9,10 +9,12 @@ import { sql } from "../../core/sql.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
-import { LocalBooks } from "./books.ts";
-import { Delay } from "./delay.ts";
+import type { Grant } from "./grant.ts";
+import { Refusal } from "./limit-refusal.ts";
 import { gatewayOwner, Limits } from "./limits.ts";
+import { LocalLedger } from "./local-ledger.ts";
 import { SpendJournal } from "./spend-journal.ts";
+import { SpendStore } from "./spend-store.ts";
 
 const HOUR = 3_600_000;
 let now = Date.UTC(2030, 0, 1, 12);
@@ -20,7 +22,8 @@ let folder: string;
 let stored: Database;
 let isFailing: boolean;
 let errors: unknown[];
-let books: LocalBooks;
+let store: SpendStore;
+let ledger: LocalLedger;
 let limits: Limits;
 
 /** The real database, whose writes can be made to fail. */
@@ -29,6 +32,7 @@ function database(): Database {
     engine: stored.engine,
     problem: null,
     all: (query) => stored.all(query),
+    scan: (query) => stored.scan(query),
     get: (query) => stored.get(query),
     run: (query) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.run(query)),
     transaction: (work) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.transaction(work)),
@@ -46,11 +50,11 @@ beforeEach(async () => {
   isFailing = false;
   errors = [];
   create();
-  await books.start();
+  await ledger.start();
 });
 afterEach(async () => {
   isFailing = false;
-  await books.stop();
+  await ledger.stop();
   await stored.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -59,14 +63,9 @@ function create(): void {
   const clock = { now: () => now };
   const onError = (error: unknown) => errors.push(error);
   const journal = new SpendJournal({ folder: join(folder, "limits"), newId: "j", onError });
-  books = new LocalBooks({ database: database(), journal, clock, onError });
-  limits = new Limits({
-    books,
-    clock,
-    steadyClock: clock,
-    shares: null,
-    onSoftBudget: () => undefined,
-  });
+  store = new SpendStore({ database: database(), journal, clock, onError });
+  ledger = new LocalLedger({ store, clock, steadyClock: clock, onSoftBudget: () => undefined });
+  limits = new Limits(ledger);
 }
 
 async function addGateway(rule: object, createdAt = 1): Promise<Gateway> {
@@ -107,9 +106,10 @@ function reserve(
   if (rules === null) throw new Error("the gateway has no rules");
   rules.setMetadata(user === undefined ? null : JSON.stringify({ user }));
   const step = { provider: "openai", model: "m", cost: dollars, most: dollars, tokens: 0, isBounded: true };
-  const refusal = rules.reserve([step]);
-  if (refusal instanceof Delay) throw new Error("amounts in memory cause no delay");
-  return refusal ?? ((cost) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens: 0 }]));
+  const taken = rules.reserve([step]);
+  if (taken instanceof Promise) throw new Error("amounts in memory cause no delay");
+  if (taken instanceof Refusal) return taken.toError();
+  return (cost) => rules.settle(taken, [{ provider: "openai", models: ["m"], cost, tokens: 0 }]);
 }
 function spend(gateway: Gateway, dollars: number, user?: string): void {
   const settle = reserve(gateway, dollars, user);
@@ -127,26 +127,24 @@ const rows = () =>
     sql`SELECT bucket, slot_start, amount FROM limit_amount ORDER BY bucket, slot_start`,
   );
 async function restart(): Promise<void> {
-  await books.stop();
+  await ledger.stop();
   create();
-  await books.start();
+  await ledger.start();
 }
 function forget(gateway: Gateway): void {
-  const owner = gatewayOwner(gateway);
-  limits.forget(owner);
-  books.forget(owner.accountId, owner.key);
+  ledger.forget(gatewayOwner(gateway));
 }
 
 it("keeps amounts that it could not write, and writes them later with those settled since", async () => {
   const gateway = await addGateway({});
   spend(gateway, 2);
   isFailing = true;
-  await expect(books.flush()).rejects.toThrow("disk is full");
+  await expect(store.flush()).rejects.toThrow("disk is full");
   spend(gateway, 3);
-  await expect(books.flush()).rejects.toThrow("disk is full");
+  await expect(store.flush()).rejects.toThrow("disk is full");
   expect(errors).toHaveLength(2);
   isFailing = false;
-  await books.flush();
+  await store.flush();
   expect(await rows()).toMatchObject([{ bucket: "r", amount: 5_000_000 }]);
 });
 
@@ -161,7 +159,7 @@ it("reports a failed periodic write, without an unhandled rejection", async () =
   // An unhandled rejection would fail the run.
   await expect.poll(() => errors.length).toBe(1);
   isFailing = false;
-  await books.flush();
+  await store.flush();
   expect(await rows()).toHaveLength(1);
 });
 
@@ -171,7 +169,7 @@ it("bounds the number of buckets; further values share one limit", async () => {
   expect(refusal(gateway, 1, "user-0")).not.toBeNull();
   spend(gateway, 1, "one-too-many");
   expect(refusal(gateway, 1, "another")).not.toBeNull();
-  await books.flush();
+  await store.flush();
   expect(await rows()).toHaveLength(10_001);
   await restart();
   expect(refusal(gateway, 1, "user-9999")).not.toBeNull();
@@ -180,7 +178,7 @@ it("bounds the number of buckets; further values share one limit", async () => {
   now += HOUR;
   spend(gateway, 1, "another");
   spend(gateway, 1, "a-third");
-  await books.flush();
+  await store.flush();
   expect((await rows()).map(({ bucket }) => bucket)).toEqual([
     'r [["user","a-third"]]',
     'r [["user","another"]]',
@@ -219,7 +217,7 @@ it("drops the amounts of a deleted gateway, also of calls that end after a gatew
   const fresh = await addGateway({}, 2);
   if (typeof settle === "function") settle(5);
   expect(refusal(fresh, 10)).toBeNull();
-  await books.flush();
+  await store.flush();
   expect(await rows()).toEqual([]);
   await restart();
   expect(refusal(fresh, 10)).toBeNull();
@@ -254,7 +252,7 @@ it("counts amounts from a clock that was ahead as spent now, once, across restar
   const gateway = await addGateway({});
   now += 24 * HOUR;
   spend(gateway, 8);
-  await books.flush();
+  await store.flush();
   now -= 24 * HOUR;
   await restart();
   expect(refusal(gateway, 3)).not.toBeNull();
@@ -293,7 +291,7 @@ it("counts calls that were running when the process was killed with what they ha
   // The records leave the process at the end of the turn.
   await new Promise(setImmediate);
   create();
-  await books.start();
+  await ledger.start();
   expect(refusal(gateway, 6)).not.toBeNull();
   expect(refusal(gateway, 5)).toBeNull();
   expect(await rows()).toMatchObject([{ amount: 5_000_000 }]);
@@ -302,32 +300,36 @@ it("counts calls that were running when the process was killed with what they ha
 it("counts an amount once if the process is killed after the database has it", async () => {
   const gateway = await addGateway({});
   spend(gateway, 2);
-  await books.flush();
+  await store.flush();
   spend(gateway, 3);
   await new Promise(setImmediate);
   create();
-  await books.start();
+  await ledger.start();
   expect(await rows()).toMatchObject([{ amount: 5_000_000 }]);
 });
 
-it("what a call keeps for an attempt beside another one can be taken back: it holds what it held before, in the books too", async () => {
+it("grants of one call end one by one: what each held is free at once, in the journal too", async () => {
   const gateway = await addGateway({});
   const rules = limits.rulesOf(gateway, null);
   if (rules === null) throw new Error("the gateway has no rules");
-  const step = (cost: number) => [
-    { provider: "openai", model: "m", cost, most: cost, tokens: 0, isBounded: true },
-  ];
-  expect(rules.reserve(step(6))).toBeNull();
-  const takeBack = rules.keep();
-  expect(rules.reserve(step(3))).toBeNull();
+  const take = (cost: number): Grant => {
+    const step = { provider: "openai", model: "m", cost, most: cost, tokens: 0, isBounded: true };
+    const taken = rules.reserve([step]);
+    if (taken instanceof Promise || taken instanceof Refusal) throw new Error("the amount fits");
+    return taken;
+  };
+  const first = take(6);
+  const beside = take(3);
   expect(refusal(gateway, 2)).not.toBeNull();
-  takeBack();
+  beside.release();
   expect(refusal(gateway, 5)).not.toBeNull();
   expect(refusal(gateway, 4)).toBeNull();
-  // Given up for another step, and settled: nothing of it is left.
-  rules.release();
+  first.release();
+  // A grant that is over has no effect any more.
+  first.release();
+  beside.release();
   expect(refusal(gateway, 10)).toBeNull();
-  rules.settle([]);
+  expect(refusal(gateway, 11)).not.toBeNull();
   await restart();
   expect(refusal(gateway, 10)).toBeNull();
 });

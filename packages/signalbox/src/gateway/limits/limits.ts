@@ -4,7 +4,7 @@
  * A call reserves before it goes upstream and settles when its usage is known, so that simultaneous calls cannot together exceed a limit.
  *
  * Invariants:
- * 1. Reserving is one synchronous step over all rules that apply: every bucket accepts its amount, or none is changed.
+ * 1. Reserving is one step over all rules that apply: every bucket accepts its amount, or none is changed (`ledger.ts`).
  * 2. A call reserves, under each rule, the largest amount of those of its steps that the rule applies to. Whatever a step has used is then
  *    charged to the rules that apply to that step.
  * 3. A call that sets no limit of its output reserves the longest answer of its model. Such a call may run while no other does, even if that
@@ -18,42 +18,27 @@ import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import { type BudgetState, toBudgetState } from "./budget-state.ts";
-import {
-  type LimitOwner,
-  type LimitRule,
-  RATE_RULE,
-  toLimitRules,
-  toRateRule,
-  toTokenRules,
-} from "./limit-rule.ts";
-import {
-  type ActiveRule,
-  CallRules,
-  type LimitsParts,
-  type RouteBudget,
-  type RuleSet,
-} from "./call-rules.ts";
-import { RuleBuckets } from "./rule-buckets.ts";
-import type { ShareExchange } from "./share-exchange.ts";
+import { type ActiveRule, CallRules, type RouteBudget, type RuleSet } from "./call-rules.ts";
+import type { Ledger } from "./ledger.ts";
+import { type LimitOwner, type LimitRule, toLimitRules, toRateRule, toTokenRules } from "./limit-rule.ts";
 
 const NO_RULES: readonly ActiveRule[] = [];
 /** In the place of settings that are absent. */
 const NO_SETTINGS: readonly SpendRule[] = [];
 /** Partitions of one rule in a listing. */
 const MAX_SHOWN_BUCKETS = 100;
+
 export class Limits {
   /** By account; kept up to date by the management of limits. */
   readonly accountRules = new Map<string, readonly SpendRule[]>();
-  readonly #parts: LimitsParts;
-  /** By owner, then by rule id. */
-  readonly #owners = new Map<string, Map<string, RuleBuckets>>();
+  readonly #ledger: Ledger;
   /** Rules are made when their settings are used for the first time, and collected with them. */
   readonly #compiled = new WeakMap<object, readonly ActiveRule[]>();
   /** By gateway, then by token; tokens without a policy share one entry. A changed gateway or token is another object. */
   readonly #sets = new WeakMap<Gateway, WeakMap<object, RuleSet>>();
 
-  constructor(parts: LimitsParts) {
-    this.#parts = parts;
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
   }
 
   /** The rules of a call; null when it has none. `budgets` are those of its route, to which a walk may add more. */
@@ -67,7 +52,7 @@ export class Limits {
       set = this.#createSet(gateway, token, account);
       byToken.set(limited, set);
     }
-    return set.rules.length === 0 && budgets === undefined ? null : new CallRules(this.#parts, set, budgets);
+    return set.rules.length === 0 && budgets === undefined ? null : new CallRules(this.#ledger, set, budgets);
   }
 
   #createSet(gateway: Gateway, token: Token | null, account: object): RuleSet {
@@ -76,7 +61,7 @@ export class Limits {
     const ofAccount = this.accountRules.get(gateway.accountId);
     if (ofAccount !== undefined) rules.push(...this.#ofAccount(gateway.accountId, ofAccount));
     const rate = toRateRule(gatewayOwner(gateway), gateway.settings);
-    if (rate !== null) rules.push({ rule: rate, buckets: this.bucketsOf(rate) });
+    if (rate !== null) rules.push({ rule: rate, buckets: this.#ledger.bucketsOf(rate) });
     if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
     if (token !== null && token.policy !== null) rules.push(...this.#ofToken(token, token.policy));
     return {
@@ -97,35 +82,18 @@ export class Limits {
   }
 
   async #stateOf(owner: LimitOwner, rules: readonly LimitRule[]): Promise<BudgetState[]> {
-    await this.#parts.books.refresh(owner, (kind, name) => {
+    await this.#ledger.refresh(owner, (kind, name) => {
       const rule = rules.find((one) => one.kind === kind && isBucketOf(one, name));
-      return rule === undefined ? null : this.bucketsOf(rule).named(name);
+      return rule === undefined ? null : this.#ledger.bucketsOf(rule).named(name);
     });
-    const wall = this.#parts.clock.now();
-    const steady = this.#parts.steadyClock.now();
+    const wall = this.#ledger.now("cost");
     return rules.flatMap((rule) => {
-      const now = rule.kind === "cost" ? wall : steady;
-      const buckets = this.bucketsOf(rule);
+      const now = this.#ledger.now(rule.kind);
+      const buckets = this.#ledger.bucketsOf(rule);
       const isPartitioned = rule.conditions?.metadata.some(({ values }) => values === null) === true;
-      const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null, now)];
+      const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null)];
       return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
     });
-  }
-
-  /** Present when nodes share amounts. */
-  get shares(): ShareExchange | null {
-    return this.#parts.shares;
-  }
-
-  /** Money follows the system clock, because it outlives the process; everything else a monotonic one. */
-  nowOf({ kind }: LimitRule): number {
-    return kind === "cost" ? this.#parts.clock.now() : this.#parts.steadyClock.now();
-  }
-
-  /** The owner is gone, or a new one of its name begins at nothing. */
-  forget(owner: LimitOwner): void {
-    for (const buckets of this.#owners.get(ownerKey(owner))?.values() ?? []) buckets.forget();
-    this.#owners.delete(ownerKey(owner));
   }
 
   #ofAccount(accountId: string, rules: readonly SpendRule[]): readonly ActiveRule[] {
@@ -145,30 +113,9 @@ export class Limits {
   #activate(settings: object, toRules: () => readonly LimitRule[]): readonly ActiveRule[] {
     const known = this.#compiled.get(settings);
     if (known !== undefined) return known;
-    const active = toRules().map((rule) => ({ rule, buckets: this.bucketsOf(rule) }));
+    const active = toRules().map((rule) => ({ rule, buckets: this.#ledger.bucketsOf(rule) }));
     this.#compiled.set(settings, active);
     return active;
-  }
-
-  /** The buckets of a rule. */
-  bucketsOf(rule: LimitRule): RuleBuckets {
-    const { books } = this.#parts;
-    const key = ownerKey(rule.owner);
-    let ofOwner = this.#owners.get(key);
-    if (ofOwner === undefined) {
-      ofOwner = new Map();
-      this.#owners.set(key, ofOwner);
-    }
-    const id = `${rule.kind} ${rule.id}`;
-    const known = ofOwner.get(id);
-    if (known?.window.key === rule.window.key) return known;
-    const stored = rule.kind === "cost" ? books.storedNames(rule.owner, rule.id) : [];
-    const buckets = new RuleBuckets(rule, stored, (name) => books.open(rule, name));
-    // A changed rate limit of a gateway starts a new count. Shared amounts are moved by the books.
-    if (rule.id !== RATE_RULE && this.#parts.shares === null)
-      known?.moveTo(buckets, this.nowOf(rule), (...move) => books.moved(...move));
-    ofOwner.set(id, buckets);
-    return buckets;
   }
 }
 
@@ -190,8 +137,4 @@ export function tokenOwner({ accountId, id }: Pick<Token, "accountId" | "id">): 
 
 function isBucketOf({ id }: LimitRule, name: string): boolean {
   return name === id || name.startsWith(`${id} `);
-}
-
-function ownerKey({ accountId, key }: LimitOwner): string {
-  return `${accountId}\n${key}`;
 }

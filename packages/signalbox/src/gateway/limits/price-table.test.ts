@@ -1,8 +1,8 @@
 import { calcPrice } from "@pydantic/genai-prices";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NO_USAGE } from "../../engines/relay/index.ts";
-import { PriceTable } from "./price-table.ts";
+import { NO_USAGE, readUsage } from "../../engines/relay/index.ts";
+import { costByCaller, PriceTable } from "./price-table.ts";
 
 const NOW = Date.parse("2026-11-01T12:00:00Z");
 const clock = { now: () => NOW };
@@ -74,6 +74,171 @@ describe("the price table", () => {
     expect(prices.costOf("custom-mine", "gpt-4o", usage)).toBeNull();
     expect(prices.costOf("openai", "", usage)).toBeNull();
     expect(prices.costOf("constructor", "toString", usage)).toBeNull();
+  });
+
+  describe("of what is billed beside tokens at the usual price", () => {
+    const prices = new PriceTable({}, clock);
+    const tokens = { ...NO_USAGE, tokensIn: 10_000, tokensOut: 1000 };
+    const cost = (provider: string, model: string, body: object) => {
+      const { usage } = readUsage({ model, ...body });
+      return usage === null ? null : prices.costOf(provider, model, usage);
+    };
+
+    it.each([
+      ["openai", "gpt-5.6-sol", "", 0.06],
+      ["openai", "gpt-5.6-sol", "priority", 0.12],
+      ["openai", "gpt-5.6-sol", "fast", 0.12],
+      ["openai", "gpt-6-astra", "ultrafast", 0.9],
+      ["openai", "gpt-6-astra", "a-tier-of-tomorrow", 0.9],
+      ["anthropic", "claude-opus-5", "speed:fast", 0.15],
+      ["anthropic", "claude-opus-4-6", "speed:fast", 0.45],
+      ["anthropic", "claude-opus-5", "geo:us", 0.0825],
+      ["anthropic", "claude-opus-5", "batch+geo:us", 0.04125],
+      ["anthropic", "claude-opus-5", "priority", 0.075],
+      ["deepseek", "deepseek-chat", "priority", prices.costOf("deepseek", "deepseek-chat", tokens)],
+    ])("%s %s in the tier %j costs %d", (provider, model, tier, expected) => {
+      expect(prices.costOf(provider, model, { ...tokens, tier })).toBeCloseTo(expected ?? -1, 9);
+    });
+
+    it("takes the factors of the operator by the new and the former name of a tier", () => {
+      const own = { openai: { m: { in: 1, out: 1, tiers: { priority: 3 } } } };
+      const million = { ...NO_USAGE, tokensIn: 1_000_000 };
+      expect(prices.costOf("openai", "m", { ...million, tier: "fast" }, own)).toBe(3);
+    });
+
+    it("bills the rounds of an answer, each at its own model", () => {
+      const compaction = {
+        usage: {
+          input_tokens: 682,
+          output_tokens: 1320,
+          iterations: [
+            { type: "compaction", input_tokens: 60_385, output_tokens: 592 },
+            { type: "message", input_tokens: 682, output_tokens: 1320 },
+          ],
+        },
+      };
+      expect(cost("anthropic", "claude-opus-4-6", compaction)).toBeCloseTo(0.353135, 6);
+      const advisor = {
+        usage: {
+          input_tokens: 1000,
+          output_tokens: 1000,
+          server_tool_use: { web_search_requests: 2 },
+          iterations: [
+            { type: "message", input_tokens: 1000, output_tokens: 1000 },
+            { type: "advisor_message", model: "claude-opus-4-7", input_tokens: 2000, output_tokens: 100 },
+          ],
+        },
+      };
+      expect(cost("anthropic", "claude-sonnet-4-6", advisor)).toBeCloseTo(0.018 + 0.0125 + 0.02, 9);
+      const unknown = {
+        usage: { input_tokens: 1, iterations: [{ model: "claude-nobody", input_tokens: 1 }] },
+      };
+      expect(cost("anthropic", "claude-sonnet-4-6", unknown)).toBeNull();
+    });
+
+    it("bills searches that the provider made", () => {
+      const searches = Array.from({ length: 50 }, () => ({
+        type: "web_search_call",
+        action: { type: "search" },
+      }));
+      const usage = { input_tokens: 1000, output_tokens: 500 };
+      const base = cost("openai", "gpt-5", { output: [], usage }) ?? 0;
+      expect(cost("openai", "gpt-5", { output: searches, usage })).toBeCloseTo(base + 0.5, 9);
+      const opened = { type: "web_search_call", action: { type: "open_page" } };
+      expect(cost("openai", "gpt-5", { output: [opened], usage })).toBeCloseTo(base, 9);
+      expect(cost("openai", "gpt-5", { output: [{ type: "file_search_call" }], usage })).toBeCloseTo(
+        base + 0.0025,
+        9,
+      );
+      const grounded = (model: string) => {
+        const usageMetadata = { promptTokenCount: 10, candidatesTokenCount: 10, totalTokenCount: 20 };
+        const groundingMetadata = { webSearchQueries: ["one", "two"] };
+        const plain = cost("google-ai-studio", model, { candidates: [{}], usageMetadata }) ?? 0;
+        const found = cost("google-ai-studio", model, { candidates: [{ groundingMetadata }], usageMetadata });
+        return (found ?? 0) - plain;
+      };
+      expect(grounded("gemini-2.5-flash")).toBeCloseTo(0.035, 9);
+      expect(grounded("gemini-3-pro-preview")).toBeCloseTo(0.028, 9);
+    });
+
+    it("bills sound by the hour and documents by the page", () => {
+      expect(cost("openai", "whisper-1", { usage: { type: "duration", seconds: 1800 } })).toBeCloseTo(
+        0.18,
+        9,
+      );
+      expect(cost("groq", "whisper-large-v3", { text: "Hi", duration: 3600 })).toBeCloseTo(0.111, 9);
+      expect(cost("mistral", "mistral-ocr-2512", { usage_info: { pages_processed: 500 } })).toBeCloseTo(1, 9);
+    });
+
+    it("bills sound and pages by the operator's rate or, without one, by the list price", () => {
+      const sound = { ...NO_USAGE, seconds: 3600 };
+      expect(prices.costOf("openai", "whisper-1", sound, { openai: { "*": { in: 1, out: 1 } } })).toBeCloseTo(
+        0.36,
+        9,
+      );
+      expect(
+        prices.costOf("openai", "whisper-1", sound, { openai: { "*": { in: 1, out: 1, audioHour: 2 } } }),
+      ).toBe(2);
+      expect(
+        prices.costOf("groq", "none", { ...NO_USAGE, pages: 1 }, { groq: { none: { in: 1, out: 1 } } }),
+      ).toBeNull();
+    });
+
+    it("has no price for tokens of a model without a rate for tokens", () => {
+      expect(prices.costOf("openai", "whisper-1", tokens)).toBeNull();
+      expect(prices.costOf("mistral", "mistral-ocr-2512", tokens)).toBeNull();
+      expect(prices.costOf("google-ai-studio", "gemma-3-27b-it", tokens)).toBeNull();
+    });
+
+    it.each([
+      ["anthropic", "claude-sonnet-4-6"],
+      ["google-vertex-ai", "claude-sonnet-4-6"],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6"],
+    ])("bills a cache write for an hour with 1.6 times that for five minutes at %s", (provider, model) => {
+      const written = { ...NO_USAGE, tokensIn: 1000, tokensInCacheWrite: 1000 };
+      const short = prices.costOf(provider, model, written) ?? 0;
+      const long = prices.costOf(provider, model, { ...written, tokensInCacheWrite1h: 1000 });
+      expect(short).toBeGreaterThan(0);
+      expect(long).toBeCloseTo(short * 1.6, 9);
+    });
+
+    it.each([
+      ["google-ai-studio", "models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
+      ["google-vertex-ai", "publishers/google/models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
+      ["openrouter", "anthropic/claude-sonnet-4.6:nitro", "anthropic/claude-sonnet-4.6", 1, 0],
+      ["openrouter", "anthropic/claude-sonnet-4.6:online", "anthropic/claude-sonnet-4.6", 1, 0.02],
+      ["openai", "ft:gpt-4.1-2025-04-14:org::id", "gpt-4.1", 1.5, 0],
+      ["openai", "ft:gpt-4.1-mini-2025-04-14:org::id", "gpt-4.1-mini", 2, 0],
+    ])("prices %s %s as %s, times %d, plus %d", (provider, model, listed, factor, more) => {
+      const usual = prices.costOf(provider, listed, tokens) ?? 0;
+      expect(usual).toBeGreaterThan(0);
+      expect(prices.costOf(provider, model, tokens)).toBeCloseTo(usual * factor + more, 9);
+    });
+
+    it("prices sound of models whose entry has only prices of text", () => {
+      const sound = { ...NO_USAGE, tokensIn: 1000, tokensInAudio: 1000 };
+      expect(prices.costOf("openai", "gpt-4o-audio-preview", sound)).toBeCloseTo(0.04, 9);
+    });
+
+    it.each([
+      ["baseten", "deepseek-ai/DeepSeek-V4-Pro"],
+      ["minimax", "MiniMax-M2"],
+      ["novita", "deepseek/deepseek-r1"],
+      ["ovhcloud", "Llama-3.1-8B-Instruct"],
+      ["voyage", "voyage-2"],
+      ["zai", "glm-5.2"],
+    ])("knows list prices of %s", (provider, model) => {
+      expect(prices.costOf(provider, model, tokens)).toBeGreaterThan(0);
+    });
+  });
+
+  it("takes the caller's prices for cached input, which are those of other input if they are not stated", () => {
+    const usage = { ...NO_USAGE, tokensIn: 100, tokensInCached: 50, tokensInCacheWrite: 20, tokensOut: 10 };
+    expect(costByCaller({ perTokenIn: 2, perTokenOut: 5 }, usage)).toBe(250);
+    expect(costByCaller({ perTokenIn: 2, perTokenOut: 5, perCacheRead: 1, perCacheWrite: 3 }, usage)).toBe(
+      220,
+    );
+    expect(costByCaller({ total: 7 }, usage)).toBe(7);
   });
 
   it("prefers the configuration's prices, per model and per provider", () => {

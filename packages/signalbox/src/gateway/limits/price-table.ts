@@ -3,15 +3,17 @@
  * cost that the provider states, the list prices of the `@pydantic/genai-prices` package (which uses no network at run time). The built-in
  * provider `echo` costs nothing.
  *
- * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. Loading its data takes about
- * 50 ms and happens with the first call that has usage.
+ * Matching a model against the package's patterns takes about 100 µs, so the result is cached by model. The package is loaded with the first call
+ * that has usage.
  */
-import { createRequire } from "node:module";
-import type { calcPrice, ModelPrice } from "@pydantic/genai-prices";
+import type { ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
-import type { Usage } from "../../engines/relay/index.ts";
-import type { CustomCost } from "../plan/call-options.ts";
+import { NO_USAGE, type Usage, type UsageRound } from "../../engines/relay/index.ts";
+import type { CustomCost } from "../step/call-options.ts";
+import { tierFactor } from "./price-tiers.ts";
+import { IMAGE_RATE } from "./further-prices.ts";
+import { findListPrices, isPackageLoaded, type ListPrices, packageIdOf } from "./prices-package.ts";
 
 /** US dollars per million tokens, and per thousand searches. */
 export interface PriceOverride {
@@ -32,38 +34,21 @@ export interface PriceOverride {
   readonly imageOut?: number | undefined;
   /** A thousand web searches; default 0. */
   readonly searches?: number | undefined;
-  /** Factors of the service tiers `flex`, `batch` and `priority`; default: those of the provider. */
+  /** A thousand searches in files that the provider stores; default 0. */
+  readonly fileSearches?: number | undefined;
+  /** An hour of sound, and a thousand pages, for models that are billed by these; default: the list prices. */
+  readonly audioHour?: number | undefined;
+  readonly pages?: number | undefined;
+  /** A picture, a million characters that are spoken, and a thousand searches of rankings, for models that are billed by these. */
+  readonly image?: number | undefined;
+  readonly characters?: number | undefined;
+  readonly rankings?: number | undefined;
+  /** Factors of the service tiers `flex`, `batch`, `priority` (or `fast`) and `ultrafast`; default: those of the provider. */
   readonly tiers?: Readonly<Record<string, number>> | undefined;
 }
 
 /** By provider slug, then by model; the model `*` applies to every other model of the provider. */
 export type PriceOverrides = Readonly<Record<string, Readonly<Record<string, PriceOverride>>>>;
-
-/** Provider slug → provider id of the package. Other providers have no list prices. */
-const PACKAGE_IDS: Readonly<Record<string, string>> = {
-  openai: "openai",
-  anthropic: "anthropic",
-  "google-ai-studio": "google",
-  "google-vertex-ai": "google",
-  "azure-openai": "azure",
-  "aws-bedrock": "aws",
-  "workers-ai": "cloudflare",
-  groq: "groq",
-  grok: "x-ai",
-  mistral: "mistral",
-  deepseek: "deepseek",
-  "perplexity-ai": "perplexity",
-  cohere: "cohere",
-  cerebras: "cerebras",
-  openrouter: "openrouter",
-  fireworks: "fireworks",
-  together: "together",
-};
-
-/** The provider's id in the package; undefined for providers without list prices. */
-export function packageIdOf(provider: string): string | undefined {
-  return ownValue(PACKAGE_IDS, provider);
-}
 
 /** Bounded, because callers choose model names. */
 const MAX_CACHED_MODELS = 2000;
@@ -72,28 +57,16 @@ const CONDITIONAL_PRICE_TTL_MS = 60_000;
 const PER_MILLION = 1e-6;
 const NO_OVERRIDES: PriceOverrides = {};
 
-interface PricesPackage {
-  readonly calcPrice: typeof calcPrice;
-}
-
-let pricesPackage: PricesPackage | undefined;
-
-function loadPackage(): PricesPackage {
-  pricesPackage ??= createRequire(import.meta.url)("@pydantic/genai-prices") as PricesPackage;
-  return pricesPackage;
-}
-
-interface KnownPrices {
-  readonly rates: ModelPrice;
-  readonly contextWindow: number | null;
-}
-
 /** The process answers by itself, so that a budget can be tried without a provider. */
-const ECHO: KnownPrices = { rates: { input_mtok: 0, output_mtok: 0 }, contextWindow: null };
+const ECHO: ListPrices = {
+  rates: { input_mtok: 0, output_mtok: 0 },
+  contextWindow: null,
+  isConditional: false,
+};
 
 interface Prices {
   /** Null when the package does not know the model. */
-  readonly found: KnownPrices | null;
+  readonly found: ListPrices | null;
   /** When the prices must be looked up again; infinite for prices without conditions. */
   readonly staleAt: number;
 }
@@ -115,12 +88,35 @@ export class PriceTable {
 
   /** Null when the price of the model is unknown. `own` are the prices of the account. */
   costOf(provider: string, model: string, usage: Usage, own?: PriceOverrides): number | null {
+    if (usage.rounds !== null && usage.reportedCost === null)
+      return this.#costOfRounds(provider, model, usage, usage.rounds, own);
     const override = this.overrideOf(provider, model, own);
-    if (override !== undefined)
-      return costByOverride(override, usage, tierFactor(provider, usage, override.tiers));
+    const byOperator =
+      override === undefined
+        ? null
+        : costByOverride(override, usage, tierFactor(provider, model, usage.tier, override.tiers));
+    if (byOperator !== null) return byOperator;
     if (usage.reportedCost !== null) return usage.reportedCost;
     const found = this.#find(provider, model);
-    return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, usage));
+    return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, model, usage.tier));
+  }
+
+  /** Each round at its own model; the searches belong to the call. Null when the price of a round is unknown. */
+  #costOfRounds(
+    provider: string,
+    model: string,
+    { searches, fileSearches }: Usage,
+    rounds: readonly UsageRound[],
+    own: PriceOverrides | undefined,
+  ): number | null {
+    let cost = 0;
+    const all = [{ model, usage: { ...NO_USAGE, searches, fileSearches } }, ...rounds];
+    for (const round of all) {
+      const one = this.costOf(provider, round.model ?? model, round.usage, own);
+      if (one === null) return null;
+      cost += one;
+    }
+    return cost;
   }
 
   /** True when the model has no price, and the name that a response gives it may have one: the name of an Azure deployment has none. */
@@ -128,7 +124,7 @@ export class PriceTable {
     if (this.overrideOf(provider, model, own) !== undefined) return false;
     if (!this.#hasPrices(provider, own)) return false;
     // Asked while the client waits for the head of the response, which must not wait until the package is loaded.
-    return pricesPackage === undefined || this.#find(provider, model) === null;
+    return !isPackageLoaded() || this.#find(provider, model) === null;
   }
 
   #hasPrices(provider: string, own: PriceOverrides | undefined): boolean {
@@ -137,6 +133,12 @@ export class PriceTable {
       ownValue(this.#overrides ?? NO_OVERRIDES, provider) !== undefined ||
       ownValue(own ?? NO_OVERRIDES, provider) !== undefined
     );
+  }
+
+  /** Other list prices are in use. */
+  forgetListPrices(): void {
+    this.#cached.clear();
+    this.#last = null;
   }
 
   /** The prices of an account; undefined when it has none. */
@@ -151,6 +153,18 @@ export class PriceTable {
     );
   }
 
+  /** The prices of the configuration. */
+  get configured(): PriceOverrides {
+    return this.#overrides ?? NO_OVERRIDES;
+  }
+
+  /** Whether the model has a price. */
+  isKnown(provider: string, model: string, own?: PriceOverrides): boolean {
+    if (this.overrideOf(provider, model, own) !== undefined) return true;
+    const rates = this.listPricesOf(provider, model);
+    return rates !== null && Object.keys(rates).length > 0;
+  }
+
   /** The most tokens that the model reads in one call; null when that is not known. */
   contextWindowOf(provider: string, model: string): number | null {
     return this.#find(provider, model)?.contextWindow ?? null;
@@ -161,13 +175,13 @@ export class PriceTable {
     return this.#find(provider, model)?.rates ?? null;
   }
 
-  #find(provider: string, model: string): KnownPrices | null {
+  #find(provider: string, model: string): ListPrices | null {
     if (provider === "echo") return ECHO;
-    const packageId = ownValue(PACKAGE_IDS, provider);
+    const packageId = packageIdOf(provider);
     return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
   }
 
-  #ratesOf(packageId: string, model: string): KnownPrices | null {
+  #ratesOf(packageId: string, model: string): ListPrices | null {
     const now = this.#clock.now();
     // A call asks several times for one model, and most calls have the model of the call before.
     const last = this.#last;
@@ -178,25 +192,37 @@ export class PriceTable {
       this.#last = { ...known, packageId, model };
       return known.found;
     }
-    const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
-    const isConditional = Array.isArray(found?.model.prices);
-    const prices =
-      found === null ? null : { rates: found.model_price, contextWindow: found.model.context_window ?? null };
+    const found = findListPrices(packageId, model, now);
     this.#cached.set(key, {
-      found: prices,
-      staleAt: isConditional ? now + CONDITIONAL_PRICE_TTL_MS : Number.POSITIVE_INFINITY,
+      found,
+      staleAt: found?.isConditional === true ? now + CONDITIONAL_PRICE_TTL_MS : Number.POSITIVE_INFINITY,
     });
-    return prices;
+    return found;
   }
 }
 
 /** The price that a caller states for its own call. */
 export function costByCaller(custom: CustomCost, usage: Usage): number {
   if ("total" in custom) return custom.total;
-  return custom.perTokenIn * usage.tokensIn + custom.perTokenOut * usage.tokensOut;
+  const { perTokenIn, perTokenOut, perCacheRead = perTokenIn, perCacheWrite = perTokenIn } = custom;
+  const { tokensIn, tokensOut, tokensInCached, tokensInCacheWrite } = usage;
+  const plain = Math.max(0, tokensIn - tokensInCached - tokensInCacheWrite);
+  return (
+    plain * perTokenIn +
+    tokensInCached * perCacheRead +
+    tokensInCacheWrite * perCacheWrite +
+    tokensOut * perTokenOut
+  );
 }
 
-export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): number {
+/** Null when what was used has no rate: sound or pages, of a price for tokens only. */
+export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): number | null {
+  const byPiece = costByPiece(usage, price);
+  if (byPiece !== null) return byPiece;
+  const isPriced =
+    (usage.seconds > 0 && price.audioHour !== undefined) || (usage.pages > 0 && price.pages !== undefined);
+  const hasTokens = usage.tokensIn + usage.tokensOut > 0;
+  if (usage.seconds + usage.pages > 0 && !hasTokens && !isPriced) return null;
   const cacheWrite = price.cacheWrite ?? price.in;
   const tokens = sum(usage, {
     input: price.in,
@@ -210,19 +236,69 @@ export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): 
     audioOut: price.audioOut ?? price.out,
     imageOut: price.imageOut ?? price.out,
   });
-  return tokens * factor + (usage.searches * (price.searches ?? 0)) / 1000;
+  const searches = usage.searches * (price.searches ?? 0) + usage.fileSearches * (price.fileSearches ?? 0);
+  const pieces =
+    (searches + usage.pages * (price.pages ?? 0)) / 1000 + (usage.seconds * (price.audioHour ?? 0)) / 3600;
+  return tokens * factor + pieces;
 }
 
-function costByRates(rates: ModelPrice, usage: Usage, factor: number): number {
+/** Of what only the request counts. Null if the price has no such rate: a model that states its tokens is billed by these. */
+function costByPiece(
+  { images, characters, rankings }: Usage,
+  price: Pick<PriceOverride, "image" | "characters" | "rankings">,
+): number | null {
+  if (images > 0 && price.image !== undefined) return images * price.image;
+  if (characters > 0 && price.characters !== undefined) return characters * price.characters * PER_MILLION;
+  return rankings > 0 && price.rankings !== undefined ? (rankings * price.rankings) / 1000 : null;
+}
+
+/** The rate of a picture of this form; of a form that is not known, the dearest. Undefined if pictures have no rate. */
+function imageRate(rates: ModelPrice, form: string): number | undefined {
+  const exact = rateAt(rates[`${IMAGE_RATE}${form}`], 0);
+  if (exact !== undefined) return exact;
+  const all = Object.entries(rates).flatMap(([name, value]) =>
+    name.startsWith(IMAGE_RATE) ? (rateAt(value, 0) ?? []) : [],
+  );
+  return all.length === 0 ? undefined : Math.max(...all);
+}
+
+/** Anthropic's price of writing to the prompt cache for an hour, of that for five minutes, where the package does not have it. */
+const HOUR_FACTOR = 1.6;
+
+/** Null when what was used has no rate: a model that is priced by the hour has no price for tokens. */
+function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | null {
   const rate = (name: string) => rateAt(rates[name], usage.tokensIn);
+  const perHour = rate("input_audio_hours") ?? rate("audio_hours");
+  const perThousandPages =
+    (usage.isAnnotated ? rate("input_annotated_document_kpages") : undefined) ??
+    rate("input_document_kpages");
+  const pieces = costByPiece(usage, {
+    image: imageRate(rates, usage.imageForm),
+    characters: rate("characters_mcount"),
+    rankings: rate("rankings_kcount"),
+  });
+  if (pieces !== null) return pieces;
+  const byPiece =
+    (usage.seconds * (perHour ?? 0)) / 3600 +
+    (usage.pages * (perThousandPages ?? 0)) / 1000 +
+    ((rate("requests_kcount") ?? 0) +
+      usage.searches * (rate("web_searches_kcount") ?? 0) +
+      usage.fileSearches * (rate("storage_searches_kcount") ?? 0)) /
+      1000;
+  if (rates["input_mtok"] === undefined && rates["output_mtok"] === undefined) {
+    const isKnown =
+      (perHour !== undefined && usage.seconds > 0) || (perThousandPages !== undefined && usage.pages > 0);
+    return isKnown ? byPiece : null;
+  }
   const input = rate("input_mtok") ?? 0;
   const output = rate("output_mtok") ?? 0;
-  const cacheWrite = rate("cache_write_mtok") ?? input;
+  const cacheWrite = rate("cache_write_mtok");
   const tokens = sum(usage, {
     input,
     cached: rate("cache_read_mtok") ?? input,
-    cacheWrite,
-    cacheWrite1h: rate("cache_write_1h_mtok") ?? cacheWrite,
+    cacheWrite: cacheWrite ?? input,
+    cacheWrite1h:
+      rate("cache_write_1h_mtok") ?? (cacheWrite === undefined ? input : cacheWrite * HOUR_FACTOR),
     audioIn: rate("input_audio_mtok") ?? input,
     imageIn: rate("input_image_mtok") ?? input,
     output,
@@ -230,30 +306,7 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number {
     audioOut: rate("output_audio_mtok") ?? output,
     imageOut: rate("output_image_mtok") ?? output,
   });
-  const perRequest = rate("requests_kcount") ?? 0;
-  return tokens * factor + (perRequest + usage.searches * (rate("web_searches_kcount") ?? 0)) / 1000;
-}
-
-/**
- * What a service tier does to the price of a token. The package has no prices of tiers; these are the providers' published discounts. A
- * priority tier costs 1.7 to 2 times the usual price, depending on the model: the table has the larger one. Anthropic's priority tier is
- * paid in advance and has the usual price.
- */
-const TIER_FACTORS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
-  openai: { flex: 0.5, batch: 0.5, priority: 2 },
-  "azure-openai": { batch: 0.5, priority: 2 },
-  anthropic: { batch: 0.5 },
-  "google-ai-studio": { flex: 0.5, batch: 0.5, priority: 2 },
-  "google-vertex-ai": { flex: 0.5, batch: 0.5, priority: 2 },
-};
-
-function tierFactor(provider: string, { tier }: Usage, own?: Readonly<Record<string, number>>): number {
-  if (tier === "") return 1;
-  return (
-    (own === undefined ? undefined : ownValue(own, tier)) ??
-    ownValue(ownValue(TIER_FACTORS, provider) ?? {}, tier) ??
-    1
-  );
+  return tokens * factor + byPiece;
 }
 
 interface Rates {

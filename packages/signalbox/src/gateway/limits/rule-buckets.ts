@@ -29,7 +29,7 @@ export class NamedBucket extends AmountBucket {
   isForgotten = false;
   /** Another bucket has taken its place. */
   isDropped = false;
-  /** The books' entry of amounts that are not written yet; null when there is none. */
+  /** The store's entry of amounts that are not written yet; null when there is none. */
   unwritten: { readonly slot: number; amount: number } | null = null;
   /** Its number in the current journal file; 0 when the file does not have it. */
   journalNumber = 0;
@@ -53,6 +53,7 @@ export type MoveListener = (
 export class RuleBuckets {
   readonly #id: string;
   readonly #open: (name: string) => NamedBucket;
+  readonly #now: () => number;
   readonly #buckets = new Map<string, NamedBucket>();
   readonly window: Window;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -62,27 +63,25 @@ export class RuleBuckets {
     { id, window }: Pick<LimitRule, "id" | "window">,
     stored: readonly string[],
     open: (name: string) => NamedBucket,
+    now: () => number,
   ) {
     this.#id = id;
     this.window = window;
     this.#open = open;
+    this.#now = now;
     // All at once: a new value must not find room that stored ones take.
     for (const name of stored) this.named(name);
-  }
-
-  get size(): number {
-    return this.#buckets.size;
   }
 
   first(count: number): NamedBucket[] {
     return [...this.#buckets.values()].slice(0, count);
   }
 
-  find(partition: string | null, now: number): NamedBucket {
+  find(partition: string | null): NamedBucket {
     const name = partition === null ? this.#id : `${this.#id} ${shorten(partition)}`;
     const known = this.#buckets.get(name);
     if (known !== undefined && !known.isDropped) return known;
-    return this.named(this.#isFull(now) ? `${this.#id} ${OTHERS}` : name);
+    return this.named(this.#isFull() ? `${this.#id} ${OTHERS}` : name);
   }
 
   /** The bucket with this name, a new one if there is none. */
@@ -94,14 +93,9 @@ export class RuleBuckets {
     return bucket;
   }
 
-  /** Drops empty buckets. */
-  sweep(now: number): void {
-    this.#sweptAt = now;
-    for (const [name, bucket] of this.#buckets) if (bucket.isEmpty(now)) this.#buckets.delete(name);
-  }
-
   /** The window of the rule has changed: amounts that count in the new one are kept. `onMoved` is called for each. */
-  moveTo(next: RuleBuckets, now: number, onMoved: MoveListener): void {
+  moveTo(next: RuleBuckets, onMoved: MoveListener): void {
+    const now = this.#now();
     for (const bucket of this.#buckets.values()) {
       bucket.used(now);
       const moved = new NamedBucket(next.window, bucket.owner, bucket.name, bucket.isDurable);
@@ -119,9 +113,13 @@ export class RuleBuckets {
     for (const bucket of this.#buckets.values()) bucket.isForgotten = true;
   }
 
-  #isFull(now: number): boolean {
+  #isFull(): boolean {
     if (this.#buckets.size < MAX_BUCKETS) return false;
-    if (Math.abs(now - this.#sweptAt) >= SWEEP_PAUSE_MS) this.sweep(now);
+    const now = this.#now();
+    if (Math.abs(now - this.#sweptAt) >= SWEEP_PAUSE_MS) {
+      this.#sweptAt = now;
+      for (const [name, bucket] of this.#buckets) if (bucket.isEmpty(now)) this.#buckets.delete(name);
+    }
     return this.#buckets.size >= MAX_BUCKETS;
   }
 }

@@ -17,7 +17,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { SignalboxError } from "@signalbox/protocol";
-import { Claim, type ClaimPart } from "./claim.ts";
+import { Claim, type SharedNeed } from "./claim.ts";
+import type { Refusal } from "./limit-refusal.ts";
 import { emptyAsk, endOfRow } from "./share-ask.ts";
 import type { Exchanged, ShareAsk, ShareRow, ShareTable } from "./share-table.ts";
 import type { SharedBucket } from "./shared-bucket.ts";
@@ -27,7 +28,7 @@ import { adoptWindow, convertRow } from "./share-window.ts";
 export interface ShareExchangeParts {
   readonly table: ShareTable;
   readonly clock: SharedClock;
-  /** The present identity of this node. */
+  /** The current identity of this node. */
   readonly incarnation: () => string;
   /** Called when a statement failed; it is repeated. */
   readonly onError: (error: unknown) => void;
@@ -75,28 +76,34 @@ export class ShareExchange {
   }
 
   /** Takes all amounts from what this node has; false, and nothing taken, if one of them is not here. */
-  tryTake(parts: readonly ClaimPart[]): boolean {
+  tryTake(needs: readonly SharedNeed[]): boolean {
     const now = this.#parts.clock.now();
     let isHere = true;
-    for (const { rule, bucket, need, isForced } of parts) {
+    for (const need of needs) {
+      const { rule, bucket, runsAlone } = need;
       bucket.useRule(rule.limit);
       // Only the database knows whether another node has a call.
-      isHere &&= need.runsAlone !== true && bucket.waiting === 0 && bucket.canTake(need, isForced, now);
+      isHere &&= !runsAlone && bucket.waiting === 0 && bucket.canTake(need, now);
     }
     if (!isHere) return false;
-    for (const { bucket, need } of parts) {
+    for (const need of needs) {
+      const { bucket } = need;
       bucket.take(need, now);
       if (bucket.spare < bucket.target / 2) this.#schedule(0);
     }
     return true;
   }
 
-  /** Takes all amounts or none, as soon as the database has answered. */
-  claim(parts: readonly ClaimPart[]): Claim {
-    const claim = new Claim(parts, this.#seq + 1);
-    this.#claims.push(claim);
-    this.#schedule(0);
-    return claim;
+  /** Takes all amounts or none, at once or as soon as the database has answered; null when they are taken. Never rejects. */
+  take(needs: readonly SharedNeed[]): Promise<Refusal | null> | null {
+    if (this.tryTake(needs)) return null;
+    const claim = new Claim(needs, this.#seq + 1);
+    if (this.#isStopped) claim.fail(new SignalboxError("storage_unavailable"));
+    else {
+      this.#claims.push(claim);
+      this.#schedule(0);
+    }
+    return claim.decided;
   }
 
   /** The bucket has something to report. */
@@ -112,11 +119,16 @@ export class ShareExchange {
     clearImmediate(this.#immediate);
     await this.#sending;
     this.#failClaims(new SignalboxError("storage_unavailable"));
+    let isRepeated = false;
     while (this.#changed.size > 0 || this.#holding.size > 0) {
       const before = this.#changed.size + this.#holding.size;
+      this.#isDue = false;
       await this.#round();
-      // Amounts that cannot be reported are counted by the other nodes.
-      if (this.#changed.size + this.#holding.size >= before) return;
+      const isLess = this.#changed.size + this.#holding.size < before;
+      // After a pause, or if the clock was set, the first statement counts nothing: its answer corrects the clock. Amounts that cannot be reported at
+      // all are counted by the other nodes.
+      if (!isLess && (isRepeated || !this.#isDue)) return;
+      isRepeated ||= !isLess;
     }
   }
 
@@ -206,7 +218,7 @@ export class ShareExchange {
   /** Buckets for the next statement: first those that calls wait for. */
   #collect(): SharedBucket[] {
     const buckets = new Set<SharedBucket>();
-    for (const { parts } of this.#claims) for (const { bucket } of parts) buckets.add(bucket);
+    for (const { needs } of this.#claims) for (const { bucket } of needs) buckets.add(bucket);
     for (const set of [this.#changed, this.#holding]) {
       for (const bucket of set) {
         if (bucket.isForgotten || bucket.isDropped) set.delete(bucket);
@@ -252,19 +264,18 @@ export class ShareExchange {
     const now = this.#parts.clock.now();
     const seq = ++this.#seq;
     const asks = new Map(buckets.map((bucket) => [bucket, emptyAsk(bucket, seq, now)] as const));
-    for (const { parts, state } of this.#claims) {
-      if (state !== "waiting") continue;
-      for (const { bucket, need, isForced } of parts) {
+    for (const { needs } of this.#claims) {
+      for (const { bucket, amount, expected, isBounded, runsAlone, isForced } of needs) {
         const ask = asks.get(bucket);
         if (ask === undefined) continue;
-        if (isForced) ask.forced += need.amount;
-        else if (ask.single || (need.runsAlone === true && ask.need > 0)) continue;
+        if (isForced) ask.forced += amount;
+        else if (ask.single || (runsAlone && ask.need > 0)) continue;
         else {
-          ask.single = need.runsAlone === true;
-          if (!need.isBounded && ask.need === 0) ask.alone = need.amount;
-          ask.need += need.amount;
+          ask.single = runsAlone;
+          if (!isBounded && ask.need === 0) ask.alone = amount;
+          ask.need += amount;
         }
-        ask.likely += need.expected;
+        ask.likely += expected;
       }
     }
     // Calls at two nodes that wait for the same buckets must not wait for each other.
@@ -327,12 +338,12 @@ export class ShareExchange {
   }
 
   #decide(now: number): void {
-    for (const claim of this.#claims) if (claim.state === "waiting") claim.decide(now);
-    this.#claims = this.#claims.filter(({ state }) => state === "waiting");
+    for (const claim of this.#claims) claim.decide(now);
+    this.#claims = this.#claims.filter(({ isWaiting }) => isWaiting);
   }
 
   #failClaims(error: SignalboxError): void {
-    for (const claim of this.#claims) if (claim.state === "waiting") claim.fail(error);
+    for (const claim of this.#claims) claim.fail(error);
     this.#claims = [];
   }
 

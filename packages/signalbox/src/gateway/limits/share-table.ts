@@ -1,5 +1,5 @@
 /**
- * The statements on `limit_share`. Each is one statement: no lock is held between two messages of a node, so a node that hangs delays nobody.
+ * The statements on `limit_share`. Each is one statement: no lock is held between two messages of a node, so a node that hangs delays no other one.
  *
  * Invariants:
  * 1. The row of a bucket is its lock. Statements lock rows in the order of their ids.
@@ -7,7 +7,7 @@
  * 3. After `exchange`, used + held + spare of a row exceeds the limit only by calls that run alone, by routes' budgets, which refuse nothing, and
  *    when the limit was lowered.
  * 4. A node that was declared dead takes nothing.
- * 5. Nothing is counted in slots that were computed by a wrong clock, or long ago: they would end the present slot, with all that was used in it.
+ * 5. Nothing is counted in slots that were computed by a wrong clock, or long ago: they would end the current slot, with all that was used in it.
  */
 import { sql } from "../../core/sql.ts";
 import type { Database } from "../../database/database.ts";

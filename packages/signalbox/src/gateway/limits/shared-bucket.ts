@@ -10,7 +10,8 @@
  * 3. `charged` is what was used and is in no statement yet. A statement that failed is repeated as it was, so its amounts are counted once.
  */
 import type { ReservedAmount } from "./amount-bucket.ts";
-import type { LimitKind, LimitOwner, Need } from "./limit-rule.ts";
+import type { Need } from "./grant.ts";
+import type { LimitKind, LimitOwner } from "./limit-rule.ts";
 import { NamedBucket } from "./rule-buckets.ts";
 import type { Window } from "./window.ts";
 
@@ -110,7 +111,7 @@ export class SharedBucket extends NamedBucket {
     );
   }
 
-  /** The present window of the rule. */
+  /** The current window of the rule. */
   configure(window: Window): void {
     this.#configured = window;
     this.#useConfigured();
@@ -148,12 +149,8 @@ export class SharedBucket extends NamedBucket {
     if (used - charge < this.#soft.limit && used >= this.#soft.limit) this.#soft.onExceeded(used);
   }
 
-  /** True when the amount can be taken from what this node has. `isForced`: also beyond the limit. */
-  canTake(
-    { amount, isBounded, runsAlone = false }: Pick<Need, "amount" | "isBounded" | "runsAlone">,
-    isForced: boolean,
-    now: number,
-  ): boolean {
+  /** True when the amount can be taken from what this node has. */
+  canTake({ amount, isBounded, runsAlone, isForced }: Need, now: number): boolean {
     // Calls that run alone, and budgets of routes, may exceed a limit; what this node has taken ahead must not be used then.
     const fits = this.used(now) + this.reserved + amount <= this.limit;
     const isAlone = this.reserved === 0 && this.spareOfOthers === 0;
@@ -172,7 +169,7 @@ export class SharedBucket extends NamedBucket {
   }
 
   /** Takes an amount for a call: a request is counted, all other amounts are held until the call ends. */
-  take({ amount, expected, isBounded, runsAlone = false }: Need, now: number): void {
+  take({ amount, expected, isBounded, runsAlone }: Need, now: number): void {
     this.spare -= amount;
     // A call without an output limit, or one that was only partly read, reserves much more than it uses: that is not taken ahead.
     if (isBounded && !runsAlone) {

@@ -10,15 +10,15 @@ import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { DEFAULT_SETTINGS, gatewayUpdate, pickSettings } from "../settings/gateway-settings.ts";
 import type { CallRules } from "./call-rules.ts";
-import { type Admission, Delay } from "./delay.ts";
+import { Refusal } from "./limit-refusal.ts";
 import type { StepDemand } from "./limit-rule.ts";
 import { Limits } from "./limits.ts";
 import { ShareTable } from "./share-table.ts";
-import { SharedBooks } from "./shared-books.ts";
+import { SharedLedger } from "./shared-ledger.ts";
 
 export interface SharedNode {
   readonly limits: Limits;
-  readonly books: SharedBooks;
+  readonly ledger: SharedLedger;
   readonly inc: string;
   /** Messages of soft budgets. */
   readonly exceeded: number[];
@@ -69,7 +69,7 @@ export async function openSharedCluster(): Promise<SharedCluster> {
 }
 
 /** The node has no heartbeats: the others must not take its silence for its death. */
-async function join(database: Database): Promise<string> {
+export async function joinNode(database: Database): Promise<string> {
   const row = await database.get<{ inc: string }>(
     rawSql(`INSERT INTO signalbox_node SELECT (jsonb_populate_record(n, jsonb_build_object(
       'inc', nextval('signalbox_node_inc_seq'), 'state', 'up', 'dead_after_ms', 3600000))).*
@@ -80,7 +80,7 @@ async function join(database: Database): Promise<string> {
 }
 
 async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Clock): Promise<SharedNode> {
-  let inc = await join(shared);
+  let inc = await joinNode(shared);
   let isKilled = false;
   let isStopped = false;
   const killed = Promise.withResolvers<void>();
@@ -94,31 +94,27 @@ async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Cloc
     engine: "postgres",
     problem: null,
     all: (query) => lossy(() => shared.all(query)),
+    scan: (query) => lossy(() => shared.all(query)),
     get: (query) => lossy(() => shared.get(query)),
     run: (query) => lossy(() => shared.run(query)),
     transaction: (work, options) => lossy(() => shared.transaction(work, options)),
     close: () => Promise.resolve(),
   };
   const exceeded: number[] = [];
-  const books = new SharedBooks({
+  const ledger = new SharedLedger({
     database,
     clock,
     incarnation: () => inc,
     earlierJournal: "/nonexistent",
     onError: (error) => void errors.push(error),
-  });
-  const limits = new Limits({
-    books,
-    clock: books.clock,
-    steadyClock: books.clock,
-    shares: books.shares,
     onSoftBudget: (_rule, used) => void exceeded.push(used),
   });
-  await books.start();
+  const limits = new Limits(ledger);
+  await ledger.start();
   const bury = () => shared.all(sql`UPDATE signalbox_node SET state = 'dead' WHERE inc = ${inc}::bigint`);
   return {
     limits,
-    books,
+    ledger,
     get inc() {
       return inc;
     },
@@ -131,12 +127,12 @@ async function openNode(shared: PostgresDatabase, errors: unknown[], clock: Cloc
     },
     async declareDead() {
       await bury();
-      inc = await join(shared);
+      inc = await joinNode(shared);
     },
     async stop() {
       if (isKilled || isStopped) return;
       isStopped = true;
-      await books.stop();
+      await ledger.stop();
       await shared.all(sql`DELETE FROM signalbox_node WHERE inc = ${inc}::bigint`);
     },
   };
@@ -175,15 +171,6 @@ export function withRules(gateway: Gateway, rules: readonly object[]): Gateway {
   };
 }
 
-export async function settled(admit: () => Admission): Promise<SignalboxError | null> {
-  let admission = admit();
-  while (admission instanceof Delay) {
-    await admission.ready;
-    admission = admit();
-  }
-  return admission;
-}
-
 export function demandOf(dollars: number, tokens = 0, isBounded = true, most = dollars): StepDemand {
   return { provider: "openai", model: "m", cost: dollars, most, tokens, isBounded };
 }
@@ -196,10 +183,10 @@ export function rulesOf(node: SharedNode, gateway: Gateway): CallRules {
 
 /** Counts one request; null when it passes. */
 export async function request(node: SharedNode, gateway: Gateway): Promise<SignalboxError | null> {
-  const rules = rulesOf(node, gateway);
-  const refusal = await settled(() => rules.arrive([demandOf(0)]));
-  rules.settle([]);
-  return refusal;
+  const taken = await rulesOf(node, gateway).arrive([demandOf(0)]);
+  if (taken instanceof Refusal) return taken.toError();
+  taken.release();
+  return null;
 }
 
 /** Reserves; the refusal, or what settles the call. */
@@ -209,9 +196,9 @@ export async function reserve(
   demand: StepDemand,
 ): Promise<SignalboxError | ((cost: number, tokens?: number) => void)> {
   const rules = rulesOf(node, gateway);
-  const refusal = await settled(() => rules.reserve([demand]));
-  if (refusal !== null) return refusal;
-  return (cost, tokens = 0) => rules.settle([{ provider: "openai", models: ["m"], cost, tokens }]);
+  const taken = await rules.reserve([demand]);
+  if (taken instanceof Refusal) return taken.toError();
+  return (cost, tokens = 0) => rules.settle(taken, [{ provider: "openai", models: ["m"], cost, tokens }]);
 }
 
 /** What the database has of a bucket; undefined when it has no row. */

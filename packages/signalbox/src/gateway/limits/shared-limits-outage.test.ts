@@ -95,7 +95,7 @@ it("amounts of an earlier version count, those in its journal too, once", async 
   const gateway = gatewayWith({}, [{ id: "r", limitType: "cost", limit: 10, window: "month" }]);
   const owner = gatewayOwner(gateway);
   const window = createWindow("month");
-  const now = node.books.clock.now();
+  const now = node.ledger.now();
   const slot = window.slotOf(now);
   const end = window.endOf(slot);
   await cluster.database.run(

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { sql } from "../../core/sql.ts";
 import type { Gateway } from "../settings/gateway.ts";
-import type { CallRules } from "./call-rules.ts";
+import { Grant } from "./grant.ts";
+import { Refusal } from "./limit-refusal.ts";
 import { gatewayOwner } from "./limits.ts";
 import {
   aboutAnHour,
@@ -12,7 +13,6 @@ import {
   reserve,
   rowOf,
   rulesOf,
-  settled,
   type SharedCluster,
   type SharedNode,
   tokenWith,
@@ -139,20 +139,17 @@ it("lets a call that was only partly read begin only while no node has a call", 
 
 it("bounds parallel calls over nodes", async () => {
   const gateway = gatewayWith({}, [{ id: "p", limitType: "parallel", limit: 5 }]);
-  const running: CallRules[] = [];
   const results = await Promise.all(
-    Array.from({ length: 20 }, async (_, i) => {
-      const rules = rulesOf(nodes[i % 4] as SharedNode, gateway);
-      const refusal = await settled(() => rules.arrive([demandOf(0)]));
-      if (refusal === null) running.push(rules);
-      return refusal;
-    }),
+    Array.from({ length: 20 }, async (_, i) =>
+      rulesOf(nodes[i % 4] as SharedNode, gateway).arrive([demandOf(0)]),
+    ),
   );
-  expect(results.filter((refusal) => refusal === null)).toHaveLength(5);
-  running.pop()?.settle([]);
+  const running = results.filter((taken) => taken instanceof Grant);
+  expect(running).toHaveLength(5);
+  running.pop()?.release();
   await expect.poll(async () => (await rowOf(cluster.database, gateway, "parallel p"))?.held).toBe(4);
   expect(await request(nodes[3] as SharedNode, gateway)).toBeNull();
-  for (const rules of running) rules.settle([]);
+  for (const grant of running) grant.release();
 });
 
 it("takes all amounts of a call or none", async () => {
@@ -189,17 +186,20 @@ it("counts what a killed node held and had taken as spent; its parallel calls ar
   const [a] = nodes as [SharedNode];
   const doomed = await cluster.openNode();
   const rules = rulesOf(doomed, gateway);
-  expect(await settled(() => rules.arrive([demandOf(0)]))).toBeNull();
-  expect(await settled(() => rules.reserve([demandOf(3)]))).toBeNull();
+  expect(await rules.arrive([demandOf(0)])).toBeInstanceOf(Grant);
+  expect(await rules.reserve([demandOf(3)])).toBeInstanceOf(Grant);
   await expect.poll(async () => (await rowOf(cluster.database, gateway, "cost r"))?.held).toBe(3_000_000);
   expect(await request(a, gateway)).toMatchObject({ id: "gateway_rate_limited" });
   await doomed.kill();
   await expect.poll(async () => usedOf(await rowOf(cluster.database, gateway, "cost r"))).toBe(3_000_000);
   const after = rulesOf(a, gateway);
-  expect(await settled(() => after.arrive([demandOf(0)]))).toBeNull();
-  expect(await settled(() => after.reserve([demandOf(8)]))).toMatchObject({ fields: { spent: 3 } });
-  expect(await settled(() => after.reserve([demandOf(7)]))).toBeNull();
-  after.settle([]);
+  const place = await after.arrive([demandOf(0)]);
+  const refused = await after.reserve([demandOf(8)]);
+  expect(refused instanceof Refusal && refused.toError()).toMatchObject({ fields: { spent: 3 } });
+  for (const taken of [place, await after.reserve([demandOf(7)])]) {
+    if (taken instanceof Refusal) throw taken.toError();
+    taken.release();
+  }
 });
 
 it("a node that was declared dead goes on under its new identity, and loses nothing that it spent", async () => {
@@ -243,7 +243,7 @@ it("reports a soft budget once, whichever node exceeds it", async () => {
   const gateway = gatewayWith({});
   for (const node of [a, b, a, b, a, b]) {
     const rules = node.limits.rulesOf(gateway, token);
-    rules?.settle([{ provider: "openai", models: ["m"], cost: 0.3, tokens: 0 }]);
+    rules?.settle(null, [{ provider: "openai", models: ["m"], cost: 0.3, tokens: 0 }]);
     await expect
       .poll(async () =>
         usedOf(

@@ -254,7 +254,7 @@ function readBucket(line: string, buckets: Map<string, readonly [string, string,
     if (Array.isArray(names) && names.length === 3)
       buckets.set(number, names as unknown as [string, string, string]);
   } catch {
-    // A damaged line: its amounts belong to nobody.
+    // A damaged line: the owner of its amounts is not known.
   }
 }
 

@@ -1,5 +1,6 @@
 /** What a step uses, in the unit of a rule. */
 import { SignalboxError } from "@signalbox/protocol";
+import { NO_RETRY } from "./limit-refusal.ts";
 import { type LimitKind, MICRO, type StepDemand } from "./limit-rule.ts";
 
 /** The unit of money is small; an amount is rounded up, so that no number of small calls is free. */
@@ -16,5 +17,6 @@ export function unknownPrice({ provider, model }: Pick<StepDemand, "provider" | 
   const what = model === "" ? `a call of ${provider} without a known model` : `${provider}/${model}`;
   return new SignalboxError("gateway_unknown_price", {
     message: `Price of ${what} unknown: a limit on money applies to this call. Set a price, or unknown_price in spend_limits`,
+    headers: NO_RETRY,
   });
 }

@@ -1,21 +1,24 @@
 /**
  * What a step may cost, before it runs: its models, its tokens and its price.
  *
- * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the dearest
- * one is reserved. Which model ran is known from the response.
+ * The caller writes the request, so the request is read as any provider might read it: every model that it names counts, and the most
+ * expensive one is reserved. Which model ran is known from the response.
  */
-import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
-import { readNamedModels } from "../keys/named-models.ts";
+import { readNamedModels } from "../models/named-models.ts";
 import type { Token } from "../../accounts/index.ts";
-import type { CallOptions, CustomCost } from "../plan/call-options.ts";
-import { inspectBody, type Step } from "../plan/plan-step.ts";
+import type { CallOptions, CustomCost } from "../step/call-options.ts";
+import { formValues } from "../step/body-facts.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendLimitSettings } from "../settings/gateway-settings.ts";
 import { isBackground, isJob } from "./deferred-work.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
+import { dearerTier } from "./price-tiers.ts";
+import { headerOf, readableStep } from "./readable-step.ts";
 import { refersToOtherInput } from "./referred-input.ts";
+import { expectedPieces, requestedPieces } from "./requested-pieces.ts";
 
 export interface PricingParts {
   readonly prices: PriceTable;
@@ -76,13 +79,24 @@ const WITHOUT_OUTPUT: ReadonlySet<string> = new Set(["embeddings", "moderations"
 const MAX_OUTPUT_TOKENS = 131_072;
 /** The largest context window in common use. */
 const MAX_INPUT_TOKENS = 1_048_576;
-const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 
-export function isFree({ upstream, requestType, path }: Step): boolean {
+/**
+ * Objects of a provider whose creation and change starts no model. What runs one has another name (`threads/runs`, `evals/{id}/runs`), and a search in a
+ * store is billed. A client secret is not among them: a session that it opens does not pass through the gateway.
+ */
+const STORED_OBJECTS: Readonly<Record<string, RegExp>> = {
+  openai: /^(?:v1\/)?(?:conversations|vector_stores|threads|evals|assistants|containers|skills)(?:\/|$)/i,
+  anthropic: /^(?:v1\/)?skills(?:\/|$)/i,
+};
+const STARTS_WORK = /\/(?:runs(?:\/|$)|search$)/i;
+
+export function isFree({ upstream, requestType, path, provider }: Step): boolean {
+  if (READING.has(upstream.method) || requestType === "models") return true;
+  if (requestType !== "") return false;
   return (
-    READING.has(upstream.method) ||
-    requestType === "models" ||
-    (requestType === "" && (FREE_PATH.test(path) || (UPLOAD.test(path) && !NAMES_MODEL.test(path))))
+    FREE_PATH.test(path) ||
+    (UPLOAD.test(path) && !NAMES_MODEL.test(path)) ||
+    (STORED_OBJECTS[provider.slug]?.test(path) === true && !STARTS_WORK.test(path))
   );
 }
 
@@ -107,7 +121,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const isOutputKnown = isPartial ? WITHOUT_OUTPUT.has(readable.requestType) : isOutputBounded(readable);
   const isKnown = (isInputKnown && isOutputKnown) || (custom !== undefined && "total" in custom);
   const costFor = (used: Usage) =>
-    custom === undefined ? dearest(parts, step.provider.slug, models, used) : costByCaller(custom, used);
+    custom === undefined ? highestCost(parts, step.provider.slug, models, used) : costByCaller(custom, used);
   if (isJob(step)) {
     const cost = custom !== undefined || parts.unknownPrice === "allow" ? (costFor(usage) ?? 0) : null;
     return { usage, cost, most: cost ?? 0, isBounded: true, isDeferred: true, models };
@@ -184,11 +198,11 @@ export function costOfStep(
   const isCertain = isModelCertain(step, models);
   const told =
     isCertain || named === null ? null : parts.prices.costOf(step.provider.slug, named, usage, parts.own);
-  return told ?? dearest(parts, step.provider.slug, models, usage);
+  return told ?? highestCost(parts, step.provider.slug, models, usage);
 }
 
-/** The cost with the dearest of the models; null when no price is known and calls without a price are refused. */
-export function dearest(
+/** The cost with the most expensive of the models; null when no price is known and calls without a price are refused. */
+export function highestCost(
   parts: PricingParts,
   slug: string,
   models: readonly string[],
@@ -204,8 +218,9 @@ export function dearest(
   return unknownPrice === "allow" ? 0 : costByOverride(unknownPrice, usage);
 }
 
-function isOutputBounded({ maxOutputTokens, requestType }: Step): boolean {
-  return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType);
+function isOutputBounded(step: Step): boolean {
+  const { maxOutputTokens, requestType } = step;
+  return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType) || requestedPieces(step) !== null;
 }
 
 function expectedUsage({ prices, own }: PricingParts, step: Step, models: readonly string[]): Usage {
@@ -225,12 +240,10 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
     ...NO_USAGE,
     tokensIn,
     tokensOut: WITHOUT_OUTPUT.has(requestType) ? 0 : perChoice * choices,
-    // A cheaper tier is believed when the response names it.
-    tier: tier === "priority" ? tier : "",
+    ...expectedPieces(step),
+    tier: dearerTier(tier),
   };
 }
-
-const MULTIPART_MODEL = /name="?model"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/gi;
 
 /** Larger bodies are searched member by member. */
 const MAX_PLAIN_BYTES = 16 * 1024;
@@ -258,8 +271,7 @@ function modelsOf(step: Step): string[] {
   if (!isCertain && isMultipart(step)) {
     const { body } = step.upstream;
     const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
-    for (const [, name = ""] of bytes?.toString("latin1").matchAll(MULTIPART_MODEL) ?? [])
-      all.add(name.trim());
+    for (const name of bytes === null ? [] : formValues(bytes, "model")) all.add(name);
   }
   return [...all];
 }
@@ -267,47 +279,3 @@ function modelsOf(step: Step): string[] {
 function isMultipart({ upstream }: Step): boolean {
   return headerOf(upstream.headers, "content-type")?.toLowerCase().startsWith("multipart/form-data") === true;
 }
-
-function headerOf(headers: readonly string[], wanted: string): string | undefined {
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i] ?? "";
-    if (name.length === wanted.length && name.toLowerCase() === wanted) return headers[i + 1];
-  }
-  return undefined;
-}
-
-/** The step with its body as the provider reads it: a compressed body is decompressed, within limits. */
-function readableStep(step: Step): Step {
-  const { upstream } = step;
-  const encoding = headerOf(upstream.headers, "content-encoding")?.trim().toLowerCase() ?? "identity";
-  const decode = DECODERS[encoding];
-  if (decode === undefined || upstream.body.kind !== "whole") return step;
-  try {
-    const bytes = decode(upstream.body.bytes, { maxOutputLength: MAX_DECODED_BYTES });
-    const headers = upstream.headers.filter(
-      (_, i) => upstream.headers[i - (i % 2)]?.toLowerCase() !== "content-encoding",
-    );
-    const { model, maxOutputTokens, choices, tier } = inspectBody(bytes, false);
-    const body = { kind: "whole", bytes } as const;
-    return {
-      ...step,
-      model: model ?? step.model,
-      maxOutputTokens,
-      choices,
-      tier,
-      upstream: { ...upstream, headers, body },
-    };
-  } catch {
-    return step;
-  }
-}
-
-type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
-
-const DECODERS: Readonly<Record<string, Decoder | undefined>> = {
-  gzip: gunzipSync,
-  "x-gzip": gunzipSync,
-  deflate: inflateSync,
-  br: brotliDecompressSync,
-  zstd: zstdDecompressSync,
-};

@@ -7,7 +7,7 @@
  * - `day`, `week` (from Monday), `month`: one slot from midnight to midnight in a time zone, whatever the length of the days.
  * - None (`null`): one slot that never ends, for prepaid credit.
  */
-import { LRUCache } from "lru-cache";
+import { formatOf } from "../../core/time-zone.ts";
 
 export type CalendarUnit = "day" | "week" | "month";
 
@@ -144,36 +144,6 @@ export function parseWindow(key: string): Window {
     form === "exact" ? createRateWindow(1, seconds, "sliding") : createWindow(seconds, form as "fixed");
   // A rule may extend the key.
   return { ...window, key };
-}
-
-export function isTimeZone(name: string): boolean {
-  try {
-    formatOf(name);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Creating a format takes 50 µs. Bounded, because users choose the names. */
-const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: 100 });
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
-  let format = formats.get(timeZone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat("en-US", {
-      timeZone,
-      hourCycle: "h23",
-      year: "numeric",
-      month: "numeric",
-      day: "numeric",
-      hour: "numeric",
-      minute: "numeric",
-      second: "numeric",
-    });
-    formats.set(timeZone, format);
-  }
-  return format;
 }
 
 interface LocalDate {

@@ -5,7 +5,7 @@
  * properties and without a separator: a new filter begins with a property that the current one already has. The forms `filters[0][key]`,
  * `filters[][value][]` and a JSON list in `filters` are accepted, too.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { parseKeepingDigits } from "../../core/large-integers.ts";
 import type { CallFilter, CallOperator, CallSelection } from "../../engines/call-log/index.ts";
 import { FILTER_KEYS, type ValueKind } from "./call-fields.ts";
@@ -35,12 +35,12 @@ export function parseSelection(query: URLSearchParams, routeParameters: readonly
     .filter((name) => !known.has(name) && !FILTER_PARAMETER.test(name))
     .map((name) => simpleFilter(name, query.getAll(name)));
   for (const name of ["filters", "search"]) {
-    if (query.getAll(name).length > 1) throw invalid(`${name}: may stand only once`);
+    if (query.getAll(name).length > 1) throw invalidRequest(`${name}: may stand only once`);
   }
   const listed = [...readFilterParameters(query), ...readJsonFilters(query.get("filters"))];
-  if (listed.length > MAX_FILTERS) throw invalid(`filters: at most ${MAX_FILTERS}`);
+  if (listed.length > MAX_FILTERS) throw invalidRequest(`filters: at most ${MAX_FILTERS}`);
   const search = query.get("search") ?? "";
-  if (search.length > MAX_SEARCH) throw invalid(`search: at most ${MAX_SEARCH} characters`);
+  if (search.length > MAX_SEARCH) throw invalidRequest(`search: at most ${MAX_SEARCH} characters`);
   return { filters: pairMetadata([...simple, ...listed.flatMap(toFilter)]), search };
 }
 
@@ -73,9 +73,9 @@ function readJsonFilters(text: string | null): FilterText[] {
   try {
     list = parseKeepingDigits(text);
   } catch {
-    throw invalid("filters: expected a JSON list");
+    throw invalidRequest("filters: expected a JSON list");
   }
-  if (!Array.isArray(list)) throw invalid("filters: expected a JSON list");
+  if (!Array.isArray(list)) throw invalidRequest("filters: expected a JSON list");
   return list.map((item: unknown) => {
     const { key, operator, value } = (item ?? {}) as Record<string, unknown>;
     const values: unknown[] = Array.isArray(value) ? value : value === undefined ? [] : [value];
@@ -91,20 +91,22 @@ function valueText(value: unknown): string {
   if (value === null) return "";
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean")
     return String(value);
-  throw invalid("filters: a value must be a text, a number, true, false or null");
+  throw invalidRequest("filters: a value must be a text, a number, true, false or null");
 }
 
 function toFilter({ key, operator, values }: FilterText): CallFilter[] {
   if (!OPERATORS.has(operator)) {
-    throw invalid(`filters: operator must be one of ${[...OPERATORS].join(", ")}, found "${operator}"`);
+    throw invalidRequest(
+      `filters: operator must be one of ${[...OPERATORS].join(", ")}, found "${operator}"`,
+    );
   }
-  if (values.length === 0) throw invalid(`filters: "${key}" needs a value`);
-  if (values.length > MAX_VALUES) throw invalid(`filters: at most ${MAX_VALUES} values for "${key}"`);
+  if (values.length === 0) throw invalidRequest(`filters: "${key}" needs a value`);
+  if (values.length > MAX_VALUES) throw invalidRequest(`filters: at most ${MAX_VALUES} values for "${key}"`);
   if (Object.hasOwn(CONSTANT_KEYS, key)) {
     return matchesConstant(CONSTANT_KEYS[key] ?? null, operator, values) ? [] : [IMPOSSIBLE];
   }
   const known = Object.hasOwn(FILTER_KEYS, key) ? FILTER_KEYS[key] : undefined;
-  if (known === undefined) throw invalid(`filters: unknown key "${key}"`);
+  if (known === undefined) throw invalidRequest(`filters: unknown key "${key}"`);
   return [
     {
       field: known.field,
@@ -117,7 +119,7 @@ function toFilter({ key, operator, values }: FilterText): CallFilter[] {
 function simpleFilter(name: string, texts: readonly string[]): CallFilter {
   const simple = Object.hasOwn(SIMPLE_FILTERS, name) ? SIMPLE_FILTERS[name] : undefined;
   const known = simple && FILTER_KEYS[simple.key];
-  if (simple === undefined || known === undefined) throw invalid(`unknown parameter "${name}"`);
+  if (simple === undefined || known === undefined) throw invalidRequest(`unknown parameter "${name}"`);
   const values = texts.flatMap((text) => parseValue(name, known.kind, text));
   return {
     field: known.field,
@@ -134,16 +136,16 @@ function parseValue(name: string, kind: ValueKind, text: string): (string | numb
   if (kind === "boolean") {
     if (text === "true" || text === "1") return [1];
     if (text === "false" || text === "0") return [0];
-    throw invalid(`${name}: expected true or false, found "${text}"`);
+    throw invalidRequest(`${name}: expected true or false, found "${text}"`);
   }
   const number = Number(text);
   if (kind === "number") {
     if (Number.isFinite(number)) return [number];
-    throw invalid(`${name}: expected a number, found "${text}"`);
+    throw invalidRequest(`${name}: expected a number, found "${text}"`);
   }
   const time = Number.isFinite(number) ? number : Date.parse(text);
   if (Number.isNaN(time))
-    throw invalid(`${name}: expected a time (ISO 8601 or milliseconds), found "${text}"`);
+    throw invalidRequest(`${name}: expected a time (ISO 8601 or milliseconds), found "${text}"`);
   return [time];
 }
 
@@ -160,8 +162,4 @@ function pairMetadata(filters: readonly CallFilter[]): CallFilter[] {
   const rest = filters.filter((filter) => filter.field !== "metadataKey" && filter.field !== "metadataValue");
   const pairs = keys.slice(0, values.length).flatMap((key, i) => [key, values[i] ?? IMPOSSIBLE]);
   return [...rest, ...pairs, ...values.slice(keys.length), ...keys.slice(values.length)];
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -5,7 +5,7 @@ import { isAllowed, type Principal } from "../../accounts/index.ts";
 import { readStart } from "../../core/response-start.ts";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import type { CallLog, CallRow, GatewayRef, StoredBody } from "../../engines/call-log/index.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type PathParams, type Route } from "../../http/route.ts";
 import { type CallAgain, callWithModel, sameCall, toCurl } from "./call-again.ts";
 
 const ONE = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}/logs/{id}";
@@ -141,13 +141,12 @@ function send(
 
 async function findCall(
   { callLog, gatewayExists }: ReplayRouteParts,
-  params: Readonly<Record<string, string>>,
+  { account_id: accountId, gateway_id: gatewayId, id }: PathParams<typeof ONE>,
 ): Promise<{ gateway: GatewayRef; row: CallRow; request: StoredBody | null }> {
-  const gateway = { accountId: params["account_id"] ?? "", gatewayId: params["gateway_id"] ?? "" };
-  if (!gatewayExists(gateway.accountId, gateway.gatewayId)) {
+  const gateway = { accountId, gatewayId };
+  if (!gatewayExists(accountId, gatewayId)) {
     throw new SignalboxError("not_found", { message: "Gateway not found" });
   }
-  const id = params["id"] ?? "";
   const row = await callLog.get(gateway, id);
   if (row === null) throw new SignalboxError("not_found", { message: "Log not found" });
   return { gateway, row, request: await callLog.body(gateway, id, "request") };

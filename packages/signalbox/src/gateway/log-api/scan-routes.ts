@@ -59,7 +59,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
       narrowsToGateway: true,
       result: z.array(scannedResult),
       handler: async ({ params, query, rawQuery, principal, signal }) => {
-        const accountId = params["account_id"] ?? "";
+        const accountId = params.account_id;
         const scan = toScan(accountId, query, rawQuery, principal, Object.keys(listQuery.shape));
         requireCursor(query.cursor);
         const found = await search(callLog, scan, query, signal);
@@ -87,7 +87,7 @@ export function scanRoutes({ callLog }: ScanRouteParts): Route[] {
       repeatable: ["gateway_id", ...FILTER_PARTS],
       narrowsToGateway: true,
       handler: ({ params, query, rawQuery, principal }) => {
-        const accountId = params["account_id"] ?? "";
+        const accountId = params.account_id;
         const selected = toScan(accountId, query, rawQuery, principal, Object.keys(exportQuery.shape));
         const isCsv = query.format === "csv";
         const scan = {

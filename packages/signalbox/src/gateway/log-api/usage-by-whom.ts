@@ -4,6 +4,7 @@ import { isAllowed, type Principal, type Tokens } from "../../accounts/index.ts"
 import {
   type CallLog,
   MAX_FIGURES,
+  type UsageBy,
   type UsageByFigures,
   type UsageByQuery,
 } from "../../engines/call-log/index.ts";
@@ -22,11 +23,13 @@ export async function usageByWhom(
   query: Omit<UsageByQuery, "dimensions">,
   named: readonly NamedDimension[],
   principal: Principal,
+  signal: AbortSignal,
 ): Promise<Reply> {
-  const { figures, otherValues, countedFrom } = await callLog.summariseBy({
-    ...query,
-    dimensions: named.map(({ dimension }) => dimension),
-  });
+  const { figures, otherValues, isBounded, countedFrom } = await summariseWhileWanted(
+    callLog,
+    { ...query, dimensions: named.map(({ dimension }) => dimension) },
+    signal,
+  );
   if (figures.length > MAX_FIGURES) {
     throw new SignalboxError("invalid_request", {
       message: `more than ${MAX_FIGURES} rows: group by fewer things, choose a shorter period or a smaller limit`,
@@ -41,15 +44,35 @@ export async function usageByWhom(
       `The period has too many calls for one request: counted from ${new Date(countedFrom).toISOString()}`,
     );
   }
+  if (isBounded) {
+    messages.push(
+      "There were more values, or keys of metadata, than are told apart: `other` may have calls of the values that are listed",
+    );
+  }
   return {
     result: figures.map((one) => ({ ...showLabels(one, named, nameOf), ...showUsage(one, query.groupBy) })),
     resultInfo: {
       count: figures.length,
       other_values: otherValues,
+      is_bounded: isBounded,
       counted_from: countedFrom === null ? null : new Date(countedFrom).toISOString(),
     },
     messages,
   };
+}
+
+/** Ends early, with nothing, if the caller has left. */
+export async function summariseWhileWanted(
+  callLog: Pick<CallLog, "summariseBy">,
+  query: UsageByQuery,
+  signal: AbortSignal,
+): Promise<UsageBy> {
+  try {
+    return await callLog.summariseBy(query, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return { figures: [], otherValues: 0, isBounded: false, countedFrom: null };
+  }
 }
 
 function showLabels(

@@ -1,5 +1,5 @@
 /** Groups and filters of usage by whom: `token`, `owner`, `user`, `metadata:<key>`, `token_tag:<key>`. */
-import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { RESERVED_METADATA_PREFIX } from "../../accounts/index.ts";
 import type { UsageDimension } from "../../engines/call-log/index.ts";
 
@@ -30,7 +30,7 @@ export function parseDimension(name: string): NamedDimension | null {
 
 export function requireFewDimensions(dimensions: readonly NamedDimension[]): void {
   if (dimensions.length > MAX_DIMENSIONS) {
-    throw invalid(`group_by: at most ${MAX_DIMENSIONS} of ${DIMENSION_NAMES}`);
+    throw invalidRequest(`group_by: at most ${MAX_DIMENSIONS} of ${DIMENSION_NAMES}`);
   }
 }
 
@@ -39,7 +39,7 @@ export function parseOnly(text: string): { dimension: UsageDimension; value: str
   const equals = text.indexOf("=");
   const named = equals === -1 ? null : parseDimension(text.slice(0, equals));
   if (named === null) {
-    throw invalid(
+    throw invalidRequest(
       `only: expected <group>=<value> with one of ${DIMENSION_NAMES}, found ${JSON.stringify(text)}`,
     );
   }
@@ -56,13 +56,9 @@ function metadataKey(name: string): string | null {
 
 /** The key becomes part of a JSON path, which has no escape for these characters. */
 function requireKey(key: string, name: string): string {
-  if (key === "" || key.endsWith(".tags.")) throw invalid(`group_by: ${name} needs a key`);
+  if (key === "" || key.endsWith(".tags.")) throw invalidRequest(`group_by: ${name} needs a key`);
   if (key.length > MAX_KEY || /["\\\p{Cc}]/u.test(key)) {
-    throw invalid(`group_by: a key has at most ${MAX_KEY} characters, without quotes and backslashes`);
+    throw invalidRequest(`group_by: a key has at most ${MAX_KEY} characters, without quotes and backslashes`);
   }
   return key;
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

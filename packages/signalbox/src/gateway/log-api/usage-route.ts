@@ -1,10 +1,11 @@
 /**
- * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums, without counting rows; by token, owner, user
- * and metadata from the rows, within a budget.
- * See docs/decisions/0189.
+ * The usage of an account: over time, by provider, model, gateway and tag from the hourly sums; by token, owner, user or metadata from totals;
+ * by minute, and by several of these, from the rows of calls, within a budget.
+ * See docs/decisions/0310.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { boundGateway, maySee, type Tokens } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
@@ -18,7 +19,7 @@ import {
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import { showUsage, usageResult } from "./show-usage.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
-import { usageByWhom, type UsageByParts } from "./usage-by-whom.ts";
+import { summariseWhileWanted, usageByWhom, type UsageByParts } from "./usage-by-whom.ts";
 import { usageCsv } from "./usage-csv.ts";
 import {
   DIMENSION_NAMES,
@@ -47,7 +48,8 @@ const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(tex
 const usageQuery = z.strictObject({
   /**
    * Comma-separated or repeated: minute, hour or day, provider, model, gateway, `tag:<key>` of gateways; or token, owner, user, `metadata:<key>`,
-   * `token_tag:<key>`. Minutes and the groups after the semicolon are read from the rows of calls. Default: one row with the total.
+   * `token_tag:<key>`. Rows of calls are read for minutes, for two of the groups after the semicolon, and for metadata with provider or model.
+   * Default: one row with the total.
    */
   group_by: z.string().optional(),
   /** Inclusive, rounded down to the hour unless rows are read. Default: seven days before `end`. */
@@ -77,30 +79,36 @@ export function tokenUsageRoute(parts: UsageRouteParts & { readonly tokens: Toke
     method: "GET",
     path: "/accounts/{account_id}/tokens/{token_id}/usage",
     access: "tokens.edit",
-    summary: "Calls, errors, tokens, cost and durations of one token, from the rows of the call log.",
+    summary: "Calls, errors, tokens, cost and durations of one token.",
     query: usageQuery.omit({ tag: true, only: true, limit: true, format: true }),
     repeatable: ["group_by", "gateway_id"],
     narrowsToGateway: true,
     result: z.array(usageResult),
-    handler: async ({ params, query, rawQuery, principal }) => {
+    handler: async ({ params, query, rawQuery, principal, signal }) => {
       const { account_id: accountId, token_id: tokenId } = params;
       const token = parts.tokens.find(accountId, tokenId);
       if (token === undefined) throw new SignalboxError("not_found", { message: "Token not found" });
       if (!maySee(principal, token)) throw new SignalboxError("forbidden");
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
-      if (tagKey !== null) throw invalid("group_by: usage of a token cannot be grouped by a tag");
+      if (tagKey !== null) throw invalidRequest("group_by: usage of a token cannot be grouped by a tag");
       if (dimensions.length > 0 || groups.includes("minute"))
-        throw invalid(`group_by: expected ${USAGE_GROUPS.filter((name) => name !== "minute").join(", ")}`);
+        throw invalidRequest(
+          `group_by: expected ${USAGE_GROUPS.filter((name) => name !== "minute").join(", ")}`,
+        );
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
-      const figures = await parts.callLog.summarise({
+      const only = [{ dimension: { kind: "token" } as const, value: tokenId }];
+      const request = {
         accountId,
         gatewayIds,
         from,
         to,
         groupBy: groups,
-        tokenId,
-      });
+        dimensions: [],
+        only,
+        maxValues: 1,
+      };
+      const { figures } = await summariseWhileWanted(parts.callLog, request, signal);
       return {
         result: figures.map((one) => showUsage(one, groups)),
         messages: unreadableMessages(parts.callLog),
@@ -120,8 +128,8 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
     repeatable: ["group_by", "gateway_id", "tag", "only"],
     narrowsToGateway: true,
     result: z.array(usageResult),
-    handler: async ({ params, query, rawQuery, principal }) => {
-      const accountId = params["account_id"] ?? "";
+    handler: async ({ params, query, rawQuery, principal, signal }) => {
+      const accountId = params.account_id;
       const { groups, tagKey, dimensions } = parseGroups(rawQuery.getAll("group_by"));
       const { from, to } = periodOf(query, parts.clock);
       const gatewayIds = await selectGateways(parts.tags, accountId, rawQuery, boundGateway(principal));
@@ -130,9 +138,11 @@ export function usageRoute(parts: UsageRouteParts & Pick<UsageByParts, "tokens">
         query.format === "csv" ? usageCsv(found.result as Record<string, unknown>[]) : found;
       if (dimensions.length > 0 || only.length > 0 || groups.includes("minute")) {
         if (tagKey !== null)
-          throw invalid("group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata");
+          throw invalidRequest(
+            "group_by: tag:<key> cannot be combined with minute, token, owner, user or metadata",
+          );
         const request = { accountId, gatewayIds, from, to, groupBy: groups, only, maxValues: query.limit };
-        return reply(await usageByWhom(parts, request, dimensions, principal));
+        return reply(await usageByWhom(parts, request, dimensions, principal, signal));
       }
       const groupBy = tagKey === null ? groups : [...new Set<UsageGroup>([...groups, "gateway"])];
       const figures = await parts.callLog.summarise({ accountId, gatewayIds, from, to, groupBy });
@@ -159,7 +169,7 @@ function periodOf(
 ): Period {
   const to = end ?? clock.now();
   const from = start ?? to - DEFAULT_SPAN_MS;
-  if (from >= to) throw invalid("start: must be before end");
+  if (from >= to) throw invalidRequest("start: must be before end");
   return { from, to };
 }
 
@@ -174,14 +184,14 @@ function parseGroups(texts: readonly string[]): Groups {
   const groups = rest.filter((name) => !dimensions.some((dimension) => dimension.name === name));
   const unknown = groups.find((name) => !(USAGE_GROUPS as readonly string[]).includes(name));
   if (unknown !== undefined) {
-    throw invalid(
+    throw invalidRequest(
       `group_by: expected ${USAGE_GROUPS.join(", ")}, tag:<key>, ${DIMENSION_NAMES}, found "${unknown}"`,
     );
   }
-  if (tagKeys.length > 1) throw invalid("group_by: one tag at a time");
-  if (tagKeys[0] === "") throw invalid("group_by: tag: needs a key");
+  if (tagKeys.length > 1) throw invalidRequest("group_by: one tag at a time");
+  if (tagKeys[0] === "") throw invalidRequest("group_by: tag: needs a key");
   if (groups.filter((name) => TIME_GROUPS.includes(name)).length > 1)
-    throw invalid("group_by: one of minute, hour and day");
+    throw invalidRequest("group_by: one of minute, hour and day");
   return { groups: groups as UsageGroup[], tagKey: tagKeys[0] ?? null, dimensions };
 }
 
@@ -222,8 +232,4 @@ function mergeByTag(
     merged.set(key, { tag, figures: known === undefined ? one : addUsageFigures(known.figures, one) });
   }
   return [...merged.values()];
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

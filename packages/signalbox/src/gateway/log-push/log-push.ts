@@ -7,7 +7,7 @@
  *    replaces an object with an earlier state of it.
  * 3. A call that is stored late is not lost: the position is that of the log, not a time.
  * 4. One run at a time, on all nodes together: a node takes the row of the target for some minutes before it copies a part. A failure is reported and retried; calls wait in the log as long as the log keeps them.
- * See docs/decisions/0191.
+ * See engines/call-log/README.md.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { promisify } from "node:util";

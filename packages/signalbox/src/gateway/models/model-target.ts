@@ -1,5 +1,5 @@
 /** A model that a call tries: the one that its name means, or one of a route. */
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Provider } from "../providers/provider.ts";
 
 export interface ModelTarget {

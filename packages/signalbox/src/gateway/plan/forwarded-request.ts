@@ -8,10 +8,10 @@
  *
  * A token of this service must not leave it. Tokens are recognised by their form and checksum, the root token by comparison. The token of the
  * call is dropped from the places of a provider's key (`keys/caller-token.ts`); any other token, and a token in any other place, is refused.
- * See docs/decisions/0012 and docs/decisions/0071.
+ * See docs/decisions/0071 and gateway/README.md.
  */
 import { isTokenShaped, SignalboxError } from "@signalbox/protocol";
-import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "./call-options.ts";
+import { type CallOptions, CallOptionsReader, gatewayHeaderName, NO_OPTIONS } from "../step/call-options.ts";
 
 /** `drop`: not forwarded; `option`: read by the gateway; `pass`: forwarded. */
 type HeaderFate = "drop" | "option" | "pass";
@@ -254,10 +254,10 @@ export function refuseOwnTokenInTarget(root: RootTokenCheck, path: string, query
 }
 
 /** Headers in which SDKs send a provider's key. */
-const KEY_HEADERS: ReadonlySet<string> = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key"]);
+export const KEY_HEADERS: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 function isCallerToken(name: string, value: string, callerText: string): boolean {
-  if (!value.endsWith(callerText) || !KEY_HEADERS.has(name)) return false;
+  if (!value.endsWith(callerText) || !KEY_HEADERS.includes(name)) return false;
   return name === "authorization"
     ? /^bearer +$/i.test(value.slice(0, -callerText.length))
     : value === callerText;

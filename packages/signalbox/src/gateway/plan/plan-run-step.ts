@@ -3,12 +3,13 @@
  * the envelope of the management interface, except for a stream.
  */
 import { ERROR_TABLE } from "@signalbox/protocol";
-import { TranslatedExchange, type ResponseTranslation } from "../call/translated-exchange.ts";
+import { TranslatedExchange, type ResponseTranslation } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import type { DoorRequest } from "./door-request.ts";
-import { headersFor } from "./door-request.ts";
-import { planDoorStep } from "./plan-door-step.ts";
-import { planStep, type Step, type StepParts, toFacts } from "./plan-step.ts";
+import { type ModelRequest, headersFor } from "./model-request.ts";
+import { planModelStep } from "./plan-model-step.ts";
+import { planStep, type StepParts } from "./plan-step.ts";
+import type { Step } from "../step/step.ts";
+import { toFacts } from "../step/body-facts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -26,21 +27,24 @@ const ENVELOPE: ResponseTranslation = {
     messages: [],
     result: null,
   }),
-  createStream: () => {
-    throw new Error("a stream has no envelope");
-  },
+  translateAsStream: noEnvelope,
+  createStream: noEnvelope,
 };
+
+function noEnvelope(): never {
+  throw new Error("a stream has no envelope");
+}
 
 export function planRunStep(
   parts: StepParts,
-  request: DoorRequest,
+  request: ModelRequest,
   target: ModelTarget,
   input: Fields,
 ): Step {
   if (target.provider.slug === WORKERS_AI) return planWorkersAi(parts, request, target, input);
   const isStream = input["stream"] === true;
   const fields = { ...input, model: target.model };
-  const step = planDoorStep(
+  const step = planModelStep(
     parts,
     {
       ...request,
@@ -51,18 +55,18 @@ export function planRunStep(
     },
     target,
   );
-  const { door } = step;
-  if (door === null || isStream) return step;
-  const { convert } = door;
+  const { translation } = step;
+  if (translation === null || isStream) return step;
+  const { convert } = translation;
   return {
     ...step,
-    door: {
-      ...door,
+    translation: {
+      ...translation,
       isEnveloped: true,
       convert: (send, handler) =>
         new TranslatedExchange(
           ENVELOPE,
-          request.holdMemory,
+          request.share,
           convert === null ? send : (inner) => convert(send, inner),
           handler,
         ),
@@ -71,27 +75,23 @@ export function planRunStep(
 }
 
 /** The dialect that the input is written in. */
-function endpointOf({ provider, model }: ModelTarget, input: Fields): DoorRequest["endpoint"] {
+function endpointOf({ provider, model }: ModelTarget, input: Fields): ModelRequest["endpoint"] {
   const { calls } = provider.apisFor(model);
   if ("input" in input) return "messages" in input || calls.length > 0 ? "responses" : "embeddings";
   return calls[0]?.dialect === "messages" ? "messages" : "chat";
 }
 
-function planWorkersAi(parts: StepParts, request: DoorRequest, target: ModelTarget, input: Fields): Step {
+function planWorkersAi(parts: StepParts, request: ModelRequest, target: ModelTarget, input: Fields): Step {
   return planStep(parts, {
-    gateway: request.gateway,
+    context: request.context,
     provider: target.provider,
     method: "POST",
     path: `run/${target.model}`,
     query: "",
     forwarded: headersFor(request, target, "chat"),
-    traceparent: request.traceparent,
-    isAuthenticated: request.isAuthenticated,
     contentType: "application/json",
-    isEncoded: false,
     body: toBody(input),
     options: request.options,
-    door: null,
     facts: { ...toFacts(input), model: target.model },
   });
 }

@@ -35,6 +35,20 @@ it("asks for usage without changing anything else", () => {
   });
 });
 
+it("asks clouds that sign their requests, wherever the caller says that they are", () => {
+  const signing = (slug: string, place?: { region: string; project: string }) => {
+    const definition = BUILT_IN_PROVIDERS.find((one) => one.slug === slug);
+    if (definition === undefined) throw new Error(slug);
+    const answer = () => ({ pause: () => undefined, resume: () => undefined, abort: () => undefined });
+    return createProvider(definition, { answer, ...(place === undefined ? {} : { place }) });
+  };
+  const body = { kind: "whole" as const, bytes: Buffer.from('{"stream":true}') };
+  for (const place of [undefined, { region: "eu-west-1", project: "p" }]) {
+    expect(requestStreamUsage(signing("aws-bedrock", place), "openai.gpt-oss-120b", body)).not.toBeNull();
+    expect(requestStreamUsage(signing("google-vertex-ai", place), "meta/llama-4", body)).not.toBeNull();
+  }
+});
+
 it("leaves providers alone that do not take the option", () => {
   expect(ask("{}", "mistral")).toBeNull();
   expect(ask("{}", "anthropic")).toBeNull();

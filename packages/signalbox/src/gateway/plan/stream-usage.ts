@@ -3,15 +3,17 @@
  *
  * OpenAI-shaped APIs report the usage of a stream only with `stream_options.include_usage`, in one more event without choices before the
  * end. Most clients do not ask; without the event a call's cost could only be estimated. Every other byte of the stream is passed on.
- * See docs/decisions/0113.
+ * See gateway/README.md.
  */
+import { isFields } from "../../core/fields.ts";
 import { editMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
+import type { ResponseFilter } from "../step/step.ts";
 
 export interface StreamUsageRequest {
   readonly body: RequestBody;
   /** Null for a response that is no stream. */
-  readonly filter: (head: ResponseHead) => UsageEventRemover | null;
+  readonly filter: (head: ResponseHead) => ResponseFilter | null;
 }
 
 const INCLUDE_USAGE = { include_usage: true };
@@ -32,20 +34,21 @@ export function requestStreamUsage(
 }
 
 function takesStreamUsage(provider: Provider, model: string): boolean {
-  if (provider.answer !== undefined) return false;
+  // It states its usage in any case.
+  if (provider.slug === "echo") return false;
   try {
     const api = provider.apisFor(model).calls.find(({ dialect }) => dialect === "chat");
     return api !== undefined && api.traits?.streamUsage !== false;
   } catch {
-    // A cloud without a configured place: the caller named the place in the path, and nothing is known about its API.
-    return false;
+    // A cloud without a configured place: the caller named the place in the path of its OpenAI-shaped API, which takes the option.
+    return true;
   }
 }
 
 function addOption(bytes: Buffer): Buffer {
   const given = readOptions(bytes);
   if (given !== undefined) {
-    const json = JSON.stringify(isObject(given) ? { ...given, ...INCLUDE_USAGE } : INCLUDE_USAGE);
+    const json = JSON.stringify(isFields(given) ? { ...given, ...INCLUDE_USAGE } : INCLUDE_USAGE);
     return editMembers(bytes, new Map([["stream_options", { name: "stream_options", json }]]));
   }
   const open = bytes.indexOf(OPEN_BRACE);
@@ -56,10 +59,6 @@ function addOption(bytes: Buffer): Buffer {
 function readOptions(bytes: Buffer): unknown {
   if (!bytes.includes("stream_options", 0, "latin1")) return undefined;
   return (JSON.parse(bytes.toString("utf8")) as Record<string, unknown>)["stream_options"];
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const LINE_FEED = 0x0a;
@@ -74,14 +73,13 @@ const NO_BYTES = Buffer.from("");
  * Removes the event that has usage and no choices. The end of a read that is not a whole line is kept until the rest of the line arrives:
  * a client could not use the part. The blank line after a removed event is removed as well.
  */
-export class UsageEventRemover {
+class UsageEventRemover implements ResponseFilter {
   #unfinished: Buffer = NO_BYTES;
   /** The line that is being passed on is too long to be kept. */
   #isInLongLine = false;
   /** The last line was removed: a blank line that follows belongs to it. */
   #isAfterRemoved = false;
 
-  /** The bytes for the client, possibly none. Called with every read, in order; `isLast` exactly once. Changes the memory of `chunk`. */
   push(chunk: Buffer, isLast: boolean): Buffer {
     const bytes = this.#unfinished.length === 0 ? chunk : Buffer.concat([this.#unfinished, chunk]);
     const end = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
@@ -136,7 +134,7 @@ function isUsageEvent(line: Buffer): boolean {
   if (!text.startsWith("data:")) return false;
   try {
     const { choices, usage } = JSON.parse(text.slice(5)) as Record<string, unknown>;
-    return Array.isArray(choices) && choices.length === 0 && isObject(usage);
+    return Array.isArray(choices) && choices.length === 0 && isFields(usage);
   } catch {
     return false;
   }

@@ -1,24 +1,17 @@
 /**
- * The binary event stream of Amazon Bedrock (`application/vnd.amazon.eventstream`) as the server-sent events that it contains. Each message
- * has a length, headers, a payload and two checksums; the payload of a chunk is an event of Anthropic's stream in base64.
- *
- * Invariant: the events do not depend on where the bytes are split, and a message with a wrong length or checksum fails the exchange.
+ * The binary event stream of Amazon Bedrock (`application/vnd.amazon.eventstream`) as the server-sent events that it contains: events of
+ * Anthropic's stream. Bytes that are no message fail the exchange.
  */
-import { crc32 } from "node:zlib";
 import {
+  type AwsMessage,
+  AwsMessageReader,
+  readAwsPayload,
   type ResponseHead,
   type UpstreamExchange,
   UpstreamFailure,
   type UpstreamHandler,
 } from "../../engines/relay/index.ts";
 
-const PRELUDE_BYTES = 12;
-const CRC_BYTES = 4;
-/** AWS's own limit of a message is 24 MiB. */
-const MAX_MESSAGE_BYTES = 24 * 1024 * 1024;
-const STRING = 7;
-/** Bytes of the value, by type of header; -1: a length of two bytes precedes it. */
-const VALUE_BYTES: readonly number[] = [0, 0, 1, 2, 4, 8, -1, -1, 8, 16];
 const EVENT_STREAM = "text/event-stream; charset=utf-8";
 
 /** Exceptions in a stream → types of Anthropic's errors. */
@@ -28,11 +21,6 @@ const ERROR_TYPES: Readonly<Record<string, string>> = {
   serviceUnavailableException: "overloaded_error",
   modelTimeoutException: "timeout_error",
 };
-
-interface Message {
-  readonly headers: ReadonlyMap<string, string>;
-  readonly payload: Buffer;
-}
 
 /** Passes a binary event stream on as server-sent events, and every other response unchanged. */
 export function readAwsEventStream(
@@ -80,58 +68,27 @@ function asEventStream(head: ResponseHead): ResponseHead {
 }
 
 export class AwsEventDecoder {
-  #rest: Buffer = Buffer.from("");
+  readonly #messages = new AwsMessageReader();
 
   get isBetweenMessages(): boolean {
-    return this.#rest.length === 0;
+    return this.#messages.isBetweenMessages;
   }
 
   /** The events of the messages that are complete, as text. Throws for bytes that are no messages. */
   push(chunk: Buffer): string {
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    let text = "";
-    while (this.#rest.length >= PRELUDE_BYTES) {
-      const length = this.#rest.readUInt32BE(0);
-      if (length < PRELUDE_BYTES + CRC_BYTES || length > MAX_MESSAGE_BYTES) throw new Error("wrong length");
-      if (crc32(this.#rest.subarray(0, 8)) !== this.#rest.readUInt32BE(8)) throw new Error("wrong checksum");
-      if (this.#rest.length < length) break;
-      text += toEvent(readMessage(this.#rest.subarray(0, length)));
-      this.#rest = this.#rest.subarray(length);
-    }
-    return text;
+    return this.#messages.push(chunk).map(toEvent).join("");
   }
 }
 
-function readMessage(bytes: Buffer): Message {
-  const end = bytes.length - CRC_BYTES;
-  if (crc32(bytes.subarray(0, end)) !== bytes.readUInt32BE(end)) throw new Error("wrong checksum");
-  const headersEnd = PRELUDE_BYTES + bytes.readUInt32BE(4);
-  if (headersEnd > end) throw new Error("wrong length");
-  const headers = new Map<string, string>();
-  for (let at = PRELUDE_BYTES; at < headersEnd;) {
-    const nameEnd = at + 1 + bytes.readUInt8(at);
-    const name = bytes.toString("utf8", at + 1, nameEnd);
-    const type = bytes.readUInt8(nameEnd);
-    const fixed = VALUE_BYTES[type];
-    if (fixed === undefined) throw new Error("unknown type of header");
-    const start = nameEnd + (fixed === -1 ? 3 : 1);
-    at = start + (fixed === -1 ? bytes.readUInt16BE(nameEnd + 1) : fixed);
-    if (at > headersEnd) throw new Error("wrong length");
-    if (type === STRING) headers.set(name, bytes.toString("utf8", start, at));
-  }
-  return { headers, payload: bytes.subarray(headersEnd, end) };
-}
-
-function toEvent({ headers, payload }: Message): string {
-  const value = JSON.parse(payload.toString("utf8") || "{}") as { bytes?: unknown; message?: unknown };
-  const kind = headers.get(":exception-type") ?? headers.get(":error-code");
+function toEvent(message: AwsMessage): string {
+  const kind = message.headers.get(":exception-type") ?? message.headers.get(":error-code");
+  const event = readAwsPayload(message);
   if (kind !== undefined) {
-    const message = typeof value.message === "string" ? value.message : kind;
-    const error = { type: ERROR_TYPES[kind] ?? "api_error", message };
+    const text = typeof event["message"] === "string" ? event["message"] : kind;
+    const error = { type: ERROR_TYPES[kind] ?? "api_error", message: text };
     return `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
   }
-  if (typeof value.bytes !== "string") return "";
-  const event = JSON.parse(Buffer.from(value.bytes, "base64").toString("utf8")) as { type?: unknown };
-  const name = typeof event.type === "string" ? `event: ${event.type}\n` : "";
-  return `${name}data: ${JSON.stringify(event)}\n\n`;
+  return typeof event["type"] === "string"
+    ? `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`
+    : "";
 }

@@ -218,3 +218,25 @@ describe("further dialects", () => {
     }
   });
 });
+
+describe("a configured address with a path", () => {
+  const at = (slug: string, baseUrl: string, path: string) => {
+    const definition = BUILT_IN_PROVIDERS.find((one) => one.slug === slug);
+    if (definition === undefined) throw new Error(slug);
+    return createProvider(definition, { baseUrl }).locateAtHost(path).path;
+  };
+
+  it.each([
+    ["deepseek", "http://proxy/deepseek", "/deepseek/anthropic/v1/messages"],
+    ["deepseek", "http://proxy/deepseek/", "/deepseek/anthropic/v1/messages"],
+    ["deepseek", "http://proxy", "/anthropic/v1/messages"],
+    ["minimax", "http://proxy/minimax/v1", "/minimax/anthropic/v1/messages"],
+    ["minimax", "http://proxy/minimax", "/minimax/anthropic/v1/messages"],
+    ["zai", "http://proxy/z/api/paas/v4", "/z/anthropic/v1/messages"],
+    ["zai", "http://proxy/api/paas/v4", "/anthropic/v1/messages"],
+    ["zai", "http://proxy/z/api", "/z/anthropic/v1/messages"],
+    ["azure-openai", "http://proxy/azure", "/azure/anthropic/v1/messages"],
+  ])("has the second API of %s at %s below it", (slug, baseUrl, expected) => {
+    expect(at(slug, baseUrl, "/anthropic/v1/messages")).toBe(expected);
+  });
+});

@@ -5,6 +5,7 @@
  * A provider whose headers cannot be decrypted (another encryption key) stays listed and refuses calls; the others work.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { Sealing } from "../../core/sealing.ts";
@@ -123,7 +124,7 @@ export class CustomProviders implements SettingsStore {
   }
 
   async create(accountId: string, slug: string, given: GivenDetails): Promise<CustomProvider> {
-    if (!SLUG.test(slug)) throw invalid("slug must be 1 to 63 lower-case letters, digits and -");
+    if (!SLUG.test(slug)) throw invalidRequest("slug must be 1 to 63 lower-case letters, digits and -");
     const { headers: headerText, ...details } = given;
     this.#check(details);
     const now = this.#parts.clock.now();
@@ -272,13 +273,14 @@ export class CustomProviders implements SettingsStore {
     const url = URL.canParse(details.base_url) ? new URL(details.base_url) : null;
     const { mayBePrivate } = this.#parts;
     if (url === null || !(url.protocol === "https:" || (mayBePrivate && url.protocol === "http:"))) {
-      throw invalid("base_url must be an https:// address");
+      throw invalidRequest("base_url must be an https:// address");
     }
     if (url.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "") {
-      throw invalid("base_url must not hold a query, fragment or credentials");
+      throw invalidRequest("base_url must not hold a query, fragment or credentials");
     }
     // Other names are checked when a connection resolves them.
-    if (!mayBePrivate && isPrivateHost(url.hostname)) throw invalid("base_url must be a public address");
+    if (!mayBePrivate && isPrivateHost(url.hostname))
+      throw invalidRequest("base_url must be a public address");
   }
 }
 
@@ -311,10 +313,6 @@ function refusing(provider: Provider): Provider {
       });
     },
   };
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }
 
 function missing(): SignalboxError {

@@ -2,7 +2,7 @@
  * Access tokens of a Google service account: a signed assertion is exchanged for a token, which is kept until shortly before it expires.
  *
  * Invariants:
- * 1. The assertion goes to the configured address only. The `token_uri` in a key file is ignored: whoever stores a key could name any host.
+ * 1. The assertion goes to the configured address only. The `token_uri` in a key file is ignored: a caller who stores a key could name any host.
  * 2. Concurrent calls with one key share one exchange. A failed exchange is not kept.
  */
 import { createHash, createSign } from "node:crypto";

@@ -27,7 +27,11 @@ const TABLE: readonly (readonly [slug: string, baseUrl: string, apis?: ApiRule])
     "openrouter",
     "https://openrouter.ai/api/v1",
     sameApis([
-      { ...CHAT_API, traits: { takesReasoningContent: true, takesCacheControl: true } },
+      // OpenRouter takes an effort for every model, and leaves it out for those without one.
+      {
+        ...CHAT_API,
+        traits: { takesReasoningContent: true, takesCacheControl: true, reasoning: "effort" },
+      },
       RESPONSES_API,
       MESSAGES_API,
     ]),

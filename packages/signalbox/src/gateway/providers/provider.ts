@@ -33,7 +33,7 @@ export interface Provider {
   modelInPath(path: string): string | null;
   /** The APIs that the unified doors use for a model. */
   apisFor(model: string): ProviderApis;
-  /** The address of a path below the provider's host, without the base path and the path rule. */
+  /** The address of a path below the provider's host, without the base path of its API and the path rule. */
   locateAtHost(path: string): Location;
   /**
    * Whether a caller's path can name a host that belongs to another customer of the provider. A stored key is then not sent, because
@@ -107,6 +107,10 @@ export function createProvider(definition: ProviderDefinition, options: Provider
     options.baseUrl !== undefined && own.pathname === "/"
       ? new URL(definition.baseUrl.replace("{0}", "x")).pathname
       : own.pathname;
+  const hostPath =
+    options.baseUrl === undefined
+      ? ""
+      : pathBefore(own.pathname, new URL(definition.baseUrl.replace("{0}", "x")).pathname);
   const prefix = basePath.endsWith("/") ? basePath : `${basePath}/`;
   const fixedOrigin = template.includes("{0}") ? null : toOrigin(own, mayBePrivate);
   const origins = new Map<string, Origin>();
@@ -135,12 +139,30 @@ export function createProvider(definition: ProviderDefinition, options: Provider
       const routed = definition.rule(path, accountId);
       return { origin: originOf(routed.hostPart ?? ""), path: prefix + routed.path };
     },
-    locateAtHost: (path) => ({ origin: originOf(""), path }),
+    locateAtHost: (path) => ({ origin: originOf(""), path: hostPath + path }),
     modelInPath: definition.modelInPath ?? (() => null),
     apisFor: (model) => apis(model, place),
     isHostOfCaller: definition.hasCustomerHosts === true && fixedOrigin === null,
     ...(options.answer === undefined ? {} : { answer: options.answer }),
   };
+}
+
+/**
+ * What a configured address has before the path of the provider's API: `/proxy` of `/proxy/v1`, if the API is at `/v1`, and of `/proxy` itself. An
+ * address may also end within the path of the API.
+ */
+function pathBefore(configured: string, ofApi: string): string {
+  const own = configured.split("/").filter((segment) => segment !== "");
+  const known = ofApi.split("/").filter((segment) => segment !== "");
+  for (let shared = Math.min(own.length, known.length); shared > 0; shared--) {
+    const isEnd = known.slice(0, shared).every((segment, i) => segment === own[own.length - shared + i]);
+    if (isEnd)
+      return own
+        .slice(0, own.length - shared)
+        .map((segment) => `/${segment}`)
+        .join("");
+  }
+  return own.map((segment) => `/${segment}`).join("");
 }
 
 const VERSION = "v1/";

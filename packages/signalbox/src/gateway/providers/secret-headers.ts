@@ -7,9 +7,9 @@
  *    context. A user who changes the address must set the values again, and a row that was modified in the database cannot be decrypted.
  * 2. `HIDDEN` in place of a value means the stored value of that name, so that a client can send back what it read. It never moves a
  *    value to another name.
- * See docs/decisions/0076.
+ * See docs/decisions/0118.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { Secret } from "../../core/secret.ts";
 
@@ -48,10 +48,10 @@ export function parseHeaders(text: string): Map<string, string> {
   try {
     value = JSON.parse(text);
   } catch {
-    throw invalid("headers must be a JSON object, serialised");
+    throw invalidRequest("headers must be a JSON object, serialised");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalid("headers must be a JSON object, serialised");
+    throw invalidRequest("headers must be a JSON object, serialised");
   }
   for (const [name, header] of Object.entries(value)) {
     if (
@@ -60,7 +60,7 @@ export function parseHeaders(text: string): Map<string, string> {
       !HEADER_VALUE.test(header) ||
       FORBIDDEN_HEADERS.has(name.toLowerCase())
     ) {
-      throw invalid(`headers.${name.slice(0, 64)} is not a header that can be sent`);
+      throw invalidRequest(`headers.${name.slice(0, 64)} is not a header that can be sent`);
     }
     headers.set(name, header);
   }
@@ -90,7 +90,7 @@ export function openHeader(
 export function findStored(stored: readonly SecretHeader[], name: string): SecretHeader {
   const found = stored.find((header) => header.name.toLowerCase() === name.toLowerCase());
   if (found !== undefined) return { ...found, name };
-  throw invalid(
+  throw invalidRequest(
     `headers.${name.slice(0, 64)}: ${HIDDEN} means the stored value, but no value of this name is stored`,
   );
 }
@@ -106,8 +106,4 @@ function addressOf(baseUrl: string): string {
 
 function contextOf(owner: HeaderOwner, name: string): string {
   return JSON.stringify(["custom_provider", owner.providerId, name.toLowerCase(), addressOf(owner.baseUrl)]);
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -1,19 +1,23 @@
 /** Decides from the head of a handshake whether there may be a session, with which provider, and with what request. Throws the refusal. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
-import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { HttpRequest } from "../../engines/http-server/index.ts";
 import { NO_BODY } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import { toTraceparent } from "../../telemetry/trace-context.ts";
+import { logDetailOf } from "../call/call-record.ts";
+import { findGateway } from "../door/arrive.ts";
 import { type Caller, identifyCaller } from "../keys/caller-token.ts";
 import { limitsModels, requireAllowedKind, requireAllowedModels, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import { readForwardedHeaders, refuseOwnTokenInTarget } from "../plan/forwarded-request.ts";
-import { malformed, NO_FACTS, planStep, type Step, type StepParts } from "../plan/plan-step.ts";
+import { malformed } from "../step/malformed.ts";
+import { NO_FACTS } from "../step/body-facts.ts";
+import { planStep, type StepParts } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Provider } from "../providers/provider.ts";
-import { DEFAULT_GATEWAY, type Gateway } from "../settings/gateway.ts";
+import { stepContextOf } from "../plan/step-request.ts";
+import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { SessionDialect } from "./message.ts";
 import { parseRealtimePath, PROVIDER_ALIASES, type RealtimePath } from "./realtime-path.ts";
@@ -25,7 +29,6 @@ export interface AdmissionParts extends StepParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly modelNames: ModelNames;
-  readonly clock: Clock;
 }
 
 /** A handshake whose gateway and caller are known. */
@@ -51,10 +54,7 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
   const startedAt = performance.now();
   const { gateways, authenticator, clock } = parts;
   const path = parseRealtimePath(context.path);
-  const named =
-    path.gatewayId ?? request.headers["gw-aig-gateway-id"] ?? request.headers["cf-aig-gateway-id"];
-  const gateway = gateways.find(path.accountId, typeof named === "string" ? named : DEFAULT_GATEWAY);
-  if (gateway === undefined) throw new SignalboxError("gateway_not_found");
+  const gateway = findGateway(gateways, path, request);
   const caller = identifyCaller(authenticator, gateway, request, context.query);
   const protocols = sortSubprotocols(request.headers["sec-websocket-protocol"]);
   const target = findTarget(parts, path, gateway, caller.query);
@@ -81,23 +81,18 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
   }
   if (provider.answer !== undefined) throw malformed(`${provider.slug} has no WebSockets`);
   const step = planStep(parts, {
-    gateway,
+    context: stepContextOf({ gateway, caller, request, context }),
     provider,
     method: "GET",
     path: path.path,
     query: target.query,
     forwarded,
-    traceparent: request.headers["traceparent"] === undefined ? null : toTraceparent(context.trace),
     contentType: undefined,
-    isEncoded: false,
     body: NO_BODY,
     options,
-    door: null,
     facts: { ...NO_FACTS, model },
-    isAuthenticated: caller.isAuthenticated,
   });
   const createdAt = clock.now();
-  const isLogged = options.collectLog ?? gateway.settings.collect_logs;
   const start: SessionStart = {
     id: ulid(createdAt),
     createdAt,
@@ -111,7 +106,7 @@ export function admitSession(parts: AdmissionParts, request: HttpRequest, contex
     traceparent:
       typeof request.headers["traceparent"] === "string" ? request.headers["traceparent"] : undefined,
     userAgent: request.headers["user-agent"] ?? "",
-    logDetail: !isLogged ? "none" : options.collectLogPayload === false ? "row" : "bodies",
+    logDetail: logDetailOf({ options, gateway }),
   };
   return { gateway, caller, step, dialect, protocols, start };
 }

@@ -2,11 +2,11 @@
  * The messages of Gemini's Live API. They are JSON in text or binary frames, and their one member says what they are. The first message of the
  * client, `setup`, names the model; it can do so once.
  */
+import { isFields } from "../../core/fields.ts";
 import { readEachMember, readUsage } from "../../engines/relay/index.ts";
 import {
   type ClientMessage,
   collectModels,
-  isFields,
   parseObject,
   type ProviderMessage,
   type SessionDialect,

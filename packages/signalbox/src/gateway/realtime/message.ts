@@ -1,4 +1,5 @@
 /** What the messages of a session mean, as far as the gateway must know: which models they name, where responses begin and end, what was used. */
+import { type Fields, isFields } from "../../core/fields.ts";
 import type { Usage } from "../../engines/relay/index.ts";
 
 export interface ClientMessage {
@@ -59,12 +60,6 @@ export interface ErrorFacts {
   readonly message: string;
   /** The event of the client that was refused. */
   readonly eventId: string | null;
-}
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function parseObject(bytes: Buffer): Fields | null {

@@ -4,12 +4,11 @@
  * Messages with sound are large and frequent, and only their type is read. Members are read as any provider might read them: two members of one
  * name both count, whatever their case.
  */
+import { type Fields, isFields } from "../../core/fields.ts";
 import { readEachMember, readMembers, readUsage } from "../../engines/relay/index.ts";
 import {
   type ClientMessage,
   collectModels,
-  type Fields,
-  isFields,
   parseObject,
   type ProviderMessage,
   type SessionDialect,

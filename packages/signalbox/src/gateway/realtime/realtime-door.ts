@@ -19,18 +19,16 @@ import {
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import { Delay } from "../limits/delay.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PriceTable } from "../limits/price-table.ts";
 import type { GatewayMetrics } from "../metrics.ts";
-import type { LazyGatewayTracing } from "../trace/lazy-gateway-tracing.ts";
 import { CLOSE_TIMEOUT_MS, dial, type Dialled } from "./dial.ts";
-import { type EndCause, Session } from "./session.ts";
+import { type EndCause, Session, type SessionEnd } from "./session.ts";
 import { SessionAccount } from "./session-account.ts";
 import { SessionList } from "./session-list.ts";
 import { SessionMeter } from "./session-meter.ts";
-import { recordSession } from "./session-record.ts";
+import { recordSession, type SessionStart } from "./session-record.ts";
 import { SessionTranscript } from "./session-transcript.ts";
 import { chooseSubprotocol } from "./subprotocols.ts";
 import { type AdmissionParts, type Admitted, admitSession } from "./admission.ts";
@@ -43,7 +41,8 @@ export interface RealtimeParts extends AdmissionParts {
   readonly prices: PriceTable;
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
-  readonly tracing: LazyGatewayTracing;
+  /** Describes ended sessions to OpenTelemetry; null inside while nothing does. */
+  readonly tracing: { readonly current: SessionTracing | null };
   readonly alertFeed: AlertFeedSlot;
   /** How many bytes of each direction the log stores. */
   readonly payloadBytes: number;
@@ -53,6 +52,11 @@ export interface RealtimeParts extends AdmissionParts {
   readonly maxMessageBytes: number;
   readonly maxSessionMs: number;
   readonly idleTimeoutMs: number;
+}
+
+/** Receives every ended session. */
+interface SessionTracing {
+  sessionEnded(start: SessionStart, end: SessionEnd, traceparent: string | undefined): void;
 }
 
 interface Incoming {
@@ -141,11 +145,7 @@ export class RealtimeDoor {
   /** Dials with one stored key after the other while keys are refused. */
   async #dial({ step, protocols }: Admitted, signal: AbortSignal): Promise<Dialled> {
     for (;;) {
-      let key = step.keys?.pick(step.upstream) ?? null;
-      while (key instanceof Delay) {
-        await key.ready;
-        key = step.keys?.pick(step.upstream) ?? null;
-      }
+      const key = (await step.keys?.pick(step.upstream)) ?? null;
       if (key instanceof SignalboxError) throw key;
       const upstream: UpstreamRequest = key?.upstream ?? step.upstream;
       const dialled = await dial(upstream, protocols.offered, this.#parts, signal);
@@ -168,12 +168,12 @@ export class RealtimeDoor {
       status,
       isComplete: false,
       firstByteMs: isRefused ? performance.now() - start.startedAt : null,
-      figures: null,
+      spend: null,
       model: step.model,
       transcript: null,
       responseBody: isRefused ? dialled.body : null,
     });
-    this.#parts.metrics.ended(step.provider.slug, status, null, NO_FIGURES);
+    this.#parts.metrics.ended(step.provider.slug, status, null, NO_SPEND);
     if (!isRefused) throw dialled.error;
     const head = refusalHead(dialled, start.logDetail === "none" ? null : start.id);
     sendFinalAnswer(socket, Buffer.concat([Buffer.from(head, "latin1"), dialled.body]));
@@ -239,25 +239,25 @@ export class RealtimeDoor {
       transcript,
       gateway,
       receivedBytes: () => ("bytesRead" in socket ? Number(socket.bytesRead) : 0),
-      onEnd: (ended, { cause, code, figures, error }) => {
+      onEnd: (ended, { cause, code, spend, error }) => {
         this.#sessions.ended(ended);
         metrics.sessionEnded(cause);
-        this.#parts.tracing.current?.sessionEnded(start, { cause, code, figures, error }, traceparent);
+        this.#parts.tracing.current?.sessionEnded(start, { cause, code, spend, error }, traceparent);
         this.#parts.alertFeed.current?.call({
           accountId: gateway.accountId,
           gatewayId: gateway.id,
           provider: slug,
           isFailed: !isGoodEnd(cause, code),
           durationMs: firstByteMs,
-          cost: figures.cost ?? 0,
+          cost: spend.cost ?? 0,
         });
         const status = error === null ? SWITCHED : error.status;
-        metrics.ended(slug, status, null, { ...NO_FIGURES, state: figures.state });
+        metrics.ended(slug, status, null, { ...NO_SPEND, state: spend.state });
         recordSession(this.#parts, start, {
           status,
           isComplete: isGoodEnd(cause, code),
           firstByteMs,
-          figures,
+          spend,
           model: meter.model,
           transcript,
           responseBody: null,
@@ -306,7 +306,7 @@ function isGoodEnd(cause: EndCause, code: number): boolean {
   return cause === "client" || cause === "idle" || cause === "time" || cause === "stopping";
 }
 
-const NO_FIGURES: CallFigures = {
+const NO_SPEND: CallSpend = {
   state: "none",
   usage: NO_USAGE,
   model: "",

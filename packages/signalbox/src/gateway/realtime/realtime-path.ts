@@ -7,7 +7,9 @@
  *   /v1/{path}                                      the account `default`; the gateway by header
  */
 import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
+import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
 import { checkProviderPath, decodePath } from "../plan/forwarded-request.ts";
+import { COMPAT } from "../plan/universal-step.ts";
 
 export interface RealtimePath {
   readonly accountId: string;
@@ -19,8 +21,6 @@ export interface RealtimePath {
   readonly path: string;
 }
 
-const DEFAULT_ACCOUNT = "default";
-const COMPAT = "compat";
 const VERSION = /^v1\//;
 const OPENAI = "openai";
 const REALTIME = "realtime";

@@ -7,19 +7,21 @@ import type { SignalboxError } from "@signalbox/protocol";
 import type { Token } from "../../accounts/index.ts";
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import type { CallRules } from "../limits/call-rules.ts";
-import { type Admission, Delay } from "../limits/delay.ts";
+import type { Grant } from "../limits/grant.ts";
+import type { Taken } from "../limits/ledger.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
 import type { StepDemand } from "../limits/limit-rule.ts";
 import type { Limits } from "../limits/limits.ts";
 import { costByCaller, type PriceTable } from "../limits/price-table.ts";
 import { unknownPrice } from "../limits/step-amounts.ts";
 import {
-  dearest,
+  highestCost,
   type KnownBounds,
   largestUsage,
   pricingOf,
   type PricingParts,
 } from "../limits/step-price.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
 export interface SessionAccountParts {
@@ -42,7 +44,7 @@ export interface Reservation {
 /** What a response may use. */
 export interface ResponseDemand {
   readonly model: string;
-  /** Every model that the message names, with the model of the session. The dearest one is reserved. */
+  /** Every model that the message names, with the model of the session. The most expensive one is reserved. */
   readonly models: readonly string[];
   readonly expected: Usage;
   /** As `expected` if the message bounds it. */
@@ -53,13 +55,12 @@ export interface ResponseDemand {
 /** `error`: a limit has no room for the response. */
 export type Begun = Reservation | { readonly error: SignalboxError };
 
-type Question = () => Admission;
-
 const NO_LIMITS: Reservation = { settle: () => undefined };
 
 export class SessionAccount {
   readonly #parts: SessionAccountParts;
-  #session: CallRules | null = null;
+  /** The place of the session among parallel calls. */
+  #place: Grant | null = null;
   #responses = 0;
 
   constructor(parts: SessionAccountParts) {
@@ -69,17 +70,16 @@ export class SessionAccount {
   /** Counts the session; an error when a rule has no room for it. */
   async open(model: string, isKnown: boolean): Promise<SignalboxError | null> {
     const rules = this.#rules();
-    this.#session = rules;
     if (rules === null) return null;
     const demand = demandOf(this.#parts.provider, model);
-    const refusal =
-      (await decide([() => rules.arrive([demand])])) ??
-      // What such a session uses is never known.
-      (!isKnown && rules.limitsCostOf(demand) && this.#pricing().unknownPrice !== "allow"
-        ? unknownPrice(demand)
-        : null);
-    if (refusal !== null) this.close();
-    return refusal;
+    const taken = await rules.arrive([demand]);
+    if (taken instanceof Refusal) return taken.toError();
+    this.#place = taken;
+    // What such a session uses is never known.
+    const isUnpriced = !isKnown && rules.limitsCostOf(demand) && this.#pricing().unknownPrice !== "allow";
+    if (!isUnpriced) return null;
+    this.close();
+    return unknownPrice(demand);
   }
 
   /** The most that a response may use which does not bound itself, by the rule for all calls. */
@@ -102,26 +102,31 @@ export class SessionAccount {
       tokens: expected.tokensIn + expected.tokensOut,
       isBounded: isBounded || (custom !== undefined && "total" in custom),
     };
-    const questions: Question[] = [];
-    if (cost === null && rules.limitsCostOf(demand)) questions.push(() => unknownPrice(demand));
-    if (this.#responses > 1) questions.push(() => rules.takeAttempt(provider, model));
-    if (rules.needsTokens) questions.push(() => rules.reserve([demand]));
-    const decided = decide(questions);
-    return decided instanceof Promise
-      ? decided.then((error) => this.#begun(rules, error))
-      : this.#begun(rules, decided);
+    if (cost === null && rules.limitsCostOf(demand)) return { error: unknownPrice(demand) };
+    const counted = this.#responses > 1 ? rules.takeAttempt(provider, model) : null;
+    return counted instanceof Promise
+      ? counted.then((late) => this.#reserve(rules, demand, late))
+      : this.#reserve(rules, demand, counted);
   }
 
-  #begun(rules: CallRules, error: SignalboxError | null): Begun {
-    if (error === null) return { settle: (named, used) => this.#settle(rules, named, used) };
-    rules.settle([]);
-    return { error };
+  /** `counted`: null for the first response, which was counted with the session. */
+  #reserve(rules: CallRules, demand: StepDemand, counted: Taken | null): Begun | Promise<Begun> {
+    if (counted instanceof Refusal) return { error: counted.toError() };
+    const reserved = rules.needsTokens ? rules.reserve([demand]) : null;
+    return reserved instanceof Promise
+      ? reserved.then((late) => this.#begun(rules, late))
+      : this.#begun(rules, reserved);
+  }
+
+  #begun(rules: CallRules, reserved: Taken | null): Begun {
+    if (reserved instanceof Refusal) return { error: reserved.toError() };
+    return { settle: (named, used) => this.#settle(rules, reserved, named, used) };
   }
 
   /** Charges what needed no reservation. */
   charge(model: string, usage: Usage): void {
     const rules = this.#rules();
-    if (rules !== null) this.#settle(rules, model, usage);
+    if (rules !== null) this.#settle(rules, null, model, usage);
   }
 
   /** An error when money is limited and the model has no price. */
@@ -140,21 +145,21 @@ export class SessionAccount {
   }
 
   close(): void {
-    this.#session?.settle([]);
-    this.#session = null;
+    this.#place?.release();
+    this.#place = null;
   }
 
-  #settle(rules: CallRules, model: string, usage: Usage | null): void {
-    if (usage === null) return rules.settle([]);
+  #settle(rules: CallRules, reserved: Grant | null, model: string, usage: Usage | null): void {
+    if (usage === null) return reserved?.release();
     const cost = this.#costUnderLimits([model], usage) ?? 0;
     const tokens = usage.tokensIn + usage.tokensOut;
-    return rules.settle([{ provider: this.#parts.provider, models: [model], cost, tokens }]);
+    rules.settle(reserved, [{ provider: this.#parts.provider, models: [model], cost, tokens }]);
   }
 
   #costUnderLimits(models: readonly string[], usage: Usage): number | null {
     const pricing = this.#pricing();
     return pricing.custom === undefined
-      ? dearest(pricing, this.#parts.provider, models, usage)
+      ? highestCost(pricing, this.#parts.provider, models, usage)
       : costByCaller(pricing.custom, usage);
   }
 
@@ -169,16 +174,6 @@ export class SessionAccount {
     const { prices, gateway, token, tokenId, options } = this.#parts;
     return pricingOf(prices, { gateway: gateway(), token: token(), tokenId, options });
   }
-}
-
-/** Asks one limit after the other until one refuses. The answers come at once unless nodes share a limit and must be asked first. */
-function decide(questions: readonly Question[]): SignalboxError | null | Promise<SignalboxError | null> {
-  for (const [index, ask] of questions.entries()) {
-    const admission = ask();
-    if (admission instanceof Delay) return admission.ready.then(() => decide(questions.slice(index)));
-    if (admission !== null) return admission;
-  }
-  return null;
 }
 
 function demandOf(provider: string, model: string): StepDemand {

@@ -1,5 +1,4 @@
 /** Which dialect a session speaks, by the path of the provider. */
-import type { Usage } from "../../engines/relay/index.ts";
 import { GEMINI_LIVE } from "./gemini-messages.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
 import { OPENAI_REALTIME, OPENAI_RESPONSES } from "./openai-messages.ts";
@@ -26,22 +25,4 @@ const BY_PATH: readonly (readonly [RegExp, SessionDialect])[] = [
 
 export function dialectOf(path: string): SessionDialect {
   return BY_PATH.find(([pattern]) => pattern.test(path))?.[1] ?? OPAQUE;
-}
-
-export function addUsage(one: Usage, other: Usage): Usage {
-  return {
-    tokensIn: one.tokensIn + other.tokensIn,
-    tokensOut: one.tokensOut + other.tokensOut,
-    tokensInCached: one.tokensInCached + other.tokensInCached,
-    tokensInCacheWrite: one.tokensInCacheWrite + other.tokensInCacheWrite,
-    tokensInCacheWrite1h: one.tokensInCacheWrite1h + other.tokensInCacheWrite1h,
-    tokensOutReasoning: one.tokensOutReasoning + other.tokensOutReasoning,
-    tokensInAudio: one.tokensInAudio + other.tokensInAudio,
-    tokensInImage: one.tokensInImage + other.tokensInImage,
-    tokensOutAudio: one.tokensOutAudio + other.tokensOutAudio,
-    tokensOutImage: one.tokensOutImage + other.tokensOutImage,
-    searches: one.searches + other.searches,
-    tier: "",
-    reportedCost: null,
-  };
 }

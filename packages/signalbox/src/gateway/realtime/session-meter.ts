@@ -13,15 +13,14 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Token } from "../../accounts/index.ts";
-import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../engines/relay/index.ts";
 import { limitsModels, requireAllowedModels } from "../keys/policy-use.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import { startsInBackground } from "../limits/deferred-work.ts";
-import { ASSUMED_OUTPUT_TOKENS } from "../limits/estimate-usage.ts";
+import { ASSUMED_OUTPUT_TOKENS, BYTES_PER_TOKEN, MEDIA_BYTES_PER_TOKEN } from "../limits/estimate-usage.ts";
 import { refersToOtherInput } from "../limits/referred-input.ts";
 import type { ClientMessage, ProviderMessage, SessionDialect } from "./message.ts";
 import type { Begun, Reservation, ResponseDemand, SessionAccount } from "./session-account.ts";
-import { addUsage } from "./session-dialect.ts";
 
 export interface SessionMeterParts {
   readonly dialect: SessionDialect;
@@ -71,9 +70,6 @@ interface OpenResponse {
 }
 
 const MAX_OPEN = 16;
-const BYTES_PER_TOKEN = 3;
-/** Sound in base64: ten to thirty tokens a second, 20 to 60 KB a second. */
-const MEDIA_BYTES_PER_TOKEN = 1000;
 
 export class SessionMeter {
   readonly #parts: SessionMeterParts;
@@ -100,7 +96,7 @@ export class SessionMeter {
   #total: Usage = NO_USAGE;
   #cost: number | null = null;
   #hasUnknownCost = false;
-  #state: CallFigures["state"] = "none";
+  #state: CallSpend["state"] = "none";
 
   constructor(parts: SessionMeterParts) {
     this.#parts = parts;
@@ -167,7 +163,7 @@ export class SessionMeter {
   }
 
   /** Settles what is open. `isLeft`: the client ended the session, and the provider may work on. */
-  end(isLeft: boolean): CallFigures {
+  end(isLeft: boolean): CallSpend {
     this.#isEnded = true;
     for (const response of this.#open.splice(0)) {
       const usage = this.#turnUsage;

@@ -2,8 +2,8 @@
 import { type CallSink } from "../../engines/call-log/index.ts";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import type { LogDetail } from "../call/call-start.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
-import type { CallOptions } from "../plan/call-options.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { SessionDialect } from "./message.ts";
@@ -32,7 +32,7 @@ export interface SessionResult {
   /** Until the provider answered the handshake; null when it did not. */
   readonly firstByteMs: number | null;
   /** Null for a session that the provider refused. */
-  readonly figures: CallFigures | null;
+  readonly spend: CallSpend | null;
   readonly model: string;
   readonly transcript: SessionTranscript | null;
   /** What the provider said when it refused the session. */
@@ -55,8 +55,8 @@ export function recordSession(
   const kept = result.transcript?.take() ?? null;
   // A later gateway of that name would show the row.
   if (start.logDetail === "none" || gateways.find(accountId, gatewayId) === undefined) return;
-  const { figures, transcript, responseBody } = result;
-  const usage = figures?.usage ?? NO_USAGE;
+  const { spend, transcript, responseBody } = result;
+  const usage = spend?.usage ?? NO_USAGE;
   const hasBodies = start.logDetail === "bodies";
   callLog.record({
     id: start.id,
@@ -81,10 +81,10 @@ export function recordSession(
     tokensInCached: usage.tokensInCached,
     tokensInCacheWrite: usage.tokensInCacheWrite,
     tokensOutReasoning: usage.tokensOutReasoning,
-    usageState: figures?.state ?? "none",
-    cost: figures === null ? 0 : figures.cost,
-    isCostEstimated: figures?.isCostEstimated ?? false,
-    isCustomCost: figures?.isCustomCost ?? false,
+    usageState: spend?.state ?? "none",
+    cost: spend === null ? 0 : spend.cost,
+    isCostEstimated: spend?.isCostEstimated ?? false,
+    isCustomCost: spend?.isCustomCost ?? false,
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.userAgent,

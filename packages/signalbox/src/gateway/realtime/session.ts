@@ -11,7 +11,7 @@
  */
 import type { SignalboxError } from "@signalbox/protocol";
 import { WebSocket } from "ws";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SessionDialect } from "./message.ts";
 import { MessageLane } from "./message-lane.ts";
@@ -35,7 +35,7 @@ export interface SessionEnd {
   readonly cause: EndCause;
   /** The close code that the client got or sent; 1006 for a connection that broke. */
   readonly code: number;
-  readonly figures: CallFigures;
+  readonly spend: CallSpend;
   readonly error: SignalboxError | null;
 }
 
@@ -225,8 +225,8 @@ export class Session {
     this.#stopWatching?.();
     this.#toProvider.stop();
     this.#toClient.stop();
-    const figures = this.#parts.meter.end(cause !== "provider");
-    this.#parts.onEnd(this, { cause, code, figures, error });
+    const spend = this.#parts.meter.end(cause !== "provider");
+    this.#parts.onEnd(this, { cause, code, spend, error });
   }
 }
 

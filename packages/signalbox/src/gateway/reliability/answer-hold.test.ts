@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
-import type { RequestType } from "../plan/plan-step.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
+import type { RequestType } from "../step/step.ts";
 import { ErrorHold, holdFor, type HoldVerdict } from "./answer-hold.ts";
 
 /** The memory of all holds in this file. */

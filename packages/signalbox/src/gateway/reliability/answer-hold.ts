@@ -4,9 +4,10 @@
  * | response                  | held until                                                        |
  * | ------------------------- | ----------------------------------------------------------------- |
  * | event stream              | its first event; with a first-token limit, the first content      |
- * | JSON                      | the first bytes; a body that begins with `{"error"` to its end     |
+ * | JSON                      | the first bytes; a body that begins as an error does to its end   |
+ * | page                      | its first bytes: it is no answer                                  |
  * | error status              | the end of the body, which may name the reason                    |
- * | any, with `hold-response` | the end of the body                                               |
+ * | any, with `hold-response` | the end of the body, which must be that of an answer              |
  *
  * Invariants:
  * 1. A hold never keeps more than its bound; when it is reached, the response is released as it is. Whole responses are also counted
@@ -15,9 +16,11 @@
  * 3. Every byte that was pushed is in `chunks`, in order and unchanged.
  */
 import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
-import type { Step } from "../plan/plan-step.ts";
-import { type AttemptFailure, readReason } from "./attempt-failure.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
+import type { Step } from "../step/step.ts";
+import { faultOf } from "./answer-check.ts";
+import { type AttemptFailure, inBandFailure, readReason } from "./attempt-failure.ts";
+import { readRetryInfo } from "./retry-wait.ts";
 import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 
 /** `wait`: not clear yet; `release`: an answer; otherwise the failure that the response contains. */
@@ -48,23 +51,31 @@ const MODEL_CALLS: ReadonlySet<string> = new Set([
   "messages",
   "embeddings",
   "generate_content",
+  "images",
+  "audio",
+  "moderations",
 ]);
 
 /** The hold for a response with a success status; null when nothing in it needs to be examined. */
-export function holdFor(
-  { contentType, status }: ResponseHead,
-  { policy, requestType, upstream }: HeldStep,
-  memory: SpareMemory,
-): AnswerHold | null {
-  // Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated.
-  const isExamined = MODEL_CALLS.has(requestType) && upstream.method === "POST" && status !== 204;
-  const first = isExamined ? beginningOf(contentType, status, policy) : null;
-  return policy.holdsResponse ? new WholeHold(first, memory) : first;
+export function holdFor(head: ResponseHead, step: HeldStep, memory: SpareMemory): AnswerHold | null {
+  const isExamined = mustAnswer(head, step);
+  const { contentType, status } = head;
+  const first = isExamined ? beginningOf(contentType, status, step.policy) : null;
+  return step.policy.holdsResponse ? new WholeHold(first, isExamined ? head : null, memory) : first;
+}
+
+/** Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated. */
+export function mustAnswer(
+  { status }: ResponseHead,
+  { requestType, upstream }: Pick<HeldStep, "requestType" | "upstream">,
+): boolean {
+  return MODEL_CALLS.has(requestType) && upstream.method === "POST" && status < 300 && status !== 204;
 }
 
 function beginningOf(contentType: string, status: number, policy: AttemptPolicy): AnswerHold | null {
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "text/event-stream") return new StreamHold(status, policy.firstTokenTimeoutMs !== null);
+  if (type === "text/html") return new PageHold(status);
   return type.endsWith("json") ? new JsonHold(status) : null;
 }
 
@@ -108,11 +119,11 @@ class StreamHold extends BoundedHold {
   protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
     if (!this.#untilContent && this.chunks.length === 1 && isPlainAnswer(chunk)) return "release";
     for (const event of this.#events.push(chunk, isLast)) {
-      if (isErrorEvent(event)) return inBand(this.#status, `error event: ${event.data.slice(0, 200)}`);
-      if (event.data === "[DONE]") return inBand(this.#status, "the stream ended without content");
+      if (isErrorEvent(event)) return inBandFailure(this.#status, `error event: ${event.data.slice(0, 200)}`);
+      if (event.data === "[DONE]") return inBandFailure(this.#status, "the stream ended without content");
       if (!this.#untilContent || !isOpeningEvent(event)) return "release";
     }
-    return isLast ? inBand(this.#status, "the stream ended without content") : "wait";
+    return isLast ? inBandFailure(this.#status, "the stream ended without content") : "wait";
   }
 }
 
@@ -131,6 +142,23 @@ function startsWith(chunk: Buffer, text: string): boolean {
   return chunk.length > text.length && chunk.toString("latin1", 0, text.length) === text;
 }
 
+/** A page is no answer of a model, whatever it says. */
+class PageHold extends BoundedHold {
+  readonly #status: number;
+
+  constructor(status: number) {
+    super(MAX_HELD_BYTES);
+    this.#status = status;
+  }
+
+  protected judge(): HoldVerdict {
+    return inBandFailure(this.#status, "the response is a page");
+  }
+}
+
+/** What errors of OpenAI and Google, and those of Anthropic, begin with. */
+const ERROR_STARTS = ['{"error"', '{"type":"error"'];
+
 /** Releases JSON at once, unless it begins as an error does. */
 class JsonHold extends BoundedHold {
   readonly #status: number;
@@ -142,18 +170,19 @@ class JsonHold extends BoundedHold {
 
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
     const start = Buffer.concat(this.chunks).toString("utf8", 0, 64).trimStart();
-    if (start === "") return isLast ? inBand(this.#status, "the response is empty") : "wait";
+    if (start === "") return isLast ? inBandFailure(this.#status, "the response is empty") : "wait";
     if (!"{".startsWith(start[0] ?? "")) return "release";
     const compact = start.replaceAll(/\s/g, "");
-    if (!compact.startsWith('{"error"') && !'{"error"'.startsWith(compact)) return "release";
+    if (!ERROR_STARTS.some((error) => compact.startsWith(error) || error.startsWith(compact)))
+      return "release";
     if (!isLast) return "wait";
     return hasError(Buffer.concat(this.chunks))
-      ? inBand(this.#status, "the response is an error")
+      ? inBandFailure(this.#status, "the response is an error")
       : "release";
   }
 }
 
-/** Waits for the end of an error's body and reads its reason. */
+/** Waits for the end of an error's body, and reads its reason and the time to wait. */
 export class ErrorHold extends BoundedHold {
   readonly #failure: AttemptFailure;
 
@@ -163,19 +192,24 @@ export class ErrorHold extends BoundedHold {
   }
 
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
-    return isLast ? { ...this.#failure, reason: readReason(Buffer.concat(this.chunks)) } : "wait";
+    if (!isLast) return "wait";
+    const body = Buffer.concat(this.chunks);
+    const retryAfterMs = this.#failure.retryAfterMs ?? readRetryInfo(body);
+    return { ...this.#failure, reason: readReason(body), retryAfterMs };
   }
 }
 
-/** Waits for the end of the whole response; `first` judges its beginning. */
+/** Waits for the end of the whole response; `first` judges its beginning. `head` is that of a response that must be an answer. */
 class WholeHold extends BoundedHold {
   readonly #first: AnswerHold | null;
+  readonly #head: ResponseHead | null;
   readonly #memory: SpareMemory;
   #taken = 0;
 
-  constructor(first: AnswerHold | null, memory: SpareMemory) {
+  constructor(first: AnswerHold | null, head: ResponseHead | null, memory: SpareMemory) {
     super(MAX_WHOLE_BYTES);
     this.#first = first;
+    this.#head = head;
     this.#memory = memory;
   }
 
@@ -200,17 +234,15 @@ class WholeHold extends BoundedHold {
       if (typeof verdict === "object") return verdict;
       this.hasContent = verdict === "release";
     }
-    return isLast ? "release" : "wait";
+    if (!isLast) return "wait";
+    return (this.#head === null ? null : faultOf(this.#head, Buffer.concat(this.chunks))) ?? "release";
   }
-}
-
-function inBand(status: number, message: string): AttemptFailure {
-  return { kind: "in_band", status, reason: null, retryAfterMs: null, cause: new Error(message) };
 }
 
 function hasError(body: Buffer): boolean {
   try {
-    const value = JSON.parse(body.toString("utf8")) as { error?: unknown };
+    const value = JSON.parse(body.toString("utf8")) as { error?: unknown; type?: unknown };
+    if (value.type === "error") return true;
     return value.error !== undefined && value.error !== null && value.error !== false;
   } catch {
     return false;

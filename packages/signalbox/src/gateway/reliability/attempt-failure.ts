@@ -1,7 +1,7 @@
 /** Why an attempt gave no answer that the client should get, and what a failure allows: another try of the target, or the next step. */
 import { SignalboxError } from "@signalbox/protocol";
 import type { ResponseHead, UpstreamFailure } from "../../engines/relay/index.ts";
-import type { FailureReason, FallbackCause } from "../plan/attempt-policy.ts";
+import type { FailureReason, FallbackCause } from "../step/attempt-policy.ts";
 import { readRetryAfter } from "./retry-wait.ts";
 
 /**
@@ -34,6 +34,17 @@ export function transportFailure(failure: UpstreamFailure): AttemptFailure {
 
 export function timeoutFailure(message: string): AttemptFailure {
   return { kind: "timeout", status: null, reason: null, retryAfterMs: null, cause: new Error(message) };
+}
+
+/** `isCut`: what arrived is the beginning of an answer. */
+export function inBandFailure(status: number, message: string, isCut = false): AttemptFailure {
+  return {
+    kind: isCut ? "broken" : "in_band",
+    status,
+    reason: null,
+    retryAfterMs: null,
+    cause: new Error(message),
+  };
 }
 
 /** True when another try of the same target may change the result: the provider was busy, unreachable or failed. */

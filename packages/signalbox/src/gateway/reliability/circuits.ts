@@ -13,8 +13,8 @@
  * 4. Gateways do not share circuits: the failures of one tenant's calls do not redirect those of another.
  */
 import type { Clock } from "../../core/clock.ts";
-import type { PickedKey } from "../plan/key-pool.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { PickedKey } from "../step/key-pool.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { AttemptFailure } from "./attempt-failure.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { AttemptFailure } from "./attempt-failure.ts";
 import { type FailedAttempt, nextMove } from "./next-move.ts";
 import { backoffBefore, readRetryAfter } from "./retry-wait.ts";

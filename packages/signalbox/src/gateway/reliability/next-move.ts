@@ -11,8 +11,8 @@
  * 4. The next step, if the step's `fallbackOn` includes the failure.
  * 5. The end: the client gets the response of this attempt, or an error if there was none.
  */
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
-import type { RequestType } from "../plan/plan-step.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
+import type { RequestType } from "../step/step.ts";
 import { allowsFallback, type AttemptFailure, isTransient } from "./attempt-failure.ts";
 import { backoffBefore } from "./retry-wait.ts";
 

@@ -1,5 +1,5 @@
 /** How long to wait before another try of the same target. */
-import type { AttemptPolicy } from "../plan/attempt-policy.ts";
+import type { AttemptPolicy } from "../step/attempt-policy.ts";
 
 /**
  * Reads `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). Null when neither is there or valid.
@@ -27,6 +27,16 @@ function toDelay(value: string, nowMs: number): number | null {
   if (/^\d{1,9}(?:\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1000);
   const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
+}
+
+const RETRY_INFO = /"@type"\s*:\s*"type\.googleapis\.com\/google\.rpc\.RetryInfo"/;
+const RETRY_DELAY = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"/;
+
+/** Reads the `RetryInfo` of Google's error details, which stands in the body and not in a header. Null when it is not there. */
+export function readRetryInfo(body: Buffer): number | null {
+  const text = body.toString("latin1");
+  const seconds = RETRY_INFO.test(text) ? RETRY_DELAY.exec(text)?.[1] : undefined;
+  return seconds === undefined ? null : Math.ceil(Number(seconds) * 1000);
 }
 
 /**

@@ -6,14 +6,14 @@
 import { afterAwakeTime } from "../../core/awake-time.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import type { RequestType } from "../plan/plan-step.ts";
-import type { ConvertedExchange, DoorDialect } from "../plan/door-step.ts";
+import type { RequestType } from "../step/step.ts";
+import type { ConvertedExchange, ApiDialect } from "../step/translation.ts";
 
 /** The answer that broke off. */
 export interface CutAnswer {
   readonly head: ResponseHead | null;
   /** The dialect of the client, or the type of the call. */
-  readonly dialect: RequestType | DoorDialect;
+  readonly dialect: RequestType | ApiDialect;
   /** The last bytes that went to the client; null when none did. */
   readonly lastChunk: Buffer | null;
   readonly converted: ConvertedExchange | null;
@@ -56,7 +56,7 @@ interface StreamFault {
   readonly isTimeout: boolean;
 }
 
-function toErrorEvent(type: RequestType | DoorDialect, { code, message, isTimeout }: StreamFault): Buffer {
+function toErrorEvent(type: RequestType | ApiDialect, { code, message, isTimeout }: StreamFault): Buffer {
   const error = { message, type: "gateway_error", param: null, code: String(code) };
   switch (type) {
     case "messages":

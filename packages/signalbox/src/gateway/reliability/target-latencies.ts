@@ -2,7 +2,7 @@
  * How long targets took until their answer began, as a moving average, for the strategy `least-latency`. Only calls with several steps
  * report: a plain call has nothing to choose.
  */
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
 /** The weight of the newest call: about ten calls dominate the average. */

@@ -2,7 +2,7 @@
  * The dynamic routes of all gateways: the database is the source of truth, calls read the compiled copy in memory.
  *
  * Invariants:
- * 1. A version never changes; a deployment makes another version the present one. Calls that run keep the graph they began with.
+ * 1. A version never changes; a deployment makes another version the current one. Calls that run keep the graph they began with.
  * 2. The row, the version and the deployment of a change are written in one transaction, and memory changes after it, in one step: every call
  *    sees the old graph or the new one.
  * 3. A route whose stored graph is not valid any more (its custom provider was deleted) stays listed; calls of the route are refused with
@@ -10,6 +10,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
+import { Serial } from "../../core/serial.ts";
 import { sql, sqlList } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
@@ -58,7 +59,7 @@ export class DynamicRoutes implements SettingsStore {
   /** Compiled when a version is first used. */
   readonly #graphs = new WeakMap<RouteVersion, RouteGraph>();
   /** Changes are made one after the other, so that memory changes in the order of the database. */
-  #lastChange: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Serial();
 
   constructor(parts: DynamicRoutesParts) {
     this.#parts = parts;
@@ -124,27 +125,20 @@ export class DynamicRoutes implements SettingsStore {
   }
 
   create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#create(gateway, name, elements));
+    return this.#changes.run(() => this.#create(gateway, name, elements));
   }
 
   rename(gateway: Gateway, id: string, name: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#rename(gateway, id, name));
+    return this.#changes.run(() => this.#rename(gateway, id, name));
   }
 
-  /** Makes a version the present one. */
+  /** Makes a version the current one. */
   deploy(gateway: Gateway, id: string, versionId: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#deploy(gateway, id, versionId));
+    return this.#changes.run(() => this.#deploy(gateway, id, versionId));
   }
 
   delete(gateway: Gateway, id: string): Promise<DynamicRoute> {
-    return this.#inOrder(() => this.#delete(gateway, id));
-  }
-
-  #inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#lastChange.then(change);
-    // The caller gets the failure; the next change is made all the same.
-    this.#lastChange = changed.catch(() => undefined);
-    return changed;
+    return this.#changes.run(() => this.#delete(gateway, id));
   }
 
   async #create(gateway: Gateway, name: string, elements: readonly unknown[]): Promise<DynamicRoute> {

@@ -1,37 +1,31 @@
 /**
  * Resolves a dynamic route for one call: the first step, the steps that follow when it fails, and the headers that name the route. Used by every
- * way to call a route; the caller supplies the facts of its request and turns a target into a step of its dialect.
+ * way to call a route; the caller turns a target into a step of its dialect. Every step is checked against the rules of the call's token.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import type { StepSource } from "../call/attempt-seams.ts";
-import type { CallStart } from "../call/call-start.ts";
-import { Delay } from "../limits/delay.ts";
-import type { CallOptions } from "../plan/call-options.ts";
-import type { Step } from "../plan/plan-step.ts";
-import type { Provider, ProviderDirectory } from "../providers/provider.ts";
-import { shareOf } from "../reliability/order-steps.ts";
+import type { StepSource } from "../step/step-source.ts";
+import type { Arrival, CallPlan } from "../call/call-start.ts";
+import { requireAllowedStep } from "../keys/policy-use.ts";
+import type { ModelTarget } from "../models/model-target.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
+import { shareOf } from "./order-steps.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { DynamicRoutes } from "./dynamic-routes.ts";
-import type { PendingCounts, RouteCounters } from "./route-counters.ts";
-import type { RequestFacts } from "./route-facts.ts";
+import type { RouteCounters } from "./route-counters.ts";
+import { type CallBody, factsOfCall } from "./route-facts.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
 
-/** The name of a route as a model. */
-export const ROUTE_PREFIX = "dynamic/";
-
-/** What a model element asks for. */
-export interface RouteTarget {
-  readonly provider: Provider;
-  readonly model: string;
-  /** The element's timeout and attempts; they take precedence over the caller's. */
-  readonly options: Pick<CallOptions, "requestTimeoutMs" | "maxAttempts">;
+/** A call of a route. */
+export interface RouteCall extends CallBody {
+  readonly name: string;
+  readonly options: CallOptions;
 }
 
 /** Turns a target into a step; may throw a `SignalboxError`, and the route then goes to the element's fallback. */
-export type PlanTarget = (target: RouteTarget) => Step;
-
-export type RoutedCall = Pick<CallStart, "steps" | "moreSteps" | "routeHeaders" | "budgets">;
+export type PlanTarget = (target: ModelTarget) => Step;
 
 export interface RouteResolverParts {
   readonly routes: DynamicRoutes;
@@ -50,13 +44,10 @@ export class RouteResolver {
    * Throws `gateway_unknown_route` for a name without a route, `gateway_route_without_model` when the route reaches no model, and the refusal
    * of a rate element without a fallback.
    */
-  resolveRoute(
-    gateway: Gateway,
-    name: string,
-    facts: RequestFacts,
-    plan: PlanTarget,
-  ): RoutedCall | Promise<RoutedCall> {
+  resolveRoute(arrival: Arrival, call: RouteCall, plan: PlanTarget): CallPlan | Promise<CallPlan> {
     const { routes, counters } = this.#parts;
+    const { gateway } = arrival;
+    const { name, options } = call;
     const route = routes.findByName(gateway, name);
     if (route === undefined) {
       const known = routes.list(gateway).map((one) => one.name);
@@ -65,26 +56,33 @@ export class RouteResolver {
       });
     }
     const graph = this.#graphOf(gateway, route);
-    const pending: PendingCounts = new Map();
+    const facts = factsOfCall(arrival, options, call);
+    const policy = arrival.caller.token?.policy ?? null;
     const walk = new RouteWalk({
       graph,
       facts,
-      count: (element, value) => counters.take(gateway, route.id, element, value, pending),
+      count: (element, value) => counters.count(gateway, route.id, element, value),
       draw: (elementId) =>
         facts.session === null ? Math.random() : shareOf(facts.session, `${route.id}/${elementId}`),
     });
-    const source = new WalkedSteps(walk, (element) => plan(this.#toTarget(gateway, element)));
-    const begin = (first: Step | null): RoutedCall => {
+    const source = new WalkedSteps(walk, (element) => {
+      const step = plan(this.#toTarget(gateway, element));
+      if (policy !== null) requireAllowedStep(policy, step);
+      return step;
+    });
+    const begin = (first: Step | null): CallPlan => {
       if (first === null) throw source.error ?? withoutModel(name, walk);
       return {
+        options,
         steps: [first],
+        showsStep: true,
         moreSteps: source,
         routeHeaders: ["gw-aig-route", route.name, "gw-aig-route-version", route.version.id],
         budgets: hasBudget(graph) ? walk.budgets : undefined,
       };
     };
     const first = source.take(walk.start());
-    return first instanceof Delay ? source.whenReady(first).then(begin) : begin(first);
+    return first instanceof Promise ? first.then(begin) : begin(first);
   }
 
   /** A stored graph may name a provider that was deleted since. */
@@ -99,7 +97,7 @@ export class RouteResolver {
     }
   }
 
-  #toTarget(gateway: Gateway, element: ModelElement): RouteTarget {
+  #toTarget(gateway: Gateway, element: ModelElement): ModelTarget {
     const provider = this.#parts.providers.find(gateway.accountId, element.provider);
     if (provider === undefined) {
       throw new SignalboxError("gateway_unknown_provider", {
@@ -109,6 +107,8 @@ export class RouteResolver {
     return {
       provider,
       model: element.model,
+      isExplicit: false,
+      // The element's timeout and attempts take precedence over the caller's.
       options: {
         ...(element.timeoutMs === null ? {} : { requestTimeoutMs: element.timeoutMs }),
         ...(element.retries === null ? {} : { maxAttempts: element.retries + 1 }),
@@ -137,33 +137,21 @@ class WalkedSteps implements StepSource {
     return this.#walk.refusal;
   }
 
-  next(): Step | Delay | null {
+  next(): Step | null | Promise<Step | null> {
     return this.take(this.#walk.fallback());
   }
 
-  /** The next step, when the limits that nodes share have decided. */
-  async whenReady(delay: Delay): Promise<Step | null> {
-    let found: Step | Delay | null = delay;
-    while (found instanceof Delay) {
-      await found.ready;
-      found = this.next();
+  /** The step of the model, or of the first one behind it that can be planned. */
+  take(model: ModelElement | null | Promise<ModelElement | null>): Step | null | Promise<Step | null> {
+    if (model instanceof Promise) return model.then((late) => this.take(late));
+    if (model === null) return null;
+    try {
+      return this.#plan(model);
+    } catch (error) {
+      // The walk may go on in the middle of a call, where nothing catches an error.
+      this.error = error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
     }
-    return found;
-  }
-
-  /** The step of the element, or of the first model behind it that can be planned. */
-  take(from: ModelElement | Delay | null): Step | Delay | null {
-    for (let element = from; element !== null; element = this.#walk.fallback()) {
-      if (element instanceof Delay) return element;
-      try {
-        return this.#plan(element);
-      } catch (error) {
-        // The walk may go on in the middle of a call, where nothing catches an error.
-        this.error =
-          error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
-      }
-    }
-    return null;
+    return this.next();
   }
 }
 

@@ -1,103 +1,72 @@
 /**
- * Counts calls and money for the rate elements of routes, in the buckets of the gateway's other limits: money is durable, counts of calls live
- * as long as the process.
+ * Counts calls and money for the rate elements of routes, in the ledger of the gateway's other limits: money is durable, counts of calls live as long
+ * as the process, unless nodes share them.
  *
  * Invariants:
  * 1. A count belongs to an element of a route: a new version of the route with an element of that id goes on counting.
- * 2. `take` is synchronous, so simultaneous calls cannot exceed a limit of calls. A call reserves its money before it is sent, and the last
- *    call that finds money left may exceed a budget. If nodes share the count, `take` may have to wait, and is then repeated.
+ * 2. Simultaneous calls cannot exceed a limit of calls. A call reserves its money before it is sent, and the last call that finds money left may
+ *    exceed a budget.
  */
-import type { SignalboxError } from "@signalbox/protocol";
-import type { RouteBudget } from "../limits/call-rules.ts";
-import type { Claim, ClaimPart } from "../limits/claim.ts";
-import { Delay } from "../limits/delay.ts";
-import { refuse } from "../limits/limit-refusal.ts";
+import type { ActiveRule, RouteBudget } from "../limits/call-rules.ts";
+import type { Ledger, Taken } from "../limits/ledger.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
 import { type LimitRule, MICRO } from "../limits/limit-rule.ts";
-import { gatewayOwner, type Limits } from "../limits/limits.ts";
-import type { ShareExchange } from "../limits/share-exchange.ts";
-import type { SharedBucket } from "../limits/shared-bucket.ts";
+import { gatewayOwner } from "../limits/limits.ts";
 import { createRateWindow, createWindow } from "../limits/window.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { RateElement } from "./route-graph.ts";
 
-/**
- * The milliseconds until a call may pass, with the error if the count could not be read; or that it may, with the budget to charge, null for a
- * count.
- */
-export type Taken =
-  | { readonly waitMs: number; readonly error?: SignalboxError | null }
-  | { readonly budget: RouteBudget | null };
+/** Why the call may not pass; or that it may, with the budget to charge, null for a count. */
+export type Counted = Refusal | { readonly budget: RouteBudget | null };
 
-/** What one walk waits for. */
-export type PendingCounts = Map<RateElement, Claim>;
-
-/** While counts cannot be read. */
-const RETRY_MS = 1000;
 const ANY_STEP = { provider: "", model: "" };
 
 export class RouteCounters {
-  readonly #limits: Pick<Limits, "bucketsOf" | "nowOf" | "shares">;
+  readonly #ledger: Pick<Ledger, "take" | "bucketsOf">;
   /** A graph is parsed once, so its elements can be keys. */
-  readonly #rules = new WeakMap<RateElement, LimitRule>();
+  readonly #rules = new WeakMap<RateElement, ActiveRule>();
 
-  constructor(limits: Pick<Limits, "bucketsOf" | "nowOf" | "shares">) {
-    this.#limits = limits;
+  constructor(ledger: Pick<Ledger, "take" | "bucketsOf">) {
+    this.#ledger = ledger;
   }
 
-  /** Counts a call. `value` separates the counts of one element. */
-  take(
+  /** Counts a call. `value` separates the counts of one element. A promise only if nodes share the count and PostgreSQL must be asked. */
+  count(
     gateway: Gateway,
     routeId: string,
     element: RateElement,
     value: string | null,
-    pending: PendingCounts,
-  ): Taken | Delay {
-    let rule = this.#rules.get(element);
-    if (rule === undefined) this.#rules.set(element, (rule = toRule(gateway, routeId, element)));
-    const now = this.#limits.nowOf(rule);
-    const bucket = this.#limits.bucketsOf(rule).find(value, now);
-    // One call, or the smallest amount of money.
-    const need = { partition: value, amount: 1, expected: 1, isBounded: true, step: ANY_STEP };
-    const { shares } = this.#limits;
-    if (shares !== null) {
-      const part = { rule, bucket: bucket as SharedBucket, need, isForced: false };
-      return takeShared(shares, part, element, pending);
-    }
-    const refusal = refuse(rule, bucket, need, now);
-    if (refusal !== null) return refusal;
-    if (rule.kind === "cost") return { budget: { rule, bucket } };
-    bucket.add(bucket.window.slotOf(now), 1);
-    return { budget: null };
+  ): Counted | Promise<Counted> {
+    const active = this.#activeOf(gateway, routeId, element);
+    const { rule, buckets } = active;
+    const need = {
+      rule,
+      bucket: buckets.find(value),
+      // One call, or the smallest amount of money: the call reserves what it needs when it is sent.
+      amount: 1,
+      expected: rule.kind === "cost" ? 0 : 1,
+      isBounded: true,
+      runsAlone: false,
+      isForced: false,
+      step: ANY_STEP,
+    };
+    const conclude = (taken: Taken): Counted => {
+      if (taken instanceof Refusal) return taken;
+      taken.release();
+      return { budget: rule.kind === "cost" ? { ...active, partition: value } : null };
+    };
+    const taken = this.#ledger.take([need]);
+    return taken instanceof Promise ? taken.then(conclude) : conclude(taken);
   }
-}
 
-function takeShared(
-  shares: ShareExchange,
-  part: ClaimPart,
-  element: RateElement,
-  pending: PendingCounts,
-): Taken | Delay {
-  const { rule, bucket, need } = part;
-  const claim = pending.get(element);
-  pending.delete(element);
-  if (claim === undefined && !shares.tryTake([part])) {
-    const made = shares.claim([part]);
-    pending.set(element, made);
-    // Here, because the call may have ended meanwhile.
-    if (rule.kind === "cost") void made.ready.then(() => releaseGranted(made));
-    return new Delay(made.ready);
+  #activeOf(gateway: Gateway, routeId: string, element: RateElement): ActiveRule {
+    const known = this.#rules.get(element);
+    if (known !== undefined) return known;
+    const rule = toRule(gateway, routeId, element);
+    const active = { rule, buckets: this.#ledger.bucketsOf(rule) };
+    this.#rules.set(element, active);
+    return active;
   }
-  if (claim !== undefined && claim.state !== "granted")
-    return { waitMs: claim.refusal?.waitMs ?? RETRY_MS, error: claim.error };
-  if (rule.kind !== "cost") return { budget: null };
-  // Money was left. The call reserves what it needs when it is sent.
-  if (claim === undefined) bucket.release(need);
-  return { budget: { rule, bucket } };
-}
-
-function releaseGranted(claim: Claim): void {
-  if (claim.state !== "granted") return;
-  for (const { bucket, need } of claim.parts) bucket.release(need);
 }
 
 function toRule(gateway: Gateway, routeId: string, element: RateElement): LimitRule {

@@ -1,4 +1,7 @@
 /** What the elements of a route can read of a request, by path: `metadata.plan`, `body.temperature`, `headers.x-team`, `token.id`, `request.tokens_estimate`. */
+import type { Arrival } from "../call/call-start.ts";
+import type { CallOptions } from "../step/call-options.ts";
+import { estimateTokens, sessionOf, userOf } from "./order-steps.ts";
 
 export interface RequestFacts {
   /** The call's metadata; null without any. */
@@ -13,6 +16,59 @@ export interface RequestFacts {
   readonly tokensEstimate: () => number;
   /** What makes calls belong together; null when each stands alone. */
   readonly session: string | null;
+}
+
+/** The body of a call. */
+export interface CallBody {
+  readonly body: () => unknown;
+  readonly bytes: number;
+}
+
+export function factsOfCall(
+  { request, caller }: Pick<Arrival, "request" | "caller">,
+  options: CallOptions,
+  { body, bytes }: CallBody,
+): RequestFacts {
+  return {
+    metadata:
+      options.metadata === undefined ? null : (JSON.parse(options.metadata) as Record<string, unknown>),
+    body,
+    header: (name) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value.join(", ") : value;
+    },
+    token: caller.tokenId === null ? null : { id: caller.tokenId },
+    tokensEstimate: () => estimateTokens(bytes),
+    session: sessionOf(options),
+  };
+}
+
+/** The request of a trial, as the management route receives it. */
+export interface GivenRequest {
+  readonly metadata?: Record<string, unknown> | undefined;
+  readonly headers?: Record<string, string> | undefined;
+  readonly body?: unknown;
+  readonly token?: Record<string, unknown> | undefined;
+  readonly session_id?: string | undefined;
+}
+
+export function factsOfTrial({
+  metadata,
+  headers = {},
+  body = {},
+  token,
+  session_id,
+}: GivenRequest): RequestFacts {
+  const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const bytes = Buffer.byteLength(JSON.stringify(body) ?? "");
+  return {
+    metadata: metadata ?? null,
+    body: () => body,
+    header: (name) => byName.get(name),
+    token: token ?? null,
+    tokensEstimate: () => estimateTokens(bytes),
+    session: session_id ?? userOf(metadata),
+  };
 }
 
 /** Credentials are not for conditions: a route that tests them could be used to find them out. */

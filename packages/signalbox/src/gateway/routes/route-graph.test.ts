@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Delay } from "../limits/delay.ts";
-import { shareOf } from "../reliability/order-steps.ts";
+import { shareOf } from "./order-steps.ts";
 import { parseGraph } from "./route-graph.ts";
 import { RouteWalk } from "./route-walk.ts";
 import { parseTrial, tryRoute } from "./try-route.ts";
@@ -314,7 +313,7 @@ it.each(["without a session", "with a session each"])("percentages are kept over
       draw: (id) => (kind === "without a session" ? random() : shareOf(`user-${i}`, `r/${id}`)),
     });
     const found = walk.start();
-    const name = found === null || found instanceof Delay ? "" : found.model;
+    const name = found === null || found instanceof Promise ? "" : found.model;
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   // 16.27 is exceeded by chance once in a thousand times with three degrees of freedom.

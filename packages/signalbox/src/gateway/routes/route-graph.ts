@@ -8,7 +8,7 @@
  * 4. Percentages add up to 100, or leave the rest to `else`.
  * 5. Conditions and patterns are compiled, and providers exist.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { type Condition, compileCondition } from "./condition.ts";
 import { checkPath } from "./route-facts.ts";
 import { SearchBudget } from "./search-budget.ts";
@@ -78,17 +78,17 @@ const MAX_WINDOW_S = 366 * 24 * 3600;
 /** Throws `invalid_request` with the id of the element that is wrong. */
 export function parseGraph(given: unknown, isProvider: (slug: string) => boolean): RouteGraph {
   if (!Array.isArray(given) || given.length === 0 || given.length > MAX_ELEMENTS) {
-    throw invalid(`elements must be a list of 1 to ${MAX_ELEMENTS} elements`);
+    throw invalidRequest(`elements must be a list of 1 to ${MAX_ELEMENTS} elements`);
   }
   const elements = new Map<string, RouteElement>();
   const budget = new SearchBudget();
   for (const [i, item] of given.entries()) {
     const id = idOf(item, i);
-    if (elements.has(id)) throw invalid(`element "${id}": the id is used twice`);
+    if (elements.has(id)) throw invalidRequest(`element "${id}": the id is used twice`);
     try {
       elements.set(id, toElement(id, item as Record<string, unknown>, isProvider, budget));
     } catch (error) {
-      throw invalid(`element "${id}": ${(error as Error).message}`);
+      throw invalidRequest(`element "${id}": ${(error as Error).message}`);
     }
   }
   return { start: checkShape(elements), elements };
@@ -114,25 +114,26 @@ export function outputsOf(element: RouteElement): string[] {
 function checkShape(elements: ReadonlyMap<string, RouteElement>): string {
   const starts = [...elements.values()].filter(({ type }) => type === "start");
   const [start, second] = starts;
-  if (start === undefined) throw invalid("elements: one element must be of type start");
-  if (second !== undefined) throw invalid(`element "${second.id}": a route has one start`);
+  if (start === undefined) throw invalidRequest("elements: one element must be of type start");
+  if (second !== undefined) throw invalidRequest(`element "${second.id}": a route has one start`);
   for (const element of elements.values()) {
     for (const next of outputsOf(element)) {
       const target = elements.get(next);
-      if (target === undefined) throw invalid(`element "${element.id}": no element has the id "${next}"`);
+      if (target === undefined)
+        throw invalidRequest(`element "${element.id}": no element has the id "${next}"`);
       if (element.type === "model" && next === element.success && target.type !== "end") {
-        throw invalid(`element "${element.id}": success must lead to an end`);
+        throw invalidRequest(`element "${element.id}": success must lead to an end`);
       }
       if (target.type === "start")
-        throw invalid(`element "${element.id}": an output leads back to the start`);
+        throw invalidRequest(`element "${element.id}": an output leads back to the start`);
     }
   }
   const reached = visit(elements, start.id);
   for (const id of elements.keys()) {
-    if (!reached.has(id)) throw invalid(`element "${id}": cannot be reached from the start`);
+    if (!reached.has(id)) throw invalidRequest(`element "${id}": cannot be reached from the start`);
   }
   if (![...elements.values()].some(({ type }) => type === "end")) {
-    throw invalid("elements: one element must be of type end");
+    throw invalidRequest("elements: one element must be of type end");
   }
   return start.id;
 }
@@ -155,7 +156,7 @@ function visit(elements: ReadonlyMap<string, RouteElement>, start: string): Set<
       onWay.delete(top.id);
       done.add(top.id);
     } else if (onWay.has(next)) {
-      throw invalid(`element "${top.id}": the output to "${next}" makes a cycle`);
+      throw invalidRequest(`element "${top.id}": the output to "${next}" makes a cycle`);
     } else if (!done.has(next)) {
       enter(next);
     }
@@ -258,7 +259,7 @@ function toShares(outputs: ReadonlyMap<string, string>): Share[] {
 function idOf(item: unknown, i: number): string {
   const id = typeof item === "object" && item !== null ? (item as { id?: unknown }).id : undefined;
   if (typeof id !== "string" || !/^[\x20-\x7e]{1,128}$/.test(id)) {
-    throw invalid(`elements.${i}: id must be 1 to 128 printable characters`);
+    throw invalidRequest(`elements.${i}: id must be 1 to 128 printable characters`);
   }
   return id;
 }
@@ -305,8 +306,4 @@ function oneOf<T extends string>(given: unknown, known: readonly T[], name: stri
   const found = known.find((one) => one === given);
   if (found === undefined) throw new Error(`${name} must be ${known.join(" or ")}`);
   return found;
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

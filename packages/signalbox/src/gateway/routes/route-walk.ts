@@ -6,8 +6,8 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { RouteBudget } from "../limits/call-rules.ts";
-import { Delay } from "../limits/delay.ts";
-import type { Taken } from "./route-counters.ts";
+import { Refusal } from "../limits/limit-refusal.ts";
+import type { Counted } from "./route-counters.ts";
 import { readFact, type RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RateElement, RouteElement, RouteGraph, Share } from "./route-graph.ts";
 
@@ -22,8 +22,8 @@ export interface WalkedElement {
 export interface WalkParts {
   readonly graph: RouteGraph;
   readonly facts: RequestFacts;
-  /** A delay: the walk stops there, and `resume` counts again. */
-  readonly count: (element: RateElement, value: string | null) => Taken | Delay;
+  /** A promise only if nodes share the count. */
+  readonly count: (element: RateElement, value: string | null) => Counted | Promise<Counted>;
   /** A number in [0, 1): at random, or the same for all calls of a session. */
   readonly draw: (elementId: string) => number;
 }
@@ -33,6 +33,9 @@ interface Decision {
   readonly next: string | null;
 }
 
+/** The model that the walk reaches; null when it reaches none. */
+type Reached = ModelElement | null;
+
 export class RouteWalk {
   readonly way: WalkedElement[] = [];
   /** The refusal of the last rate element, when the route ended there. */
@@ -41,38 +44,33 @@ export class RouteWalk {
   /** Of cost elements on the way: what the call costs is charged to them. */
   readonly budgets: RouteBudget[] = [];
   #model: ModelElement | null = null;
-  /** The element that the walk waits at. */
-  #waitsAt: string | null = null;
 
   constructor(parts: WalkParts) {
     this.#parts = parts;
   }
 
-  /** The first model; null when the route reaches none. Called once. */
-  start(): ModelElement | Delay | null {
+  /** The first model. Called once. */
+  start(): Reached | Promise<Reached> {
     return this.#walk(this.#parts.graph.start);
   }
 
-  /** Whether the present model has a fallback other than an end. */
+  /** Whether the current model has a fallback other than an end. */
   get hasFallback(): boolean {
-    if (this.#waitsAt !== null) return true;
     const fallback = this.#model?.fallback ?? null;
     return fallback !== null && this.#parts.graph.elements.get(fallback)?.type !== "end";
   }
 
-  /** The model behind the present one, which failed, or behind the element that the walk waits at; null when the route reaches none. */
-  fallback(): ModelElement | Delay | null {
-    if (this.#waitsAt !== null) return this.#walk(this.#waitsAt);
+  /** The model behind the current one, which failed. Not called again before it is known. */
+  fallback(): Reached | Promise<Reached> {
     const from = this.#model;
     if (from === null || from.fallback === null) return null;
     this.way[this.way.length - 1] = { id: from.id, type: "model", output: "fallback" };
     return this.#walk(from.fallback);
   }
 
-  #walk(from: string): ModelElement | Delay | null {
+  #walk(from: string | null): Reached | Promise<Reached> {
     this.#model = null;
-    this.#waitsAt = null;
-    let id: string | null = from;
+    let id = from;
     while (id !== null) {
       const element = this.#parts.graph.elements.get(id);
       if (element === undefined) throw new Error(`a checked graph has the element ${id}`);
@@ -81,18 +79,19 @@ export class RouteWalk {
         this.#model = element.type === "model" ? element : null;
         return this.#model;
       }
-      const taken = this.#decide(element);
-      if (taken instanceof Delay) {
-        this.#waitsAt = id;
-        return taken;
-      }
-      this.way.push({ id, type: element.type, output: taken.output });
-      id = taken.next;
+      const decided = this.#decide(element);
+      if (decided instanceof Promise) return decided.then((late) => this.#walk(this.#take(element, late)));
+      id = this.#take(element, decided);
     }
     return null;
   }
 
-  #decide(element: Exclude<RouteElement, { type: "model" | "end" }>): Decision | Delay {
+  #take({ id, type }: RouteElement, { output, next }: Decision): string | null {
+    this.way.push({ id, type, output });
+    return next;
+  }
+
+  #decide(element: Exclude<RouteElement, { type: "model" | "end" }>): Decision | Promise<Decision> {
     switch (element.type) {
       case "start":
         return { output: "next", next: element.next };
@@ -109,17 +108,23 @@ export class RouteWalk {
     }
   }
 
-  #count(element: RateElement): Decision | Delay {
+  #count(element: RateElement): Decision | Promise<Decision> {
     const { facts, count } = this.#parts;
     // Calls without the key share one count: leaving it out must not be a way around the limit.
     const value = element.key === null ? null : JSON.stringify([readFact(facts, element.key) ?? ""]);
-    const taken = count(element, value);
-    if (taken instanceof Delay) return taken;
-    if (!("waitMs" in taken)) {
-      if (taken.budget !== null) this.budgets.push(taken.budget);
+    const counted = count(element, value);
+    return counted instanceof Promise
+      ? counted.then((late) => this.#counted(element, late))
+      : this.#counted(element, counted);
+  }
+
+  #counted(element: RateElement, counted: Counted): Decision {
+    if (!(counted instanceof Refusal)) {
+      if (counted.budget !== null) this.budgets.push(counted.budget);
       return { output: "success", next: element.success };
     }
-    if (element.fallback === null) this.refusal = taken.error ?? toRefusal(element, taken.waitMs);
+    if (element.fallback === null)
+      this.refusal = counted.isChecked ? toRefusal(element, counted.waitMs) : counted.toError();
     return { output: "fallback", next: element.fallback };
   }
 }

@@ -1,7 +1,6 @@
 /** Walks through a route without calling a model, to show which way a request takes. */
-import { shareOf } from "../reliability/order-steps.ts";
-import type { RequestFacts } from "./route-facts.ts";
-import { Delay } from "../limits/delay.ts";
+import { shareOf } from "./order-steps.ts";
+import { factsOfTrial, type GivenRequest, type RequestFacts } from "./route-facts.ts";
 import type { ModelElement, RouteGraph } from "./route-graph.ts";
 import { RouteWalk, type WalkedElement } from "./route-walk.ts";
 
@@ -19,44 +18,15 @@ export interface TrialResult {
   readonly error: string | null;
 }
 
-/** The request of a trial, as the management route receives it. */
-export interface GivenTrial {
-  readonly metadata?: Record<string, unknown> | undefined;
-  readonly headers?: Record<string, string> | undefined;
-  readonly body?: unknown;
-  readonly token?: Record<string, unknown> | undefined;
-  readonly session_id?: string | undefined;
-  readonly failing?: readonly string[] | undefined;
-}
-
-const BYTES_PER_TOKEN = 4;
-
 export function parseTrial({
-  metadata,
-  headers = {},
-  body = {},
-  token,
-  session_id,
   failing = [],
-}: GivenTrial): Trial {
-  const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const user = metadata?.["user_id"];
-  const bytes = Buffer.byteLength(JSON.stringify(body) ?? "");
-  return {
-    failing: new Set(failing),
-    facts: {
-      metadata: metadata ?? null,
-      body: () => body,
-      header: (name) => byName.get(name),
-      token: token ?? null,
-      tokensEstimate: () => Math.ceil(bytes / BYTES_PER_TOKEN),
-      session: session_id ?? (typeof user === "string" || typeof user === "number" ? String(user) : null),
-    },
-  };
+  ...request
+}: GivenRequest & { readonly failing?: readonly string[] | undefined }): Trial {
+  return { failing: new Set(failing), facts: factsOfTrial(request) };
 }
 
-function withoutDelay(found: ReturnType<RouteWalk["start"]>): ModelElement | null {
-  if (found instanceof Delay) throw new Error("a trial counts nothing");
+function atOnce(found: ReturnType<RouteWalk["start"]>): ModelElement | null {
+  if (found instanceof Promise) throw new Error("a trial counts nothing");
   return found;
 }
 
@@ -70,8 +40,8 @@ export function tryRoute(graph: RouteGraph, routeId: string, { facts, failing }:
       facts.session === null ? Math.random() : shareOf(facts.session, `${routeId}/${elementId}`),
   });
   // A trial waits for no limit.
-  let model = withoutDelay(walk.start());
-  while (model !== null && failing.has(model.id)) model = withoutDelay(walk.fallback());
+  let model = atOnce(walk.start());
+  while (model !== null && failing.has(model.id)) model = atOnce(walk.fallback());
   return {
     way: walk.way,
     provider: model?.provider ?? null,

@@ -3,7 +3,7 @@
  * accepted only with the value that means "off", so that no client believes it has switched one on.
  */
 import { z } from "zod";
-import { isTimeZone } from "../limits/window.ts";
+import { isTimeZone } from "../../core/time-zone.ts";
 
 const BACKOFFS = ["constant", "linear", "exponential"] as const;
 const TECHNIQUES = ["fixed", "sliding"] as const;

@@ -16,6 +16,7 @@ import {
   type SettingsStore,
   type SharedSettings,
 } from "../../database/shared-settings.ts";
+import { SerialByKey } from "../../core/serial.ts";
 import { joinSql, sql } from "../../core/sql.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "./gateway.ts";
 import type { GatewayDeletions } from "./gateway-deletions.ts";
@@ -37,8 +38,8 @@ export class Gateways implements SettingsStore {
   readonly #byAccount = new Map<string, Map<string, Gateway>>();
   readonly #listeners: GatewayListener[] = [];
   readonly #settings: SharedSettings;
-  /** The last pending change by gateway name: changes of one gateway run one after the other. */
-  readonly #pendingChanges = new Map<string, Promise<unknown>>();
+  /** By gateway name. */
+  readonly #changes = new SerialByKey();
 
   constructor(
     database: Database,
@@ -134,7 +135,7 @@ export class Gateways implements SettingsStore {
     if (!isIdentifier(id)) {
       throw new SignalboxError("invalid_request", { message: "id must be 1 to 64 letters, digits, _ or -" });
     }
-    return this.#inTurn(accountId, id, async () => {
+    return this.#changes.run(`${accountId}/${id}`, async () => {
       await this.#deletions.finish({ accountId, gatewayId: id });
       const gateway = this.#newGateway(accountId, id, wanted);
       await this.#settings.write("gateway", async (tx, changed) => {
@@ -156,7 +157,7 @@ export class Gateways implements SettingsStore {
     id: string,
     toChanges: (present: GatewaySettings) => Partial<GatewaySettings>,
   ): Promise<Gateway> {
-    return this.#inTurn(accountId, id, () => this.#update(accountId, id, toChanges));
+    return this.#changes.run(`${accountId}/${id}`, () => this.#update(accountId, id, toChanges));
   }
 
   /**
@@ -164,7 +165,7 @@ export class Gateways implements SettingsStore {
    * after the gateway was deleted; the rest is then deleted later.
    */
   async delete(accountId: string, id: string): Promise<Gateway> {
-    return this.#inTurn(accountId, id, () => this.#delete(accountId, id));
+    return this.#changes.run(`${accountId}/${id}`, () => this.#delete(accountId, id));
   }
 
   async #update(
@@ -206,21 +207,6 @@ export class Gateways implements SettingsStore {
     });
     await this.#deletions.finish(ref, true);
     return gateway;
-  }
-
-  #inTurn<T>(accountId: string, id: string, work: () => Promise<T>): Promise<T> {
-    const key = `${accountId}/${id}`;
-    const result = (this.#pendingChanges.get(key) ?? Promise.resolve()).then(work);
-    // The next change runs whether this one succeeded or failed.
-    const ended = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#pendingChanges.set(key, ended);
-    void ended.then(() => {
-      if (this.#pendingChanges.get(key) === ended) this.#pendingChanges.delete(key);
-    });
-    return result;
   }
 
   #newGateway(accountId: string, id: string, wanted: Partial<GatewaySettings>): Gateway {

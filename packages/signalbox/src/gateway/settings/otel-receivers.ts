@@ -2,7 +2,7 @@
  * The receivers of a gateway's telemetry (`otel`). Headers may be credentials: they are stored encrypted, bound to the gateway and the address, and
  * never shown. `HIDDEN` in place of a value means the stored one, so that a client can send back what it read.
  */
-import { SignalboxError } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { isPrivateHost } from "../../engines/ip-address/index.ts";
 import type { OtlpReceiver } from "../../engines/otlp-export/index.ts";
@@ -38,12 +38,12 @@ export class OtelReceivers {
   #seal(gateway: GatewayName, receiver: OtelReceiver, present: readonly OtelReceiver[]): OtelReceiver {
     const { url, headers, authorization } = receiver;
     if (!this.#parts.mayBePrivate && isPrivateHost(new URL(url).hostname))
-      throw invalid(`otel: ${new URL(url).hostname} is a private address`);
+      throw invalidRequest(`otel: ${new URL(url).hostname} is a private address`);
     const stored = present.find((one) => one.url === url);
     const seal = (name: string, value: string, before: string | undefined) => {
       if (value !== HIDDEN) return this.#parts.sealing.seal(value, contextOf(gateway, url, name));
       if (before === undefined)
-        throw invalid(
+        throw invalidRequest(
           `otel: ${HIDDEN} means the stored value of ${name}, but none is stored for this address`,
         );
       return before;
@@ -95,8 +95,4 @@ export function hideOtel(otel: readonly OtelReceiver[] | null): OtelReceiver[] |
 
 function contextOf({ accountId, id }: GatewayName, url: string, name: string): string {
   return JSON.stringify(["otel", accountId, id, url, name.toLowerCase()]);
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

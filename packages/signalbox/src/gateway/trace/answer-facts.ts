@@ -1,5 +1,5 @@
 /** What a span says about an answer, read from the bytes that the log keeps: its id, and why it ended. */
-import type { RequestType } from "../plan/plan-step.ts";
+import type { RequestType } from "../step/step.ts";
 
 export interface AnswerFacts {
   readonly id: string | null;

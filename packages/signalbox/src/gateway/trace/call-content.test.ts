@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 import { contentAttributes } from "./call-content.ts";
 
 function input(messages: readonly object[]): { role: string; parts: Record<string, unknown>[] }[] {

@@ -2,8 +2,9 @@
  * Prompts and answers for spans, only when asked for: `gen_ai.input.messages` and `gen_ai.output.messages` in the form of the conventions, a list of
  * messages with parts. What is not text stays in the part as it was sent.
  */
+import { type Fields, isFields } from "../../core/fields.ts";
 import type { AttributeValue } from "../../engines/otlp-export/index.ts";
-import type { Step } from "../plan/plan-step.ts";
+import type { Step } from "../step/step.ts";
 
 /** Receivers refuse large spans. */
 const MAX_CHARACTERS = 64 * 1024;
@@ -16,7 +17,7 @@ interface Message {
 }
 
 export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
-  const request = step.door?.request ?? step.upstream.body;
+  const request = step.translation?.request ?? step.upstream.body;
   const input = request.kind === "whole" ? readInput(request.bytes) : null;
   const output = answer === null ? null : readOutput(answer);
   return [
@@ -46,12 +47,6 @@ function cutPart(part: Fields): Fields {
     return content.length <= MAX_PART ? part : { type, content: `${content.slice(0, MAX_PART)}…` };
   const { length } = JSON.stringify(part);
   return length <= MAX_PART ? part : { type, truncated: true, characters: length };
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function parse(text: string): Fields | null {

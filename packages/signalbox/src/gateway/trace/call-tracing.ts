@@ -3,13 +3,20 @@
  * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
  * later. Loaded when a receiver is configured.
  */
-import type { Attributes, Histograms, OtlpReceiver, Series, Span } from "../../engines/otlp-export/index.ts";
-import { randomSpanId, SpanKind } from "../../engines/otlp-export/index.ts";
+import {
+  type Attributes,
+  type Histograms,
+  type OtlpReceiver,
+  type Series,
+  type Span,
+  randomSpanId,
+  SpanKind,
+} from "../../engines/otlp-export/index.ts";
 import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "../../telemetry/tracing.ts";
-import type { AttemptReport } from "../call/attempt-seams.ts";
+import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { CallOutcome, CallStart, CallTracing } from "../call/call-start.ts";
-import type { CallFigures } from "../limits/call-figures.ts";
+import type { CallSpend } from "../limits/call-spend.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { OtelReceivers } from "../settings/otel-receivers.ts";
 import type { SessionEnd } from "../realtime/session.ts";
@@ -43,20 +50,21 @@ export class GatewayTracing implements CallTracing {
   ended(start: CallStart, outcome: CallOutcome): void {
     const { receivers, capturesContent } = this.#targetOf(start.gateway);
     const endedAt = performance.now();
-    const { step, figures } = outcome;
+    const { step, spend } = outcome;
     const operation = operationOf(step.requestType);
     const provider = providerNameOf(step.provider.slug);
     const { origin } = step.upstream;
     const error = errorTypeOf(outcome);
-    this.#record(operation, provider, figures, origin.hostname, (endedAt - start.startedAt) / 1000, error);
+    this.#record(operation, provider, spend, origin.hostname, (endedAt - start.startedAt) / 1000, error);
     if (receivers.length === 0) return;
     const place = placeOf(this.#parts.tracing, start, step.upstream);
     if (!place.isRecorded) return;
+    const body = outcome.isBodyWhole ? outcome.body : null;
     const { id, finishReason } = readAnswerFacts(
-      outcome.body,
-      step.door?.clientDialect === "chat" ? "chat" : step.requestType,
+      body,
+      step.translation?.clientDialect === "chat" ? "chat" : step.requestType,
     );
-    const { usage, cost, named, model } = figures;
+    const { usage, cost, named, model } = spend;
     const attributes: (string | number | boolean | readonly string[])[] = [
       "gen_ai.operation.name",
       operation,
@@ -81,15 +89,15 @@ export class GatewayTracing implements CallTracing {
     if (finishReason !== null) attributes.push("gen_ai.response.finish_reasons", [finishReason]);
     if (outcome.firstByteMs !== null && outcome.head?.contentType.startsWith("text/event-stream") === true)
       attributes.push("gen_ai.response.time_to_first_chunk", outcome.firstByteMs / 1000);
-    addUsage(attributes, figures);
+    addUsage(attributes, spend);
     if (usage.tokensInCached > 0)
       attributes.push("gen_ai.usage.cache_read.input_tokens", usage.tokensInCached);
     if (cost !== null) attributes.push("gen_ai.usage.cost", cost);
     if (start.options.sessionId !== undefined)
       attributes.push("gen_ai.conversation.id", start.options.sessionId);
-    if (start.tokenId !== null) attributes.push("signalbox.token.id", start.tokenId);
+    if (start.caller.tokenId !== null) attributes.push("signalbox.token.id", start.caller.tokenId);
     if (error !== null) attributes.push("error.type", error);
-    if (capturesContent) attributes.push(...contentAttributes(step, outcome.body));
+    if (capturesContent) attributes.push(...contentAttributes(step, body));
     const { metadata } = start.options;
     const span: Span = {
       ...place,
@@ -117,16 +125,16 @@ export class GatewayTracing implements CallTracing {
 
   sessionEnded(
     start: SessionStart,
-    { figures, error, code }: SessionEnd,
+    { spend, error, code }: SessionEnd,
     traceparent: string | undefined,
   ): void {
     const { receivers } = this.#targetOf(start.gateway);
-    const { model, cost } = figures;
+    const { model, cost } = spend;
     const provider = providerNameOf(start.provider);
     const endedAt = performance.now();
     const failure = error === null ? null : error.id;
     const operation = operationOf("realtime");
-    this.#record(operation, provider, figures, "", (endedAt - start.startedAt) / 1000, failure);
+    this.#record(operation, provider, spend, "", (endedAt - start.startedAt) / 1000, failure);
     if (receivers.length === 0) return;
     const place = this.#parts.tracing.place(traceparent);
     if (!place.isRecorded) return;
@@ -144,7 +152,7 @@ export class GatewayTracing implements CallTracing {
       "signalbox.websocket.close_code",
       code,
     ];
-    addUsage(attributes, figures);
+    addUsage(attributes, spend);
     if (cost !== null) attributes.push("gen_ai.usage.cost", cost);
     if (failure !== null) attributes.push("error.type", failure);
     const span: Span = {
@@ -176,7 +184,7 @@ export class GatewayTracing implements CallTracing {
   #record(
     operation: string,
     provider: string,
-    { model, usage, state }: CallFigures,
+    { model, usage, state }: CallSpend,
     host: string,
     seconds: number,
     error: string | null,
@@ -240,7 +248,7 @@ interface CallSeries {
 
 function addUsage(
   attributes: (string | number | boolean | readonly string[])[],
-  { usage, state }: CallFigures,
+  { usage, state }: CallSpend,
 ): void {
   if (state === "none" || state === "unknown") return;
   attributes.push("gen_ai.usage.input_tokens", usage.tokensIn, "gen_ai.usage.output_tokens", usage.tokensOut);
@@ -252,10 +260,10 @@ function addUsage(
 }
 
 /** The status of the answer; a word of ours when there was none. */
-function errorTypeOf({ status, isComplete, isAbandoned, head }: CallOutcome): string | null {
+function errorTypeOf({ status, isComplete, isAnswer, isAbandoned, head }: CallOutcome): string | null {
   if (isAbandoned) return "client_disconnected";
   if (status >= 400) return head === null ? (status === 504 ? "timeout" : "unreachable") : String(status);
-  return isComplete ? null : "incomplete";
+  return !isComplete ? "incomplete" : isAnswer ? null : "no_answer";
 }
 
 /** The span that the provider was told, if the caller sent a trace; else a new one. */

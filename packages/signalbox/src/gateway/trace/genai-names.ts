@@ -1,5 +1,5 @@
 /** Names of OpenTelemetry's semantic conventions for generative AI, and what our names are there. */
-import type { RequestType } from "../plan/plan-step.ts";
+import type { RequestType } from "../step/step.ts";
 
 /** `gen_ai.provider.name`: the values that the conventions list. Other providers keep their slug. */
 const PROVIDERS: Readonly<Record<string, string>> = {

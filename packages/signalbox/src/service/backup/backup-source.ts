@@ -11,6 +11,7 @@ import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
 import { openInstanceStore } from "../../engines/instance-store/index.ts";
 import { closeAll, type Closer } from "../close-all.ts";
 import type { Storage } from "../storage.ts";
+import { networkOf } from "../topology.ts";
 import type { BackupSource } from "./create-backup.ts";
 import { DATABASE_FILE } from "./folder-parts.ts";
 
@@ -25,25 +26,26 @@ export function runningSource(
   storage: Storage,
   areas: readonly AreaModule[],
 ): () => BackupSource {
-  const { dataFolder, database, localInstances, callLog, cluster } = storage;
+  const { dataFolder, databases, callLog, topology } = storage;
+  const network = networkOf(topology);
   const flush = async () => {
     await Promise.all([callLog.flush(), ...areas.map((area) => area.flush?.() ?? Promise.resolve())]);
     return NOTHING;
   };
-  cluster?.serve(FLUSH, flush);
+  network?.serve(FLUSH, flush);
   return () => ({
     folder: dataFolder.path,
     stagingFolder: dataFolder.path,
     mustBeAlone: false,
     hasDatabase: config.databaseUrl === undefined,
-    database: config.databaseUrl === undefined ? database : null,
+    database: config.databaseUrl === undefined ? databases.backup : null,
     postgres: databaseOf(config),
-    instances: localInstances,
+    instances: topology.kind === "cluster" ? null : topology.instances,
     variables: variablesOf(config),
     async flush() {
       await flush();
       // See `MAX_FLUSH_MS`.
-      await cluster?.askAll(FLUSH, NOTHING, awakeSignal(MAX_FLUSH_MS)).catch(() => undefined);
+      await network?.askAll(FLUSH, NOTHING, awakeSignal(MAX_FLUSH_MS)).catch(() => undefined);
     },
   });
 }

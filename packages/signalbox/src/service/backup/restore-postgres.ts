@@ -114,6 +114,7 @@ function withinTransaction(client: Client): Database {
   const queryable = asQueryable(client, true);
   return {
     ...queryable,
+    scan: queryable.all,
     engine: "postgres",
     problem: null,
     transaction: (work) => work(queryable),

@@ -1,5 +1,5 @@
 /**
- * Scopes of transactions on the tag tables, which no other area uses. See docs/decisions/0030 and docs/decisions/0159.
+ * Scopes of transactions on the tag tables, which no other area uses. See docs/decisions/0030 and 0031.
  *
  * Every transaction of an account first updates its row in `tag_account`. On PostgreSQL this locks the account for all nodes, so no further lock
  * is needed, and accounts do not wait for each other.

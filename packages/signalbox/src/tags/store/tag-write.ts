@@ -6,7 +6,8 @@
  * again. Clients must not interpret it.
  */
 import { hash } from "node:crypto";
-import { canonicalTags, parseCanonicalTags, SignalboxError, type Tags } from "@signalbox/protocol";
+import { canonicalTags, parseCanonicalTags, type Tags } from "@signalbox/protocol";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { ResourceKey, TaggedResource } from "./resource-row.ts";
 
 /** `resource_deleted`: the resource itself was deleted. */
@@ -140,11 +141,11 @@ function parseCondition(
   if (header === undefined) return null;
   if (header.trim() === "*") return "exists";
   const elements = (header.match(ELEMENTS) ?? []).map((part) => part.trim()).filter((part) => part !== "");
-  if (elements.length === 0) throw invalid(`${name} is empty; omit the header to send no condition`);
+  if (elements.length === 0) throw invalidRequest(`${name} is empty; omit the header to send no condition`);
   const etags = new Set<string>();
   for (const element of elements) {
     const match = ETAG.exec(element);
-    if (match === null) throw invalid(`${name} must be * or a list of etags`);
+    if (match === null) throw invalidRequest(`${name} must be * or a list of etags`);
     const [, weak, quoted, bare] = match;
     if (weak === undefined || name === "If-None-Match") etags.add(quoted ?? bare ?? "");
   }
@@ -159,8 +160,4 @@ export function isMet(
 ): boolean {
   if (condition === null) return withoutCondition;
   return condition === "exists" ? etag !== null : condition.has(etag ?? EMPTY_ETAG);
-}
-
-function invalid(message: string): SignalboxError {
-  return new SignalboxError("invalid_request", { message });
 }

@@ -14,6 +14,7 @@ export const discordScheme: Scheme = {
   name: "discord",
   summary: "x-signature-ed25519: Ed25519 of time and body, hex",
   windowSeconds: SIGNED_TIME_WINDOW_SECONDS,
+  onlySigner: "Discord",
   toKey: toPublicKey,
   verify({ headers, body }, keys, now, windowMs) {
     const signature = header(headers, "x-signature-ed25519");

@@ -47,6 +47,13 @@ export function isSignedBy(
   return false;
 }
 
+/** The bytes of a base64 text; null for a text that is not the one spelling of its bytes. */
+export function fromBase64(text: unknown): Buffer | null {
+  if (typeof text !== "string" || text === "") return null;
+  const bytes = Buffer.from(text, "base64");
+  return bytes.toString("base64") === text ? bytes : null;
+}
+
 /** The secret's text, unchanged, as a key. */
 export function textKey(secret: string): KeyObject {
   return createSecretKey(Buffer.from(secret));

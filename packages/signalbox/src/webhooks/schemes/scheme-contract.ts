@@ -14,7 +14,7 @@ export const BODY = Buffer.from(
   JSON.stringify({ id: "evt_1", type: "invoice.paid", text: "Zürich ✓", n: 1.5 }),
 );
 
-export interface Attempt {
+export interface SentRequest {
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly secrets?: readonly string[];
@@ -22,7 +22,7 @@ export interface Attempt {
   readonly url?: string;
 }
 
-export function verdict(scheme: Scheme, attempt: Attempt, secret: string) {
+export function verdict(scheme: Scheme, attempt: SentRequest, secret: string) {
   const keys = (attempt.secrets ?? [secret]).map((text) => scheme.toKey(text));
   const windowMs = (scheme.windowSeconds ?? 0) * 1000;
   const delivery = { headers: attempt.headers, body: attempt.body, urls: () => [attempt.url ?? ADDRESS] };
@@ -67,7 +67,7 @@ function sign({ scheme, secret, signingSecret, body = BODY, extraHeaders = {} }:
 
 export function describeScheme(schemeCase: SchemeCase): void {
   const { scheme, secret, covers = "bytes", otherSecret = "another secret" } = schemeCase;
-  const isAccepted = (attempt: Attempt) => verdict(scheme, attempt, secret) === null;
+  const isAccepted = (attempt: SentRequest) => verdict(scheme, attempt, secret) === null;
 
   describe.each([schemeCase])("$title", () => {
     it("accepts what it signed, and so does the vendor's package", async () => {

@@ -4,8 +4,11 @@ import { github } from "./github.ts";
 import { gitlab } from "./gitlab.ts";
 import { linear } from "./linear.ts";
 import { pagerduty } from "./pagerduty.ts";
+import { paypal } from "./paypal.ts";
+import { sendgrid } from "./sendgrid.ts";
 import { shopify } from "./shopify.ts";
 import { slack } from "./slack.ts";
+import { sns } from "./sns.ts";
 import type { SourceKind } from "./source-kind.ts";
 import { standard, svix } from "./standard.ts";
 import { stripe } from "./stripe.ts";
@@ -24,7 +27,10 @@ export const SOURCE_KINDS: readonly SourceKind[] = [
   linear,
   pagerduty,
   discord,
+  sendgrid,
+  paypal,
+  sns,
 ];
 
-export { findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
+export { fieldAt, findFirst, findText, parseRule, type Rule, type VerifiedDelivery } from "./rule.ts";
 export type { Sample, SourceKind } from "./source-kind.ts";

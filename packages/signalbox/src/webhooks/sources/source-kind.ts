@@ -17,6 +17,8 @@ export interface EventText {
 export interface Handshake {
   readonly status: number;
   readonly body: string;
+  /** An address of the provider that must be visited first; without success the provider gets 503 and asks again. */
+  readonly visit?: string | undefined;
 }
 
 /** A sample delivery of the provider. */

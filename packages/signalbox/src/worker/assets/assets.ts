@@ -2,7 +2,7 @@
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import { matchesGlob } from "../../core/glob.ts";
 import type { WranglerAssets } from "../settings/wrangler-file.ts";
-import { knowLength } from "../program/body-lengths.ts";
+import { knowLength } from "../body-lengths.ts";
 import { AssetFolder, type AssetFile } from "./asset-folder.ts";
 import { contentTypeOf } from "./content-types.ts";
 import { findPage } from "./find-page.ts";

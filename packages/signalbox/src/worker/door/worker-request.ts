@@ -9,7 +9,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { hasBody, type HttpRequest } from "../../engines/http-server/index.ts";
 import type { ClientAddress } from "../../engines/ip-address/index.ts";
-import { type RequestContext, requireUrlPath } from "../../http/request-context.ts";
+import type { RequestContext } from "../../http/request-context.ts";
+import { requireUrlPath } from "../../http/request-target.ts";
 
 /** Hop-by-hop headers (RFC 9110, section 7.6.1); `upgrade` is kept, because programs recognize a WebSocket by it. */
 const DROPPED: ReadonlySet<string> = new Set([
@@ -55,7 +56,10 @@ export function toWorkerRequest(
     signal,
     ...(withBody ? { body: readBody(request, maxBodyBytes), duplex: "half" } : {}),
   });
-  Object.defineProperty(web, "cf", { value: { httpProtocol: `HTTP/1.${request.httpVersionMinor}` } });
+  Object.defineProperty(web, "cf", {
+    value: { httpProtocol: `HTTP/1.${request.httpVersionMinor}` },
+    configurable: true,
+  });
   return web;
 }
 

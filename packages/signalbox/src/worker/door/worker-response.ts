@@ -1,7 +1,7 @@
 /** The worker's response on the network. */
 import { SESSION_COOKIE_PREFIX } from "../../accounts/index.ts";
 import { type HttpResponse, relayStream } from "../../engines/http-server/index.ts";
-import { lengthOf } from "../program/body-lengths.ts";
+import { lengthOf } from "../body-lengths.ts";
 
 /** Headers of the connection (RFC 9110, section 7.6.1), the length of the body, and cookies, which are checked one by one. */
 const DROPPED: ReadonlySet<string> = new Set([

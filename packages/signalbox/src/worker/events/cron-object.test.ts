@@ -23,15 +23,13 @@ function start(...crons: string[]) {
       alarmAt = null;
     },
   };
-  const create = (triggers: readonly string[]) => {
-    const CronClass = createCronClass({
-      logger: pino({ level: "silent" }),
-      crons: triggers,
-      scheduled: async (event) => {
-        ran.push(event);
-        if (event.cron === "* * * * *") throw new Error("one trigger fails");
-      },
-    });
+  const create = (all: readonly string[]) => {
+    const run = async (event: ScheduledEvent) => {
+      ran.push(event);
+      if (event.cron === "* * * * *") throw new Error("one trigger fails");
+    };
+    const triggers = all.map((cron) => ({ cron, run }));
+    const CronClass = createCronClass({ logger: pino({ level: "silent" }), triggers });
     return new CronClass({ storage }, {});
   };
   const object = create(crons);

@@ -1,5 +1,5 @@
 /**
- * Cron triggers of the worker: one object whose alarm is the next due time of any trigger. As an object it runs once in a cluster, and where the
+ * Cron triggers of the worker, and schedules of its workflows: one object whose alarm is the next due time of any trigger. As an object it runs once in a cluster, and where the
  * others are. Times that passed while no server ran are not made up, as with the originals.
  */
 import { Cron } from "croner";
@@ -10,9 +10,13 @@ import type { ScheduledEvent } from "../program/worker-runtime.ts";
 
 export interface CronParts {
   readonly logger: Logger;
-  /** The triggers of the program that runs. */
-  readonly crons: readonly string[];
-  scheduled(event: ScheduledEvent): Promise<unknown>;
+  /** The triggers of the program that runs: what is due, by its cron expression. */
+  readonly triggers: readonly CronTrigger[];
+}
+
+export interface CronTrigger {
+  readonly cron: string;
+  run(event: ScheduledEvent): Promise<unknown>;
 }
 
 interface CronStorage {
@@ -74,41 +78,42 @@ export class CronObject extends DurableObject {
    */
   async begin(): Promise<void> {
     const now = Date.now();
-    const isSame = this.#storage.kv.get(CRONS) === JSON.stringify(this.#crons);
+    const crons = JSON.stringify(this.#triggers.map(({ cron }) => cron));
+    const isSame = this.#storage.kv.get(CRONS) === crons;
     const alarmAt = isSame ? await this.#storage.getAlarm() : null;
     if (alarmAt !== null && alarmAt > now - LATE_MS) return;
-    this.#storage.kv.put(CRONS, JSON.stringify(this.#crons));
+    this.#storage.kv.put(CRONS, crons);
     await this.#schedule(now);
   }
 
   async alarm(): Promise<void> {
     const checkedAt = Number(this.#storage.kv.get(CHECKED_AT) ?? Date.now());
     const now = Date.now();
-    const due = this.#crons.flatMap((cron) => {
-      const at = nextRun(cron, checkedAt);
-      return at !== null && at <= now ? [{ cron, scheduledTime: at }] : [];
+    const due = this.#triggers.flatMap((trigger) => {
+      const at = nextRun(trigger.cron, checkedAt);
+      return at !== null && at <= now ? [{ trigger, scheduledTime: at }] : [];
     });
     // Before the handlers: a crash while they run must not repeat them.
     await this.#schedule(now);
-    await Promise.all(due.map((event) => this.#run(event)));
+    await Promise.all(due.map(({ trigger, scheduledTime }) => this.#run(trigger, scheduledTime)));
   }
 
   /** A program without triggers ends those of an earlier one. */
-  get #crons(): readonly string[] {
-    return this.parts?.crons ?? [];
+  get #triggers(): readonly CronTrigger[] {
+    return this.parts?.triggers ?? [];
   }
 
-  async #run(event: ScheduledEvent): Promise<void> {
+  async #run({ cron, run }: CronTrigger, scheduledTime: number): Promise<void> {
     try {
-      await this.parts?.scheduled(event);
+      await run({ cron, scheduledTime });
     } catch (err) {
-      this.parts?.logger.error({ err, cron: event.cron }, "the scheduled handler of the worker failed");
+      this.parts?.logger.error({ err, cron }, "the scheduled handler of the worker failed");
     }
   }
 
   async #schedule(checkedAt: number): Promise<void> {
     this.#storage.kv.put(CHECKED_AT, checkedAt);
-    const times = this.#crons.flatMap((cron) => nextRun(cron, checkedAt) ?? []);
+    const times = this.#triggers.flatMap(({ cron }) => nextRun(cron, checkedAt) ?? []);
     if (times.length === 0) await this.#storage.deleteAlarm();
     else await this.#storage.setAlarm(Math.min(...times));
   }

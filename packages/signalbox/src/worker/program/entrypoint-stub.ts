@@ -1,5 +1,12 @@
-/** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, and of the default export. */
-import { createStub, reach, transfer, transferResult } from "../../agents/index.ts";
+/** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, of objects with handlers, and of the default export. */
+import {
+  createStub,
+  endingWith,
+  fetchFollowing,
+  reach,
+  transferArguments,
+  transferResult,
+} from "../../agents/index.ts";
 import type { ExecutionContext } from "./execution-context.ts";
 
 /** Makes the target of one call. `props` is what the stub was made with. */
@@ -10,28 +17,34 @@ export type OpenTarget = (props: unknown) => object;
  */
 export function createEntrypointStub(open: OpenTarget, props: unknown = {}): object {
   const call = async (path: readonly string[], args: readonly unknown[] | null) => {
-    const copies = args?.map((argument) => transfer(argument, null)) ?? null;
-    return transferResult(await reach(open(props), path, copies), null);
+    const copies = args === null ? null : transferArguments(args, null);
+    return endingWith(copies, async () => transferResult(await reach(open(props), path, copies), null));
   };
-  const stub = createStub(
+  return createStub(
     { send: call },
     {
+      isService: true,
+      call: (options) =>
+        createEntrypointStub(open, (options as { readonly props?: unknown } | undefined)?.props ?? {}),
       members: {
         fetch: (input: string | URL | Request, init?: RequestInit) =>
-          call(["fetch"], [new Request(input, init)]),
+          fetchFollowing(input, init, async (request) => (await call(["fetch"], [request])) as Response),
       },
     },
   );
-  return new Proxy(stub, {
-    apply: (_target, _this, [options]: [{ readonly props?: unknown }?]) =>
-      createEntrypointStub(open, options?.props ?? {}),
-  });
 }
 
-/** The default export as an object with handlers: only `fetch` can be called through a stub. */
+/** The target of an entrypoint that is an object with handlers: only `fetch` can be called through a stub. */
 export function handlerTarget(
-  run: (request: Request, ctx: ExecutionContext) => Promise<unknown>,
+  handlers: Readonly<Record<string, unknown>>,
+  env: Readonly<Record<string, unknown>>,
   ctx: ExecutionContext,
 ): object {
-  return { fetch: (request: Request) => run(request, ctx) };
+  return {
+    fetch(request: Request): unknown {
+      if (typeof handlers["fetch"] !== "function")
+        throw new TypeError("Handler does not export a fetch() function.");
+      return handlers["fetch"](request, env, ctx);
+    },
+  };
 }

@@ -5,19 +5,24 @@
  * 2. A request that is sent to another address has the host and the framing of that address, not those it arrived with.
  * 3. A response whose body was decoded has no `content-encoding` and `content-length` of the encoded body, so it can be answered as it is.
  * 4. The length of any other body is known as long as the program passes that body on.
+ * 5. `cf` of a request is what its options say, or that of the request it was made from.
  */
-import { knowLength } from "./body-lengths.ts";
+import { knowLength } from "../body-lengths.ts";
 
 /** Written by the client for its own connection. */
 const FRAMING = ["host", "content-length", "expect", "keep-alive", "transfer-encoding", "connection"];
 
-type FetchInit = RequestInit & { readonly duplex?: "half" };
+type FetchInit = RequestInit & { readonly duplex?: "half"; readonly cf?: unknown };
 
 export function addFetchGlobals(): void {
   const { fetch, Request: NodeRequest } = globalThis;
   const StreamingRequest = new Proxy(NodeRequest, {
-    construct: (target, [input, init]: [string | URL | Request, FetchInit?], newTarget) =>
-      Reflect.construct(target, [input, withDuplex(init)], newTarget) as Request,
+    construct(target, [input, init]: [string | URL | Request, FetchInit?], newTarget) {
+      const request = Reflect.construct(target, [input, withDuplex(init)], newTarget) as Request;
+      const cf = init?.cf ?? (input as { readonly cf?: unknown }).cf;
+      if (cf !== undefined) Object.defineProperty(request, "cf", { value: cf, configurable: true });
+      return request;
+    },
   });
   globalThis.Request = StreamingRequest;
   globalThis.fetch = async (input, init) => {

@@ -9,4 +9,5 @@ export const PLATFORM_MODULES: Readonly<Record<string, string>> = {
   email: at("../../agents/objects/email-module"),
   workflows: at("../modules/workflows-module"),
   sockets: at("../modules/sockets-module"),
+  node: at("../modules/node-module"),
 };

@@ -17,27 +17,42 @@ import { PLATFORM_MODULES } from "./platform-modules.ts";
 export type Handler = "fetch" | "scheduled" | "email";
 type Environment = Readonly<Record<string, unknown>>;
 type EntrypointClass = new (ctx: ExecutionContext, env: Environment) => Record<string, unknown>;
+/** An entrypoint that is a plain object, as the default export mostly is: its functions are handlers. */
+type Handlers = Readonly<Record<string, unknown>>;
+export type Entrypoint = EntrypointClass | Handlers;
 
 export interface WorkerExports {
   readonly objects: ReadonlyMap<string, unknown>;
   readonly workflows: ReadonlyMap<string, unknown>;
-  readonly entrypoints: ReadonlyMap<string, EntrypointClass>;
+  readonly entrypoints: ReadonlyMap<string, Entrypoint>;
 }
 
 export class WorkerProgram {
   readonly exports: WorkerExports;
   readonly #default: unknown;
 
-  constructor(module: Readonly<Record<string, unknown>>) {
+  /** `objectNames`: classes that the wrangler file binds. They are objects also if they extend nothing, as programs before `DurableObject` do. */
+  constructor(module: Readonly<Record<string, unknown>>, objectNames: ReadonlySet<string> = new Set()) {
     const { default: main, ...named } = module;
     this.#default = main;
+    const kindOf = (name: string, value: unknown) => {
+      const kind = exportKind(value);
+      if (kind !== "other") return kind;
+      if (typeof value === "function") return objectNames.has(name) ? "object" : kind;
+      return isHandlers(value) ? "entrypoint" : kind;
+    };
     const ofKind = (kind: string) =>
-      new Map(Object.entries(named).filter(([, value]) => exportKind(value) === kind));
+      new Map(Object.entries(named).filter(([name, value]) => kindOf(name, value) === kind));
     this.exports = {
       objects: ofKind("object"),
       workflows: ofKind("workflow"),
-      entrypoints: ofKind("entrypoint") as ReadonlyMap<string, EntrypointClass>,
+      entrypoints: ofKind("entrypoint") as ReadonlyMap<string, Entrypoint>,
     };
+  }
+
+  /** Null is the default export. Undefined: there is no such entrypoint. */
+  entrypoint(name: string | null): Entrypoint | undefined {
+    return name === null ? ((this.#default ?? {}) as Entrypoint) : this.exports.entrypoints.get(name);
   }
 
   get defaultEntrypoint(): EntrypointClass | null {
@@ -72,9 +87,10 @@ export async function loadWorkerProgram(
 ): Promise<WorkerProgram> {
   const name = relative(workingFolder, path);
   if (!existsSync(path)) throw new ConfigError(`worker: ${name}: no such file (${path})`);
-  await registerModuleHooks({ platform: PLATFORM_MODULES, rules: wrangler.rules, folder: wrangler.folder });
+  const { define, folder, rules } = wrangler;
+  await registerModuleHooks({ platform: PLATFORM_MODULES, define, folder, rules });
   installWorkerGlobals();
-  addRuntimeGlobals();
+  addRuntimeGlobals(wrangler.flags);
   addFetchGlobals();
   let module: Record<string, unknown>;
   try {
@@ -82,7 +98,7 @@ export async function loadWorkerProgram(
   } catch (cause) {
     throw new ConfigError(`worker: ${name}: cannot be loaded: ${reasonOf(cause)}`, { cause });
   }
-  const program = new WorkerProgram(module);
+  const program = new WorkerProgram(module, objectNamesOf(wrangler));
   const { objects, workflows, entrypoints } = program.exports;
   if (
     !HANDLERS.some((handler) => program.has(handler)) &&
@@ -97,6 +113,18 @@ export async function loadWorkerProgram(
 
 const HANDLERS: readonly Handler[] = ["fetch", "scheduled", "email"];
 
+function isHandlers(value: unknown): boolean {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    HANDLERS.some((handler) => typeof (value as Record<string, unknown>)[handler] === "function")
+  );
+}
+
+function objectNamesOf({ objects, declared }: WranglerSettings): ReadonlySet<string> {
+  return new Set([...objects.map(({ className }) => className), ...declared.objects]);
+}
+
 /** A binding to a class that the file does not export would fail at its first use. */
 function checkBindings(
   wrangler: WranglerSettings,
@@ -109,6 +137,18 @@ function checkBindings(
   if (missing !== undefined)
     throw new ConfigError(
       `worker: ${name}: does not export the class ${missing.className}, which the binding ${missing.binding} of the wrangler file names`,
+    );
+  const undeclared =
+    wrangler.declared.objects.find((className) => !objects.has(className)) ??
+    wrangler.declared.workflows.find((className) => !workflows.has(className));
+  if (undeclared !== undefined)
+    throw new ConfigError(
+      `worker: ${name}: does not export the class ${undeclared}, which exports of the wrangler file declares`,
+    );
+  const former = wrangler.former.find((className) => objects.has(className));
+  if (former !== undefined)
+    throw new ConfigError(
+      `worker: ${name}: exports the class ${former}, which exports of the wrangler file declares as deleted, renamed or transferred`,
     );
 }
 

@@ -1,11 +1,12 @@
 /**
  * Reads `wrangler.jsonc`, `wrangler.json` or `wrangler.toml`: the settings of a worker that have a meaning on this server. Other settings of the
- * file (routes, placement, compatibility dates, migrations) concern the platform that the file was written for and are not read.
+ * file (routes, placement) concern the platform that the file was written for and are not read.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
+import { readFlags } from "../../agents/index.ts";
 import { ConfigError } from "../../config/index.ts";
 import { parseJsonc } from "../../core/jsonc.ts";
 import { findMissingBindings, type MissingBinding } from "./missing-bindings.ts";
@@ -18,6 +19,7 @@ const workflowBinding = z.looseObject({
   class_name: text,
   name: text.optional(),
   script_name: text.optional(),
+  schedules: z.union([text, z.array(text)]).optional(),
 });
 const assets = z.looseObject({
   directory: text.optional(),
@@ -35,6 +37,15 @@ const rule = z.looseObject({
 });
 const service = z.looseObject({ binding: text, service: text, entrypoint: text.optional() });
 
+const migration = z.looseObject({
+  renamed_classes: z.array(z.looseObject({ from: text, to: text })).default([]),
+});
+const exported = z.looseObject({
+  type: text,
+  state: z.enum(["created", "deleted", "renamed", "transferred", "expecting-transfer"]).default("created"),
+  renamed_to: text.optional(),
+});
+
 const wranglerFile = z.looseObject({
   name: text.optional(),
   main: text.optional(),
@@ -47,6 +58,14 @@ const wranglerFile = z.looseObject({
   rules: z.array(rule).default([]),
   services: z.array(service).default([]),
   version_metadata: z.looseObject({ binding: text }).optional(),
+  define: z.record(z.string(), z.string()).default({}),
+  compatibility_date: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2}$/, "expected a date such as 2026-10-01")
+    .optional(),
+  compatibility_flags: z.array(text).default([]),
+  migrations: z.array(migration).default([]),
+  exports: z.record(z.string(), exported).default({}),
 });
 
 export type WranglerAssets = z.output<typeof assets>;
@@ -57,7 +76,22 @@ export interface WranglerSettings {
   readonly folder: string;
   readonly vars: Readonly<Record<string, unknown>>;
   readonly objects: readonly { readonly binding: string; readonly className: string }[];
-  readonly workflows: readonly { readonly binding: string; readonly className: string }[];
+  readonly workflows: readonly {
+    readonly binding: string;
+    readonly className: string;
+    /** Cron expressions: each due time creates an instance. */
+    readonly schedules: readonly string[];
+  }[];
+  /** Classes that `exports` declares, by kind. The program must have them. */
+  readonly declared: { readonly objects: readonly string[]; readonly workflows: readonly string[] };
+  /** New name of an object class → the name that its objects were first stored under. */
+  readonly renamed: ReadonlyMap<string, string>;
+  /** Classes that are no more: they were deleted, renamed or transferred. */
+  readonly former: readonly string[];
+  /** Compatibility flags. */
+  readonly flags: Readonly<Record<string, boolean>>;
+  /** Names that the compiler replaces by expressions. */
+  readonly define: Readonly<Record<string, string>>;
   /** Name of the binding, if there is one. */
   readonly ai: string | null;
   readonly assets: WranglerAssets | null;
@@ -112,7 +146,18 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
       .map(({ name, class_name: className }) => ({ binding: name, className })),
     workflows: file.workflows
       .filter(({ script_name: script }) => isOwn(script))
-      .map(({ binding, class_name: className }) => ({ binding, className })),
+      .map(({ binding, class_name: className, schedules = [] }) => ({
+        binding,
+        className,
+        schedules: typeof schedules === "string" ? [schedules] : schedules,
+      })),
+    declared: { objects: declaredOf(file, "durable-object"), workflows: declaredOf(file, "workflow") },
+    renamed: renamedOf(file),
+    former: Object.entries(file.exports)
+      .filter(([, { state }]) => state === "deleted" || state === "renamed" || state === "transferred")
+      .map(([name]) => name),
+    flags: readFlags(file.compatibility_date, file.compatibility_flags),
+    define: file.define,
     ai: file.ai?.binding ?? null,
     assets: file.assets ?? null,
     crons: file.triggers.crons,
@@ -134,4 +179,29 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
         .map(({ binding }) => ({ binding, kind: "service of another worker" })),
     ],
   };
+}
+
+type WranglerFile = z.output<typeof wranglerFile>;
+
+function declaredOf(file: WranglerFile, type: string): string[] {
+  return Object.entries(file.exports)
+    .filter(
+      ([, entry]) =>
+        entry.type === type && (entry.state === "created" || entry.state === "expecting-transfer"),
+    )
+    .map(([name]) => name);
+}
+
+/** Follows renames to the first name, under which the objects of the class are stored. */
+function renamedOf(file: WranglerFile): ReadonlyMap<string, string> {
+  const before = new Map<string, string>();
+  for (const { renamed_classes: renames } of file.migrations)
+    for (const { from, to } of renames) before.set(to, from);
+  for (const [from, { renamed_to: to }] of Object.entries(file.exports))
+    if (to !== undefined) before.set(to, from);
+  const first = (name: string, seen: ReadonlySet<string>): string => {
+    const from = before.get(name);
+    return from === undefined || seen.has(from) ? name : first(from, new Set([...seen, from]));
+  };
+  return new Map([...before.keys()].map((name) => [name, first(name, new Set([name]))]));
 }

@@ -1,23 +1,57 @@
 /** `env.<WORKFLOW>`: creates and finds instances of a workflow, each an object of its own under the instance's id. */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { ObjectNamespace } from "../../agents/index.ts";
-import type { InstanceStatus } from "./workflow-object.ts";
+import { parseDuration } from "./duration.ts";
+import { type HistoryPage, type SubscribeOptions, WorkflowSubscription } from "./workflow-history.ts";
+import type { InstanceStatus, RestartFrom } from "./workflow-object.ts";
+import type { CronSchedule, Retention } from "./workflow-store.ts";
 
 export interface CreateOptions {
   readonly id?: string;
   readonly params?: unknown;
+  readonly retention?: { readonly successRetention?: unknown; readonly errorRetention?: unknown };
+}
+
+/** Many instances: as many with the same params, or each with its own options. */
+export type BatchOptions =
+  | (Omit<CreateOptions, "id"> & { readonly count: number; readonly instances?: undefined })
+  | { readonly instances: readonly CreateOptions[]; readonly count?: undefined };
+
+export interface BatchResult {
+  readonly created: WorkflowHandle[];
+  readonly errors: readonly BatchError[];
+}
+
+interface BatchError {
+  /** The place in the batch. */
+  readonly index: number;
+  readonly id?: string;
+  readonly code: number;
+  readonly message: string;
 }
 
 /** The methods of `WorkflowObject`, as a stub has them. */
 interface WorkflowStub {
-  create(instanceId: string, params: unknown): Promise<boolean>;
+  create(
+    instanceId: string,
+    params: unknown,
+    schedule: CronSchedule | null,
+    retention: Retention,
+  ): Promise<boolean>;
   status(): Promise<InstanceStatus | null>;
   sendEvent(type: string, payload: unknown): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;
-  terminate(): Promise<void>;
-  restart(): Promise<void>;
+  terminate(withRollback: boolean): Promise<void>;
+  restart(from: RestartFrom | null): Promise<void>;
+  delete(): Promise<boolean>;
+  history(cursor: number): Promise<HistoryPage>;
 }
+
+/** Codes of errors in a batch, as HTTP has them. */
+const INVALID = 400;
+const NOT_FOUND = 404;
+const EXISTS = 409;
 
 /** Longer ids are refused by the originals too. */
 const ID = /^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,99}$/;
@@ -35,10 +69,49 @@ export class WorkflowBinding {
     return created;
   }
 
-  /** Creates the instances that do not exist yet, and returns these. */
-  async createBatch(batch: readonly CreateOptions[]): Promise<WorkflowHandle[]> {
-    const created = await Promise.all(batch.map((options) => this.#create(options)));
-    return created.filter((handle) => handle !== null);
+  /** An instance for a due time of a schedule; the time names it, so that it is created once. */
+  async createScheduled(schedule: CronSchedule): Promise<void> {
+    const hash = createHash("sha256").update(schedule.cron).digest("hex").slice(0, 16);
+    await this.#create({ id: `cron-${schedule.scheduledTime}-${hash}` }, schedule);
+  }
+
+  /** A list creates the instances that do not exist yet, and returns these; the other forms also report why the rest was not created. */
+  async createBatch(batch: readonly CreateOptions[]): Promise<WorkflowHandle[]>;
+  async createBatch(batch: BatchOptions): Promise<BatchResult>;
+  async createBatch(batch: readonly CreateOptions[] | BatchOptions): Promise<WorkflowHandle[] | BatchResult> {
+    if (isList(batch)) {
+      const created = await Promise.all(batch.map((options) => this.#create(options)));
+      return created.filter((handle) => handle !== null);
+    }
+    const created: WorkflowHandle[] = [];
+    const errors: BatchError[] = [];
+    const report = (index: number, id: string | undefined, code: number, message: string) =>
+      errors.push({ index, ...(id === undefined ? {} : { id }), code, message });
+    const results = await Promise.allSettled(toList(batch).map((options) => this.#create(options)));
+    for (const [index, result] of results.entries()) {
+      const id = batch.instances?.[index]?.id;
+      if (result.status === "rejected") report(index, id, INVALID, messageOf(result.reason));
+      else if (result.value === null) report(index, id, EXISTS, `instance.already_exists: ${id ?? ""}`);
+      else created.push(result.value);
+    }
+    return { created, errors };
+  }
+
+  /** Removes instances, whatever their status. */
+  async deleteBatch(
+    ids: readonly string[],
+  ): Promise<{ deleted: { id: string }[]; errors: Omit<BatchError, "index">[] }> {
+    const deleted: { id: string }[] = [];
+    const errors: { id: string; code: number; message: string }[] = [];
+    for (const id of new Set(ids)) {
+      try {
+        if (await this.#stub(id).delete()) deleted.push({ id });
+        else errors.push({ id, code: NOT_FOUND, message: `instance.not_found: ${id}` });
+      } catch (error) {
+        errors.push({ id, code: INVALID, message: messageOf(error) });
+      }
+    }
+    return { deleted, errors };
   }
 
   /** Rejects if there is no such instance. */
@@ -48,10 +121,15 @@ export class WorkflowBinding {
     return new WorkflowHandle(id, stub);
   }
 
-  async #create({ id = randomUUID(), params }: CreateOptions): Promise<WorkflowHandle | null> {
+  async #create(
+    { id = randomUUID(), params, retention = {} }: CreateOptions,
+    schedule: CronSchedule | null = null,
+  ): Promise<WorkflowHandle | null> {
     const stub = this.#stub(id);
+    const { successRetention, errorRetention } = retention;
+    const kept = { successMs: toMs(successRetention), errorMs: toMs(errorRetention) };
     // Params are always an object for the program, as in the originals.
-    return (await stub.create(id, params ?? {})) ? new WorkflowHandle(id, stub) : null;
+    return (await stub.create(id, params ?? {}, schedule, kept)) ? new WorkflowHandle(id, stub) : null;
   }
 
   #stub(id: unknown): WorkflowStub {
@@ -91,11 +169,42 @@ export class WorkflowHandle {
     await this.#stub.resume();
   }
 
-  async terminate(): Promise<void> {
-    await this.#stub.terminate();
+  /** With `rollback`, steps are undone first; the promise resolves before that. */
+  async terminate(options: { readonly rollback?: boolean } = {}): Promise<void> {
+    await this.#stub.terminate(options.rollback === true);
   }
 
-  async restart(): Promise<void> {
-    await this.#stub.restart();
+  async restart(options: { readonly from?: RestartFrom } = {}): Promise<void> {
+    await this.#stub.restart(options.from ?? null);
   }
+
+  /** Removes the instance and everything that it has stored. */
+  async delete(): Promise<void> {
+    if (!(await this.#stub.delete())) throw new Error(`instance.not_found: ${this.id}`);
+  }
+
+  /** The events of the instance from its creation on; it ends when the instance has ended. */
+  async subscribe(options: SubscribeOptions = {}): Promise<WorkflowSubscription> {
+    return new WorkflowSubscription((cursor) => this.#stub.history(cursor), options);
+  }
+}
+
+function isList(batch: readonly CreateOptions[] | BatchOptions): batch is readonly CreateOptions[] {
+  return Array.isArray(batch);
+}
+
+function toList(batch: BatchOptions): readonly CreateOptions[] {
+  if (batch.instances !== undefined) return batch.instances;
+  const { count, ...options } = batch;
+  if (!Number.isInteger(count) || count < 1)
+    throw new TypeError("createBatch() takes a list, { instances } or { count } of at least 1");
+  return Array.from({ length: count }, () => options);
+}
+
+function toMs(duration: unknown): number | null {
+  return duration === undefined ? null : parseDuration(duration);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

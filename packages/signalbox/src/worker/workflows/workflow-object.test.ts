@@ -56,6 +56,12 @@ class Host {
         if (this.isFull("alarm")) throw new Error("the disk is full");
         this.alarmAt = time;
       },
+      deleteAll: async () => {
+        alive();
+        for (const name of ["workflow", "step", "event", "history"])
+          database.exec(`DROP TABLE IF EXISTS ${name}`);
+        this.alarmAt = null;
+      },
       sync: async () => {
         const failure = this.syncFailures.shift();
         if (failure !== undefined) throw failure;

@@ -8,10 +8,11 @@
  * 2. Every wait has a time in the store, so that the object may leave memory while it is parked.
  * 3. Before a waiting program goes on, the store is read. It throws if the object has left memory: a left-over run does not go on beside its successor.
  * 4. An execution that is over (ended, terminated, restarted, failed) never goes on: its pending steps stay pending, and it writes nothing.
- * 5. A failure of the storage ends the execution, not the workflow: the program sees neither a result nor an error, and the next execution replays
+ * 5. While it unwinds, finished steps answer from the store and no other begins: it only finds out which steps have handlers that undo them.
+ * 6. A failure of the storage ends the execution, not the workflow: the program sees neither a result nor an error, and the next execution replays
  *    it from what is stored.
  */
-import type { WorkflowStore } from "./workflow-store.ts";
+import type { StepId, StepKind, WorkflowStore } from "./workflow-store.ts";
 
 interface Waiter {
   /** Resolves the wait and returns true if it is over. */
@@ -33,10 +34,14 @@ export class WorkflowRun {
   #isOver = false;
   #failure: { readonly reason: unknown } | null = null;
   #isPaused = false;
+  readonly #isUnwinding: boolean;
+  /** Resolved when an unwinding program has come to a step that is not finished. */
+  readonly #frontier = Promise.withResolvers<void>();
   /** Resolved, and replaced, when a step ends or a wait begins. */
   #change = Promise.withResolvers<void>();
 
-  constructor(store: WorkflowStore, now: () => number, sync: () => Promise<void>) {
+  constructor(store: WorkflowStore, now: () => number, sync: () => Promise<void>, isUnwinding = false) {
+    this.#isUnwinding = isUnwinding;
     this.#store = store;
     this.#now = now;
     this.#sync = sync;
@@ -73,11 +78,24 @@ export class WorkflowRun {
     }
   }
 
-  /** The key of the next step of this name. */
-  keyOf(name: string): string {
-    const count = (this.#counts.get(name) ?? 0) + 1;
-    this.#counts.set(name, count);
-    return `${name}-${count}`;
+  /** The next step of this kind and name. */
+  idOf(kind: StepKind, name: string): StepId {
+    const key = `${kind} ${name}`;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return { kind, name, count };
+  }
+
+  /** Holds an unwinding program for ever before a step that is not finished. */
+  async untilForward(): Promise<void> {
+    if (!this.#isUnwinding) return;
+    this.#frontier.resolve();
+    await never();
+  }
+
+  /** Resolves when an unwinding program cannot go on. */
+  get frontier(): Promise<void> {
+    return this.#frontier.promise;
   }
 
   /** The execution does not go on. */

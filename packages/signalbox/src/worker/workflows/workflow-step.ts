@@ -1,78 +1,173 @@
 /** `step` of a workflow: what the program calls. See `WorkflowRun` for what each call promises. */
 import { NonRetryableError } from "../modules/workflows-module.ts";
 import { parseDuration, parseTime } from "./duration.ts";
+import { type Policy, readPolicy, type StepConfig, type StepContext } from "./workflow-policy.ts";
 import { isCloneError, type WorkflowRun } from "./workflow-run.ts";
-import type { StoredError } from "./workflow-store.ts";
-
-export interface StepConfig {
-  readonly retries?: { readonly limit?: number; readonly delay?: unknown; readonly backoff?: string };
-  readonly timeout?: unknown;
-}
-
-export interface StepContext {
-  readonly step: { readonly name: string; readonly count: number };
-  readonly attempt: number;
-}
+import { type RollbackOutcome, type StepId, type StoredError, StreamResult } from "./workflow-store.ts";
 
 type StepCallback = (context: StepContext) => unknown;
 
-/** The originals' defaults. */
-const DEFAULT_RETRIES = 5;
-const DEFAULT_DELAY_MS = 10_000;
-const DEFAULT_TIMEOUT_MS = 600_000;
+interface RollbackOptions {
+  readonly rollback?: (input: {
+    readonly ctx: StepContext;
+    readonly error: Error;
+    readonly output: unknown;
+    readonly stepName: string;
+  }) => unknown;
+  readonly rollbackConfig?: StepConfig;
+}
+
+/** A step that has begun and has a handler that undoes it. */
+interface Rollback {
+  readonly id: StepId;
+  readonly position: number;
+  readonly context: StepContext;
+  readonly handler: NonNullable<RollbackOptions["rollback"]>;
+  readonly policy: Policy;
+}
+
 const DEFAULT_EVENT_TIMEOUT_MS = 24 * 3600 * 1000;
 const MAX_NAME_LENGTH = 256;
+/** A stream that a step returns is stored as one value. */
+const MAX_STREAM_BYTES = 128 * 1024 * 1024;
 
 export class WorkflowStep {
   readonly #run: WorkflowRun;
+  readonly #rollbacks: Rollback[] = [];
 
   constructor(run: WorkflowRun) {
     this.#run = run;
   }
 
+  /** `do(name, [config,] callback, [rollbackOptions])`. */
   async do(name: string, ...rest: unknown[]): Promise<unknown> {
-    const [config, callback] = (rest.length > 1 ? rest : [{}, rest[0]]) as [StepConfig, StepCallback];
+    const [config, callback, undo] = (typeof rest[0] === "function" ? [{}, ...rest] : rest) as [
+      StepConfig,
+      StepCallback,
+      RollbackOptions?,
+    ];
     if (typeof callback !== "function") throw new TypeError(`step "${name}" has no function to run`);
     const policy = readPolicy(config);
-    const key = this.#run.keyOf(checkName(name));
-    return this.#run.during(() => this.#do(name, key, policy, callback));
+    const id = this.#run.idOf("do", checkName(name));
+    const context = { step: { name, count: id.count }, attempt: 1, config: policy.config };
+    const undoPolicy = readPolicy(undo?.rollbackConfig ?? {});
+    const begun = (position: number) => {
+      if (typeof undo?.rollback === "function")
+        this.#rollbacks.push({ id, position, context, handler: undo.rollback, policy: undoPolicy });
+    };
+    return this.#run.during(async () => {
+      const known = this.#run.use((store) => store.step(id));
+      if (known !== null) begun(known.position);
+      if (known?.state !== "done" && known?.state !== "failed") await this.#run.untilForward();
+      return this.#attempt(id, context, policy, callback, known === null ? begun : () => undefined);
+    });
   }
 
-  async #do(name: string, key: string, policy: Policy, callback: StepCallback): Promise<unknown> {
+  /** Calls the handlers of the steps that have begun, the last one first. Null: there is none. */
+  async rollBack(error: Error): Promise<RollbackOutcome | null> {
     const run = this.#run;
-    const known = run.use((store) => store.step(key));
+    const rollbacks = this.#rollbacks.toSorted((a, b) => b.position - a.position);
+    if (rollbacks.length === 0) return null;
+    return run.during(async () => {
+      run.use((store) => store.log("rollback_started"));
+      let failure: StoredError | null = null;
+      for (const { id, context, handler, policy } of rollbacks) {
+        const { value: output } = run.use((store) => store.step(id)) ?? {};
+        const input = { ctx: context, error, output, stepName: `${id.name}-${id.count}` };
+        try {
+          await this.#attempt({ ...id, kind: "rollback" }, context, policy, () => handler(input), ignore);
+        } catch (cause) {
+          // The other steps are undone nevertheless.
+          failure ??= describe(cause);
+        }
+      }
+      run.use((store) => store.log(failure === null ? "rollback_completed" : "rollback_errored"));
+      return failure === null ? { outcome: "complete" } : { outcome: "failed", error: failure };
+    });
+  }
+
+  /** Runs a callback until it succeeds or is out of attempts; a replay gets the stored outcome. */
+  async #attempt(
+    id: StepId,
+    base: StepContext,
+    policy: Policy,
+    callback: StepCallback,
+    begun: (position: number) => void,
+  ): Promise<unknown> {
+    const run = this.#run;
+    const events = EVENTS[id.kind === "rollback" ? "rollback" : "do"];
+    const stepName = `${id.name}-${id.count}`;
+    const known = run.use((store) => store.step(id));
     if (known?.state === "done") return known.value;
     if (known?.state === "failed") throw toError(known.error);
     let attempt = known?.attempt ?? 1;
-    if (known?.state === "waiting") await this.#waitForRetry(key, attempt, known.wakeAt ?? run.now);
-    const count = Number(key.slice(name.length + 1));
+    if (known?.state === "waiting") await this.#waitForRetry(id, attempt, known.wakeAt ?? run.now);
     for (;;) {
       await run.untilResumed();
+      const context = { ...base, attempt };
       // A crash repeats the attempt: it is not counted, because the step did not fail.
-      run.use((store) => store.putStep(key, "running", attempt, null));
+      const position = run.use((store) => {
+        const place = store.putStep(id, "running", attempt, null);
+        if (attempt === 1) store.log(events.started, { stepName, config: policy.config });
+        store.log(events.attemptStarted, { stepName, attempt });
+        return place;
+      });
+      if (attempt === 1) begun(position);
       const outcome = await run.work(async () => {
         try {
-          const context = { step: { name, count }, attempt };
-          const value = await withTimeout(async () => callback(context), policy.timeoutMs);
-          return { value: run.use((store) => store.finishStep(key, value)) };
+          const value = await withTimeout(async () => toResult(await callback(context)), policy.timeoutMs);
+          return {
+            value: run.use((store) => {
+              const stored = store.finishStep(id, value, policy.isSensitive);
+              store.log(events.attemptCompleted, { stepName, attempt });
+              store.log(events.completed, { stepName }, position);
+              return stored;
+            }),
+          };
         } catch (error) {
           // Not the step has failed, but the storage.
           if (run.isOver) throw error;
-          if (attempt > policy.limit || error instanceof NonRetryableError || isCloneError(error))
-            run.use((store) => store.failStep(key, describe(error)));
-          else {
-            const retryAt = run.now + policy.delayMs(attempt);
-            run.use((store) => store.putStep(key, "waiting", attempt + 1, retryAt));
-          }
-          return { error };
+          return { error: await this.#failed(id, context, policy, error) };
         }
       });
       if (!("error" in outcome)) return outcome.value;
-      const after = run.use((store) => store.step(key));
+      const after = run.use((store) => store.step(id));
       if (after === null || after.state === "failed") throw outcome.error;
       attempt = after.attempt;
-      await this.#waitForRetry(key, attempt, after.wakeAt ?? run.now);
+      await this.#waitForRetry(id, attempt, after.wakeAt ?? run.now);
     }
+  }
+
+  /** Plans the next attempt, or fails the step. Returns the error of the step. */
+  async #failed(id: StepId, context: StepContext, policy: Policy, thrown: unknown): Promise<unknown> {
+    const run = this.#run;
+    const events = EVENTS[id.kind === "rollback" ? "rollback" : "do"];
+    const { attempt } = context;
+    const stepName = `${id.name}-${id.count}`;
+    let error = thrown;
+    let retryDelayMs: number | null = null;
+    if (attempt <= policy.limit && !isFinal(error)) {
+      try {
+        retryDelayMs = await policy.delayMs(context, error);
+      } catch (cause) {
+        // A delay function that fails ends the step.
+        error = cause;
+      }
+    }
+    run.use((store) => {
+      store.log(events.attemptErrored, {
+        stepName,
+        attempt,
+        error: describe(error),
+        ...(retryDelayMs === null ? {} : { retryDelayMs }),
+      });
+      if (retryDelayMs !== null) store.putStep(id, "waiting", attempt + 1, run.now + retryDelayMs);
+      else {
+        store.failStep(id, describe(error));
+        store.log(events.errored, { stepName, error: describe(error) });
+      }
+    });
+    return error;
   }
 
   async sleep(name: string, duration: unknown): Promise<void> {
@@ -93,68 +188,111 @@ export class WorkflowStep {
     if (typeof type !== "string" || type === "") throw new TypeError(`waitForEvent "${name}" needs a type`);
     const timeoutMs =
       options.timeout === undefined ? DEFAULT_EVENT_TIMEOUT_MS : parseDuration(options.timeout);
-    const key = this.#run.keyOf(checkName(name));
-    return this.#run.during(() => this.#waitForEvent(key, type, timeoutMs));
+    const id = this.#run.idOf("waitForEvent", checkName(name));
+    return this.#run.during(() => this.#waitForEvent(id, type, timeoutMs));
   }
 
-  async #waitForEvent(key: string, type: string, timeoutMs: number): Promise<unknown> {
+  async #waitForEvent(id: StepId, type: string, timeoutMs: number): Promise<unknown> {
     const run = this.#run;
-    const known = run.use((store) => store.step(key));
+    const stepName = `${id.name}-${id.count}`;
+    const known = run.use((store) => store.step(id));
     if (known?.state === "done") return toEvent(known.value);
     if (known?.state === "failed") throw toError(known.error);
+    await run.untilForward();
     await run.untilResumed();
     const wakeAt = known?.wakeAt ?? run.now + timeoutMs;
-    if (known === null) run.use((store) => store.putStep(key, "waiting", 1, wakeAt));
-    const event = await run.wait(wakeAt, () => run.use((store) => store.takeEvent(key, type)) ?? undefined);
+    if (known === null)
+      run.use((store) => {
+        store.putStep(id, "waiting", 1, wakeAt);
+        store.log("wait_started", { stepName, eventType: type });
+      });
+    const event = await run.wait(wakeAt, () => run.use((store) => store.takeEvent(id, type)) ?? undefined);
     if (event !== undefined) {
-      await run.work(async () => undefined);
+      await run.work(async () => run.use((store) => store.log("wait_completed", { stepName })));
       return toEvent(event);
     }
     const error = timeoutError(timeoutMs);
-    await run.work(async () => run.use((store) => store.failStep(key, describe(error))));
+    await run.work(async () =>
+      run.use((store) => {
+        store.failStep(id, describe(error));
+        store.log("wait_timed_out", { stepName });
+      }),
+    );
     throw error;
   }
 
   async #sleep(name: string, wake: () => number): Promise<void> {
     const run = this.#run;
-    const key = run.keyOf(checkName(name));
+    const id = run.idOf("sleep", checkName(name));
+    const stepName = `${id.name}-${id.count}`;
     await run.during(async () => {
-      const known = run.use((store) => store.step(key));
+      const known = run.use((store) => store.step(id));
       if (known?.state === "done") return;
+      await run.untilForward();
       await run.untilResumed();
       const wakeAt = known?.wakeAt ?? wake();
-      if (known === null) run.use((store) => store.putStep(key, "waiting", 1, wakeAt));
+      if (known === null)
+        run.use((store) => {
+          store.putStep(id, "waiting", 1, wakeAt);
+          store.log("sleep_started", { stepName, durationMs: Math.max(0, wakeAt - run.now) });
+        });
       await run.wait(wakeAt, () => undefined);
-      await run.work(async () => run.use((store) => store.finishStep(key, undefined)));
+      await run.work(async () =>
+        run.use((store) => {
+          store.finishStep(id, undefined);
+          store.log("sleep_completed", { stepName });
+        }),
+      );
     });
   }
 
-  async #waitForRetry(key: string, attempt: number, wakeAt: number): Promise<void> {
+  async #waitForRetry(id: StepId, attempt: number, wakeAt: number): Promise<void> {
     await this.#run.wait(wakeAt, () => undefined);
-    this.#run.use((store) => store.putStep(key, "running", attempt, null));
+    this.#run.use((store) => store.putStep(id, "running", attempt, null));
   }
 }
 
-interface Policy {
-  readonly limit: number;
-  readonly timeoutMs: number;
-  /** The pause after a failed attempt, from 1. */
-  delayMs(attempt: number): number;
+const ignore = (): void => undefined;
+
+const EVENTS = {
+  do: {
+    started: "step_started",
+    completed: "step_completed",
+    errored: "step_errored",
+    attemptStarted: "attempt_started",
+    attemptCompleted: "attempt_completed",
+    attemptErrored: "attempt_errored",
+  },
+  rollback: {
+    started: "rollback_step_started",
+    completed: "rollback_step_completed",
+    errored: "rollback_step_errored",
+    attemptStarted: "rollback_attempt_started",
+    attemptCompleted: "rollback_attempt_completed",
+    attemptErrored: "rollback_attempt_errored",
+  },
+};
+
+/** True for errors after which no other attempt is made. */
+function isFinal(error: unknown): boolean {
+  return error instanceof NonRetryableError || isCloneError(error);
 }
 
-function readPolicy({ retries = {}, timeout }: StepConfig): Policy {
-  const delay = retries.delay === undefined ? DEFAULT_DELAY_MS : parseDuration(retries.delay);
-  const backoff = retries.backoff ?? "exponential";
-  if (backoff !== "constant" && backoff !== "linear" && backoff !== "exponential")
-    throw new TypeError(`backoff is constant, linear or exponential, found ${JSON.stringify(backoff)}`);
-  return {
-    limit: retries.limit ?? DEFAULT_RETRIES,
-    timeoutMs: timeout === undefined ? DEFAULT_TIMEOUT_MS : parseDuration(timeout),
-    delayMs(attempt) {
-      if (backoff === "constant") return delay;
-      return backoff === "linear" ? delay * attempt : delay * 2 ** (attempt - 1);
-    },
-  };
+/** A stream is read to its end: a replay must find all of it. */
+async function toResult(value: unknown): Promise<unknown> {
+  if (!(value instanceof ReadableStream)) return value;
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of value as ReadableStream<unknown>) {
+    const piece = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    if (!(piece instanceof Uint8Array))
+      throw new NonRetryableError("a stream that a step returns has bytes or text");
+    bytes += piece.byteLength;
+    if (bytes > MAX_STREAM_BYTES)
+      throw new NonRetryableError(`a stream that a step returns has at most ${MAX_STREAM_BYTES} bytes`);
+    chunks.push(piece);
+  }
+  return new StreamResult(Buffer.concat(chunks));
 }
 
 async function withTimeout<T>(callback: () => Promise<T>, timeoutMs: number): Promise<T> {
@@ -192,6 +330,6 @@ export function describe(error: unknown): StoredError {
     : { name: "Error", message: String(error) };
 }
 
-function toError(stored: StoredError | null): Error {
+export function toError(stored: StoredError | null): Error {
   return Object.assign(new Error(stored?.message ?? "the step failed"), { name: stored?.name ?? "Error" });
 }

@@ -1,5 +1,6 @@
 /** Reports the members that a program finds, for the reference of the supported surface. */
 import * as email from "cloudflare:email";
+import * as node from "cloudflare:node";
 import * as sockets from "cloudflare:sockets";
 import * as workers from "cloudflare:workers";
 import * as workflows from "cloudflare:workflows";
@@ -52,6 +53,11 @@ const GLOBALS = [
   "FixedLengthStream",
   "scheduler",
   "caches",
+  "Cloudflare",
+  "EventSource",
+  "addEventListener",
+  "reportError",
+  "self",
 ];
 
 export default {
@@ -68,6 +74,7 @@ export default {
       "cloudflare:email": members(email),
       "cloudflare:workflows": members(workflows),
       "cloudflare:sockets": members(sockets),
+      "cloudflare:node": members(node),
       globals: GLOBALS.filter((name) => name in globalThis),
       "ctx of handlers": members(ctx),
       namespace: members(env.Probe),

@@ -124,8 +124,17 @@ export default {
           return Response.json({});
         case "/do": {
           const instance = await env.STEPS.get(id);
-          await instance[body.action]();
+          await instance[body.action](...(body.args ?? []));
           return Response.json({});
+        }
+        case "/follow": {
+          using subscription = await (await env.STEPS.get(id)).subscribe(body);
+          const found: string[] = [];
+          for (;;) {
+            const { done, value } = await subscription.next();
+            if (done) return Response.json(found);
+            found.push(`${value.type} ${value.stepName ?? ""}`.trim());
+          }
         }
         case "/marks":
           return Response.json(await env.Desk.get(env.Desk.idFromName("marks")).marks());

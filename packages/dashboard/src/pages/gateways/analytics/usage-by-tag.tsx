@@ -1,7 +1,6 @@
 import { EmptyState } from "../../../components/empty-state.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
-import { formatPoint, STEP_MS, type TimeRange } from "../../../components/time-range/time-range.ts";
 import { useTimeRange } from "../../../components/time-range/use-time-range.ts";
 import { Table } from "../../../components/table.tsx";
 import { count, duration, money, share } from "../../../format/number.ts";
@@ -10,6 +9,7 @@ import { useResource } from "../../../http/use-resource.ts";
 import { Link } from "../../../routing/link.tsx";
 import { useQueryValue } from "../../../routing/location.ts";
 import { useAccountPaths } from "../../../session/session.ts";
+import { hoursTitle } from "./hours-title.ts";
 import type { Usage } from "./usage.ts";
 
 /** Usage in the selected time range, grouped by the value of a gateway tag, such as team or environment. */
@@ -31,7 +31,7 @@ export function UsageByTag() {
   const usage = useResource(path, (signal) => read<Usage[]>(path ?? "", signal));
   return (
     <section className="section" aria-labelledby="by-tag">
-      <h2 id="by-tag">Usage by tag, {titleOf(range)}</h2>
+      <h2 id="by-tag">Usage by tag, {hoursTitle(range)}</h2>
       <ResourceView of={keys}>
         {(all) =>
           all.length === 0 ? (
@@ -88,12 +88,6 @@ export function UsageByTag() {
       </ResourceView>
     </section>
   );
-}
-
-/** Sums by tag are those of whole hours: a range of minutes begins with the hour of its start. */
-function titleOf({ from, step, title }: TimeRange): string {
-  if (step !== "minute") return title;
-  return `since ${formatPoint("hour")(Math.floor(from / STEP_MS.hour) * STEP_MS.hour)}`;
 }
 
 interface TaggedGateway {

@@ -8,6 +8,7 @@ import { request, withQuery } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useQueryValue } from "../../../routing/location.ts";
 import { useAccountPaths } from "../../../session/session.ts";
+import { hoursTitle } from "./hours-title.ts";
 import type { Usage } from "./usage.ts";
 import { labelOf, WHOM_GROUPS } from "./whom.ts";
 
@@ -33,7 +34,7 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
   }));
   return (
     <section className="section" aria-labelledby="by-whom">
-      <h2 id="by-whom">Usage by token, owner or user, {range.title}</h2>
+      <h2 id="by-whom">Usage by token, owner or user, {hoursTitle(range)}</h2>
       <div className="filters">
         <Field label="By">
           <select value={group} onChange={({ target }) => setGroup(target.value)}>
@@ -67,6 +68,12 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
                 <p className="notice notice-warn">
                   The period has too many calls for one request. Counted from{" "}
                   {new Date(info.counted_from).toLocaleString()}.
+                </p>
+              )}
+              {info.is_bounded === true && (
+                <p className="notice notice-warn">
+                  There were more values than the log tells apart: “other” may have calls of the values that
+                  are listed.
                 </p>
               )}
               <Table

@@ -15,7 +15,7 @@ import { useLogFilters } from "./use-log-filters.ts";
 const LIMIT = 50;
 /** A search reads bodies, so it begins when the typing pauses. */
 const PAUSE_MS = 400;
-/** Short enough for new calls to appear promptly. A search is not repeated. */
+/** Short enough for new calls to appear promptly. A search in texts or metadata is not repeated: it reads many calls. */
 const REFRESH_MS = 2500;
 
 /** `gatewayId`: null for all gateways. `empty` is shown while there are no calls at all. */
@@ -30,10 +30,12 @@ export function CallList({
   const filters = useLogFilters();
   const [isLive, setLive] = useState(true);
   const q = usePaused(filters.text[0], PAUSE_MS);
-  const query = { ...filters.query, q, ...(gatewayId === null ? {} : { gateway_id: gatewayId }) };
+  const search = usePaused(filters.metadata[0], PAUSE_MS);
+  const isSearch = q !== "" || search !== "";
+  const query = { ...filters.query, search, q, ...(gatewayId === null ? {} : { gateway_id: gatewayId }) };
   const calls = useList<FoundCall>(
     withQuery(api("ai-gateway", "logs"), { ...query, limit: LIMIT }),
-    isLive && q === "" ? { refreshMs: REFRESH_MS } : {},
+    isLive && !isSearch ? { refreshMs: REFRESH_MS } : {},
   );
   // A refresh reads all loaded pages again, and would move what the user reads.
   const showMore = () => {
@@ -61,7 +63,7 @@ export function CallList({
               <div className="row spread">
                 <span className="row">
                   {calls.hasMore && (
-                    <Button onClick={showMore}>{q === "" ? "Show more" : "Search further back"}</Button>
+                    <Button onClick={showMore}>{isSearch ? "Search further back" : "Show more"}</Button>
                   )}
                 </span>
                 <span className="row">

@@ -15,20 +15,24 @@ import type { Directory } from "../../instance/directory.ts";
 import { databaseName, type InstanceRef, keyOf, refOf } from "../../instance/instance-ref.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "../../objects/object-calls.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
-import { type Attempt, type NodeInc, NotSentError, type Placement } from "../../placement/placement.ts";
-import { CallSession } from "./call-session.ts";
-import { openOn } from "./open-stream.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import { type PlacedWork, NotSentError, type Placement } from "../../placement/placement.ts";
+import { BrokenSessions } from "./broken-sessions.ts";
+import { CallSession, serveContinued } from "./call-session.ts";
+import type { SessionHost } from "./session-references.ts";
 import { SocketMoves } from "./socket-moves.ts";
 
 export interface RemoteObjectsParts {
   readonly network: NodeNetwork;
   readonly placement: Placement;
   readonly ownership: Pick<Ownership, "claim" | "onFenced">;
-  readonly directory: Pick<Directory, "handOverHook">;
+  readonly directory: Pick<Directory, "onHandOver">;
   readonly objects: ObjectHost;
   readonly account: string;
   /** Bytes that may wait for one WebSocket of a client. */
   readonly maxBufferedBytes: number;
+  /** How long a link may be broken before WebSockets are cut. */
+  readonly maxBrokenMs: number;
 }
 
 /** The name of the streams. */
@@ -42,7 +46,7 @@ type FirstCall =
 export class RemoteObjects implements ObjectReach {
   readonly #parts: RemoteObjectsParts;
   readonly #moves: SocketMoves;
-  readonly #sessions = new Set<{ close(): void }>();
+  readonly #sessions: SessionHost["sessions"] = new Map();
   /** Questions for the owners of objects, by the key of the object. */
   readonly #finding = new Map<string, Promise<NodeInc | null>>();
 
@@ -52,32 +56,30 @@ export class RemoteObjects implements ObjectReach {
       maxBufferedBytes: parts.maxBufferedBytes,
       objectStub: (address) => parts.objects.stubOf(address),
       sessions: this.#sessions,
+      network: parts.network,
+      broken: new BrokenSessions(parts.network, parts.maxBrokenMs),
     });
-  }
-
-  /** From now on stubs of this node reach other nodes. */
-  connect(): void {
-    const { objects, directory, ownership } = this.#parts;
-    objects.connect(this);
-    directory.handOverHook = this.#moves;
+    const { objects, directory, ownership } = parts;
+    directory.onHandOver(this.#moves);
     // Another node runs the object, or may: what its clients wait for here never comes.
     ownership.onFenced(({ name }) => objects.sockets.take(keyOf(refOf(name)))?.terminate());
   }
 
   /** From now on this node answers calls of others: its classes are registered. Before, they are tried again. */
   serve(): void {
-    this.#parts.network.serveStreams(CALL, (payload, stream) =>
+    this.#parts.network.serveStreams(CALL, (payload, stream, from) =>
       runOutsideTurns(() => {
-        const session = new CallSession("owner", this.#moves.host);
+        const session = new CallSession("owner", this.#moves.host, from);
         session.serve(payload, stream, (call) => this.#run(call as [ObjectAddress, FirstCall]));
       }),
     );
     this.#moves.serve();
+    serveContinued(this.#parts.network, this.#moves.host);
   }
 
   /** This node stops, and its objects have ended: stubs of other nodes work no more. */
   endSessions(): void {
-    for (const session of this.#sessions) session.close();
+    for (const session of this.#sessions.values()) session.close();
   }
 
   callsOf(agent: string, address: ObjectAddress, here: ObjectCalls): ObjectCalls {
@@ -100,27 +102,27 @@ export class RemoteObjects implements ObjectReach {
   }
 
   /** Calls of one stub begin in their order, also those that wait until the owner is known (invariant 3). */
-  #reach<T>(attempt: Attempt<T>): Promise<T> {
+  #reach<T>(work: PlacedWork<T>): Promise<T> {
     const { placement } = this.#parts;
-    const key = keyOf(attempt.ref);
+    const key = keyOf(work.ref);
     let finding = this.#finding.get(key);
     if (finding === undefined) {
-      const found = placement.find(attempt.ref);
-      if (!(found instanceof Promise)) return placement.reach(attempt);
+      const found = placement.find(work.ref);
+      if (!(found instanceof Promise)) return placement.reach(work);
       finding = found.finally(() => this.#finding.delete(key));
       this.#finding.set(key, finding);
     }
-    return finding.then((node) => this.#tryAt(node, attempt));
+    return finding.then((node) => this.#tryAt(node, work));
   }
 
   /** Where one question has found the owner, all calls that waited for the answer are tried at once. */
-  async #tryAt<T>(node: NodeInc | null, attempt: Attempt<T>): Promise<T> {
+  async #tryAt<T>(node: NodeInc | null, work: PlacedWork<T>): Promise<T> {
     try {
-      return await (node === null ? attempt.here() : attempt.there(node));
+      return await (node === null ? work.here() : work.there(node));
     } catch (error) {
-      if (error instanceof InstanceElsewhereError) this.#parts.placement.learn(attempt.ref, error.node);
+      if (error instanceof InstanceElsewhereError) this.#parts.placement.learn(work.ref, error.node);
       else if (!(error instanceof NotSentError)) throw error;
-      return this.#parts.placement.reach(attempt);
+      return this.#parts.placement.reach(work);
     }
   }
 
@@ -137,8 +139,8 @@ export class RemoteObjects implements ObjectReach {
   async #call(node: NodeInc, address: ObjectAddress, call: FirstCall): Promise<unknown> {
     // Its messages are events of the session, and no part of the caller's turn.
     return runOutsideTurns(() => {
-      const session = new CallSession("caller", this.#moves.host);
-      return session.open([address, call], openOn(this.#parts.network, node, CALL));
+      const session = new CallSession("caller", this.#moves.host, node);
+      return session.open([address, call], CALL);
     });
   }
 

@@ -1,7 +1,10 @@
 /** What the two sides of one session offer each other: call targets, signals and WebSockets, by their numbers. */
+import type { NodeNetwork } from "../../../contracts/node-network.ts";
+import type { LinkStream } from "../../../engines/node-link/index.ts";
 import type { ObjectAddress } from "../../objects/object-calls.ts";
 import type { CallTarget } from "../../objects/rpc-stub.ts";
 import { endOf, WebSocketPair, type WorkerWebSocket } from "../../objects/web-socket.ts";
+import type { BrokenSessions } from "./broken-sessions.ts";
 import type { Finds, Offers, Reference } from "./references.ts";
 import { Route, SocketTunnel, type TunnelHost } from "./socket-tunnel.ts";
 import { type MessageKind, MESSAGES, RELEASE } from "./wire-message.ts";
@@ -9,11 +12,26 @@ import { encodeValue, plainReason } from "./wire-values.ts";
 
 /** What sessions use of their node. */
 export interface SessionHost extends TunnelHost {
+  readonly network: Pick<NodeNetwork, "linkTo">;
   /** A stub of an object that the other side named. */
   objectStub(address: ObjectAddress): object;
-  /** Sessions that other nodes have opened. */
-  readonly sessions: Set<{ close(): void }>;
+  /** Sessions that other nodes have opened, by their ids. */
+  readonly sessions: Map<string, ServedSession>;
+  /** Sessions that wait for their links. */
+  readonly broken: Pick<BrokenSessions, "add">;
 }
+
+/** A session that another node has opened. */
+export interface ServedSession {
+  readonly node: string;
+  /** The other node goes on after a break; it has so many items. */
+  resume(stream: LinkStream, received: number): void;
+  /** This node stops: what the other side holds of it works no more. */
+  close(): void;
+}
+
+/** How a session ended: in order, by a failure, or before its call was run. */
+export type SessionEnd = "ended" | "failed" | "not run";
 
 /** The session that the references belong to. */
 export interface ReferenceWire {
@@ -66,6 +84,14 @@ export class SessionReferences implements Offers, Finds {
 
   get isEmpty(): boolean {
     return this.#offered.size + this.#held.size + this.#tunnels.size === 0;
+  }
+
+  get hasTunnels(): boolean {
+    return this.#tunnels.size > 0;
+  }
+
+  get tunnelNumbers(): Reference[] {
+    return [...this.#tunnels.keys()];
   }
 
   /** The bytes of a value. If a part of it cannot be encoded, nothing of it was offered. */
@@ -172,21 +198,36 @@ export class SessionReferences implements Offers, Finds {
   }
 
   /** `end`: how the session ended. After a failure, what was offered counts as disposed by the other side. */
-  finish(end: "ended" | "failed" | "not run"): void {
+  finish(end: SessionEnd): void {
+    const tunnels = [...this.#tunnels.values()];
+    this.#tunnels.clear();
+    this.finishCalls(end);
+    if (end !== "not run") for (const { tunnel, route } of tunnels) tunnel.lost(route);
+  }
+
+  /** Everything but the WebSockets ends. */
+  finishCalls(end: SessionEnd): void {
     for (const [signal, listener] of this.#signals) signal.removeEventListener("abort", listener);
     this.#signals.clear();
     const offered = [...this.#offered.values()];
     this.#offered.clear();
     this.#held.clear();
-    const tunnels = [...this.#tunnels.values()];
-    this.#tunnels.clear();
     if (end === "not run") return;
     for (const { onRelease } of offered) onRelease(true);
-    for (const { tunnel, route } of tunnels) tunnel.lost(route);
     if (end === "ended") return;
     // What waits for a signal of the other node waits for a node that is gone.
     for (const controller of this.#controllers.values())
       controller.abort(new DOMException("The node of the caller is gone.", "AbortError"));
+    this.#controllers.clear();
+  }
+
+  /** The other side has these WebSockets; those that it never received, or has given up, are cut. */
+  keepTunnels(alive: ReadonlySet<Reference>): void {
+    for (const [reference, { tunnel, route }] of this.#tunnels) {
+      if (alive.has(reference)) continue;
+      this.#tunnels.delete(reference);
+      tunnel.lost(route);
+    }
   }
 
   #take(): Reference {

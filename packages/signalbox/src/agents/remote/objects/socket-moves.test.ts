@@ -44,6 +44,11 @@ class Chat extends DurableObject<Record<string, never>> {
     LOG.push(`${user} closed ${code} ${reason} ${wasClean}`);
   }
 
+  async say(text: string): Promise<void> {
+    LOG.push(`say ${text}`);
+    await GATES.get(text)?.promise;
+  }
+
   broadcast(text: string): number {
     const sockets = this.ctx.getWebSockets();
     for (const socket of sockets) socket.send(text);
@@ -73,6 +78,7 @@ const stubOf = (room: string, from: TwoNodes = nodes) =>
   from.env["Chat"]?.getByName(room) as unknown as {
     fetch: typeof fetch;
     broadcast(text: string): Promise<number>;
+    say(text: string): Promise<void>;
   };
 
 async function connect(room: string, user: string, from: TwoNodes = nodes): Promise<Client> {
@@ -118,6 +124,46 @@ test("when the client's node is lost, the object sees one close with 1006; when 
   } finally {
     await lost.close();
   }
+});
+
+test("a link that breaks for a moment costs no frame, and runs nothing twice", async () => {
+  const room = newRoom();
+  const ann = await connect(room, "ann");
+  const sent: string[] = [];
+  const send = (text: string) => {
+    sent.push(text);
+    ann.socket.send(text);
+  };
+  for (let i = 0; i < 60; i += 1) {
+    send(`m${i}`);
+    if (i % 20 !== 10) continue;
+    nodes.breakLink();
+    // While there is no link, too.
+    send(`n${i}`);
+    await expect.poll(() => LOG.at(-1)).toBe(`n${i}`);
+  }
+  await expect.poll(() => ann.received.length).toBe(1 + sent.length);
+  expect(LOG).toEqual(["fetch", ...sent]);
+  expect(ann.received.slice(1)).toEqual(sent.map((text, i) => `ann ${i + 1}: ${text}`));
+  expect(await stubOf(room).broadcast("still here")).toBe(1);
+  await expect.poll(() => ann.received.at(-1)).toBe("still here");
+  ann.socket.close(4001, "bye");
+  await expect.poll(() => LOG.at(-1)).toBe("ann closed 4001 bye true");
+  await expect.poll(() => ann.received.at(-1)).toBe("closed 4001 bye true");
+});
+
+test("a call that runs when the link breaks fails, and the WebSockets of its node go on", async () => {
+  const room = newRoom();
+  const ann = await connect(room, "ann");
+  const gate = Promise.withResolvers<void>();
+  GATES.set("slow", gate);
+  const slow = stubOf(room).say("slow");
+  await expect.poll(() => LOG).toContain("say slow");
+  nodes.breakLink();
+  await expect(slow).rejects.toMatchObject({ message: "Network connection lost.", retryable: true });
+  gate.resolve();
+  ann.socket.send("on");
+  await expect.poll(() => ann.received.at(-1)).toBe("ann 1: on");
 });
 
 /** Moves the object as a hand-over does: the WebSockets first, then the instance. */

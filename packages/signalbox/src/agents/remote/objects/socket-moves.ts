@@ -13,9 +13,9 @@ import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import type { ObjectHost } from "../../objects/object-host.ts";
 import type { AdoptedSocket } from "../../objects/object-sockets.ts";
 import { endOf, type FrameOutcome, type FrameReceiver, type SocketEnd } from "../../objects/web-socket.ts";
-import type { NodeInc, Placement } from "../../placement/placement.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import type { Placement } from "../../placement/placement.ts";
 import { CallSession } from "./call-session.ts";
-import { openOn } from "./open-stream.ts";
 import type { Reference } from "./references.ts";
 import type { SessionHost } from "./session-references.ts";
 import { type Route, SocketTunnel } from "./socket-tunnel.ts";
@@ -55,7 +55,7 @@ export class SocketMoves implements HandOverHook {
 
   /** Takes over WebSockets of objects that come to this node. */
   serve(): void {
-    this.#parts.network.serveStreams(ADOPT, (payload, stream) => this.#adopt(payload, stream));
+    this.#parts.network.serveStreams(ADOPT, (payload, stream, from) => this.#adopt(payload, stream, from));
   }
 
   concerns(ref: InstanceRef): boolean {
@@ -117,14 +117,14 @@ export class SocketMoves implements HandOverHook {
   }
 
   async #send(node: NodeInc, move: Move, tunnel: SocketTunnel): Promise<Route> {
-    const session = new CallSession("caller", this.#host);
+    const session = new CallSession("caller", this.#host, node);
     const { reference, route } = session.references.adopt(tunnel);
-    await session.open([move.ref, move.socket, reference], openOn(this.#parts.network, node, ADOPT));
+    await session.open([move.ref, move.socket, reference], ADOPT);
     return route;
   }
 
-  #adopt(payload: Buffer, stream: LinkStream): void {
-    const session = new CallSession("owner", this.#host);
+  #adopt(payload: Buffer, stream: LinkStream, from: NodeInc): void {
+    const session = new CallSession("owner", this.#host, from);
     session.serve(payload, stream, async (value) => {
       const [ref, socket, reference] = value as [InstanceRef, AdoptedSocket, Reference];
       const end = endOf(session.references.socket(reference));

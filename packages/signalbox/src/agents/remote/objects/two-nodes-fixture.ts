@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { NodeNetwork } from "../../../contracts/node-network.ts";
+import type { NetworkMember, NodeNetwork } from "../../../contracts/node-network.ts";
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import type { Link, LinkStream, Links } from "../../../engines/node-link/index.ts";
 import { openLinks, peerOf } from "../../../engines/node-link/links-fixture.ts";
@@ -16,12 +16,13 @@ type StreamService = (payload: Buffer, stream: LinkStream, from: string) => void
 
 export class LinkNetwork implements NodeNetwork {
   readonly self: string;
-  readonly members = [
-    { inc: "1", name: "one", state: "up" as const },
-    { inc: "2", name: "two", state: "up" as const },
+  members: readonly NetworkMember[] = [
+    { inc: "1", name: "one", state: "up" },
+    { inc: "2", name: "two", state: "up" },
   ];
   links: Links | null = null;
   readonly #streams = new Map<string, StreamService>();
+  readonly #listeners = new Set<() => void>();
   readonly #calls = new Map<string, (payload: Buffer, from: string) => Uint8Array | Promise<Uint8Array>>();
 
   constructor(self: string) {
@@ -57,8 +58,19 @@ export class LinkNetwork implements NodeNetwork {
     this.#streams.clear();
   }
 
-  onChange(): () => void {
-    return () => undefined;
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** The other node was declared dead. */
+  loseOther(): void {
+    this.members = this.members.filter(({ inc }) => inc === this.self);
+    this.changed();
   }
 }
 
@@ -73,7 +85,9 @@ export interface TwoNodes {
   ownerOf: ((agent: string) => "1" | "2") | null;
   /** The second node stops: it ends what the first one holds of it. */
   endSessions(): void;
-  /** Breaks the link for ever. */
+  /** Breaks the link for a moment. */
+  breakLink(): void;
+  /** Breaks the link for ever: each node is declared dead in the eyes of the other. */
   cut(): Promise<void>;
   close(): Promise<void>;
 }
@@ -106,8 +120,12 @@ export async function openTwoNodes(
     endSessions() {
       remotes[1]?.endSessions();
     },
+    breakLink() {
+      linksOne.to("2")?.close({ code: "broken", message: "cut" });
+    },
     async cut() {
       await Promise.all([linksOne.close(), linksTwo.close()]);
+      for (const network of [networkOne, networkTwo]) network.loseOther();
     },
     async close() {
       await this.cut();
@@ -128,9 +146,10 @@ export async function openTwoNodes(
       objects: host.host,
       account: "default",
       maxBufferedBytes: 2 ** 20,
+      maxBrokenMs: 60_000,
     });
     remotes.push(remote);
-    remote.connect();
+    host.connect(remote);
     remote.serve();
   }
   return nodes;

@@ -1,5 +1,5 @@
-/** Errors on the wire: name, message, stack, cause, and the flags that tell callers of objects what to do. */
-import { errorClass, finalError, flagsOf } from "../../objects/remote-error.ts";
+/** Errors on the wire: name, message, stack, cause, own properties, and the flags that tell callers of objects what to do. */
+import { errorClass, finalError, flagsOf, ownProperties } from "../../objects/remote-error.ts";
 
 export interface WireError {
   readonly name: string;
@@ -7,6 +7,7 @@ export interface WireError {
   readonly stack: string | undefined;
   readonly isException: boolean;
   readonly flags: Readonly<Record<string, boolean>>;
+  readonly properties: Readonly<Record<string, unknown>>;
   readonly cause?: WireError | { readonly text: string };
   readonly errors?: readonly WireError[];
 }
@@ -23,6 +24,7 @@ export function describeError(error: Error, depth = 0): WireError {
     stack: typeof stack === "string" ? stack : undefined,
     isException,
     flags: flagsOf(error),
+    properties: ownProperties(error),
     ...(cause === undefined || depth >= MAX_DEPTH ? {} : { cause: describeCause(cause, depth + 1) }),
     ...(error instanceof AggregateError && depth < MAX_DEPTH
       ? { errors: error.errors.map((item) => describeError(toError(item), depth + 1)) }
@@ -35,7 +37,7 @@ function describeCause(cause: unknown, depth: number): WireError | { readonly te
 }
 
 export function errorOf(wire: WireError): Error {
-  const { name, message, stack, isException, flags, cause, errors } = wire;
+  const { name, message, stack, isException, flags, properties, cause, errors } = wire;
   const options = cause === undefined ? undefined : { cause: "text" in cause ? cause.text : errorOf(cause) };
   let error: Error;
   if (isException) error = new DOMException(message, name);
@@ -48,7 +50,7 @@ export function errorOf(wire: WireError): Error {
     Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
   if (stack !== undefined)
     Object.defineProperty(error, "stack", { value: stack, configurable: true, writable: true });
-  return Object.assign(error, flags);
+  return Object.assign(error, properties, flags);
 }
 
 /** What a call on another node threw: an error, or an object that is none. */

@@ -2,12 +2,13 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { transfer } from "../../objects/rpc-values.ts";
+import { transferArguments } from "../../objects/rpc-values.ts";
 import { createStub, targetOf } from "../../objects/rpc-stub.ts";
 import type { Finds, Offers } from "./references.ts";
 import { describeThrown, thrownOf } from "./wire-errors.ts";
-import { MessageReader, MESSAGES, type MessageKind, writeMessage } from "./wire-message.ts";
 import { decodeValue, encodeValue } from "./wire-values.ts";
+
+const transferOne = (value: unknown): unknown => transferArguments([value], null)[0];
 
 const offered: unknown[] = [];
 const offer = (value: unknown) => offered.push(value) - 1;
@@ -20,7 +21,7 @@ const FINDS: Finds = {
 };
 
 function roundTrip(value: unknown): unknown {
-  return decodeValue(encodeValue(transfer(value, null), OFFERS), FINDS).value;
+  return decodeValue(encodeValue(transferOne(value), OFFERS), FINDS).value;
 }
 
 /** Everything that a clone can hold, with the keys that hurt. */
@@ -63,7 +64,7 @@ describe("a value", () => {
     fc.assert(
       fc.property(value, (given) => {
         // Not a matcher: those compare the property "constructor" as a class.
-        expect(isDeepStrictEqual(roundTrip(given), transfer(given, null))).toBe(true);
+        expect(isDeepStrictEqual(roundTrip(given), transferOne(given))).toBe(true);
       }),
       { numRuns: 300 },
     );
@@ -117,27 +118,4 @@ describe("a value", () => {
     expect(exception).toBeInstanceOf(DOMException);
     expect(exception.name).toBe("AbortError");
   });
-});
-
-test("messages are put together again, wherever the stream cuts them", () => {
-  const message = fc.tuple(
-    fc.constantFrom(...Object.values(MESSAGES)),
-    fc.nat(0xffff_ffff),
-    fc.uint8Array({ maxLength: 300 }),
-  );
-  fc.assert(
-    fc.property(fc.array(message), fc.infiniteStream(fc.integer({ min: 1, max: 70 })), (messages, cuts) => {
-      const bytes = Buffer.concat(messages.map(([kind, id, payload]) => writeMessage(kind, id, payload)));
-      const reader = new MessageReader();
-      const read: [MessageKind, number, Uint8Array][] = [];
-      for (let at = 0; at < bytes.length;) {
-        const length = cuts.next().value as number;
-        reader.read(bytes.subarray(at, at + length), (kind, id, payload) =>
-          read.push([kind as MessageKind, id, new Uint8Array(payload)]),
-        );
-        at += length;
-      }
-      expect(read).toEqual(messages);
-    }),
-  );
 });

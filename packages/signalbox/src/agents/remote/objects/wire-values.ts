@@ -7,7 +7,7 @@
 import { deserialize, serialize } from "node:v8";
 import { currentWork } from "../../objects/current-work.ts";
 import type { ObjectAddress } from "../../objects/object-calls.ts";
-import { makeDisposable, refused, replaceReferences, transfer } from "../../objects/rpc-values.ts";
+import { makeDisposable, refused, replaceReferences, transferArguments } from "../../objects/rpc-values.ts";
 import { type CallTarget, createStub, targetOf } from "../../objects/rpc-stub.ts";
 import { WorkerWebSocket } from "../../objects/web-socket.ts";
 import type { Finds, Offers, Reference } from "./references.ts";
@@ -233,7 +233,7 @@ function outputOf(target: CallTarget): CallTarget {
   return {
     send: async (path, args) => {
       const caller = currentWork();
-      const copies = args === null ? null : args.map((argument) => transfer(argument, caller ?? null));
+      const copies = args === null ? null : transferArguments(args, caller ?? null);
       if (caller !== undefined) await caller.passGate();
       return target.send(path, copies);
     },

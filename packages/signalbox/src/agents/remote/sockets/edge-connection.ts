@@ -184,7 +184,7 @@ export class EdgeConnection implements SocketTarget, ConnectionSocket {
     if (event !== undefined) event.item = null;
   }
 
-  /** The owner is gone, after it had received `received` items: nobody knows which of them ran. Later ones did not. */
+  /** The owner is gone, after it had received `received` items: it is unknown which of them ran. Later ones did not. */
   ownerGone(received: number): void {
     for (const event of this.#events.values()) {
       if (event.item === null) continue;

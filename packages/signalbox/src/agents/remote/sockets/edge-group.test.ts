@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import type { LinkStream } from "../../../engines/node-link/index.ts";
 import type { AgentDefinition } from "../../instance/agent-definition.ts";
-import type { Attempt } from "../../placement/placement.ts";
+import type { PlacedWork } from "../../placement/placement.ts";
 import { EdgeConnection } from "./edge-connection.ts";
 import { EdgeGroup, type EdgeGroupParts } from "./edge-group.ts";
 import { encodeWelcome } from "./hello.ts";
@@ -36,7 +36,7 @@ function openGroup(answers: readonly Buffer[], maxAttempts: number) {
     };
     return stream as unknown as LinkStream;
   };
-  const reach = async <T>({ there }: Attempt<T>): Promise<T> => {
+  const reach = async <T>({ there }: PlacedWork<T>): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await there("2");

@@ -94,7 +94,7 @@ export class EdgeGroup implements EdgeHome {
   take(connection: EdgeConnection, event: EdgeEvent): void {
     if (this.#place.kind === "here") this.#giveHere(connection, event);
     else if (this.#place.kind === "there") sendEvent(this.#place.session, connection, event);
-    // The client was greeted nowhere: nobody has to know of its close.
+    // No owner has accepted the client: its close is reported to none.
     else if (event.kind === "close" && connection.facts === null && connection.inbox === null)
       connection.end(event.code, event.reason);
   }
@@ -170,7 +170,7 @@ export class EdgeGroup implements EdgeHome {
     }
   }
 
-  /** Nobody can run the instance at the moment, or nobody may. */
+  /** No node can run the instance at the moment, or no node may. */
   #fail(error: unknown): void {
     if (this.#closing.signal.aborted) return;
     const known = toSignalboxError(error);

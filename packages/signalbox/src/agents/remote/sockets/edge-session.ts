@@ -11,8 +11,8 @@ import type { NodeNetwork } from "../../../contracts/node-network.ts";
 import { LinkError, type LinkFailure, type LinkStream } from "../../../engines/node-link/index.ts";
 import type { InstanceRef } from "../../instance/instance-ref.ts";
 import { ABANDONED, decodeWelcome, encodeHello, SOCKET_STREAMS, toOpenError, type Welcome } from "./hello.ts";
-import { ItemChannel, readItems } from "./item-channel.ts";
-import { decodeCount, encodeItem, type Item, ITEM_KINDS, ItemError } from "./socket-items.ts";
+import { ItemChannel, readWelcomed } from "./item-channel.ts";
+import { decodeCount, encodeItem, type Item, ITEM_KINDS } from "./socket-items.ts";
 
 export interface EdgeSessionEvents {
   onItem(item: Item): void;
@@ -122,25 +122,20 @@ export class EdgeSession {
       return;
     }
     this.#stream = stream;
-    let isWelcome = false;
-    readItems(stream, {
-      onItem: (item) => {
+    readWelcomed(this.#channel, stream, {
+      onWelcome: (payload) => {
         if (this.#phase === "over") return;
-        if (isWelcome) {
-          this.#channel.deliver(stream, item);
-          return;
-        }
-        if (item.kind !== ITEM_KINDS.welcome) throw new ItemError("the owner did not say welcome");
-        isWelcome = true;
-        const welcome = decodeWelcome(item.payload);
+        const welcome = decodeWelcome(payload);
         this.#channel.attach(stream, welcome.received);
         onWelcome(welcome);
       },
-      onDrain: () => this.#channel.drained(stream),
+      onRefused: (failure) => {
+        if (this.#stream === stream) this.#stream = null;
+        if (this.#phase !== "over") onFailure(failure ?? NO_LINK);
+      },
       onEnd: (failure) => {
         if (this.#stream === stream) this.#stream = null;
-        if (isWelcome) this.#onStreamEnd(stream, failure);
-        else if (this.#phase !== "over") onFailure(failure ?? NO_LINK);
+        this.#onStreamEnd(stream, failure);
       },
     });
   }

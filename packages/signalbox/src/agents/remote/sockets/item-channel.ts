@@ -241,3 +241,41 @@ export function readItems(stream: LinkStream, { onItem, onEnd, onDrain }: ItemSt
     onDrain,
   });
 }
+
+/** Reads a stream to which the channel is attached. */
+export function readAttached(
+  channel: ItemChannel,
+  stream: LinkStream,
+  onEnd: (failure: LinkFailure | null) => void,
+): void {
+  readItems(stream, {
+    onItem: (item) => channel.deliver(stream, item),
+    onDrain: () => channel.drained(stream),
+    onEnd,
+  });
+}
+
+export interface WelcomeEvents {
+  /** The channel goes on: it is attached here. */
+  onWelcome(payload: Buffer): void;
+  /** The stream ended before the welcome. */
+  onRefused(failure: LinkFailure | null): void;
+  onEnd(failure: LinkFailure | null): void;
+}
+
+/** Reads a stream that this side has opened, and that the other side begins with a welcome. */
+export function readWelcomed(channel: ItemChannel, stream: LinkStream, events: WelcomeEvents): void {
+  let isWelcome = false;
+  readItems(stream, {
+    onItem: (item) => {
+      if (isWelcome) channel.deliver(stream, item);
+      else if (item.kind !== ITEM_KINDS.welcome) throw new ItemError("the other node did not say welcome");
+      else {
+        events.onWelcome(item.payload);
+        isWelcome = true;
+      }
+    },
+    onDrain: () => channel.drained(stream),
+    onEnd: (failure) => (isWelcome ? events.onEnd(failure) : events.onRefused(failure)),
+  });
+}

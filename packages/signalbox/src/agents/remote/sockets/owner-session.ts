@@ -19,7 +19,7 @@ import { isElsewhere, resume } from "../../doors/connection-turns.ts";
 import type { AgentDefinition } from "../../instance/agent-definition.ts";
 import { type InstanceRef, keyOf } from "../../instance/instance-ref.ts";
 import { ABANDONED, encodeWelcome } from "./hello.ts";
-import { ItemChannel, type Outgoing, readItems } from "./item-channel.ts";
+import { ItemChannel, type Outgoing, readAttached } from "./item-channel.ts";
 import { decodeOpened, encodeFacts, type OpenedConnection, toContext } from "./opened-connection.ts";
 import { type RemoteOutput, RemoteSocket } from "./remote-socket.ts";
 import {
@@ -106,11 +106,7 @@ export class OwnerSession implements RemoteOutput {
   attach(stream: LinkStream, received: number, existed: boolean): void {
     if (this.#phase === "open") clearTimeout(this.#expiry);
     this.#channel.attach(stream, received, encodeWelcome({ received: this.#channel.received, existed }));
-    readItems(stream, {
-      onItem: (item) => this.#channel.deliver(stream, item),
-      onDrain: () => this.#channel.drained(stream),
-      onEnd: (failure) => this.#onStreamEnd(stream, failure),
-    });
+    readAttached(this.#channel, stream, (failure) => this.#onStreamEnd(stream, failure));
   }
 
   /** The instance runs at another node from now on. */
@@ -140,7 +136,7 @@ export class OwnerSession implements RemoteOutput {
     }
   }
 
-  /** This node is not the owner of anything any more: nothing is said to anybody. */
+  /** This node is not the owner of any instance any more: it reports nothing to the edges. */
   drop(): void {
     for (const { inbox } of this.#remotes.values()) inbox.detach();
     this.#over();
@@ -219,7 +215,7 @@ export class OwnerSession implements RemoteOutput {
     }
     if (this.#resuming === null) {
       this.#resuming = { connections: [], resumed: Promise.withResolvers() };
-      // Nobody else handles the error.
+      // No other code handles the error.
       this.#resuming.resumed.promise.catch(() => undefined);
       queueMicrotask(() => this.#resumeAll());
     }

@@ -31,7 +31,11 @@ export class OwnerSessions {
 
   constructor(parts: OwnerSessionsParts) {
     this.#parts = parts;
-    parts.network.serveStreams(SOCKET_STREAMS, (payload, stream, from) => {
+  }
+
+  /** Answers other nodes from now on: the agents are loaded. */
+  serve(): void {
+    this.#parts.network.serveStreams(SOCKET_STREAMS, (payload, stream, from) => {
       void this.#serve(decodeHello(payload), stream, from);
     });
   }

@@ -21,7 +21,7 @@ export class RemoteSockets implements SocketRouter {
   readonly #parts: RemoteSocketsParts;
   readonly #groups = new Map<string, EdgeGroup>();
   readonly #owned: OwnerSessions;
-  readonly #stopListening: () => void;
+  readonly #stopListening: readonly (() => void)[];
   #self: string;
   #nextNumber = 1;
   #onEmpty: (() => void) | null = null;
@@ -30,11 +30,18 @@ export class RemoteSockets implements SocketRouter {
     this.#parts = parts;
     this.#self = parts.network.self;
     this.#owned = new OwnerSessions(parts);
-    parts.hub.onMoved = (key) => {
-      this.#owned.moved(key);
-      this.#groups.get(key)?.moved();
-    };
-    this.#stopListening = parts.network.onChange(() => this.#nodesChanged());
+    this.#stopListening = [
+      parts.directory.onMoved((key) => {
+        this.#owned.moved(key);
+        this.#groups.get(key)?.moved();
+      }),
+      parts.network.onChange(() => this.#nodesChanged()),
+    ];
+  }
+
+  /** Answers other nodes from now on: the agents are loaded. */
+  serve(): void {
+    this.#owned.serve();
   }
 
   join(accepted: AcceptedSocket, socket: LocalSocket, context: ConnectionContext): EdgeConnection {
@@ -88,8 +95,7 @@ export class RemoteSockets implements SocketRouter {
   }
 
   stop(): void {
-    this.#stopListening();
-    this.#parts.hub.onMoved = null;
+    for (const stop of this.#stopListening) stop();
   }
 
   #group({ definition, ref }: AcceptedSocket): EdgeGroup {

@@ -128,7 +128,7 @@ export interface CloseItem {
   readonly reason: string;
 }
 
-/** The ticket is 0 where nobody waits for an answer. */
+/** The ticket is 0 if no answer is expected. */
 export function encodeClose({ number, ticket, code, reason }: CloseItem): Buffer {
   return Buffer.concat([encodeNumbers(number, ticket, code), Buffer.from(reason, "utf8")]);
 }

@@ -50,6 +50,7 @@ export class SocketNode {
       logger,
       maxBrokenMs: 10_000,
     });
+    this.sockets.serve();
   }
 
   static async open(node: TestNode): Promise<SocketNode> {

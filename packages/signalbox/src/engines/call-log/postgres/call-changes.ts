@@ -63,6 +63,9 @@ export class CallChanges {
       // In the order in which rows are written: counts before hours.
       await tx.run(sql`DELETE FROM call_log_count WHERE gateway = ${key} AND rows = 0`);
       await tx.run(sql`DELETE FROM call_log_hour WHERE gateway = ${key}`);
+      // Deltas first: those that are being merged become totals.
+      await tx.run(sql`DELETE FROM call_log_totals_delta WHERE gateway = ${key}`);
+      await tx.run(sql`DELETE FROM call_log_totals WHERE gateway = ${key}`);
     }, SCOPE);
   }
 

@@ -8,7 +8,7 @@ import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "../cal
 import { CALL_COLUMNS, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
 import { DAY_MS } from "../day-files.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
-import { HOUR_MS } from "../hourly-usage.ts";
+import { HOUR_MS } from "../batch-usage.ts";
 import {
   type CallPageRequest,
   type CallRanges,
@@ -130,9 +130,7 @@ export class CallQueries {
   }
 
   async summarise(query: UsageQuery): Promise<UsageFigures[]> {
-    const rows = await this.#database.all<HourlySums>(
-      query.tokenId === undefined ? hourlyUsage(query) : tokenUsage(query, query.tokenId),
-    );
+    const rows = await this.#database.all<HourlySums>(hourlyUsage(query));
     const totals = new UsageTotals();
     totals.add(rows.map(toFigures));
     return totals.all();
@@ -192,21 +190,6 @@ function hourlyUsage(query: UsageQuery): SqlQuery {
       ${HOURLY_SUMS}
     FROM call_log_hour AS hourly JOIN call_log_gateway AS gateway ON gateway.key = hourly.gateway
     WHERE ${gatewayCondition(query)} AND hour >= ${from} AND hour < ${Math.ceil(query.to)}
-    GROUP BY 1, 2, 3, 4`;
-}
-
-/** The hourly sums do not distinguish tokens, so the rows are read. */
-function tokenUsage(query: UsageQuery, tokenId: string): SqlQuery {
-  const groups = groupColumns(query.groupBy, rawSql(`(created_at - created_at % ${HOUR_MS})`));
-  const from = Math.floor(query.from / HOUR_MS) * HOUR_MS;
-  const [first, last] = [from - DAY_MS, query.to + 2 * DAY_MS].map((time) =>
-    ulidFloor(timeOfId(startOfDayAt(time))),
-  ) as [string, string];
-  return sql`SELECT ${groups.time} AS time, ${groups.gateway} AS gateway_id, ${groups.provider} AS provider, ${groups.model} AS model,
-      ${ROW_SUMS}
-    FROM call_log AS call JOIN call_log_gateway AS gateway ON gateway.key = call.gateway
-    WHERE token_id = ${tokenId} AND ${gatewayCondition(query)} AND created_at >= ${from} AND created_at < ${Math.ceil(query.to)}
-      AND id >= ${first} AND id < ${last}
     GROUP BY 1, 2, 3, 4`;
 }
 

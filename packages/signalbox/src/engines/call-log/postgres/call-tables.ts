@@ -57,7 +57,7 @@ const COLUMNS: readonly AddedColumn[] = [
     table: "call_log_hour",
     sqlName,
     definition: "BIGINT NOT NULL DEFAULT 0",
-    since: 3,
+    since: 1,
   })),
 ];
 
@@ -74,7 +74,9 @@ const CREATE = [
     (key INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account_id ${TEXT} NOT NULL, gateway_id ${TEXT} NOT NULL,
      UNIQUE (account_id, gateway_id))`,
   `CREATE TABLE IF NOT EXISTS call_log
-    (gateway INTEGER NOT NULL, ${definitions("call_log")}, PRIMARY KEY (gateway, id)) PARTITION BY RANGE (id)`,
+    (gateway INTEGER NOT NULL, counted SMALLINT NOT NULL, ${definitions("call_log")}, PRIMARY KEY (gateway, id)) PARTITION BY RANGE (id)`,
+  // `counted`: 1 if the call is part of the totals. The index is empty unless totals are switched off.
+  `CREATE INDEX IF NOT EXISTS call_log_uncounted ON call_log (id) WHERE counted = 0`,
   // Bodies are compressed before they are sent. `side`: 0 request, 1 response.
   `CREATE TABLE IF NOT EXISTS call_log_body
     (id ${TEXT} NOT NULL, side SMALLINT NOT NULL, is_zstd BOOLEAN NOT NULL, bytes BYTEA NOT NULL, PRIMARY KEY (id, side))
@@ -84,6 +86,16 @@ const CREATE = [
     (gateway INTEGER NOT NULL, hour BIGINT NOT NULL, provider ${TEXT} NOT NULL, model ${TEXT} NOT NULL, ${definitions("call_log_hour")},
      ${LATENCY_COLUMNS.map((name) => `${name} BIGINT NOT NULL DEFAULT 0`).join(", ")},
      PRIMARY KEY (gateway, hour, provider, model)) ${UPDATED}`,
+  // Totals by token and metadata (totals-blob.ts), of whole hours and again of whole days.
+  `CREATE TABLE IF NOT EXISTS call_log_totals
+    (gateway INTEGER NOT NULL, is_day BOOLEAN NOT NULL, time BIGINT NOT NULL, dimension ${TEXT} NOT NULL, bytes BYTEA NOT NULL,
+     PRIMARY KEY (dimension, is_day, time, gateway))`,
+  // Changed every minute, and as compact as it can be.
+  `ALTER TABLE call_log_totals ALTER COLUMN bytes SET STORAGE EXTERNAL`,
+  // What commits have added since the last merge.
+  `CREATE TABLE IF NOT EXISTS call_log_totals_delta
+    (key BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, gateway INTEGER NOT NULL, hour BIGINT NOT NULL, dimension ${TEXT} NOT NULL,
+     bytes BYTEA NOT NULL)`,
   // Rows of a gateway on a day, for totals and quotas without a scan.
   `CREATE TABLE IF NOT EXISTS call_log_count
     (gateway INTEGER NOT NULL, day BIGINT NOT NULL, rows BIGINT NOT NULL, PRIMARY KEY (gateway, day)) ${UPDATED}`,

@@ -1,7 +1,7 @@
 /**
  * One transaction that adds calls, their bodies, and the figures that include them (invariant 5).
  *
- *   position of the writer ─► calls (COPY) ─► bodies (COPY) ─► usage, counts and sizes (one statement) ─► COMMIT
+ *   position of the writer ─► calls (COPY) ─► bodies (COPY) ─► totals ─► usage, counts and sizes (one statement) ─► COMMIT
  *
  * The figures come last: their rows are shared by all nodes, and their locks are held until the commit.
  */
@@ -10,7 +10,7 @@ import type { CallQuota } from "../call-log.ts";
 import { toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
 import { keyOf } from "../gateway-rows.ts";
-import { HourlyUsage } from "../hourly-usage.ts";
+import { BatchUsage } from "../batch-usage.ts";
 import { type PackedRow, packedRows } from "../packed-row.ts";
 import type { RowBatch } from "../row-batch.ts";
 import { toStoredBody } from "../stored-body.ts";
@@ -27,6 +27,7 @@ import {
   encodeCall,
   makeStorable,
 } from "./row-encoding.ts";
+import { deltasJson, INSERT_DELTAS } from "./totals-tables.ts";
 
 /** Bytes that PostgreSQL adds to a row: the headers of the row, and its entry in the index. */
 const ROW_OVERHEAD_BYTES = 80;
@@ -90,12 +91,13 @@ export interface FlushOptions {
   readonly maxBodyBytes: number;
   /** Ids that are stored already; null as a rule. */
   readonly known: ReadonlySet<string> | null;
+  readonly hasTotals: boolean;
 }
 
 export class Flush {
   readonly #options: FlushOptions;
   readonly #encoder: BinaryRows;
-  readonly #usage = new HourlyUsage();
+  readonly #usage = new BatchUsage();
   /** Rows that a gateway may still add. */
   readonly #free = new Map<number, number>();
   readonly #counts = new Map<string, { readonly gateway: number; readonly day: DayStart; rows: number }>();
@@ -109,13 +111,13 @@ export class Flush {
     this.#seen = options.known === null ? null : new Set(options.known);
   }
 
-  /** Runs inside the caller's transaction. */
-  async run(client: Client): Promise<void> {
+  /** Runs inside the caller's transaction; returns the number of deltas of the totals. */
+  async run(client: Client): Promise<number> {
     await this.#applyQuotas(client);
     const encoder = this.#encoder;
     await copyFrom(client, COPY_CALLS, () =>
       encoder.chunks(this.#addedCalls(), CALL_FIELDS, ({ call, gateway, size }) => {
-        encodeCall(encoder, gateway, call);
+        encodeCall(encoder, gateway, call, this.#options.hasTotals);
         size.row_bytes += encoder.rowBytes + ROW_OVERHEAD_BYTES;
       }),
     );
@@ -129,10 +131,12 @@ export class Flush {
         }),
       );
     }
-    const hours = [...this.#usage.rows].map(({ sums, ...hour }) => ({
+    const hours = this.#usage.hours().map(({ sums, ...hour }) => ({
       ...hour,
       ...Object.fromEntries(SUM_COLUMNS.map((name, i) => [name, finite(sums[i])])),
     }));
+    const deltas = this.#options.hasTotals ? this.#usage.totals() : [];
+    await client.query({ name: "add totals", text: INSERT_DELTAS, values: [deltasJson(deltas)] });
     await client.query({
       name: "add figures",
       text: ADD_FIGURES,
@@ -140,6 +144,7 @@ export class Flush {
         JSON.stringify(rows),
       ),
     });
+    return deltas.length;
   }
 
   async #applyQuotas(client: Client): Promise<void> {

@@ -60,6 +60,8 @@ export class Partitions {
       await client.query("DELETE FROM call_log_day WHERE day + $1 <= $2", [DAY_MS, time]);
       // The id decides the day of a row, and `createdAt` its hour, which may lie on the day before.
       await client.query("DELETE FROM call_log_hour WHERE hour + $1 <= $2", [DAY_MS, time]);
+      await client.query("DELETE FROM call_log_totals_delta WHERE hour + $1 <= $2", [DAY_MS, time]);
+      await client.query("DELETE FROM call_log_totals WHERE time + $1 <= $2", [DAY_MS, time]);
     } finally {
       await client.query(`SELECT pg_advisory_unlock(${REMOVAL_LOCK})`);
     }

@@ -128,6 +128,7 @@ it("writes and counts nothing again whose commit was not reported, also calls th
       writerId: "same-process",
       maxBodyBytes: 1000,
       maxTotalBytes: 1_000_000_000,
+      usageTotals: true,
     });
     writer.setQuota(GATEWAY, { maxRows: 3, whenFull: "stop" });
     await writer.write(batches);
@@ -353,7 +354,9 @@ it("adds up the calls of one token as SQLite does", async () => {
   log.record(callRecord({ tokenId: "t", durationMs: 5, cost: null, success: false }));
   log.record(callRecord({ tokenId: "t", durationMs: 5.01, cost: 2, tokensIn: 7 }));
   log.record(callRecord({ tokenId: "other" }));
-  const [figures] = await log.summarise({ ...ALL_TIME, groupBy: ["day", "gateway"], tokenId: "t" });
+  const only = [{ dimension: { kind: "token" } as const, value: "t" }];
+  const query = { ...ALL_TIME, dimensions: [], only, maxValues: 1 };
+  const [figures] = (await log.summariseBy({ ...query, groupBy: ["day", "gateway"] })).figures;
   expect(figures).toMatchObject({
     time: NOON - DAY / 2,
     gatewayId: "main",

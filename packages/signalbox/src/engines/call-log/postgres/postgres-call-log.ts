@@ -29,6 +29,8 @@ export interface PostgresCallLogOptions extends QueuedCallLogOptions {
   readonly maxBodyBytes: number;
   /** Of all stored rows and bodies; the oldest bodies are removed first, then the oldest rows. */
   readonly maxTotalBytes: number;
+  /** Keeps totals by token and metadata; switched on later, they are rebuilt from the rows. Default true. */
+  readonly usageTotals?: boolean;
   /** For tests of expiry. Default: the clock of PostgreSQL. */
   readonly clock?: Clock;
   /** Resolves when every call that another node has recorded before is committed. Default: there is no other node. */
@@ -100,9 +102,9 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     return this.#queries.summarise(query);
   }
 
-  async summariseBy(query: UsageByQuery): Promise<UsageBy> {
+  async summariseBy(query: UsageByQuery, signal?: AbortSignal): Promise<UsageBy> {
     await this.#whenCommitted();
-    return summariseBy(this.#options.database, query);
+    return summariseBy(this.#options.database, query, signal);
   }
 
   async scan(scan: CallScan): Promise<CallSlice> {
@@ -165,8 +167,14 @@ function startWriter(
   options: PostgresCallLogOptions,
   thread: { readonly writerId: string; readonly flushIntervalMs: number },
 ): Worker {
-  const { url, maxBodyBytes, maxTotalBytes } = options;
-  const writerOptions: PostgresWriterThreadOptions = { url, maxBodyBytes, maxTotalBytes, ...thread };
+  const { url, maxBodyBytes, maxTotalBytes, usageTotals = true } = options;
+  const writerOptions: PostgresWriterThreadOptions = {
+    url,
+    maxBodyBytes,
+    maxTotalBytes,
+    usageTotals,
+    ...thread,
+  };
   return options.startWriter === undefined
     ? startWorker("postgres-writer", import.meta.url, writerOptions)
     : options.startWriter(writerOptions);

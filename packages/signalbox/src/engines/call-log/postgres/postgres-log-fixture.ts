@@ -38,6 +38,8 @@ export class PostgresLogs {
       database,
       openLog: (options = {}) => PostgresCallLog.open({ ...LOG_OPTIONS, database, url, ...options }),
       query: (text, values = []) => run(url, text, values),
+      isAllCounted: async () =>
+        (await run(url, "SELECT 1 FROM call_log WHERE counted = 0 LIMIT 1")).length === 0,
       remove: () => database.close(),
     };
   };

@@ -12,6 +12,7 @@ import { isLocked, isUnavailable } from "../../postgres-session/index.ts";
 import type { CallQuota, GatewayRef } from "../call-log.ts";
 import { DAY_MS } from "../day-files.ts";
 import { keyOf } from "../gateway-rows.ts";
+import { MAX_DELTAS } from "../merge-totals.ts";
 import { packedHeads } from "../packed-row.ts";
 import type { RowBatch } from "../row-batch.ts";
 import type { RemovedForSize } from "../worker-messages.ts";
@@ -19,6 +20,7 @@ import { BinaryRows } from "./binary-copy.ts";
 import { type DayStart, dayStartOf, startOfDayAt } from "./days.ts";
 import { Flush } from "./flush.ts";
 import { Partitions } from "./partitions.ts";
+import { countStoredCalls, mergeTotals } from "./totals-tables.ts";
 import { Trim } from "./trim.ts";
 import { WriterConnection, type WriterConnectionOptions } from "./writer-connection.ts";
 
@@ -38,6 +40,7 @@ const CHECK_VIOLATION = "23514";
 export interface PostgresWriterOptions extends WriterConnectionOptions {
   readonly maxBodyBytes: number;
   readonly maxTotalBytes: number;
+  readonly usageTotals: boolean;
 }
 
 /** Consecutive rows of the queue; `position` is that of the last one. */
@@ -55,11 +58,16 @@ export class PostgresWriter {
   readonly #trim: Trim;
   readonly #gatewayKeys = new Map<string, number>();
   readonly #quotas = new Map<string, CallQuota>();
+  /** Of the totals, that this node has added since it merged them. */
+  #deltas = 0;
+  /** No stored call was found that is not part of the totals, or totals are switched off. */
+  #isRebuilt: boolean;
   /** Null until it was read from the database. */
   #position: number | null = null;
 
   constructor(options: PostgresWriterOptions) {
     this.#options = options;
+    this.#isRebuilt = !options.usageTotals;
     this.#connection = new WriterConnection(options);
     this.#maintenance = new WriterConnection({
       ...options,
@@ -91,9 +99,21 @@ export class PostgresWriter {
     });
   }
 
-  /** Applies `deleteOldest` quotas and the size limit: at most a chunk of each. True if more is left. */
+  /**
+   * Applies `deleteOldest` quotas and the size limit, merges totals, and counts calls that were stored while totals were switched off: at most a
+   * chunk of each. True if more is left.
+   */
   trim(): Promise<boolean> {
-    return this.#use((client) => this.#trim.run(client, this.#quotas));
+    return this.#use(async (client) => {
+      if (this.#deltas >= MAX_DELTAS) {
+        await mergeTotals(client);
+        this.#deltas = 0;
+      }
+      // Counted before they may be deleted.
+      const isMoreToCount = this.#isRebuilt ? false : await countStoredCalls(client);
+      if (isMoreToCount === false) this.#isRebuilt = true;
+      return (await this.#trim.run(client, this.#quotas)) || isMoreToCount === true;
+    });
   }
 
   /** `trim` applies it to the rows that are stored. */
@@ -110,6 +130,8 @@ export class PostgresWriter {
    * when no transaction uses it any more, which must not delay the calls. A removal that finds such a transaction is left to the next hour.
    */
   async expire(time: number | null, maxAgeDays: number): Promise<void> {
+    // A node whose totals are switched off may have stored calls since.
+    this.#isRebuilt = !this.#options.usageTotals;
     const { client } = await retry(() => this.#maintenance.get(), RETRY);
     try {
       const now = time ?? (await readClock(client));
@@ -204,7 +226,14 @@ export class PostgresWriter {
   ): Promise<void> {
     const flush = (known: ReadonlySet<string> | null) =>
       new Flush(
-        { batches, gatewayKeys, quotas: this.#quotas, maxBodyBytes: this.#options.maxBodyBytes, known },
+        {
+          batches,
+          gatewayKeys,
+          quotas: this.#quotas,
+          maxBodyBytes: this.#options.maxBodyBytes,
+          known,
+          hasTotals: this.#options.usageTotals,
+        },
         this.#encoder,
       );
     try {
@@ -232,8 +261,9 @@ export class PostgresWriter {
     });
     // An earlier connection has committed meanwhile.
     if (rowCount !== 1) throw new Error("the position of the call log's writer has changed");
-    await flush.run(client);
+    const deltas = await flush.run(client);
     await client.query("COMMIT");
+    this.#deltas += deltas;
   }
 }
 

@@ -7,7 +7,7 @@ import type { BodyBytes } from "../stored-body.ts";
 import type { BinaryRows } from "./binary-copy.ts";
 import { storableInteger, storableJson, storableText } from "./storable.ts";
 
-const BODY_COLUMNS = ["gateway", "has_request_body", "has_response_body"];
+const BODY_COLUMNS = ["gateway", "counted", "has_request_body", "has_response_body"];
 const NAMES = [...BODY_COLUMNS, ...RECORD_COLUMNS.map(({ sqlName }) => sqlName)];
 
 export const COPY_CALLS = `COPY call_log (${NAMES.join(", ")}) FROM STDIN (FORMAT binary)`;
@@ -52,8 +52,10 @@ export function makeStorable({ values, requestBody, responseBody }: PackedRow, m
   if (responseBody !== null && responseBody.length > maxBodyBytes) values[RESPONSE_BODY_COMPLETE] = 0;
 }
 
-export function encodeCall(rows: BinaryRows, gateway: number, call: PackedRow): void {
+/** `isCounted`: the call becomes part of the totals. */
+export function encodeCall(rows: BinaryRows, gateway: number, call: PackedRow, isCounted: boolean): void {
   rows.int32(gateway);
+  rows.int16(isCounted ? 1 : 0);
   rows.int16(call.requestBody === null ? 0 : 1);
   rows.int16(call.responseBody === null ? 0 : 1);
   for (const [i, { encode }] of PLAN.entries()) {

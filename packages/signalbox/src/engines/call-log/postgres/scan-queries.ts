@@ -15,6 +15,7 @@ import type { GatewayRef, StoredBody } from "../call-log.ts";
 import type { CallNeighbours, CallScan, CallSlice, ScannedCall, StoredCalls } from "../call-scan.ts";
 import { CALL_COLUMNS, listColumns } from "../columns.ts";
 import { DAY_MS } from "../day-files.ts";
+import { timeSpan } from "../selection-span.ts";
 import { type StoredRow, toCallRow } from "../stored-row.ts";
 import { gatewayCondition, keySql, timeOfId } from "./call-queries.ts";
 import { startOfDayAt } from "./days.ts";
@@ -22,6 +23,8 @@ import { POSTGRES_SELECTION } from "./postgres-selection.ts";
 
 const decompress = promisify(zstdDecompress);
 const PART_ROWS = 100;
+/** Rows that one statement looks at, whether they match or not: at most some ten milliseconds. */
+const WINDOW_ROWS = 2000;
 const SLICE_MS = 200;
 const SLICE_BYTES = 4 * 1024 * 1024;
 /** Calls between two turns of the event loop. */
@@ -44,6 +47,14 @@ interface BodyRow {
   readonly bytes: Uint8Array;
 }
 
+interface Window {
+  readonly rows: number;
+  /** The last id; null if no row follows the window. */
+  readonly end: string | null;
+  readonly bounds: readonly SqlQuery[];
+  rowsUpTo(id: string): number;
+}
+
 export class ScanQueries {
   readonly #database: Queryable;
   readonly #clock: Clock;
@@ -60,30 +71,72 @@ export class ScanQueries {
     let cursor = scan.cursor !== null && isUlid(scan.cursor) ? scan.cursor : null;
     let scanned = 0;
     let bytes = 0;
+    const conditions = POSTGRES_SELECTION.conditions(scan.selection);
     for (;;) {
+      const window = await this.#window(scan, cursor, isDown);
       const rows = await this.#rows(
         gatewayCondition(scan),
-        POSTGRES_SELECTION.conditions(scan.selection),
+        [...conditions, ...window.bounds],
         cursor,
         isDown,
         PART_ROWS,
       );
       const bodies = await this.#bodies(rows, scan);
-      for (const row of rows) {
+      for (const [i, row] of rows.entries()) {
         cursor = String(row["id"]);
-        scanned += 1;
         const call = await toScanned(row, bodies, scan);
         if (call !== null) {
           calls.push(call);
           bytes += (call.request?.bytes.length ?? 0) + (call.response?.bytes.length ?? 0);
         }
         if (calls.length >= scan.limit || bytes >= SLICE_BYTES || performance.now() >= endsAt) {
-          return { calls, scanned, next: cursor };
+          return { calls, scanned: scanned + window.rowsUpTo(cursor), next: cursor };
         }
-        if (scanned % TURN_CALLS === 0) await nextTurn();
+        if (i % TURN_CALLS === 0) await nextTurn();
       }
-      if (rows.length < PART_ROWS) return { calls, scanned, next: null };
+      // A full part may end within the window.
+      const isPart = rows.length === PART_ROWS;
+      scanned += isPart ? window.rowsUpTo(cursor ?? "") : window.rows;
+      if (!isPart && window.end === null) return { calls, scanned, next: null };
+      if (!isPart) cursor = window.end;
+      if (performance.now() >= endsAt) return { calls, scanned, next: cursor };
     }
+  }
+
+  /** The next rows of the gateways, whether they match or not: a statement looks at no others. */
+  async #window(scan: CallScan, cursor: string | null, isDown: boolean): Promise<Window> {
+    const { from, to } = timeSpan(scan.selection);
+    const span: SqlQuery[] = [];
+    if (Number.isFinite(from)) span.push(sql`call.id >= ${ulidFloor(timeOfId(startOfDayAt(from)))}`);
+    if (Number.isFinite(to)) span.push(sql`call.id < ${ulidFloor(timeOfId(startOfDayAt(to) + DAY_MS))}`);
+    const found = await this.#ids(gatewayCondition(scan), span, cursor, isDown, WINDOW_ROWS);
+    const end = found.length < WINDOW_ROWS ? null : (found.at(-1) ?? null);
+    const bound = end === null ? [] : [isDown ? sql`call.id >= ${end}` : sql`call.id <= ${end}`];
+    return {
+      rows: found.length,
+      end,
+      bounds: [...span, ...bound],
+      rowsUpTo: (id) => found.filter((one) => (isDown ? one >= id : one <= id)).length,
+    };
+  }
+
+  /** From the index only. */
+  async #ids(
+    gateways: SqlQuery,
+    conditions: readonly SqlQuery[],
+    cursor: string | null,
+    isDown: boolean,
+    limit: number,
+  ): Promise<string[]> {
+    const order = rawSql(isDown ? "DESC" : "ASC");
+    const after = cursor === null ? [] : [isDown ? sql`call.id < ${cursor}` : sql`call.id > ${cursor}`];
+    const where = joinSql([rawSql("call.gateway = gateway.key"), ...after, ...conditions], " AND ");
+    const rows = await this.#database.all<{ id: string }>(
+      sql`SELECT found.id FROM call_log_gateway AS gateway
+          CROSS JOIN LATERAL (SELECT call.id FROM call_log AS call WHERE ${where} ORDER BY call.id ${order} LIMIT ${limit}) AS found
+          WHERE ${gateways} ORDER BY found.id ${order} LIMIT ${limit}`,
+    );
+    return rows.map(({ id }) => id);
   }
 
   async storedAfter(position: string | null, limit: number): Promise<StoredCalls> {

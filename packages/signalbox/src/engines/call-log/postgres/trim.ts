@@ -3,7 +3,7 @@
  *
  * The size is the size of the stored rows and bodies, which every transaction adds to `call_log_day`: PostgreSQL's files do not become smaller
  * when rows are deleted. The space is used again by the next rows of the day. A past day that has no body (or no row) left gives its space
- * back to the disk. See docs/decisions/0154.
+ * back to the disk. See ../README.md.
  */
 import type { Client } from "pg";
 import { sql } from "../../../core/sql.ts";
@@ -144,7 +144,7 @@ async function deleteSurplus(client: Client, gateway: number, maxRows: number): 
 }
 
 /** Runs the work in a transaction unless another node trims the log; then null. */
-async function exclusively(client: Client, work: () => Promise<boolean>): Promise<boolean | null> {
+export async function exclusively(client: Client, work: () => Promise<boolean>): Promise<boolean | null> {
   await client.query("BEGIN");
   try {
     const { rows } = await client.query<{ locked: boolean }>(

@@ -3,7 +3,7 @@ import type { Queryable } from "../../../core/queryable.ts";
 import { joinSql, rawSql, sql, type SqlQuery } from "../../../core/sql.ts";
 import { ulidFloor } from "../../../core/ulid.ts";
 import { DAY_MS } from "../day-files.ts";
-import { HOUR_MS, MINUTE_MS } from "../hourly-usage.ts";
+import { HOUR_MS, MINUTE_MS } from "../batch-usage.ts";
 import { groupColumns, type HourlySums, toFigures } from "../summarise-usage.ts";
 import {
   MAX_FIGURES,
@@ -16,8 +16,22 @@ import {
 import { gatewayCondition, ROW_SUMS, timeOfId } from "./call-queries.ts";
 import { startOfDayAt } from "./days.ts";
 import { storableText } from "./storable.ts";
+import { summariseTotals } from "./totals-queries.ts";
 
-export async function summariseBy(database: Queryable, query: UsageByQuery): Promise<UsageBy> {
+export async function summariseBy(
+  database: Queryable,
+  query: UsageByQuery,
+  signal?: AbortSignal,
+): Promise<UsageBy> {
+  const kept = await summariseTotals(database, query, signal);
+  return kept ?? summariseRows(database, query, signal);
+}
+
+async function summariseRows(
+  database: Queryable,
+  query: UsageByQuery,
+  signal: AbortSignal | undefined,
+): Promise<UsageBy> {
   const start = await firstDay(database, query);
   const countedFrom = start !== null && start > query.from ? start : null;
   const from = Math.max(query.from, start ?? 0);
@@ -28,6 +42,7 @@ export async function summariseBy(database: Queryable, query: UsageByQuery): Pro
     sql`SELECT ${labels} AS labels, (count(*) OVER ())::float8 AS total ${rows}
         GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT ${query.maxValues}`,
   );
+  signal?.throwIfAborted();
   const listed = sql`(SELECT json_array_elements_text(${JSON.stringify(top.map((one) => one.labels))}::json))`;
   const unit = query.groupBy.includes("minute") ? MINUTE_MS : HOUR_MS;
   const groups = groupColumns(query.groupBy, rawSql(`(created_at - created_at % ${unit})`));
@@ -47,6 +62,7 @@ export async function summariseBy(database: Queryable, query: UsageByQuery): Pro
         b.calls - a.calls,
     ),
     otherValues: Math.max(0, (top[0]?.total ?? 0) - top.length),
+    isBounded: false,
     countedFrom,
   };
 }

@@ -25,10 +25,10 @@ import type {
 } from "../instance-store.ts";
 import { queryInProcess } from "../read-only-query.ts";
 import { ReservedNames } from "../reserved-names.ts";
-import { CacheBudget } from "./cache-budget.ts";
+import { CacheBudget } from "../wal/cache-budget.ts";
 import { JournalDatabase, type JournalDatabaseParts } from "./journal-database.ts";
 import { Journal } from "./journal.ts";
-import { SpareWal } from "./spare-wal.ts";
+import { SpareWal } from "../wal/spare-wal.ts";
 import { Templates } from "./template.ts";
 import { UnsyncedNames } from "./unsynced-names.ts";
 

@@ -16,7 +16,7 @@ import { describe, expect, it, vi } from "vitest";
 import { commitRow, readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
 import type { JournalStore } from "./journal-store.ts";
-import { readRecords } from "./segment.ts";
+import { readRecords } from "./journal-records.ts";
 
 const disks = useInstanceDisks();
 

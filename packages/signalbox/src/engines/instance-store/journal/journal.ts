@@ -25,16 +25,9 @@ import { promisify } from "node:util";
 import { syncFolder } from "../../durable-file/index.ts";
 import { isFullDisk } from "../../sqlite-file/index.ts";
 import type { FolderSync } from "../folder-sync.ts";
-import {
-  findSegments,
-  readSegment,
-  RECORD_KINDS,
-  RecordBuffer,
-  type RecordKind,
-  Segment,
-  type Template,
-} from "./segment.ts";
+import { RECORD_KINDS, RecordBuffer, type RecordKind, type Template } from "./journal-records.ts";
 import { Replay } from "./replay.ts";
+import { findSegments, readSegment, Segment } from "./segment.ts";
 
 /** Retired segments; while there are more, the newest segment grows past its size. (Waiting would deadlock: a checkpoint appends records.) */
 const MAX_RETIRED = 3;

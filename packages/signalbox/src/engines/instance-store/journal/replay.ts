@@ -10,8 +10,8 @@
 import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { writeWhole } from "../../durable-file/index.ts";
-import { type JournalRecord, NO_ID, RECORD_KINDS } from "./segment.ts";
-import { eachPage } from "./wal-reader.ts";
+import { type JournalRecord, NO_ID, RECORD_KINDS } from "./journal-records.ts";
+import { eachPage } from "../wal/wal-reader.ts";
 
 /** The changes of one segment to the file of one instance. */
 interface Redo {

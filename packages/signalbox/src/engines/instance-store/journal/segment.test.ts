@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readRows, useInstanceDisks, writeRow } from "../instance-disks-fixture.ts";
 import type { InstanceDatabase, InstanceStore } from "../instance-store.ts";
-import { readRecords } from "./segment.ts";
+import { readRecords } from "./journal-records.ts";
 
 const NAME = "x";
 const disks = useInstanceDisks();

@@ -1,14 +1,14 @@
 /**
  * Templates: the bytes of an empty database with its tables, in WAL mode. A new instance starts as a copy of a template, which takes a quarter of the
  * time that creating the tables takes. Templates are built in memory, once per process and schema.
- * See docs/decisions/0057.
+ * See ../README.md.
  */
 import { hash } from "node:crypto";
 import { SqliteConnection } from "../../sqlite-file/index.ts";
 import { ID_BYTES } from "../instance-path.ts";
 import type { BaseSchema } from "../instance-store.ts";
 import { PAGE_BYTES } from "../page-bytes.ts";
-import { NO_ID, type Template } from "./segment.ts";
+import { NO_ID, type Template } from "./journal-records.ts";
 
 export class Templates {
   readonly #baseSchema: BaseSchema;

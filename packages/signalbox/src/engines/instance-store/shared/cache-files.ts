@@ -4,7 +4,7 @@
  *
  * Invariants:
  * 1. An entry is removed before the file is opened, and added after the file was closed completely. So a kill leaves no entry of a file that was
- *    open. The history is linear: a file at an acknowledged position is a beginning of the history, whoever has written since.
+ *    open. The history is linear: a file at an acknowledged position is a beginning of the history, whichever node has written since.
  * 2. Files are not synced. So entries are valid only until the machine is started again; without a mark of the start they end with the process.
  * 3. A line that cannot be written whole, for example on a full disk, makes the index worthless at the next start: the line after it could not be
  *    told from it, and the entry of a file that is open would stay.
@@ -26,7 +26,7 @@ import {
 import { basename, extname, join } from "node:path";
 import { writeWhole } from "../../durable-file/index.ts";
 import { FOLDER_NAME, type InstancePaths } from "../instance-path.ts";
-import { SpareWal } from "../journal/spare-wal.ts";
+import { SpareWal } from "../wal/spare-wal.ts";
 
 const INDEX = "cache";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";

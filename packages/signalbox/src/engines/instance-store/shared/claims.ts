@@ -12,10 +12,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { overloaded } from "../../../core/overload.ts";
 import { fullJitterDelay } from "../../../core/retry.ts";
 import { isLocked, isStatementError } from "../../postgres-session/index.ts";
-import type { Figures } from "./figures.ts";
+import type { OwnershipCounters } from "./ownership-counters.ts";
 import { HeldInstance } from "./held-instance.ts";
 import { CLAIM_BYTES, type Claimed, type InstanceRow, type Store } from "./history.ts";
-import type { ClaimOutcome, NodeInc, Nodes } from "./ownership.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import type { ClaimOutcome, Nodes } from "./ownership.ts";
 import { markOf } from "./record.ts";
 import { KINDS } from "./statements.ts";
 import { toClientError } from "./unavailable.ts";
@@ -30,7 +31,7 @@ export interface StoreClaimsOptions {
   readonly nodes: Nodes;
   /** The version of the base schema. */
   readonly format: number;
-  readonly figures: Figures;
+  readonly figures: OwnershipCounters;
   /** The held instance, or undefined. */
   readonly find: (name: string) => HeldInstance | undefined;
   readonly onHeld: (instance: HeldInstance) => void;
@@ -40,10 +41,10 @@ export interface StoreClaimsOptions {
   /** The store of a new instance. */
   readonly storeFor: (key: Buffer) => Store;
   /** The instance is in another store. */
-  readonly passOn: (claim: Claim, store: number) => void;
+  readonly passOn: (claim: InstanceClaim, store: number) => void;
 }
 
-export interface Claim {
+export interface InstanceClaim {
   readonly name: string;
   readonly key: Buffer;
   isForced: boolean;
@@ -51,7 +52,7 @@ export interface Claim {
 }
 
 interface Located {
-  readonly claim: Claim;
+  readonly claim: InstanceClaim;
   readonly row: InstanceRow;
   /** Identifies the claim, if the row was created. */
   readonly mark: number;
@@ -60,7 +61,7 @@ interface Located {
 export class StoreClaims {
   readonly #options: StoreClaimsOptions;
   /** By name. */
-  readonly #waiting = new Map<string, Claim>();
+  readonly #waiting = new Map<string, InstanceClaim>();
   #isRunning = false;
 
   constructor(options: StoreClaimsOptions) {
@@ -78,7 +79,7 @@ export class StoreClaims {
     return claim.done.promise;
   }
 
-  add(claim: Claim): void {
+  add(claim: InstanceClaim): void {
     const waiting = this.#waiting.get(claim.name);
     if (waiting === undefined) this.#waiting.set(claim.name, claim);
     else {
@@ -101,7 +102,7 @@ export class StoreClaims {
   }
 
   /** Never rejects. */
-  async #claimGroup(group: readonly Claim[]): Promise<void> {
+  async #claimGroup(group: readonly InstanceClaim[]): Promise<void> {
     let left = group.filter(({ name, done }) => {
       const held = this.#options.find(name);
       if (held !== undefined) done.resolve({ kind: "held", epoch: held.epoch });
@@ -119,7 +120,7 @@ export class StoreClaims {
   }
 
   /** Returns the claims that have to be tried again. */
-  async #try(claims: readonly Claim[], isTogether: boolean): Promise<Claim[]> {
+  async #try(claims: readonly InstanceClaim[], isTogether: boolean): Promise<InstanceClaim[]> {
     const { located, missing } = await this.#locate(claims);
     const living = await this.#readLiving(located);
     const claimable = located.filter((one) => !this.#settle(one, living));
@@ -129,7 +130,7 @@ export class StoreClaims {
     return again;
   }
 
-  async #takeOverBatch(batch: readonly Located[], isFirst: boolean): Promise<Claim[]> {
+  async #takeOverBatch(batch: readonly Located[], isFirst: boolean): Promise<InstanceClaim[]> {
     const claims = batch.map(({ claim }) => claim);
     try {
       return (await this.#takeOver(batch)) ? [] : claims;
@@ -143,7 +144,7 @@ export class StoreClaims {
   }
 
   /** Finds the rows, and creates those that do not exist. A row that another node creates at the same moment is missing. */
-  async #locate(claims: readonly Claim[]): Promise<{ located: Located[]; missing: Claim[] }> {
+  async #locate(claims: readonly InstanceClaim[]): Promise<{ located: Located[]; missing: InstanceClaim[] }> {
     const { store, nodes, format, storeFor, passOn } = this.#options;
     const keys = claims.map(({ key }) => key);
     const data = randomBytes(CLAIM_BYTES);
@@ -153,7 +154,7 @@ export class StoreClaims {
     const rows = await store.history.locate(keys, numbers, nodes.self, format, data);
     const byKey = new Map(rows.map((row) => [row.key.toString("hex"), row]));
     const located: Located[] = [];
-    const missing: Claim[] = [];
+    const missing: InstanceClaim[] = [];
     for (const claim of claims) {
       const row = byKey.get(claim.key.toString("hex"));
       if (row === undefined) missing.push(claim);
@@ -219,7 +220,7 @@ export class StoreClaims {
     return true;
   }
 
-  #hold({ name, key, done }: Claim, claimed: Claimed & { node: NodeInc; mark: number }): void {
+  #hold({ name, key, done }: InstanceClaim, claimed: Claimed & { node: NodeInc; mark: number }): void {
     const { id, epoch, node, seq, mark, snapSeq, partBytes } = claimed;
     const { history } = this.#options.store;
     const place = { name, key: key.toString("hex") };

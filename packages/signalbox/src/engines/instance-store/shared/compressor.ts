@@ -2,7 +2,7 @@
  * The memory in which the raw records of a group commit are collected, and turned into stored records, off the event loop. A thread of its own compresses
  * all records of a group: one small message there and one back. A task in the thread pool for each record takes four times the CPU time of the
  * compression itself. Both threads use the same memory, again and again: a buffer for each record would be work for the garbage collector.
- * See docs/decisions/0164.
+ * See ../README.md.
  *
  * One group at a time: `begin`, then `room` and `add` for each record, then `finish`; its result is valid until the next `begin`. If the thread
  * ends, records are stored uncompressed.

@@ -1,5 +1,5 @@
 /**
- * Writers that race for instances on a real PostgreSQL, without leases: anybody claims at any time, sleeps with an old epoch and then sends, makes
+ * Writers that race for instances on a real PostgreSQL, without leases: each writer claims at any time, sleeps with an old epoch and then sends, makes
  * snapshots and deletes records. A record has its value and the hash of everything that its writer believed to be before it.
  */
 import { createHash } from "node:crypto";

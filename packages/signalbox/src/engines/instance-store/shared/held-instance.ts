@@ -3,7 +3,8 @@
  *
  *   held ──a record was refused, or its outcome stayed unknown──► fenced (final; the next claim makes another object)
  */
-import { type FenceReason, InstanceFencedError, type NodeInc } from "./ownership.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import { type FenceReason, InstanceFencedError } from "./ownership.ts";
 import type { History, InstanceState } from "./history.ts";
 
 export interface HeldOptions {

@@ -2,21 +2,21 @@
 import { LRUCache } from "lru-cache";
 import { retry } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
-import { type Claim, StoreClaims } from "./claims.ts";
+import { type InstanceClaim, StoreClaims } from "./claims.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import type { History, Store } from "./history.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
 import {
   type ClaimOutcome,
   type Fence,
   type FenceReason,
   InstanceFencedError,
   type InstancePlacement,
-  type NodeInc,
   type Nodes,
   type Ownership,
   type TakeOver,
 } from "./ownership.ts";
-import type { Figures } from "./figures.ts";
+import type { OwnershipCounters } from "./ownership-counters.ts";
 import { RecentTakeOvers } from "./recent-take-overs.ts";
 import { toClientError } from "./unavailable.ts";
 
@@ -35,7 +35,7 @@ export interface OwnedInstancesOptions {
   readonly paths: Pick<InstancePaths, "find">;
   /** The version of the base schema. */
   readonly format: number;
-  readonly figures: Figures;
+  readonly figures: OwnershipCounters;
 }
 
 export class OwnedInstances implements Ownership {
@@ -76,7 +76,7 @@ export class OwnedInstances implements Ownership {
     return this.#options.nodes.cutOffMs ?? 0;
   }
 
-  get figures(): Figures {
+  get figures(): OwnershipCounters {
     return this.#options.figures;
   }
 
@@ -233,7 +233,7 @@ export class OwnedInstances implements Ownership {
   }
 
   /** The first store has only the number of the store of an instance. */
-  #passOn(claim: Claim, number: number): void {
+  #passOn(claim: InstanceClaim, number: number): void {
     try {
       this.#claimsOf(this.#findStore(number)).add(claim);
     } catch (error) {

@@ -19,17 +19,15 @@
  * 7. The snapshot never goes back. Records at or below the snapshot are deleted a minute after it, except the claim of the current epoch; a
  *    statement takes at most ten seconds.
  *
- * A fenced instance is dropped without a word: its database refuses everything from then on, `sync` rejects with `InstanceFencedError` (503 with
+ * A fenced instance is dropped without a report to other nodes: its database refuses everything from then on, `sync` rejects with `InstanceFencedError` (503 with
  * Retry-After), and `close` writes nothing. The next `open` claims the instance again, or throws `InstanceElsewhereError`.
  *
  * Safety never depends on who is allowed to claim. Liveness does: an instance of a living node is left to that node.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { NodeInc } from "../../../core/node-inc.ts";
 import type { InstanceStore } from "../instance-store.ts";
 import type { HistorySize } from "./history-size.ts";
-
-/** The incarnation of a node, as text: a number that each start of a process receives once. */
-export type NodeInc = string;
 
 export interface SharedInstanceStore extends InstanceStore {
   readonly ownership: Ownership;

@@ -9,7 +9,7 @@
  * The first record of an instance is preceded by the hash of the template that its pages are written over. Integers are big-endian.
  */
 import { constants, crc32, zstdDecompressSync } from "node:zlib";
-import { eachPage } from "../journal/wal-reader.ts";
+import { eachPage } from "../wal/wal-reader.ts";
 import { KINDS } from "./statements.ts";
 
 export const STORED_HEAD_BYTES = 9;

@@ -11,15 +11,15 @@ import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";
 import { type InstancePath, InstancePaths } from "../instance-path.ts";
 import type { InstanceDatabase, InstanceStoreOptions, QueryLimits, QueryResult } from "../instance-store.ts";
-import { CacheBudget } from "../journal/cache-budget.ts";
-import { SpareWal } from "../journal/spare-wal.ts";
+import { CacheBudget } from "../wal/cache-budget.ts";
+import { SpareWal } from "../wal/spare-wal.ts";
 import { Templates } from "../journal/template.ts";
 import { PAGE_BYTES } from "../page-bytes.ts";
 import { queryInProcess } from "../read-only-query.ts";
 import { ReservedNames } from "../reserved-names.ts";
 import { CacheFiles } from "./cache-files.ts";
 import { Compressor } from "./compressor.ts";
-import { createFigures, type Figures } from "./figures.ts";
+import { createCounters, type OwnershipCounters } from "./ownership-counters.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import { History, type Store } from "./history.ts";
 import { importFile } from "./import-file.ts";
@@ -72,7 +72,7 @@ export class SharedStore implements SharedInstanceStore {
   readonly #lanes: ReadonlyMap<History, Lane>;
   readonly #stores: readonly Store[];
   readonly #parts: SharedDatabaseParts;
-  readonly #figures: Figures = createFigures();
+  readonly #figures: OwnershipCounters = createCounters();
   /** Ids of databases that are open, or being opened or destroyed. */
   readonly #open = new Set<string>();
   #whenClosed: Promise<void> | null = null;

@@ -7,7 +7,7 @@
 import { read } from "node:fs";
 import { promisify } from "node:util";
 import { repeat, type Repetition } from "../../../core/repeat.ts";
-import { WAL_HEADER_BYTES } from "../journal/wal-reader.ts";
+import { WAL_HEADER_BYTES } from "../wal/wal-reader.ts";
 import type { HeldInstance } from "./held-instance.ts";
 import type { History, SweptRange } from "./history.ts";
 import { PART_BYTES } from "./record.ts";
@@ -35,6 +35,7 @@ export interface DatabaseFiles {
 export interface SnapshotsOptions {
   readonly onError: (error: unknown) => void;
   readonly figures: { compactions: number };
+  /** For tests: how long records are kept after a snapshot. */
   readonly graceMs?: number | undefined;
 }
 

@@ -83,7 +83,7 @@ export const STATEMENTS: Statements = {
   append: appendStatement(CONDITIONS),
   states: `SELECT o.id, o.owner::text AS owner, o.epoch, GREATEST((SELECT max(seq) FROM agent_log l WHERE l.agent = o.id), o.snap_seq) AS head
     FROM agent_owner o WHERE o.id = ANY ($1::bigint[])`,
-  // An instance of another store has only the number of the store here: the unique key decides where an instance is, whoever creates it.
+  // An instance of another store has only the number of the store here: the unique key decides where an instance is, whichever node creates it.
   locate: `WITH made AS (
       INSERT INTO agent_owner (key, store, owner, epoch, format, snap_seq)
       SELECT v.k, v.s, CASE WHEN v.s = 0 THEN $3::bigint END, 1, $4::integer, 0

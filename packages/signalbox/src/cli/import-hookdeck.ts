@@ -1,0 +1,100 @@
+/** `signalbox import hookdeck <connections.json>` */
+import type { WebhookRoutingApi } from "@signalbox/client";
+import type { Command, CommandContext } from "./command.ts";
+import type { HookdeckImport, ImportedRoute } from "./hookdeck-connections.ts";
+import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
+import { readSource } from "./read-source.ts";
+
+interface ImportResult {
+  readonly created: readonly string[];
+  /** They were there before. */
+  readonly kept: readonly string[];
+  readonly failed: readonly string[];
+  readonly notes: readonly string[];
+  /** Sources that the service does not have yet. */
+  readonly configuration: object;
+}
+
+export const importHookdeck: Command = {
+  words: ["import", "hookdeck"],
+  positionals: ["<connections.json>"],
+  summary:
+    "Take over connections of Hookdeck as routes, from the answer of its GET /connections; prints what it cannot map.",
+  options: [
+    { name: "dry-run", summary: "show what would be created, and change nothing" },
+    ACCOUNT_OPTION,
+    ...CLIENT_OPTIONS,
+  ],
+  async run(context) {
+    const text = await readSource(context, context.positionals[0] ?? "");
+    const { planHookdeckImport } = await import("./hookdeck-connections.ts");
+    const isDry = context.hasSwitch("dry-run");
+    const result = await apply(context, planHookdeckImport(text), isDry);
+    context.print(result, (one) => show(one, isDry));
+    return result.failed.length === 0 ? 0 : 1;
+  },
+};
+
+async function apply(
+  context: CommandContext,
+  { sources, routes, notes }: HookdeckImport,
+  isDry: boolean,
+): Promise<ImportResult> {
+  const { webhooks } = await context.account();
+  const known = new Set((await webhooks.sources().all()).map(({ name }) => name));
+  const absent = Object.entries(sources).filter(([name]) => !known.has(name));
+  const missing = absent.map(
+    ([name, { scheme, type }]) =>
+      `the source ${name} is not configured: add it${scheme === null ? `, with the scheme of its sender (${type})` : ""}, set its secret, restart, and run the command again`,
+  );
+  const created: string[] = [];
+  const kept: string[] = [];
+  const failed: string[] = [];
+  for (const route of routes) {
+    if (!known.has(route.source)) continue;
+    const title = `route ${route.name} of ${route.source}`;
+    if (await isThere(webhooks.routing, route)) kept.push(title);
+    else if (isDry) created.push(title);
+    else {
+      try {
+        await webhooks.routing.putRoute(route.source, route.name, route.settings);
+        created.push(title);
+      } catch (error) {
+        // The others do not depend on it, and the command can be repeated.
+        failed.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+  const configuration = {
+    webhooks: {
+      sources: Object.fromEntries(
+        absent.map(([name, { scheme }]) => [name, { scheme: scheme ?? "generic" }]),
+      ),
+    },
+  };
+  return {
+    created,
+    kept,
+    failed,
+    notes: [...notes, ...missing],
+    configuration: absent.length === 0 ? {} : configuration,
+  };
+}
+
+async function isThere(routing: WebhookRoutingApi, { source, name }: ImportedRoute): Promise<boolean> {
+  return (await routing.routes(source).all()).some((route) => route.name === name);
+}
+
+function show({ created, kept, failed, notes, configuration }: ImportResult, isDry: boolean): string {
+  const list = (title: string, lines: readonly string[]) =>
+    lines.length === 0 ? "" : `${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+  return (
+    list(isDry ? "would be created" : "created", created) +
+    list("already there", kept) +
+    list("failed", failed) +
+    list("to do, and not taken over", notes) +
+    (Object.keys(configuration).length === 0
+      ? ""
+      : `configuration of the service (signalbox.config.json; restart it afterwards):\n${JSON.stringify(configuration, null, 2)}\n`)
+  );
+}

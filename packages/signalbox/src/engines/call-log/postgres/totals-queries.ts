@@ -1,0 +1,77 @@
+/** Answers usage by whom from the totals in PostgreSQL. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Queryable } from "../../../core/queryable.ts";
+import { sql } from "../../../core/sql.ts";
+import { ulidFloor } from "../../../core/ulid.ts";
+import { DAY_MS } from "../day-files.ts";
+import { MORE_KEYS } from "../totals-dimension.ts";
+import { type KeptDimension, planTotals, TotalsQuery, type TotalsRow } from "../totals-query.ts";
+import type { UsageBy, UsageByQuery } from "../usage-by.ts";
+import { gatewayCondition, timeOfId } from "./call-queries.ts";
+import { startOfDayAt } from "./days.ts";
+import { storableText } from "./storable.ts";
+
+/** Blobs between two turns of the event loop: some milliseconds. */
+const TURN_BLOBS = 8;
+
+/** Null if the rows have to be read: for what totals do not tell apart, and while calls are not part of them. */
+export async function summariseTotals(
+  database: Queryable,
+  query: UsageByQuery,
+  signal: AbortSignal | undefined,
+): Promise<UsageBy | null> {
+  const plan = planTotals(query);
+  if (plan === null) return null;
+  const { from, to, firstDay, endDay } = plan;
+  const [firstId, lastId] = [from - DAY_MS, to + 2 * DAY_MS].map((time) =>
+    ulidFloor(timeOfId(startOfDayAt(time))),
+  );
+  const uncounted = await database.get(
+    sql`SELECT 1 FROM call_log WHERE counted = 0 AND id >= ${firstId ?? ""} AND id < ${lastId ?? ""} LIMIT 1`,
+  );
+  if (uncounted !== undefined) return null;
+  const names = JSON.stringify(plan.dimensions.map(storableText));
+  const isPart = sql`dimension IN (SELECT json_array_elements_text(${names}::json))`;
+  // One statement: a merge between two would be seen twice, or not at all.
+  const rows = await database.all<TotalsRow>(sql`
+    SELECT gateway.gateway_id, time, dimension, bytes FROM call_log_totals AS totals JOIN call_log_gateway AS gateway ON gateway.key = totals.gateway
+    WHERE ${isPart} AND ${gatewayCondition(query)} AND is_day AND time >= ${firstDay} AND time < ${endDay}
+    UNION ALL
+    SELECT gateway.gateway_id, time, dimension, bytes FROM call_log_totals AS totals JOIN call_log_gateway AS gateway ON gateway.key = totals.gateway
+    WHERE ${isPart} AND ${gatewayCondition(query)} AND NOT is_day AND time >= ${from} AND time < ${to}
+      AND NOT (time >= ${firstDay} AND time < ${endDay})
+    UNION ALL
+    SELECT gateway.gateway_id, hour, dimension, bytes FROM call_log_totals_delta AS delta JOIN call_log_gateway AS gateway ON gateway.key = delta.gateway
+    WHERE ${isPart} AND ${gatewayCondition(query)} AND hour >= ${from} AND hour < ${to}`);
+  const kept = await database.all<KeptDimension>(sql`
+    SELECT gateway.gateway_id, time, dimension FROM call_log_totals AS totals JOIN call_log_gateway AS gateway ON gateway.key = totals.gateway
+    WHERE dimension IN (${storableText(plan.dimension)}, ${MORE_KEYS}) AND is_day AND ${gatewayCondition(query)}
+      AND time > ${from - DAY_MS} AND time < ${to}`);
+  const sum = new TotalsQuery(withStorableValues(query), plan, kept);
+  const pause = async (i: number): Promise<void> => {
+    if (i % TURN_BLOBS !== 0) return;
+    await nextTurn();
+    signal?.throwIfAborted();
+  };
+  for (const [i, row] of rows.entries()) {
+    sum.add({
+      ...row,
+      dimension: plan.dimensions.find((name) => storableText(name) === row.dimension) ?? row.dimension,
+    });
+    await pause(i);
+  }
+  sum.rank();
+  for (let i = 0; i < sum.parts; i++) {
+    sum.sum(i);
+    await pause(i);
+  }
+  return sum.finish();
+}
+
+/** As they are stored. */
+function withStorableValues(query: UsageByQuery): UsageByQuery {
+  return {
+    ...query,
+    only: query.only.map((one) => ({ ...one, value: one.value === null ? null : storableText(one.value) })),
+  };
+}

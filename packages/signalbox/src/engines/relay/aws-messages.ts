@@ -1,0 +1,78 @@
+/**
+ * Splits the binary event stream of Amazon (`application/vnd.amazon.eventstream`) into messages. Each has a length, headers, a payload and two
+ * checksums.
+ *
+ * Invariant: the messages do not depend on where the bytes are split. Bytes that are no message, and a message with a wrong checksum, throw.
+ */
+import { crc32 } from "node:zlib";
+
+export interface AwsMessage {
+  /** Headers whose values are text. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly payload: Buffer;
+}
+
+const PRELUDE_BYTES = 12;
+const CRC_BYTES = 4;
+/** AWS's own limit of a message is 24 MiB. */
+const MAX_MESSAGE_BYTES = 24 * 1024 * 1024;
+const STRING = 7;
+/** Bytes of the value, by type of header; -1: a length of two bytes precedes it. */
+const VALUE_BYTES: readonly number[] = [0, 0, 1, 2, 4, 8, -1, -1, 8, 16];
+
+export class AwsMessageReader {
+  readonly #maxBytes: number;
+  #rest: Buffer = Buffer.from("");
+
+  /** A longer message throws. */
+  constructor(maxBytes = MAX_MESSAGE_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get isBetweenMessages(): boolean {
+    return this.#rest.length === 0;
+  }
+
+  /** The messages that are complete now. */
+  push(chunk: Buffer): AwsMessage[] {
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const messages: AwsMessage[] = [];
+    while (this.#rest.length >= PRELUDE_BYTES) {
+      const length = this.#rest.readUInt32BE(0);
+      if (length < PRELUDE_BYTES + CRC_BYTES || length > this.#maxBytes) throw new Error("wrong length");
+      if (crc32(this.#rest.subarray(0, 8)) !== this.#rest.readUInt32BE(8)) throw new Error("wrong checksum");
+      if (this.#rest.length < length) break;
+      messages.push(readMessage(this.#rest.subarray(0, length)));
+      this.#rest = this.#rest.subarray(length);
+    }
+    return messages;
+  }
+}
+
+function readMessage(bytes: Buffer): AwsMessage {
+  const end = bytes.length - CRC_BYTES;
+  if (crc32(bytes.subarray(0, end)) !== bytes.readUInt32BE(end)) throw new Error("wrong checksum");
+  const headersEnd = PRELUDE_BYTES + bytes.readUInt32BE(4);
+  if (headersEnd > end) throw new Error("wrong length");
+  const headers = new Map<string, string>();
+  for (let at = PRELUDE_BYTES; at < headersEnd;) {
+    const nameEnd = at + 1 + bytes.readUInt8(at);
+    const name = bytes.toString("utf8", at + 1, nameEnd);
+    const type = bytes.readUInt8(nameEnd);
+    const fixed = VALUE_BYTES[type];
+    if (fixed === undefined) throw new Error("unknown type of header");
+    const start = nameEnd + (fixed === -1 ? 3 : 1);
+    at = start + (fixed === -1 ? bytes.readUInt16BE(nameEnd + 1) : fixed);
+    if (at > headersEnd) throw new Error("wrong length");
+    if (type === STRING) headers.set(name, bytes.toString("utf8", start, at));
+  }
+  return { headers, payload: bytes.subarray(headersEnd, end) };
+}
+
+/** The JSON inside a message: `invoke-with-response-stream` wraps the model's own event in base64, `converse-stream` does not. */
+export function readAwsPayload({ payload }: AwsMessage): Readonly<Record<string, unknown>> {
+  const value = JSON.parse(payload.toString("utf8") || "{}") as Record<string, unknown>;
+  const { bytes } = value;
+  if (typeof bytes !== "string") return value;
+  return JSON.parse(Buffer.from(bytes, "base64").toString("utf8")) as Record<string, unknown>;
+}

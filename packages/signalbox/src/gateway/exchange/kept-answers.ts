@@ -1,0 +1,99 @@
+/**
+ * Answers of translated calls of the responses dialect, kept for a while, so that a later request can refer to them: by the id of an item
+ * (`item_reference`, which the AI SDK sends unless `store` is false), or by the id of the answer (`previous_response_id`). A provider of another dialect
+ * knows neither, so the request is completed before it is translated.
+ *
+ * Kept in the memory of this process only, each answer for the caller that got it, for an hour, within a bound; what was kept longest ago, or is too
+ * large, is not found. A request that refers to it gets OpenAI's error for a missing item.
+ */
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
+import { type Fields, isFields } from "../../core/fields.ts";
+
+const LIFETIME_MS = 3_600_000;
+const MAX_BYTES = 64 * 1024 * 1024;
+/** A conversation with large files is not kept. */
+const MAX_ENTRY_BYTES = 1024 * 1024;
+
+export class KeptAnswers {
+  /** JSON by caller and id: of an item, or of the list of all items up to the end of an answer. */
+  readonly #kept: LRUCache<string, string>;
+
+  constructor(clock: Clock, maxBytes = MAX_BYTES) {
+    this.#kept = new LRUCache({
+      maxSize: maxBytes,
+      maxEntrySize: MAX_ENTRY_BYTES,
+      sizeCalculation: (json, key) => json.length + key.length,
+      ttl: LIFETIME_MS,
+      ttlResolution: 0,
+      perf: clock,
+    });
+  }
+
+  /** What is kept for one caller. `scope` identifies the caller. */
+  of(scope: string): CallersAnswers {
+    return {
+      complete: (request) => this.#complete(scope, request),
+      keep: (request, answer) => this.#keep(scope, request, answer),
+    };
+  }
+
+  #complete(scope: string, request: Fields): Fields {
+    const { previous_response_id: previous, input } = request;
+    const items = itemsOf(input);
+    const earlier = typeof previous === "string" ? this.#find(scope, previous) : undefined;
+    const hasReference = items.some((item) => isFields(item) && item["type"] === "item_reference");
+    if (earlier === undefined && !hasReference) return request;
+    const own = items.map((item) => this.#resolve(scope, item));
+    if (earlier === undefined) return { ...request, input: own };
+    const { previous_response_id: _, ...rest } = request;
+    return { ...rest, input: [...(earlier as unknown[]), ...own] };
+  }
+
+  /** An item that is not found stays as it is: the translation refuses it. */
+  #resolve(scope: string, item: unknown): unknown {
+    if (!isFields(item) || item["type"] !== "item_reference" || typeof item["id"] !== "string") return item;
+    return this.#find(scope, item["id"]) ?? item;
+  }
+
+  #find(scope: string, id: string): unknown {
+    const json = this.#kept.get(`${scope} ${id}`);
+    return json === undefined ? undefined : JSON.parse(json);
+  }
+
+  /** `request` is the completed one. */
+  #keep(scope: string, request: Fields, answer: Fields): void {
+    const { id, output } = answer;
+    if (request["store"] === false || typeof id !== "string" || !Array.isArray(output)) return;
+    for (const item of output as unknown[]) {
+      if (isFields(item) && typeof item["id"] === "string") this.#put(scope, item["id"], item);
+    }
+    this.#put(scope, id, [...itemsOf(request["input"]), ...(output as unknown[])]);
+  }
+
+  #put(scope: string, id: string, value: unknown): void {
+    this.#kept.set(`${scope} ${id}`, JSON.stringify(value));
+  }
+}
+
+export interface CallersAnswers {
+  /** The request with the items that it refers to. */
+  complete(request: Fields): Fields;
+  /** Keeps an answer to the completed request, unless the request forbids it. */
+  keep(request: Fields, answer: Fields): void;
+}
+
+function itemsOf(input: unknown): readonly unknown[] {
+  if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
+  return Array.isArray(input) ? (input as unknown[]) : [];
+}
+
+const LAST_EVENT = /^event: response\.(?:completed|incomplete)\ndata: (.*)$/m;
+
+/** The answer in the last event of a stream, if the text contains that event. */
+export function readLastEvent(text: string): Fields | null {
+  if (!text.includes("event: response.")) return null;
+  const data = LAST_EVENT.exec(text)?.[1];
+  const response = data === undefined ? undefined : (JSON.parse(data) as Fields)["response"];
+  return isFields(response) ? response : null;
+}

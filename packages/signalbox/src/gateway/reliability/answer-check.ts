@@ -1,0 +1,174 @@
+/**
+ * Whether a response with a success status is an answer. Providers, and servers in front of them, send errors, pages and nothing with 200, and end streams
+ * in the middle of an answer. Such a response is no success in the call log, counts against its target, is not cached, and is a reason for the next
+ * step as long as nothing of it went to the client.
+ *
+ * What is not known is an answer: a body is judged only if it is JSON, a page, or a stream whose last event is of a known API.
+ */
+import type { ResponseHead } from "../../engines/relay/index.ts";
+import { type AttemptFailure, inBandFailure } from "./attempt-failure.ts";
+import { EventSplitter, isErrorEvent, type StreamEvent } from "./stream-events.ts";
+
+/** Enough for the last events of every API; a longer last event is that of OpenAI Responses, which repeats the answer. */
+const TAIL_BYTES = 2048;
+
+/** Of a stream that is not larger, all events are examined. */
+const SMALL_BYTES = 16 * 1024;
+
+type Form = "stream" | "json" | "page" | "text" | "other";
+
+function formOf(contentType: string): Form {
+  const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+  if (type === "text/event-stream") return "stream";
+  if (type === "text/html") return "page";
+  if (type === "text/plain") return "text";
+  return type.endsWith("json") && !type.includes("ndjson") && !type.includes("stream") ? "json" : "other";
+}
+
+/** Bytes of JSON that tell an error from an answer. */
+const START_BYTES = 64;
+/** Chunks are slices of memory that calls share, and a slice keeps all of it: more of them are copied together. */
+const MAX_SLICES = 8;
+
+/** The beginning and the end of a response that passes. */
+export class PassingEnds {
+  #first: Buffer | null = null;
+  #tail: Buffer[] = [];
+  #tailBytes = 0;
+  #bytes = 0;
+
+  push(chunk: Buffer): void {
+    this.#first ??= chunk;
+    this.#bytes += chunk.length;
+    this.#tailBytes += chunk.length;
+    this.#tail.push(chunk);
+    if (this.#tail.length <= MAX_SLICES) return;
+    if (this.#first.length > START_BYTES) this.#first = Buffer.from(this.#first.subarray(0, START_BYTES));
+    let slice = this.#tail[0];
+    while (slice !== undefined && this.#tailBytes - slice.length >= TAIL_BYTES) {
+      this.#tailBytes -= slice.length;
+      this.#tail.shift();
+      slice = this.#tail[0];
+    }
+    this.#tail = [Buffer.concat(this.#tail)];
+  }
+
+  /** Asked once, when the last byte has arrived. Null for an answer. */
+  fault({ contentType, status }: ResponseHead): AttemptFailure | null {
+    const [only] = this.#tail;
+    const tail = this.#tail.length === 1 && only !== undefined ? only : Buffer.concat(this.#tail);
+    const isWhole = this.#tailBytes === this.#bytes;
+    switch (formOf(contentType)) {
+      case "page":
+        return inBandFailure(status, "the response is a page");
+      case "stream":
+        return isWhole && tail.length <= SMALL_BYTES
+          ? streamFault(status, tail, true)
+          : streamFault(status, tail.subarray(-TAIL_BYTES), false);
+      case "json":
+        return jsonFault(status, isWhole ? tail : (this.#first ?? tail), tail);
+      case "text":
+        // The transcription of silence is empty.
+        return null;
+      default:
+        return this.#bytes === 0 ? inBandFailure(status, "the response is empty") : null;
+    }
+  }
+}
+
+/** The same for a response that is in memory. Here every event of a stream is examined, and JSON is parsed. */
+export function faultOf({ contentType, status }: ResponseHead, body: Buffer): AttemptFailure | null {
+  switch (formOf(contentType)) {
+    case "page":
+      return inBandFailure(status, "the response is a page");
+    case "stream":
+      return streamFault(status, body, true);
+    case "json":
+      return (
+        jsonFault(status, body, body) ?? (isJson(body) ? null : inBandFailure(status, "the JSON is broken"))
+      );
+    case "text":
+      return null;
+    default:
+      return body.length === 0 ? inBandFailure(status, "the response is empty") : null;
+  }
+}
+
+/** `isWhole`: the bytes are the whole stream, and not its end, which may begin within an event. */
+function streamFault(status: number, bytes: Buffer, isWhole: boolean): AttemptFailure | null {
+  const events = new EventSplitter().push(isWhole ? bytes : afterFirstEvent(bytes), true);
+  const failed = events.find(isErrorEvent);
+  if (failed !== undefined) return inBandFailure(status, `error event: ${failed.data.slice(0, 200)}`);
+  if (events.length === 0) return isWhole ? inBandFailure(status, "the stream ended without content") : null;
+  return isEnded(events) ? null : inBandFailure(status, "the stream ended in the middle of the answer", true);
+}
+
+/** Drops the event that the bytes begin in. */
+function afterFirstEvent(bytes: Buffer): Buffer {
+  const text = bytes.toString("latin1");
+  const boundary = /\r\n\r\n|\n\n|\r\r/.exec(text);
+  return boundary === null
+    ? bytes.subarray(bytes.length)
+    : bytes.subarray(boundary.index + boundary[0].length);
+}
+
+const ENDS: ReadonlySet<string> = new Set([
+  "message_stop",
+  "response.completed",
+  "response.incomplete",
+  "response.failed",
+  "response.cancelled",
+]);
+const OF_KNOWN_APIS = /^(?:message_|content_block_|response\.)|^ping$/;
+
+/** False only if the last event is one of a known API that another one must follow. */
+function isEnded(events: readonly StreamEvent[]): boolean {
+  const last = events.at(-1);
+  if (last === undefined || last.data === "[DONE]") return true;
+  const value = parse(last.data);
+  if (value === null) return true;
+  const { type, choices } = value;
+  if (typeof type === "string" && OF_KNOWN_APIS.test(type)) return ENDS.has(type);
+  if (!Array.isArray(choices) || choices.length === 0) return true;
+  return events.some(({ data }) => data.includes("finish_reason") && hasFinished(parse(data)));
+}
+
+function hasFinished(value: Record<string, unknown> | null): boolean {
+  const choices = value?.["choices"];
+  return (
+    Array.isArray(choices) &&
+    choices.some((choice) => (choice as { finish_reason?: unknown } | null)?.finish_reason != null)
+  );
+}
+
+const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"type"\s*:\s*"error")/;
+const CLOSING = /[}\]]\s*$/;
+
+/** Of JSON the first and the last bytes are enough. */
+function jsonFault(status: number, first: Buffer, last: Buffer): AttemptFailure | null {
+  const start = first.toString("latin1", 0, START_BYTES);
+  if (start.trim() === "") return inBandFailure(status, "the response is empty");
+  if (start.trimStart().startsWith("<")) return inBandFailure(status, "the response is a page");
+  if (ERROR_START.test(start)) return inBandFailure(status, "the response is an error");
+  const isJsonValue = /^\s*[{[]/.test(start);
+  const end = last.toString("latin1", Math.max(0, last.length - START_BYTES));
+  return isJsonValue && !CLOSING.test(end) ? inBandFailure(status, "the JSON has no end") : null;
+}
+
+function isJson(body: Buffer): boolean {
+  try {
+    JSON.parse(body.toString("utf8"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parse(data: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(data);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,468 @@
+/**
+ * Every kind of endpoint against a provider that keeps its own bill, by the list prices: random calls, and after each series the sum of the rows in the
+ * call log is what the budget counts. Where the provider states what it bills, each row has exactly that.
+ */
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ProviderPeer, startProvider } from "../peers/provider.ts";
+import { post, readLogs, setGateway } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+
+/** Random numbers of a call; what they count depends on the kind. */
+interface Counts {
+  readonly input: number;
+  readonly output: number;
+  readonly pieces: number;
+}
+
+interface Kind {
+  readonly path: string;
+  readonly body: object | Buffer;
+  readonly requestType?: string;
+  readonly answerType?: string;
+  /** What the provider answers, and the dollars that it bills; null if its answer does not say what it bills. */
+  readonly answer: (counts: Counts) => { readonly body: string | Buffer; readonly bill: number | null };
+}
+
+const MTOK = 1e-6;
+const prompt = [{ role: "user", content: "Hello" }];
+const json = (value: object) => JSON.stringify(value);
+const events = (...values: object[]) => values.map((value) => `data: ${json(value)}\n\n`).join("");
+const BOUNDARY = "form";
+const form = (fields: Readonly<Record<string, string>>) =>
+  Buffer.from(
+    `${Object.entries(fields)
+      .map(
+        ([name, value]) =>
+          `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+      )
+      .join("")}--${BOUNDARY}--\r\n`,
+  );
+
+/** One message of Amazon's binary event stream, without headers. */
+function awsMessage(payload: object): Buffer {
+  const body = Buffer.from(json(payload));
+  const prelude = Buffer.alloc(12);
+  prelude.writeUInt32BE(16 + body.length, 0);
+  prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+  const all = Buffer.concat([prelude, body]);
+  const end = Buffer.alloc(4);
+  end.writeUInt32BE(crc32(all));
+  return Buffer.concat([all, end]);
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  chat: {
+    path: "openai/chat/completions",
+    body: { model: "gpt-5", messages: prompt, max_completion_tokens: 4000 },
+    answer: ({ input, output }) => ({
+      body: json({
+        model: "gpt-5",
+        choices: [{}],
+        usage: {
+          prompt_tokens: input,
+          completion_tokens: output,
+          prompt_tokens_details: { cached_tokens: input },
+        },
+      }),
+      bill: (input * 0.125 + output * 10) * MTOK,
+    }),
+  },
+  "a chat stream in the tier `fast`": {
+    path: "openai/chat/completions",
+    body: {
+      model: "gpt-5.6-sol",
+      messages: prompt,
+      max_completion_tokens: 4000,
+      stream: true,
+      service_tier: "fast",
+    },
+    answerType: "text/event-stream",
+    answer: ({ input, output }) => ({
+      body: `${events(
+        {
+          model: "gpt-5.6-sol",
+          service_tier: "fast",
+          choices: [{ delta: { content: "Hi" }, finish_reason: "stop" }],
+        },
+        {
+          model: "gpt-5.6-sol",
+          service_tier: "fast",
+          choices: [],
+          usage: { prompt_tokens: input, completion_tokens: output },
+        },
+      )}data: [DONE]\n\n`,
+      bill: (input * 4 + output * 20) * 2 * MTOK,
+    }),
+  },
+  completions: {
+    path: "openai/completions",
+    body: { model: "gpt-4o-mini", prompt: "Hello", max_tokens: 4000 },
+    answer: ({ input, output }) => ({
+      body: json({ choices: [{}], usage: { prompt_tokens: input, completion_tokens: output } }),
+      bill: (input * 0.15 + output * 0.6) * MTOK,
+    }),
+  },
+  "responses with searches": {
+    path: "openai/responses",
+    body: { model: "gpt-5", input: "Hello", max_output_tokens: 4000, tools: [{ type: "web_search" }] },
+    answer: ({ input, output, pieces }) => ({
+      body: json({
+        output: [
+          ...Array.from({ length: pieces }, () => ({ type: "web_search_call", action: { type: "search" } })),
+          ...Array.from({ length: pieces }, () => ({ type: "file_search_call" })),
+        ],
+        usage: { input_tokens: input, output_tokens: output },
+      }),
+      bill: (input * 1.25 + output * 10) * MTOK + pieces * 0.0125,
+    }),
+  },
+  "messages with rounds": {
+    path: "anthropic/v1/messages",
+    body: { model: "claude-sonnet-4-6", messages: prompt, max_tokens: 4000 },
+    answer: ({ input, output, pieces }) => ({
+      body: json({
+        type: "message",
+        content: [],
+        usage: {
+          input_tokens: input,
+          output_tokens: output,
+          server_tool_use: { web_search_requests: pieces },
+          iterations: [
+            { type: "message", input_tokens: input, output_tokens: output },
+            {
+              type: "advisor_message",
+              model: "claude-opus-4-7",
+              input_tokens: pieces,
+              output_tokens: pieces,
+            },
+          ],
+        },
+      }),
+      bill: (input * 3 + output * 15 + pieces * 30) * MTOK + pieces * 0.01,
+    }),
+  },
+  "a fast message": {
+    path: "anthropic/v1/messages",
+    body: { model: "claude-opus-5", messages: prompt, max_tokens: 4000, speed: "fast" },
+    answer: ({ input, output }) => ({
+      body: json({
+        type: "message",
+        content: [],
+        usage: {
+          input_tokens: input,
+          output_tokens: output,
+          cache_creation_input_tokens: input,
+          cache_creation: { ephemeral_1h_input_tokens: input },
+          speed: "fast",
+        },
+      }),
+      bill: (input * 15 + output * 25) * 2 * MTOK,
+    }),
+  },
+  "Gemini with searches": {
+    path: "google-ai-studio/v1beta/models/gemini-3-pro-preview:generateContent",
+    body: { contents: [], tools: [{ google_search: {} }], generationConfig: { maxOutputTokens: 4000 } },
+    answer: ({ input, output, pieces }) => ({
+      body: json({
+        modelVersion: "gemini-3-pro-preview",
+        candidates: [{ groundingMetadata: { webSearchQueries: Array.from({ length: pieces }, () => "x") } }],
+        usageMetadata: {
+          promptTokenCount: input,
+          candidatesTokenCount: output,
+          totalTokenCount: input + output,
+        },
+      }),
+      bill: (input * 2 + output * 12) * MTOK + pieces * 0.014,
+    }),
+  },
+  embeddings: {
+    path: "openai/embeddings",
+    body: { model: "text-embedding-3-small", input: "Hello" },
+    answer: ({ input }) => ({
+      body: json({ data: [], usage: { prompt_tokens: input, total_tokens: input } }),
+      bill: input * 0.02 * MTOK,
+    }),
+  },
+  "a stream of Converse": {
+    path: "aws-bedrock/bedrock-runtime/us-east-1/model/anthropic.claude-sonnet-4-6/converse-stream",
+    body: { messages: [], inferenceConfig: { maxTokens: 4000 } },
+    answerType: "application/vnd.amazon.eventstream",
+    answer: ({ input, output }) => ({
+      body: awsMessage({ usage: { inputTokens: input, outputTokens: output }, metrics: {} }),
+      bill: (input * 3.3 + output * 16.5) * MTOK,
+    }),
+  },
+  pictures: {
+    path: "openai/images/generations",
+    body: { model: "gpt-image-1", prompt: "A cat", n: 2 },
+    answer: ({ input, output }) => ({
+      body: json({ data: [], usage: { input_tokens: input, output_tokens: output } }),
+      bill: null,
+    }),
+  },
+  "a transcription by tokens": {
+    path: "openai/audio/transcriptions",
+    body: form({ model: "gpt-4o-transcribe", file: "x".repeat(4000) }),
+    requestType: `multipart/form-data; boundary=${BOUNDARY}`,
+    answer: ({ input, output }) => ({
+      body: json({ text: "Hi", usage: { input_tokens: input, output_tokens: output } }),
+      bill: null,
+    }),
+  },
+  "a transcription by time": {
+    path: "openai/audio/transcriptions",
+    body: form({ file: "x".repeat(4000), model: "whisper-1" }),
+    requestType: `multipart/form-data; boundary=${BOUNDARY}`,
+    answer: ({ input }) => ({
+      body: json({ text: "Hi", usage: { type: "duration", seconds: input } }),
+      bill: (input * 0.36) / 3600,
+    }),
+  },
+  "a transcription as text": {
+    path: "openai/audio/transcriptions",
+    body: form({ model: "whisper-1", response_format: "text" }),
+    requestType: `multipart/form-data; boundary=${BOUNDARY}`,
+    answerType: "text/plain",
+    answer: () => ({ body: "Hi", bill: null }),
+  },
+  speech: {
+    path: "openai/audio/speech",
+    body: { model: "gpt-4o-mini-tts", input: "Hello" },
+    answerType: "audio/mpeg",
+    answer: () => ({ body: Buffer.alloc(4000), bill: null }),
+  },
+  "pages of documents": {
+    path: "mistral/ocr",
+    body: {
+      model: "mistral-ocr-2512",
+      document: { type: "image_url", image_url: "data:image/png;base64,AAAA" },
+    },
+    answer: ({ pieces }) => ({
+      body: json({ pages: [], usage_info: { pages_processed: pieces } }),
+      bill: pieces * 0.002,
+    }),
+  },
+  "annotated pages of documents": {
+    path: "mistral/ocr",
+    body: {
+      model: "mistral-ocr-2512",
+      document: { type: "image_url", image_url: "data:image/png;base64,AAAA" },
+      document_annotation_format: { type: "json_schema" },
+    },
+    answer: ({ pieces }) => ({
+      body: json({ pages: [], usage_info: { pages_processed: pieces } }),
+      bill: pieces * 0.003,
+    }),
+  },
+  "pictures by quality and size": {
+    path: "openai/images/generations",
+    body: { model: "dall-e-3", prompt: "A cat", quality: "hd", size: "1024x1792", n: 3 },
+    answer: () => ({ body: json({ created: 1, data: [{}, {}, {}] }), bill: 0.36 }),
+  },
+  "a picture of the usual size": {
+    path: "openai/images/generations",
+    body: { model: "dall-e-3", prompt: "A cat" },
+    answer: () => ({ body: json({ created: 1, data: [{}] }), bill: 0.04 }),
+  },
+  "changed pictures": {
+    path: "openai/images/edits",
+    body: form({ image: "x".repeat(4000), size: "512x512", model: "dall-e-2", n: "2", prompt: "A cat" }),
+    requestType: `multipart/form-data; boundary=${BOUNDARY}`,
+    answer: () => ({ body: json({ created: 1, data: [{}, {}] }), bill: 0.036 }),
+  },
+  "pictures of Imagen": {
+    path: "google-ai-studio/v1beta/models/imagen-4.0-generate-001:predict",
+    body: { instances: [{ prompt: "A cat" }], parameters: { sampleCount: 2 } },
+    answer: () => ({ body: json({ predictions: [{}, {}] }), bill: 0.08 }),
+  },
+  "speech by characters": {
+    path: "openai/audio/speech",
+    body: { model: "tts-1", input: "Grüße, 世界! 👋".repeat(100), voice: "alloy" },
+    answerType: "audio/mpeg",
+    answer: () => ({ body: Buffer.alloc(4000), bill: 1200 * 15 * MTOK }),
+  },
+  "a ranking by searches": {
+    path: "cohere/v2/rerank",
+    body: { model: "rerank-v3.5", query: "Hello", documents: ["a", "b"] },
+    answer: ({ pieces }) => ({
+      body: json({ results: [], meta: { billed_units: { search_units: pieces } } }),
+      bill: pieces * 0.002,
+    }),
+  },
+  "a ranking that does not state its searches": {
+    path: "cohere/v2/rerank",
+    body: { model: "rerank-v3.5", query: "Hello", documents: Array.from({ length: 101 }, () => "a") },
+    answer: () => ({ body: json({ results: [] }), bill: 0.004 }),
+  },
+  "a ranking by tokens": {
+    path: "voyage/v1/rerank",
+    body: { model: "rerank-2.5", query: "Hello", documents: ["a", "b"] },
+    answer: ({ input }) => ({
+      body: json({ data: [], usage: { total_tokens: input } }),
+      bill: input * 0.05 * MTOK,
+    }),
+  },
+  "embeddings of Cohere": {
+    path: "cohere/v2/embed",
+    body: { model: "embed-v4.0", texts: ["Hello"], input_type: "search_query" },
+    answer: ({ input }) => ({
+      body: json({ embeddings: {}, meta: { billed_units: { input_tokens: input } } }),
+      bill: input * 0.12 * MTOK,
+    }),
+  },
+  moderations: {
+    path: "openai/moderations",
+    body: { model: "omni-moderation-latest", input: "Hello" },
+    answer: () => ({ body: json({ results: [] }), bill: 0 }),
+  },
+  "objects of the provider": {
+    path: "openai/conversations",
+    body: { items: [] },
+    answer: () => ({ body: json({ id: "conv_1" }), bill: 0 }),
+  },
+};
+
+let provider: ProviderPeer;
+let server: TestServer;
+let answering: { readonly type: string; readonly body: string | Buffer } = { type: "", body: "" };
+let now = Date.UTC(2026, 10, 18, 12);
+beforeAll(async () => {
+  provider = await startProvider((_, response) => {
+    response.writeHead(200, { "content-type": answering.type });
+    response.end(answering.body);
+  });
+  const at = { baseUrl: provider.url };
+  const slugs = ["openai", "anthropic", "google-ai-studio", "mistral", "aws-bedrock", "cohere", "voyage"];
+  server = await startTestServer({
+    file: { providers: Object.fromEntries(slugs.map((slug) => [slug, at])) },
+    clock: { now: () => now },
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await provider.close();
+});
+
+async function readUsed(gateway: string): Promise<number> {
+  const { body } = await server.api("GET", `/accounts/default/ai-gateway/gateways/${gateway}/budgets`);
+  return (body as { result: { budgets: [{ used: number }] } }).result.budgets[0].used;
+}
+
+it("has the provider's bill in every row, and their sum in the budget", async () => {
+  let runs = 0;
+  const counts = fc.record({
+    input: fc.integer({ min: 1, max: 5000 }),
+    output: fc.integer({ min: 1, max: 3000 }),
+    pieces: fc.integer({ min: 1, max: 4 }),
+  });
+  const call = fc.record({ kind: fc.constantFrom(...Object.entries(KINDS)), counts });
+  const all = Object.entries(KINDS).map((kind) => ({ kind, counts: { input: 100, output: 50, pieces: 2 } }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+      now += 86_400_000;
+      const gateway = `bill-${++runs}`;
+      const rules = [{ id: "all", limitType: "cost", limit: 1000, window: "day" }];
+      await setGateway(server, { spend_limits: { rules } }, gateway);
+      const bills: [string, number | null][] = [];
+      for (const {
+        kind: [kind, sent],
+        counts: given,
+      } of calls) {
+        const { path, body, requestType, answerType = "application/json", answer } = sent;
+        const answered = answer(given);
+        answering = { type: answerType, body: answered.body };
+        const { status } = await post(server, path, {
+          gateway,
+          body: Buffer.isBuffer(body) ? body : json(body),
+          headers: {
+            authorization: "Bearer key",
+            ...(requestType === undefined ? {} : { "content-type": requestType }),
+          },
+        });
+        expect([kind, status]).toEqual([kind, 200]);
+        bills.push([kind, answered.bill]);
+      }
+      const rows = (await readLogs(server, gateway)).toReversed();
+      expect(rows).toHaveLength(calls.length);
+      for (const [i, [kind, bill]] of bills.entries()) {
+        if (bill !== null) expect([kind, Number(rows[i]?.["cost"])]).toEqual([kind, expect.closeTo(bill, 9)]);
+        else expect([kind, Number(rows[i]?.["cost"]) > 0]).toEqual([kind, true]);
+      }
+      const sum = rows.reduce((total, row) => total + Number(row["cost"] ?? 0), 0);
+      // A budget counts in millionths, rounded up for each call.
+      const used = await readUsed(gateway);
+      expect(used).toBeGreaterThanOrEqual(sum - 1e-9);
+      expect(used).toBeLessThanOrEqual(sum + calls.length * 1e-6);
+    }),
+    { numRuns: 12, seed: 33, examples: [[all]] },
+  );
+});
+
+/** A limit, a request that fits, and what makes it too dear. */
+const DEARER: Readonly<Record<string, readonly [limit: number, path: string, body: object, more: object]>> = {
+  "a fast tier": [
+    0.03,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "fast" },
+  ],
+  "a tier of an unknown name": [
+    0.1,
+    "openai/chat/completions",
+    { model: "gpt-5.6-sol", messages: prompt, max_completion_tokens: 1000 },
+    { service_tier: "faster-than-ever" },
+  ],
+  "a fast speed": [
+    0.03,
+    "anthropic/v1/messages",
+    { model: "claude-opus-5", messages: prompt, max_tokens: 1000 },
+    { speed: "fast" },
+  ],
+  "more pictures": [0.1, "openai/images/generations", { model: "dall-e-3", prompt: "A cat" }, { n: 3 }],
+  "better pictures": [
+    0.1,
+    "openai/images/generations",
+    { model: "dall-e-3", prompt: "A cat" },
+    { quality: "hd", size: "1024x1792" },
+  ],
+  "pictures of more tokens": [
+    0.1,
+    "openai/images/generations",
+    { model: "gpt-image-1", prompt: "A cat", quality: "low" },
+    { quality: "high" },
+  ],
+  "a longer text to speak": [
+    0.01,
+    "openai/audio/speech",
+    { model: "tts-1", input: "Hello" },
+    { input: "x".repeat(1000) },
+  ],
+  "more documents to rank": [
+    0.003,
+    "cohere/v2/rerank",
+    { model: "rerank-v3.5", query: "Hello", documents: ["a"] },
+    { documents: Array.from({ length: 101 }, () => "a") },
+  ],
+};
+
+it.each(Object.entries(DEARER))(
+  "refuses %s before the call, and for good",
+  async (title, [limit, path, body, more]) => {
+    const gateway = title.replaceAll(" ", "-");
+    const rules = [{ id: "all", limitType: "cost", limit, window: null }];
+    await setGateway(server, { spend_limits: { rules } }, gateway);
+    const send = (sent: object) =>
+      post(server, path, { gateway, body: json(sent), headers: { authorization: "Bearer key" } });
+    answering = {
+      type: "application/json",
+      body: json({ type: "message", choices: [{}], content: [], data: [] }),
+    };
+    const before = provider.requests.length;
+    const { status, headers } = await send({ ...body, ...more });
+    expect([status, headers["x-should-retry"], headers["retry-after"]]).toEqual([429, "false", undefined]);
+    expect(provider.requests.length).toBe(before);
+    expect((await send(body)).status).toBe(200);
+  },
+);
