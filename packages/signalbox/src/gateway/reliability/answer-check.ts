@@ -94,8 +94,21 @@ export function faultOf({ contentType, status }: ResponseHead, body: Buffer): At
   }
 }
 
+const DONE = "data: [DONE]";
+
+/** Most streams end like this, and nothing in them speaks of an error: their events need not be told apart, which takes a third of the time of the call. */
+function isPlainStream(bytes: Buffer): boolean {
+  const end = bytes.toString("latin1", Math.max(0, bytes.length - DONE.length - 4)).trimEnd();
+  return (
+    end.endsWith(DONE) &&
+    !bytes.includes("error", 0, "latin1") &&
+    !bytes.includes("response.failed", 0, "latin1")
+  );
+}
+
 /** `isWhole`: the bytes are the whole stream, and not its end, which may begin within an event. */
 function streamFault(status: number, bytes: Buffer, isWhole: boolean): AttemptFailure | null {
+  if (isPlainStream(bytes)) return null;
   const events = new EventSplitter().push(isWhole ? bytes : afterFirstEvent(bytes), true);
   const failed = events.find(isErrorEvent);
   if (failed !== undefined) return inBandFailure(status, `error event: ${failed.data.slice(0, 200)}`);
