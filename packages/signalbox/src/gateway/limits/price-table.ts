@@ -273,7 +273,7 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | 
     (usage.isAnnotated ? rate("input_annotated_document_kpages") : undefined) ??
     rate("input_document_kpages");
   const pieces = costByPiece(usage, {
-    image: imageRate(rates, usage.imageForm),
+    image: usage.images > 0 ? imageRate(rates, usage.imageForm) : undefined,
     characters: rate("characters_mcount"),
     rankings: rate("rankings_kcount"),
   });

@@ -17,7 +17,18 @@ const SMALL_BYTES = 16 * 1024;
 
 type Form = "stream" | "json" | "page" | "text" | "other";
 
+/** As providers spell them. */
+const USUAL_TYPES: ReadonlyMap<string, Form> = new Map([
+  ["application/json", "json"],
+  ["application/json; charset=utf-8", "json"],
+  ["application/json; charset=UTF-8", "json"],
+  ["text/event-stream", "stream"],
+  ["text/event-stream; charset=utf-8", "stream"],
+]);
+
 function formOf(contentType: string): Form {
+  const usual = USUAL_TYPES.get(contentType);
+  if (usual !== undefined) return usual;
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "text/event-stream") return "stream";
   if (type === "text/html") return "page";
