@@ -4,16 +4,7 @@ import type { Command, CommandContext } from "./command.ts";
 import type { HookdeckImport, ImportedRoute } from "./hookdeck-connections.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
-
-interface ImportResult {
-  readonly created: readonly string[];
-  /** They were there before. */
-  readonly kept: readonly string[];
-  readonly failed: readonly string[];
-  readonly notes: readonly string[];
-  /** Sources that the service does not have yet. */
-  readonly configuration: object;
-}
+import { type ImportResult, showImport } from "./import-result.ts";
 
 export const importHookdeck: Command = {
   words: ["import", "hookdeck"],
@@ -30,7 +21,7 @@ export const importHookdeck: Command = {
     const { planHookdeckImport } = await import("./hookdeck-connections.ts");
     const isDry = context.hasSwitch("dry-run");
     const result = await apply(context, planHookdeckImport(text), isDry);
-    context.print(result, (one) => show(one, isDry));
+    context.print(result, (one) => showImport(one, isDry));
     return result.failed.length === 0 ? 0 : 1;
   },
 };
@@ -83,18 +74,4 @@ async function apply(
 
 async function isThere(routing: WebhookRoutingApi, { source, name }: ImportedRoute): Promise<boolean> {
   return (await routing.routes(source).all()).some((route) => route.name === name);
-}
-
-function show({ created, kept, failed, notes, configuration }: ImportResult, isDry: boolean): string {
-  const list = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? "" : `${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
-  return (
-    list(isDry ? "would be created" : "created", created) +
-    list("already there", kept) +
-    list("failed", failed) +
-    list("to do, and not taken over", notes) +
-    (Object.keys(configuration).length === 0
-      ? ""
-      : `configuration of the service (signalbox.config.json; restart it afterwards):\n${JSON.stringify(configuration, null, 2)}\n`)
-  );
 }

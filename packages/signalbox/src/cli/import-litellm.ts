@@ -6,15 +6,7 @@ import { type Command, type CommandContext, UsageError } from "./command.ts";
 import type { ImportedKey, LiteLlmImport } from "./litellm-config.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
-
-interface ImportResult {
-  readonly created: readonly string[];
-  /** They were there before. */
-  readonly kept: readonly string[];
-  readonly failed: readonly string[];
-  readonly notes: readonly string[];
-  readonly configuration: LiteLlmImport["configuration"];
-}
+import { type ImportResult, showImport } from "./import-result.ts";
 
 export const importCommands: readonly Command[] = [
   {
@@ -40,7 +32,7 @@ export const importCommands: readonly Command[] = [
       const plan = planLiteLlmImport(text);
       const isDry = context.hasSwitch("dry-run");
       const result = isDry ? preview(plan) : await apply(context, plan);
-      context.print(result, (one) => show(one, isDry));
+      context.print(result, (one) => showImport(one, isDry));
       return result.failed.length === 0 ? 0 : 1;
     },
   },
@@ -159,16 +151,4 @@ function isSameKey(
 /** Without the key. */
 function keyTitle({ provider_slug: provider, secret_id: id }: ImportedKey): string {
   return `key of ${provider} ${id === undefined ? "(from the file, stored encrypted)" : `(${id})`}`;
-}
-
-function show({ created, kept, failed, notes, configuration }: ImportResult, isDry: boolean): string {
-  const list = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? "" : `${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
-  return (
-    list(isDry ? "would be created" : "created", created) +
-    list("already there", kept) +
-    list("failed", failed) +
-    list("to do, and not taken over", notes) +
-    `configuration of the service (signalbox.config.json; restart it afterwards):\n${JSON.stringify(configuration, null, 2)}\n`
-  );
 }

@@ -1,0 +1,27 @@
+/** What an import from another product did, and how it is shown. */
+export interface ImportResult {
+  readonly created: readonly string[];
+  /** They were there before. */
+  readonly kept: readonly string[];
+  readonly failed: readonly string[];
+  readonly notes: readonly string[];
+  /** What belongs into the configuration file; empty for nothing. */
+  readonly configuration: object;
+}
+
+export function showImport(
+  { created, kept, failed, notes, configuration }: ImportResult,
+  isDry: boolean,
+): string {
+  const list = (title: string, lines: readonly string[]) =>
+    lines.length === 0 ? "" : `${title}:\n${lines.map((line) => `  ${line}\n`).join("")}`;
+  return (
+    list(isDry ? "would be created" : "created", created) +
+    list("already there", kept) +
+    list("failed", failed) +
+    list("to do, and not taken over", notes) +
+    (Object.keys(configuration).length === 0
+      ? ""
+      : `configuration of the service (signalbox.config.json; restart it afterwards):\n${JSON.stringify(configuration, null, 2)}\n`)
+  );
+}
