@@ -168,8 +168,16 @@ function hasFinished(value: Record<string, unknown> | null): boolean {
 const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"type"\s*:\s*"error")/;
 const CLOSING = /[}\]]\s*$/;
 
+const [OPEN, CLOSE, QUOTE, E, T] = Buffer.from('{}"et');
+
+/** Most answers: an object whose first member is neither `error` nor `type`, with its end. */
+function isPlainJson(first: Buffer, last: Buffer): boolean {
+  return first[0] === OPEN && first[1] === QUOTE && first[2] !== E && first[2] !== T && last.at(-1) === CLOSE;
+}
+
 /** Of JSON the first and the last bytes are enough. */
 function jsonFault(status: number, first: Buffer, last: Buffer): AttemptFailure | null {
+  if (isPlainJson(first, last)) return null;
   const start = first.toString("latin1", 0, START_BYTES);
   if (start.trim() === "") return inBandFailure(status, "the response is empty");
   if (start.trimStart().startsWith("<")) return inBandFailure(status, "the response is a page");
