@@ -62,10 +62,13 @@ export class History {
     return Object.fromEntries([...this.#counts].toSorted(([a], [b]) => a.localeCompare(b)));
   }
 
+  /** Violations come first and once more in their place, because a long text is cut where it is shown. */
   toString(): string {
-    return this.entries
-      .map(({ atMs, kind, text }) => `${(atMs / 1000).toFixed(2).padStart(8)} s  ${kind.padEnd(9)}  ${text}`)
-      .join("\n");
+    const lines = this.entries.map(
+      ({ atMs, kind, text }) => `${(atMs / 1000).toFixed(2).padStart(8)} s  ${kind.padEnd(9)}  ${text}`,
+    );
+    const broken = lines.filter((_, index) => this.entries[index]?.kind === "violation");
+    return [...broken, "What happened:", ...lines].join("\n");
   }
 
   #add(kind: HistoryEntry["kind"], text: string): void {
