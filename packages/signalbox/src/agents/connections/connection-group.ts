@@ -31,7 +31,7 @@ export class ConnectionGroup implements ConnectionOutlet {
   readonly limits: ConnectionLimits;
   readonly #joined = new Map<string, Member>();
   /** The outputs of the instance; null while the instance is not in memory, when nothing can wait for a sync. */
-  outputs: Pick<OutputGate, "sendWithSegment"> | null = null;
+  outputs: Pick<OutputGate, "send" | "sendWithSegment"> | null = null;
   /** The number of sockets, joined or not. */
   size = 0;
   /** The storage of the instance failed: what it had sent last may be stored, and has not left. Its successor sends the state again. */
@@ -131,6 +131,22 @@ export class ConnectionGroup implements ConnectionOutlet {
       ),
       { withoutIds: exceptId === null ? [] : [exceptId], isState: true },
     );
+  }
+
+  /** If the predecessor's storage failed, sends the stored state. Called before the instance's code runs, so that its changes come later. */
+  catchUp(readStored: () => string | null): void {
+    if (!this.isBehind) return;
+    this.isBehind = false;
+    const message = readStored();
+    if (message === null) return;
+    const frame = toFrame(message);
+    const receivers = [...this.#joined.values()].filter(({ connection }) => connection.hasProtocol);
+    this.outputs?.send({
+      release: () => {
+        for (const { socket } of receivers) socket.write(frame);
+      },
+      drop: () => undefined,
+    });
   }
 
   #send(message: ConnectionMessage, receivers: readonly Member[], to: Omit<Broadcast, "frame">): void {

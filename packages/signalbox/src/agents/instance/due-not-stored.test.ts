@@ -15,6 +15,16 @@ afterEach(async () => {
   await server?.stop();
 });
 
+/** Opens a socket to a ledger and adds the count of each state that it receives. */
+function watchCounts(url: string, counts: number[]): WebSocket {
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${ROOT_TOKEN}` } });
+  socket.on("message", (data: Buffer) => {
+    const frame = JSON.parse(data.toString("utf8")) as { type: string; state: { count: number } };
+    if (frame.type === "cf_agent_state") counts.push(frame.state.count);
+  });
+  return socket;
+}
+
 it("a call that was stored although its due time was not has an unknown outcome: a caller must not repeat it", async () => {
   server = await startTestServer({ file: { agents: { modules: [WORK_AGENTS] } } });
   const { api } = server;
@@ -30,21 +40,44 @@ it("a call that was stored although its due time was not has an unknown outcome:
 
 it("a client that stays connected learns what was stored, although the storage failed before it could be told", async () => {
   server = await startTestServer({ file: { agents: { modules: [LEDGER_AGENT] } } });
-  const socket = new WebSocket(`${server.url.replace(/^http/, "ws")}/agents/ledger/seen`, {
-    headers: { authorization: `Bearer ${ROOT_TOKEN}` },
-  });
-  const states: { count: number }[] = [];
-  socket.on("message", (data: Buffer) => {
-    const frame = JSON.parse(data.toString("utf8")) as { type: string; state: { count: number } };
-    if (frame.type === "cf_agent_state") states.push(frame.state);
-  });
-  await expect.poll(() => states.map(({ count }) => count)).toEqual([0]);
+  const counts: number[] = [];
+  const socket = watchCounts(`${server.url.replace(/^http/, "ws")}/agents/ledger/seen`, counts);
+  await expect.poll(() => counts).toEqual([0]);
   const setDue = vi.spyOn(InstanceCatalog.prototype, "setDue");
   setDue.mockRejectedValueOnce(new SignalboxError("storage_unavailable"));
   const { status } = await server.api("POST", "/agents/ledger/seen/rpc/recordAndQueue", ["a"]);
   expect(status).toBe(503);
-  await expect.poll(() => states.at(-1)?.count).toBe(1);
+  await expect.poll(() => counts.at(-1)).toBe(1);
   expect(socket.readyState).toBe(WebSocket.OPEN);
+  socket.terminate();
+});
+
+it("a client that stays connected learns it before what the calls change that wait for the instance", async () => {
+  server = await startTestServer({ file: { agents: { modules: [LEDGER_AGENT] } } });
+  const { api, url } = server;
+  const counts: number[] = [];
+  const socket = watchCounts(`${url.replace(/^http/, "ws")}/agents/ledger/onward`, counts);
+  await expect.poll(() => counts).toEqual([0]);
+  const setDue = vi.spyOn(InstanceCatalog.prototype, "setDue");
+  setDue.mockRejectedValueOnce(new SignalboxError("storage_unavailable"));
+  const call = (method: string, id: string) => api("POST", `/agents/ledger/onward/rpc/${method}`, [id]);
+  const isLoading = Promise.withResolvers<void>();
+  const mayLoad = Promise.withResolvers<void>();
+  const find = InstanceCatalog.prototype.find;
+  vi.spyOn(InstanceCatalog.prototype, "find").mockImplementation(async function (this: InstanceCatalog, ref) {
+    isLoading.resolve();
+    await mayLoad.promise;
+    return find.call(this, ref);
+  });
+  expect((await call("recordAndQueue", "a")).status).toBe(503);
+  const waiting = ["b", "c", "d", "e"].map((id) => call("record", id));
+  await isLoading.promise;
+  // Answered after the calls have arrived.
+  await api("GET", "/healthz");
+  mayLoad.resolve();
+  for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+  await expect.poll(() => counts.at(-1)).toBe(1 + waiting.length);
+  expect(counts).toEqual([0, 1, 2, 3, 4, 5]);
   socket.terminate();
 });
 

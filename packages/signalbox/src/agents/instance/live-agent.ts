@@ -122,16 +122,6 @@ export class LiveAgent implements Resident {
   ready(): void {
     this.#parts.figures.open(() => ({ ...this.workQueue.figures(), deadLetters: this.deadLetters.figure() }));
     this.pump.start(this.database.isNew, this.#parts.isResumed);
-    if (this.#parts.group.isBehind) this.#sendStored();
-  }
-
-  /** The predecessor's storage failed, and clients that stayed connected may not know its last state. */
-  #sendStored(): void {
-    const { group } = this.#parts;
-    group.isBehind = false;
-    const state = this.state.committed;
-    if (state !== undefined)
-      group.broadcastFrame(`{"type":"cf_agent_state","state":${JSON.stringify(state)}}`, null);
   }
 
   clockChanged(): void {
@@ -144,6 +134,10 @@ export class LiveAgent implements Resident {
 
   /** The first turn: constructs the object and runs `onStart`. */
   async start(): Promise<void> {
+    this.#parts.group.catchUp(() => {
+      const state = this.state.committed;
+      return state === undefined ? null : stateFrame(JSON.stringify(state));
+    });
     const host = new InstanceHost(this, this.#parts);
     this.#agent = new this.definition.agentClass(host, host.env);
     await this.#agent.onStart();
@@ -178,7 +172,7 @@ export class LiveAgent implements Resident {
     if (source === "server") this.agent.validateStateChange(next, source);
     else this.#validateForClient(next, source);
     const json = this.state.set(next);
-    group.broadcastFrame(`{"type":"cf_agent_state","state":${json}}`, source === "server" ? null : source.id);
+    group.broadcastFrame(stateFrame(json), source === "server" ? null : source.id);
     activity.recordState(environment.clock.now(), json.length, source === "server" ? "server" : source.id);
     if (this.definition.stateHook !== null) this.#callStateHook(this.definition.stateHook, next, source);
   }
@@ -203,4 +197,8 @@ export class LiveAgent implements Resident {
       report(error);
     }
   }
+}
+
+function stateFrame(json: string): string {
+  return `{"type":"cf_agent_state","state":${json}}`;
 }

@@ -13,7 +13,8 @@ const CLASSES: ReadonlyMap<string, ErrorConstructor> = new Map(
   ]),
 );
 
-const RETRYABLE: ReadonlySet<string> = new Set(["stopping", "storage_unavailable", "agent_outcome_unknown"]);
+/** The status of every failure around an object. */
+const UNAVAILABLE = 503;
 const RESET_FLAGS = ["retryable", "overloaded", "durableObjectReset"];
 const FLAGS = [...RESET_FLAGS, "remote"];
 
@@ -125,7 +126,7 @@ function toHostError(error: SignalboxError | InstanceGoneError): Error {
     });
   const isOverloaded = error.id === "overloaded";
   // A failure around the object, and not of its code. As in the originals, also if the call may have been carried out.
-  const retryable = RETRYABLE.has(error.id);
+  const retryable = error.status === UNAVAILABLE;
   const flags = isOverloaded ? { overloaded: true } : { retryable };
   const text = isOverloaded ? `Durable Object is overloaded. ${error.message}` : error.message;
   return Object.assign(new Error(text, { cause: error }), flags);
