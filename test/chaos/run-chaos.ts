@@ -61,7 +61,7 @@ const AGENTS_ALONE: AgentsLoadOptions = {
 const OBJECT_CALLERS = 4;
 
 /** What nodes log that explains a violation. */
-const TOLD = ["declared dead", "storage failed"];
+const TOLD = ["declared dead", "storage failed", "call log: "];
 /** What no node may log: the server of a run keeps every commit. */
 const ALARMS = ['"level":"fatal"', "lost acknowledged"];
 export const NODES = Number(process.env["CHAOS_NODES"] ?? 3);
