@@ -7,8 +7,11 @@ const GATEWAYS = "/accounts/default/ai-gateway/gateways";
 const PER_PAGE = 1000;
 /** What a killed node may not have written: the flush interval (200 ms), and the time of two writes on a busy machine, which was seen to be two seconds. */
 const UNWRITTEN_MS = 5000;
-/** A write of rows takes several steps, each of which waits for a processor as the answer to a probe does. */
-const STEPS = 4;
+/**
+ * A write of rows is about ten statements through the proxy and a commit that the standby confirms. Each wakes several processes, and on a busy machine
+ * each of them waits for a processor as the answer to a probe does.
+ */
+const STEPS = 40;
 
 interface Finished {
   readonly node: LoadTarget;
