@@ -52,6 +52,11 @@ export interface RequestOptions {
   readonly newId: (prefix: string) => string;
   /** Seconds since 1970, for `created` fields. */
   readonly now: number;
+  /**
+   * To messages only: prompts that will be repeated get marks of the prompt cache, if the client has set none and its dialect caches by itself. Default
+   * false.
+   */
+  readonly marksCache?: boolean;
   /** Gemini clients only, whose requests name the stream in the path: the client called `streamGenerateContent`. */
   readonly stream?: boolean;
   /** Model name that the client reads in responses. Default: what the upstream reports, else `model`. */

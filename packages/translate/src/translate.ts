@@ -37,7 +37,8 @@ export function translateRequest(
   const names = new ToolNames(DIALECTS[to].toolNames);
   const traits = fillTraits(to, options.model, options.target);
   const { model, newId, now } = options;
-  const encoded = DIALECTS[to].encodeRequest(neutral, { from, model, traits, losses, names });
+  const marksCache = options.marksCache === true && from !== "messages";
+  const encoded = DIALECTS[to].encodeRequest(neutral, { from, model, traits, losses, names, marksCache });
   const context: ResponseContext = {
     from,
     to,

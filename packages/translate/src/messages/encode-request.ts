@@ -3,6 +3,7 @@ import { toCacheControl } from "../cache-marks.ts";
 import type { TextPart } from "../neutral/part.ts";
 import type { NeutralRequest, Tool, ToolChoice, Turn } from "../neutral/request.ts";
 import { budgetOf, chooseEffort } from "../reasoning-effort.ts";
+import { withOwnCacheMarks } from "../own-cache-marks.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
@@ -21,10 +22,11 @@ const JSON_ONLY: TextPart = {
 };
 
 export function encodeMessagesRequest(
-  request: NeutralRequest,
+  given: NeutralRequest,
   environment: EncodeEnvironment,
 ): Record<string, unknown> {
   const { from, model, traits, losses } = environment;
+  const request = environment.marksCache ? withOwnCacheMarks(given) : given;
   const body: Record<string, unknown> = {
     model,
     max_tokens: request.maxTokens ?? traits.maxOutputTokens,

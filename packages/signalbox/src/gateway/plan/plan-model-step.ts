@@ -163,6 +163,7 @@ function planTranslated(
       dropUnsupported: request.options.dropParams === true,
       newId: (prefix) => prefix + ulid(now).toLowerCase(),
       now: Math.floor(now / 1000),
+      marksCache: true,
     }),
   );
   if (inPlaceOfModel !== undefined) {
