@@ -25,4 +25,9 @@ export {
   translateResponse,
 } from "./translate.ts";
 export type { EmbeddingsContext, TranslatedEmbeddings } from "./embeddings.ts";
-export { embeddingsFromGemini, embeddingsToGemini } from "./embeddings.ts";
+export {
+  embeddingsFromGemini,
+  embeddingsToGemini,
+  geminiEmbeddingsFromOpenAi,
+  geminiEmbeddingsToOpenAi,
+} from "./embeddings.ts";

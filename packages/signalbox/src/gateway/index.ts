@@ -290,6 +290,7 @@ function createDataPlane(
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
     keptAnswers: new KeptAnswers(clock),
+    server: parts.server,
     authenticator,
     metrics,
     stepOrder: { prices, latencies },

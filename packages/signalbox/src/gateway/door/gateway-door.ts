@@ -32,6 +32,8 @@ import {
   type DoorPath,
   parseAccountDoor,
   parseBareDoor,
+  KNOWN_PATHS,
+  parseGoogleDoor,
   parseCompatDoor,
 } from "./door-path.ts";
 import { callerShare } from "./caller-share.ts";
@@ -56,7 +58,7 @@ const SKIPPED_BODY_BYTES = 64 * 1024;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
-  readonly segments = ["v1"];
+  readonly segments = ["v1", "v1beta"];
   readonly dialect = "gateway";
   readonly isForeign = true;
   readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
@@ -66,7 +68,7 @@ export class GatewayDoor implements Area {
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
-    this.#unified = new UnifiedDoor(parts);
+    this.#unified = new UnifiedDoor(parts, (arrival, slug, path) => this.#servePlain(arrival, slug, path));
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -75,7 +77,7 @@ export class GatewayDoor implements Area {
     try {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
-      const path = parseGatewayPath(context.path);
+      const path = parseGatewayPath(context);
       if ("endpoint" in path) return this.#serveUnified(path, incoming);
       const arrival = arrive(this.#parts, path, incoming);
       return path.provider === null
@@ -92,8 +94,9 @@ export class GatewayDoor implements Area {
     await (await this.#realtime).upgrade(request, socket, head, context);
   }
 
-  /** Closes all WebSockets. */
+  /** Closes all WebSockets, and ends what runs in the background. */
   async closeSockets(): Promise<void> {
+    this.#unified.close();
     (await this.#realtime)?.close();
   }
 
@@ -193,6 +196,9 @@ export class GatewayDoor implements Area {
   }
 }
 
+/** Behind `/v1/`. */
+const V1_END = 4;
+
 interface GatewayPath {
   readonly accountId: string;
   readonly gatewayId: string;
@@ -203,16 +209,30 @@ interface GatewayPath {
 }
 
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
-function parseGatewayPath(path: string): GatewayPath | DoorPath {
-  if (path.startsWith("/accounts/") || path.startsWith("/client/")) return parseAccountDoor(path);
-  // The first segment is `v1`, but may be written with escapes (`v%31`).
+function parseGatewayPath(context: Pick<RequestContext, "path" | "errorDialect">): GatewayPath | DoorPath {
+  const { path } = context;
+  if (path.startsWith("/accounts/") || path.startsWith("/client/")) {
+    context.errorDialect = "openai";
+    return parseAccountDoor(path);
+  }
+  // The first segment is `v1` or `v1beta`, but may be written with escapes (`v%31`).
   const start = endOfSegment(path, 1) + 1;
+  if (start !== V1_END && decodePath(path.slice(1, start - 1)) === "v1beta") {
+    context.errorDialect = "gemini";
+    return parseGoogleDoor(path.slice(start));
+  }
   const accountEnd = endOfSegment(path, start);
   const accountId = decodePath(path.slice(start, accountEnd));
-  if (DOOR_WORDS.has(accountId)) return parseBareDoor(path.slice(start));
+  if (DOOR_WORDS.has(accountId)) {
+    // For a path that is none; the path of an endpoint decides by itself.
+    context.errorDialect = "openai";
+    return parseBareDoor(path.slice(start));
+  }
   const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
-  if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
+  if (accountId === "" || gatewayId === "") {
+    throw new SignalboxError("gateway_not_found", { message: `Gateway not found. ${KNOWN_PATHS}` });
+  }
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
   const providerEnd = endOfSegment(path, gatewayEnd + 1);
   const rest = path.slice(providerEnd + 1);

@@ -14,6 +14,7 @@ import {
   geminiApi,
   MESSAGES_API,
   NO_APIS,
+  NO_FURTHER,
   OPENAI_EMBEDDINGS,
   OPENAI_SHAPED,
   type ProviderApis,
@@ -28,11 +29,14 @@ const GEMINI_APIS: ProviderApis = {
   calls: [geminiApi("v1beta/models")],
   embeddings: { dialect: "gemini", path: (model) => `v1beta/models/${model}:batchEmbedContents` },
   countTokens: null,
+  further: (endpoint) =>
+    /^(?:images\/generations|batches)/.test(endpoint) ? `v1beta/openai/${endpoint}` : null,
 };
 const ANTHROPIC_APIS: ProviderApis = {
   calls: [MESSAGES_API],
   embeddings: null,
   countTokens: "messages/count_tokens",
+  further: (endpoint) => (/^(?:files|messages\/batches)(?:\/|$)/.test(endpoint) ? endpoint : null),
 };
 
 /** APIs without conversations: speech, images, searches. All of their paths are forwarded unchanged. */
@@ -98,6 +102,7 @@ const OTHERS: readonly ProviderDefinition[] = [
         { dialect: "responses", path: () => "/openai/v1/responses" },
       ],
       { dialect: "chat", path: () => "/openai/v1/embeddings" },
+      (endpoint) => `/openai/v1/${endpoint}`,
     ),
   },
   {
@@ -112,19 +117,19 @@ const OTHERS: readonly ProviderDefinition[] = [
     baseUrl: "https://api.cloudflare.com/client/v4",
     rule: workersAiPath,
     modelInPath: (path) => (path.includes("@") ? path.replace(/^run\//, "") : null),
-    apis: OPENAI_SHAPED,
+    apis: sameApis([CHAT_API], OPENAI_EMBEDDINGS, NO_FURTHER),
   },
   {
     slug: "cohere",
     baseUrl: "https://api.cohere.com",
     rule: openAiBelow("compatibility/v1/", ["chat/completions", "embeddings"]),
-    apis: OPENAI_SHAPED,
+    apis: sameApis([CHAT_API], OPENAI_EMBEDDINGS, (endpoint) => (endpoint === "rerank" ? "v2/rerank" : null)),
   },
   {
     slug: "huggingface",
     baseUrl: "https://router.huggingface.co",
     rule: huggingfacePath,
-    apis: sameApis([CHAT_API], null),
+    apis: sameApis([CHAT_API], null, NO_FURTHER),
   },
   { slug: "ollama", baseUrl: "http://127.0.0.1:11434", rule: ollamaPath, apis: OPENAI_SHAPED },
   {
@@ -133,7 +138,7 @@ const OTHERS: readonly ProviderDefinition[] = [
     credentialHeaders: ["x-api-key", "authorization"],
     toCredential: bare,
     rule: samePath,
-    apis: sameApis([CHAT_API], null),
+    apis: sameApis([CHAT_API], null, NO_FURTHER),
   },
   {
     slug: "github-models",

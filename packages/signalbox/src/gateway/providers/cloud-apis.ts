@@ -4,9 +4,11 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { readAwsEventStream } from "./aws-event-stream.ts";
+import { CONVERSE, ConverseEvents, UNSET_LIMIT } from "./converse.ts";
 import {
   CHAT_API,
   geminiApi,
+  NO_FURTHER,
   type ProviderApi,
   type ProviderApis,
   type ProviderPlace,
@@ -36,7 +38,19 @@ const BEDROCK_BETAS = {
   ]),
 };
 
-/** Claude has its own API; other models have the OpenAI-compatible one. */
+/** OpenAI's open models; also with the prefix of an inference profile. */
+const BEDROCK_OPENAI = /(?:^|[./])openai\./;
+
+/** What is known of all models of Converse. */
+const CONVERSE_TRAITS = {
+  maxOutputTokens: UNSET_LIMIT,
+  reasoning: "none",
+  sampling: "both",
+  structuredOutput: false,
+  takesSystemMessages: false,
+} as const;
+
+/** Claude has its own API, OpenAI's models have the OpenAI-compatible one, and all others have Converse. */
 export function bedrockApis(model: string, { region }: ProviderPlace): ProviderApis {
   if (region === null) throw unset("aws-bedrock", "region");
   const base = `bedrock-runtime/${region}`;
@@ -50,15 +64,23 @@ export function bedrockApis(model: string, { region }: ProviderPlace): ProviderA
         without: ["stream"],
         unframe: readAwsEventStream,
       }
-    : { ...CHAT_API, path: () => `${base}/chat/completions` };
-  return { calls: [api], embeddings: null, countTokens: null };
+    : BEDROCK_OPENAI.test(model)
+      ? { ...CHAT_API, path: () => `${base}/chat/completions` }
+      : {
+          dialect: "messages",
+          path: (name, isStream) => `${base}/model/${name}/${isStream ? "converse-stream" : "converse"}`,
+          form: CONVERSE,
+          traits: CONVERSE_TRAITS,
+          unframe: (send, handler) => readAwsEventStream(send, handler, new ConverseEvents()),
+        };
+  return { calls: [api], embeddings: null, countTokens: null, further: NO_FURTHER };
 }
 
 /** `claude-…` is Anthropic's, `publisher/model` the OpenAI-compatible endpoint, everything else Gemini. */
 export function vertexApis(model: string, { region, project }: ProviderPlace): ProviderApis {
   if (project === null) throw unset("google-vertex-ai", "project");
   const location = `v1/projects/${project}/locations/${region ?? "global"}`;
-  return { calls: [vertexApi(model, location)], embeddings: null, countTokens: null };
+  return { calls: [vertexApi(model, location)], embeddings: null, countTokens: null, further: NO_FURTHER };
 }
 
 function vertexApi(model: string, location: string): ProviderApi {
