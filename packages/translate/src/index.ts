@@ -24,6 +24,7 @@ export {
   translateRequest,
   translateResponse,
 } from "./translate.ts";
+export { offersWebSearch } from "./web-search.ts";
 export type { EmbeddingsContext, TranslatedEmbeddings } from "./embeddings.ts";
 export {
   embeddingsFromGemini,

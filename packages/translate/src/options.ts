@@ -40,6 +40,8 @@ export interface TargetTraits {
   readonly sampling?: "both" | "one" | "none";
   /** The model accepts a JSON schema for its answer. Default: true but for Claude before 4.1. */
   readonly structuredOutput?: boolean;
+  /** The provider searches the web for its models. Default: of chat, models with `search` in their name; otherwise false. */
+  readonly webSearch?: boolean;
 }
 
 export interface RequestOptions {

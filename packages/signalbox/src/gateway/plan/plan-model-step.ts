@@ -12,6 +12,7 @@ import {
   geminiEmbeddingsFromOpenAi,
   geminiEmbeddingsToOpenAi,
   InvalidRequestError,
+  offersWebSearch,
   streamResponse,
   type StreamTranslator,
   translateError,
@@ -104,7 +105,7 @@ function planCall(clock: Clock, request: ModelRequest, target: ModelTarget): Pla
   const { endpoint } = request;
   if (endpoint === "embeddings") throw new Error("embeddings are planned elsewhere");
   const { calls } = target.provider.apisFor(target.model);
-  const api = calls.find(({ dialect }) => dialect === endpoint) ?? calls[0];
+  const api = calls.find(({ dialect }) => dialect === endpoint) ?? apiFor(request, endpoint, calls);
   if (api === undefined) throw unavailable(target, "conversations");
   const plan =
     api.dialect === endpoint && api.form === undefined
@@ -140,6 +141,16 @@ function addMember(body: RequestBody, name: string, value: unknown): RequestBody
   if (edited.kind === "whole") return { kind: "whole", bytes: added };
   const length = edited.length === null ? null : edited.length + added.length - bytes.length;
   return { ...edited, start: added, length };
+}
+
+/** The first API, unless the request offers a search of the web that only another one has. */
+function apiFor(
+  { fields }: ModelRequest,
+  endpoint: Dialect,
+  calls: readonly ProviderApi[],
+): ProviderApi | undefined {
+  const searching = calls.find(({ traits }) => traits?.webSearch === true);
+  return searching !== undefined && offersWebSearch(endpoint, fields()) ? searching : calls[0];
 }
 
 function planSame(request: ModelRequest, target: ModelTarget, api: ProviderApi): Plan {

@@ -19,6 +19,7 @@ import {
   OPENAI_SHAPED,
   type ProviderApis,
   sameApis,
+  SEARCHES,
 } from "./provider-api.ts";
 import { bedrockApis, vertexApis } from "./cloud-apis.ts";
 
@@ -26,14 +27,14 @@ const GEMINI_MODEL = /(?:^|\/)models\/([^/:]+)/;
 const BEDROCK_MODEL = /\/model\/([^/]+)\//;
 
 const GEMINI_APIS: ProviderApis = {
-  calls: [geminiApi("v1beta/models")],
+  calls: [{ ...geminiApi("v1beta/models"), traits: SEARCHES }],
   embeddings: { dialect: "gemini", path: (model) => `v1beta/models/${model}:batchEmbedContents` },
   countTokens: null,
   further: (endpoint) =>
     /^(?:images\/generations|batches)/.test(endpoint) ? `v1beta/openai/${endpoint}` : null,
 };
 const ANTHROPIC_APIS: ProviderApis = {
-  calls: [MESSAGES_API],
+  calls: [{ ...MESSAGES_API, traits: SEARCHES }],
   embeddings: null,
   countTokens: "messages/count_tokens",
   further: (endpoint) => (/^(?:files|messages\/batches)(?:\/|$)/.test(endpoint) ? endpoint : null),
@@ -99,7 +100,7 @@ const OTHERS: readonly ProviderDefinition[] = [
     apis: sameApis(
       [
         { dialect: "chat", path: () => "/openai/v1/chat/completions" },
-        { dialect: "responses", path: () => "/openai/v1/responses" },
+        { dialect: "responses", path: () => "/openai/v1/responses", traits: SEARCHES },
       ],
       { dialect: "chat", path: () => "/openai/v1/embeddings" },
       (endpoint) => `/openai/v1/${endpoint}`,

@@ -12,6 +12,7 @@ import {
   type ProviderApi,
   type ProviderApis,
   type ProviderPlace,
+  SEARCHES,
 } from "./provider-api.ts";
 
 /** Also with the prefix of an inference profile: `us.anthropic.claude-…`. */
@@ -90,11 +91,12 @@ function vertexApi(model: string, location: string): ProviderApi {
       path: (name, isStream) =>
         `${location}/publishers/anthropic/models/${name}:${isStream ? "streamRawPredict" : "rawPredict"}`,
       inPlaceOfModel: VERTEX_VERSION,
+      traits: SEARCHES,
     };
   }
   if (model.includes("/"))
     return { ...CHAT_API, path: () => `${location}/endpoints/openapi/chat/completions` };
-  return geminiApi(`${location}/publishers/google/models`);
+  return { ...geminiApi(`${location}/publishers/google/models`), traits: SEARCHES };
 }
 
 function unset(slug: string, key: string): SignalboxError {

@@ -72,6 +72,8 @@ const fixed = (dialect: Dialect, path: string): ProviderApi => ({ dialect, path:
 
 export const CHAT_API = fixed("chat", "chat/completions");
 export const RESPONSES_API = fixed("responses", "responses");
+/** The provider searches the web for its models. */
+export const SEARCHES = { webSearch: true };
 export const MESSAGES_API = fixed("messages", "messages");
 export const OPENAI_EMBEDDINGS: EmbeddingsApi = { dialect: "chat", path: () => "embeddings" };
 
