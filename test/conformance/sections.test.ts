@@ -35,6 +35,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-gemini-door",
     "gateway-passed-endpoints",
     "gateway-stored-responses",
+    "gateway-jobs",
   ],
   "gateway: authentication and refusals": ["gateway-authentication"],
   "virtual keys: members, changes, rotation, usage": ["virtual-keys", "keys-command-line"],

@@ -10,6 +10,8 @@ import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
+import type { JobApi } from "../jobs/job-api.ts";
+import type { Jobs } from "../jobs/jobs.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import {
@@ -25,7 +27,9 @@ import { COMPAT, type UniversalCall } from "../plan/universal-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import { orderSteps, type StepOrderParts } from "../routes/order-steps.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import { malformed } from "../step/malformed.ts";
+import type { Step } from "../step/step.ts";
 import { arrive, type Incoming, requireMethod } from "./arrive.ts";
 import {
   ACCOUNT_DOORS,
@@ -41,6 +45,7 @@ import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends UnifiedDoorParts {
+  readonly jobs: Jobs;
   readonly metrics: GatewayMetrics;
   readonly stepOrder: StepOrderParts;
   /** Loads the part that serves WebSockets. */
@@ -121,6 +126,24 @@ export class GatewayDoor implements Area {
     return this.#parts.runner.run({ ...arrival, ...plan });
   }
 
+  async #startJob(api: JobApi, arrival: Arrival, step: Step, options: CallOptions): Promise<void> {
+    const policy = arrival.caller.token?.policy ?? null;
+    if (policy !== null) requireAllowedSteps(policy, [step]);
+    const job = await this.#parts.jobs.reserve(api, arrival, step, options);
+    try {
+      await this.#run(arrival, {
+        // A stored answer starts no job.
+        options: { ...options, skipCache: true },
+        steps: [{ ...step, isTracked: true }],
+        showsStep: false,
+        onEnded: (outcome) => job.ended(outcome),
+      });
+    } catch (error) {
+      job.release();
+      throw error;
+    }
+  }
+
   #servePlain(arrival: Arrival, slug: string, path: string): void | Promise<void> {
     const { request, gateway, caller } = arrival;
     const { providers, authenticator } = this.#parts;
@@ -148,7 +171,11 @@ export class GatewayDoor implements Area {
         body,
         options,
       });
-      return this.#run(arrival, { options, steps: [step], showsStep: false });
+      const { jobs } = this.#parts;
+      const api = jobs.apiOf(step);
+      if (api !== null) return this.#startJob(api, arrival, step, options);
+      const onEnded = request.method === "GET" ? jobs.watch(arrival, slug, path) : undefined;
+      return this.#run(arrival, { options, steps: [step], showsStep: false, onEnded });
     };
     if (!hasBody(request)) return start(NO_BODY);
     return new Promise((resolve, reject) => {

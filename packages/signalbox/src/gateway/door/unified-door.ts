@@ -8,6 +8,7 @@ import { hasBody, type HttpResponse } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
 import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
 import { sha256 } from "../../core/secret.ts";
+import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
@@ -362,28 +363,15 @@ export class UnifiedDoor {
   }
 }
 
-/** Headers that describe the connection of a request and its body. */
-const OF_CONNECTION: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "host",
-  "keep-alive",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-
 /** A call of the responses door as the sender of `arrival` would make it. */
-function callAgain({ request, gateway, caller }: Arrival): Omit<OwnCall, "body"> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (typeof value === "string" && !OF_CONNECTION.has(name)) headers[name] = value;
-  }
-  if (caller.text !== null) headers["gw-aig-authorization"] = `Bearer ${caller.text}`;
-  const gatewayPath = `${encodeURIComponent(gateway.accountId)}/${encodeURIComponent(gateway.id)}`;
-  return { method: "POST", target: `/v1/${gatewayPath}/compat/responses`, headers, authorization: null };
+function callAgain(arrival: Arrival): Omit<OwnCall, "body"> {
+  const { accountId, id } = arrival.gateway;
+  return {
+    method: "POST",
+    target: `/v1/${encodeURIComponent(accountId)}/${encodeURIComponent(id)}/compat/responses`,
+    headers: { ...headersOfCaller(arrival), "content-type": "application/json" },
+    authorization: null,
+  };
 }
 
 /** Google's clients may send their key in the query, from where it could go to another provider. */
