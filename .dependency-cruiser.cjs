@@ -59,6 +59,7 @@ const GATEWAY_LAYERS = [
   "keys",
   "plan",
   "call",
+  "jobs",
   "routes",
   "door",
   "realtime",

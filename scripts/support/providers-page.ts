@@ -58,7 +58,7 @@ function toRow(definition: ProviderDefinition): string {
   const credential = `\`${first}: ${toCredential?.("…") ?? "Bearer …"}\`${others.map((one) => `, \`${one}\``).join("")}`;
   const models =
     slug === "aws-bedrock"
-      ? ["anthropic.claude", "m"]
+      ? ["anthropic.claude", "m", "openai.m"]
       : slug === "google-vertex-ai"
         ? ["m", "claude-m", "p/m"]
         : ["m"];

@@ -103,6 +103,41 @@ describe("the request", () => {
     expect(peers.gemini.requests[0]?.headers["x-goog-api-key"]).toBe(GEMINI_KEY);
   });
 
+  it("with a search of the web goes to the API of the provider that has one, and is billed with it", async () => {
+    peers.openai.answer = (_, response) =>
+      sendJson(response, 200, {
+        id: "resp_1",
+        model: "gpt-5",
+        status: "completed",
+        output: [
+          {
+            id: "ws_1",
+            type: "web_search_call",
+            status: "completed",
+            action: { type: "search", query: "weather", sources: [{ type: "url", url: "https://a.test/" }] },
+          },
+          { type: "message", role: "assistant", content: [{ type: "output_text", text: "It rains." }] },
+        ],
+        usage: { input_tokens: 1000, output_tokens: 100 },
+      });
+    const answer = await call("/v1/messages", {
+      model: "openai/gpt-5",
+      max_tokens: 500,
+      messages: MESSAGES,
+      tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 2 }],
+    });
+    expect(peers.openai.requests[0]?.url).toBe("/v1/responses");
+    expect(JSON.parse(peers.openai.requests[0]?.body ?? "")).toMatchObject({
+      tools: [{ type: "web_search" }],
+      max_tool_calls: 2,
+    });
+    const { content } = JSON.parse(answer.body) as { content: { type: string }[] };
+    expect(content.map(({ type }) => type)).toEqual(["server_tool_use", "web_search_tool_result", "text"]);
+    const [row] = await readLogs(server);
+    // A search is a cent; the tokens are a fifth of one.
+    expect(row?.["cost"]).toBeCloseTo(0.01 + 1000 * 1.25e-6 + 100 * 10e-6, 9);
+  });
+
   it("has the caller's own key in the provider's header, when the caller names the provider", async () => {
     await chat({ model: CLAUDE, messages: MESSAGES }, { authorization: "Bearer sk-own" });
     expect(peers.anthropic.requests[0]?.headers["x-api-key"]).toBe("sk-own");

@@ -21,5 +21,6 @@ export const DOOR_WORDS: ReadonlySet<string> = new Set([
   "models",
   "moderations",
   "realtime",
+  "rerank",
   "responses",
 ]);

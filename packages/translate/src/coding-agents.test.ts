@@ -188,7 +188,7 @@ describe("Claude Code", () => {
 describe("Codex", () => {
   it("reaches messages without a refusal, and its reasoning comes back to its maker", () => {
     const { body, dropped } = translate("responses", "messages", CODEX);
-    expect(dropped).toEqual(["tools.web_search", "client_metadata", "prompt_cache_key"]);
+    expect(dropped).toEqual(["client_metadata", "tools.web_search", "prompt_cache_key"]);
     expect(body["system"]).toEqual([
       { type: "text", text: "You are a coding agent." },
       { type: "text", text: "Sandbox: read only" },

@@ -1,4 +1,4 @@
-/** OpenAI's embeddings and Gemini's `batchEmbedContents`. */
+/** OpenAI's embeddings and Gemini's `embedContent` and `batchEmbedContents`. */
 import { InvalidRequestError } from "./errors.ts";
 import {
   countOf,
@@ -9,6 +9,8 @@ import {
   requireList,
   requireRecord,
 } from "./json.ts";
+import { decodeTexts } from "./gemini/decode-contents.ts";
+import { toCamelCase } from "./gemini/spelling.ts";
 import { Losses } from "./losses.ts";
 import type { RequestOptions } from "./options.ts";
 
@@ -79,6 +81,49 @@ export function embeddingsFromGemini(context: EmbeddingsContext, body: unknown):
     model: context.model,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   };
+}
+
+/** A request of Gemini's `embedContent`, or of `batchEmbedContents`, as OpenAI's. Throws as `translateRequest` does. */
+export function geminiEmbeddingsToOpenAi(
+  body: unknown,
+  options: Pick<RequestOptions, "model" | "dropUnsupported">,
+): Pick<TranslatedEmbeddings, "body" | "dropped"> {
+  const source = requireRecord(body, "body");
+  const losses = new Losses("embeddings", options.dropUnsupported);
+  const isBatch = source["requests"] !== undefined;
+  const requests = isBatch ? requireList(source["requests"], "requests") : [source];
+  const sizes: number[] = [];
+  const input = requests.map((value, i) => {
+    const path = isBatch ? `requests[${i}].` : "";
+    const { content, model: _, ...rest } = requireRecord(value, path === "" ? "body" : `requests[${i}]`);
+    for (const [field, given] of Object.entries(rest)) {
+      if (given == null) continue;
+      if (toCamelCase(field) === "outputDimensionality") sizes.push(optionalNumber(given, path + field) ?? 0);
+      // What the embedding is for changes its quality, and no other API has the field.
+      else if (toCamelCase(field) === "taskType" || field === "title") losses.note(path + field);
+      else losses.refuse(path + field);
+    }
+    return decodeTexts(content, `${path}content`)
+      .map(({ text }) => text)
+      .join("\n");
+  });
+  return {
+    body: { model: options.model, input, ...(sizes[0] === undefined ? {} : { dimensions: sizes[0] }) },
+    dropped: losses.list(),
+  };
+}
+
+/** OpenAI's response as that of `embedContent`, or of `batchEmbedContents`. */
+export function geminiEmbeddingsFromOpenAi(body: unknown, isBatch: boolean): Record<string, unknown> {
+  const response = recordOf(body);
+  const embeddings = listOf(response["data"]).map((value) => ({
+    values: listOf(recordOf(value)["embedding"]).map((entry) => numberOrNull(entry) ?? 0),
+  }));
+  const usage = recordOf(response["usage"]);
+  const usageMetadata = { promptTokenCount: countOf(usage["prompt_tokens"]) };
+  return isBatch
+    ? { embeddings, usageMetadata }
+    : { embedding: embeddings[0] ?? { values: [] }, usageMetadata };
 }
 
 /** Little-endian 32-bit floats, as OpenAI's clients decode them. */

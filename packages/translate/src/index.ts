@@ -24,5 +24,11 @@ export {
   translateRequest,
   translateResponse,
 } from "./translate.ts";
+export { offersWebSearch } from "./web-search.ts";
 export type { EmbeddingsContext, TranslatedEmbeddings } from "./embeddings.ts";
-export { embeddingsFromGemini, embeddingsToGemini } from "./embeddings.ts";
+export {
+  embeddingsFromGemini,
+  embeddingsToGemini,
+  geminiEmbeddingsFromOpenAi,
+  geminiEmbeddingsToOpenAi,
+} from "./embeddings.ts";

@@ -40,6 +40,8 @@ export interface TargetTraits {
   readonly sampling?: "both" | "one" | "none";
   /** The model accepts a JSON schema for its answer. Default: true but for Claude before 4.1. */
   readonly structuredOutput?: boolean;
+  /** The provider searches the web for its models. Default: of chat, models with `search` in their name; otherwise false. */
+  readonly webSearch?: boolean;
 }
 
 export interface RequestOptions {
@@ -52,6 +54,11 @@ export interface RequestOptions {
   readonly newId: (prefix: string) => string;
   /** Seconds since 1970, for `created` fields. */
   readonly now: number;
+  /**
+   * To messages only: prompts that will be repeated get marks of the prompt cache, if the client has set none and its dialect caches by itself. Default
+   * false.
+   */
+  readonly marksCache?: boolean;
   /** Gemini clients only, whose requests name the stream in the path: the client called `streamGenerateContent`. */
   readonly stream?: boolean;
   /** Model name that the client reads in responses. Default: what the upstream reports, else `model`. */

@@ -14,6 +14,8 @@ export interface EncodeEnvironment {
   readonly traits: FilledTraits;
   readonly losses: Losses;
   readonly names: ToolNames;
+  /** Prompts that will be repeated get marks of the prompt cache. */
+  readonly marksCache: boolean;
 }
 
 export type EncodeRequest = (

@@ -4,8 +4,9 @@ import type { NeutralResponse } from "./neutral/response.ts";
 import type { StreamEvent } from "./neutral/stream-event.ts";
 
 export function eventsOf(response: NeutralResponse): StreamEvent[] {
-  const { id, model, created, parts, stopReason, stopSequence, usage } = response;
+  const { id, model, created, parts, searches, stopReason, stopSequence, usage } = response;
   const events: StreamEvent[] = [{ type: "start", id, model, created, usage }];
+  for (const search of searches) events.push({ type: "search", search });
   for (const [key, part] of parts.entries()) events.push(...eventsOfPart(part, key));
   if (usage !== null) events.push({ type: "usage", usage });
   events.push({ type: "finish", reason: stopReason, stopSequence }, { type: "end" });

@@ -146,7 +146,7 @@ describe("a responses request for other dialects", () => {
     const tools = [{ type: "web_search" }, read, { type: "local_shell" }];
     const { body, dropped } = encode({ tools });
     expect(body["tools"]).toMatchObject([{ name: "read" }]);
-    expect(dropped).toEqual(["tools.web_search", "tools.local_shell"]);
+    expect(dropped).toEqual(["tools.local_shell", "tools.web_search"]);
     expect(() => encode({ tools, tool_choice: { type: "web_search" } })).toThrow(UnsupportedFieldError);
     expect(() => encode({ tools: [{ type: "web_search" }], tool_choice: "required" })).toThrow(
       UnsupportedFieldError,

@@ -4,13 +4,14 @@ import type { Losses } from "./losses.ts";
 import { listOf, recordOf, type Json } from "./json.ts";
 import type { NeutralRequest, Tool, ToolChoice } from "./neutral/request.ts";
 import { sourceField } from "./source-fields.ts";
+import { WEB_SEARCH } from "./web-search.ts";
 
 /** The tools that the choice allows: no dialect needs more to express a list of allowed ones. */
 export function allowedTools({
   toolChoice,
   tools,
 }: Pick<NeutralRequest, "toolChoice" | "tools">): readonly Tool[] {
-  const only = toolChoice?.mode === "tool" ? undefined : toolChoice?.only;
+  const only = toolChoice !== null && "only" in toolChoice ? toolChoice.only : undefined;
   return only === undefined ? tools : tools.filter(({ name }) => only.includes(name));
 }
 
@@ -20,10 +21,10 @@ export function allowedTools({
  */
 export function refuseIfOnlyHosted(
   source: Json,
-  { tools, toolChoice }: Pick<NeutralRequest, "tools" | "toolChoice">,
+  { tools, webSearch, toolChoice }: Pick<NeutralRequest, "tools" | "webSearch" | "toolChoice">,
   losses: Losses,
 ): void {
-  if (tools.length > 0 || toolChoice?.mode === "none") return;
+  if (tools.length > 0 || webSearch !== null || toolChoice?.mode === "none") return;
   const offered = listOf(source["tools"]).flatMap(namesOfHosted);
   if (offered.length > 0) {
     losses.refuse(
@@ -43,7 +44,7 @@ function namesOfHosted(value: unknown): string[] {
 
 /** A tool of the provider, which is left out, cannot be forced on the target. */
 export function resolveToolChoice(
-  { toolChoice, tools }: Pick<NeutralRequest, "toolChoice" | "tools">,
+  { toolChoice, tools, webSearch }: Pick<NeutralRequest, "toolChoice" | "tools" | "webSearch">,
   from: Dialect,
   losses: Losses,
 ): ToolChoice | null {
@@ -51,7 +52,10 @@ export function resolveToolChoice(
     const tool = tools.find(({ name }) => name === toolChoice.name);
     if (tool !== undefined)
       return { ...toolChoice, isCustom: tool.kind === "custom", namespace: tool.namespace };
-  } else if (toolChoice?.mode !== "required" || tools.length > 0) return toolChoice;
+    if (toolChoice.name === WEB_SEARCH && webSearch !== null) return { mode: "web_search" };
+  } else if (toolChoice?.mode === "web_search") {
+    if (webSearch !== null) return toolChoice;
+  } else if (toolChoice?.mode !== "required" || tools.length > 0 || webSearch !== null) return toolChoice;
   losses.refuse(sourceField(from, "toolChoice"), "it demands a tool that the target does not have");
   return null;
 }

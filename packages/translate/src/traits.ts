@@ -37,6 +37,7 @@ export function fillTraits(dialect: Dialect, model: string, given: TargetTraits)
     systemRole: given.systemRole ?? "system",
     sampling: given.sampling ?? samplingOf(dialect, name),
     structuredOutput: given.structuredOutput ?? (dialect !== "messages" || takesSchemas(name)),
+    webSearch: given.webSearch ?? (dialect === "chat" && /-search(?:-|$)/.test(name)),
   };
 }
 

@@ -14,6 +14,7 @@ import { restoreTools } from "./restore-tools.ts";
 import { allowedTools, refuseIfOnlyHosted, resolveToolChoice } from "./tool-choice.ts";
 import { ToolNames } from "./tool-names.ts";
 import { fillTraits } from "./traits.ts";
+import { resolveWebSearch } from "./web-search.ts";
 
 /**
  * A request of dialect `from` as a request of dialect `to`. The returned body shares parts of `body`: neither must be
@@ -30,14 +31,16 @@ export function translateRequest(
   checkShape(source);
   const losses = new Losses(to, options.dropUnsupported);
   const neutral = DIALECTS[from].decodeRequest(source, losses);
+  const traits = fillTraits(to, options.model, options.target);
   neutral.tools = allowedTools(neutral);
+  neutral.webSearch = resolveWebSearch(neutral, from, to, traits, losses);
   neutral.toolChoice = resolveToolChoice(neutral, from, losses);
   refuseIfOnlyHosted(source, neutral, losses);
   if (options.stream !== undefined && from === "gemini") neutral.stream = options.stream;
   const names = new ToolNames(DIALECTS[to].toolNames);
-  const traits = fillTraits(to, options.model, options.target);
   const { model, newId, now } = options;
-  const encoded = DIALECTS[to].encodeRequest(neutral, { from, model, traits, losses, names });
+  const marksCache = options.marksCache === true && from !== "messages";
+  const encoded = DIALECTS[to].encodeRequest(neutral, { from, model, traits, losses, names, marksCache });
   const context: ResponseContext = {
     from,
     to,

@@ -12,7 +12,7 @@ export interface OwnCall {
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | null;
-  /** The credential of the call, as in `Authorization`. Default: the root token. */
-  readonly authorization?: string;
+  /** The credential of the call, as in `Authorization`; null if `headers` have it. Default: the root token. */
+  readonly authorization?: string | null;
   readonly signal?: AbortSignal | undefined;
 }

@@ -22,6 +22,8 @@ import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
+import { JobStore } from "./jobs/job-store.ts";
+import { Jobs } from "./jobs/jobs.ts";
 import { KeyRates } from "./keys/key-rates.ts";
 import { KeySources } from "./keys/key-source.ts";
 import { replayRoutes } from "./log-api/replay-routes.ts";
@@ -105,7 +107,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
   });
   const tracing = new LazyGatewayTracing(parts.tracing, otel);
-  const { door, runner, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
+  const { door, runner, jobs, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
   const logPush = createLogPush(parts);
   const reads = inTurns(callLog);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
@@ -151,10 +153,12 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await gatewayLimits.start(({ accountId, key }) =>
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
       );
+      jobs.start();
     },
     drain: () => door.closeSockets(),
     async stop() {
       await logPush?.stop();
+      await jobs.stop();
       runner.close();
       client.close();
       await providerKeys.stop();
@@ -273,6 +277,17 @@ function createDataPlane(
     tracing,
     alertFeed: parts.alertFeed,
   });
+  const jobs = new Jobs({
+    store: new JobStore(parts.database),
+    clock,
+    server: parts.server,
+    gateways,
+    tokens: parts.tokens,
+    limits: gatewayLimits,
+    callLog,
+    onError: (error) =>
+      parts.logger.error({ err: error }, "cannot settle a job; it is tried again within an hour"),
+  });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
     clock,
@@ -290,6 +305,8 @@ function createDataPlane(
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
     keptAnswers: new KeptAnswers(clock),
+    server: parts.server,
+    jobs,
     authenticator,
     metrics,
     stepOrder: { prices, latencies },
@@ -332,7 +349,7 @@ function createDataPlane(
     calls: new SharedPlaces(config.file.listener.maxConnections),
     runner,
   });
-  return { door, runner, gatewayLimits, circuits };
+  return { door, runner, jobs, gatewayLimits, circuits };
 }
 
 function createClient({ file }: Config): UpstreamClient {

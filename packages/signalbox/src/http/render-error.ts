@@ -7,10 +7,10 @@ import { type HttpResponse, STATUS_CODES } from "../engines/http-server/index.ts
 import { INERT_HEADERS } from "./foreign-answer.ts";
 
 /**
- * `envelope`: management, webhooks and agents. `run`: calls of models that answer in the envelope. `gateway`: the format that gateway clients expect. `openai` and `anthropic`: what the SDKs
- * of these providers read.
+ * `envelope`: management, webhooks and agents. `run`: calls of models that answer in the envelope. `gateway`: the format that gateway clients expect. `openai`, `anthropic` and
+ * `gemini`: what the SDKs of these providers read.
  */
-export type ErrorDialect = "envelope" | "run" | "gateway" | "openai" | "anthropic";
+export type ErrorDialect = "envelope" | "run" | "gateway" | "openai" | "anthropic" | "gemini";
 
 export interface RenderedError {
   readonly status: number;
@@ -84,7 +84,42 @@ const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: s
     error: { type: anthropicType(status), message, code: reason ?? String(code) },
     request_id: requestId,
   }),
+  gemini: ({ message, status, reason, code }) => ({
+    error: {
+      code: status,
+      message,
+      status: googleStatus(status),
+      details: [
+        {
+          "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+          reason: reason ?? String(code),
+          domain: "signalbox",
+        },
+      ],
+    },
+  }),
 };
+
+/** Google's clients decide by the name of the status whether to try again. */
+function googleStatus(status: number): string {
+  switch (status) {
+    case 401:
+      return "UNAUTHENTICATED";
+    case 403:
+      return "PERMISSION_DENIED";
+    case 404:
+      return "NOT_FOUND";
+    case 429:
+      return "RESOURCE_EXHAUSTED";
+    case 502:
+    case 503:
+      return "UNAVAILABLE";
+    case 504:
+      return "DEADLINE_EXCEEDED";
+    default:
+      return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+  }
+}
 
 /** Anthropic's SDK and Claude Code decide by the type whether to try again. */
 function anthropicType(status: number): string {

@@ -36,9 +36,9 @@ export class LocalServer implements OwnServer {
     const [, segment = ""] = target.split(/[/?]/, 2);
     const area = this.#areas.get(segment);
     if (area === undefined) throw new Error(`this server has no path /${segment}`);
-    const token = authorization ?? `Bearer ${this.#rootToken.secret.reveal()}`;
-    const credential: Record<string, string> =
-      segment === "v1" ? { "gw-aig-authorization": token } : { authorization: token };
+    const token = authorization === undefined ? `Bearer ${this.#rootToken.secret.reveal()}` : authorization;
+    const name = segment === "v1" ? "gw-aig-authorization" : "authorization";
+    const credential: Record<string, string> = token === null ? {} : { [name]: token };
     this.#calls += 1;
     return callArea(area, `local-${this.#calls}`, {
       method,

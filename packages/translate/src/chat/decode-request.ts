@@ -29,6 +29,7 @@ import {
 } from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { cacheMarkOf } from "../cache-marks.ts";
+import { decodeChatSearch } from "../web-search.ts";
 import { decodeMessages } from "./decode-messages.ts";
 
 /** Fields whose absence changes nothing but speed, cost or book-keeping. */
@@ -82,6 +83,9 @@ function decodeField(
       return;
     case "tool_choice":
       request.toolChoice = decodeToolChoice(value, losses);
+      return;
+    case "web_search_options":
+      request.webSearch = decodeChatSearch(requireRecord(value, field));
       return;
     case "response_format":
       request.format = decodeFormat(requireRecord(value, field));

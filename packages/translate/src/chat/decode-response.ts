@@ -30,6 +30,7 @@ export function decodeChatResponse(body: Json, newId: NewId): NeutralResponse {
     model: textOrNull(body["model"]),
     created: numberOrNull(body["created"]),
     parts,
+    searches: [],
     stopReason: refusal !== "" && reason === "stop" ? "refusal" : reason,
     stopSequence: null,
     usage: isRecord(usage) ? decodeChatUsage(usage) : null,

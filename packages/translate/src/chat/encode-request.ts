@@ -7,6 +7,7 @@ import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
 import { encodeUser } from "../user-id.ts";
+import { encodeChatSearch } from "../web-search.ts";
 import { encodeMessages } from "./encode-messages.ts";
 
 export function encodeChatRequest(
@@ -26,6 +27,11 @@ export function encodeChatRequest(
     body["tools"] = request.tools.map((tool) => encodeTool(tool, environment));
     if (request.toolChoice !== null) body["tool_choice"] = encodeToolChoice(request.toolChoice, environment);
     if (request.parallelTools !== null) body["parallel_tool_calls"] = request.parallelTools;
+  }
+  if (request.webSearch !== null) {
+    body["web_search_options"] = encodeChatSearch(request.webSearch, losses);
+    // A model with this option always searches.
+    if (request.toolChoice?.mode === "none") losses.note(sourceField(from, "toolChoice"));
   }
   if (request.format !== null) {
     if (traits.structuredOutput || request.format.type === "json") {
@@ -89,6 +95,7 @@ function encodeTool(tool: Tool, { names, traits, losses, from }: EncodeEnvironme
 }
 
 function encodeToolChoice(choice: ToolChoice, { names }: EncodeEnvironment): unknown {
+  if (choice.mode === "web_search") return "auto";
   if (choice.mode !== "tool") return choice.mode;
   return { type: "function", function: { name: names.name(choice.name, choice.namespace, choice.isCustom) } };
 }

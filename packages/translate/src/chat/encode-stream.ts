@@ -54,6 +54,9 @@ export class ChatStreamEncoder implements StreamEncoder {
       case "break":
         this.#endReasoning();
         return "";
+      case "search":
+        // Chat shows what a search has found in annotations only.
+        return "";
       case "tool_start":
         return this.#toolStart(event);
       case "tool_delta":

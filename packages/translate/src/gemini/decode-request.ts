@@ -18,6 +18,7 @@ import {
 import type { Losses } from "../losses.ts";
 import { emptyRequest, type NeutralRequest, type Tool } from "../neutral/request.ts";
 import { effortOf } from "../reasoning-effort.ts";
+import { decodeGeminiSearch } from "../web-search.ts";
 import { decodeContents, decodeTexts } from "./decode-contents.ts";
 import { toJsonSchema } from "./schema.ts";
 import { pick, toCamelCase } from "./spelling.ts";
@@ -39,7 +40,7 @@ export function decodeGeminiRequest(body: Json, losses: Losses): NeutralRequest 
         break;
       case "tools":
         request.tools = requireList(value, key).flatMap((tool, i) =>
-          decodeTool(requireRecord(tool, `tools[${i}]`), `tools[${i}]`, losses),
+          decodeTool(request, requireRecord(tool, `tools[${i}]`), `tools[${i}]`, losses),
         );
         break;
       case "toolConfig":
@@ -135,9 +136,12 @@ function decodeThinking(request: NeutralRequest, config: Json): void {
   };
 }
 
-function decodeTool(tool: Json, path: string, losses: Losses): Tool[] {
-  for (const key of Object.keys(tool)) {
-    if (toCamelCase(key) !== "functionDeclarations") losses.note(`${path}.${key}`);
+function decodeTool(request: NeutralRequest, tool: Json, path: string, losses: Losses): Tool[] {
+  for (const [key, value] of Object.entries(tool)) {
+    if (toCamelCase(key) === "functionDeclarations" || value == null) continue;
+    const search = decodeGeminiSearch(key, value, `${path}.${key}`);
+    if (search === null) losses.note(`${path}.${key}`);
+    else request.webSearch = search;
   }
   return listOf(pick(tool, "functionDeclarations")).map((value, i) => {
     const at = `${path}.functionDeclarations[${i}]`;

@@ -4,6 +4,7 @@ import type { Part } from "../neutral/part.ts";
 import type { NeutralResponse } from "../neutral/response.ts";
 import type { NewId } from "../response-codec.ts";
 import { decodeGeminiCitations } from "./citations.ts";
+import { decodeGeminiSearches } from "./searches.ts";
 import { decodeGeminiFinish } from "./stop-reason.ts";
 import { decodeGeminiUsage } from "./usage.ts";
 
@@ -23,6 +24,7 @@ export function decodeGeminiResponse(body: Json, newId: NewId): NeutralResponse 
     model: textOrNull(body["modelVersion"]),
     created: null,
     parts: joinTexts(parts),
+    searches: decodeGeminiSearches(candidate),
     stopReason: isBlocked
       ? "refusal"
       : decodeGeminiFinish(

@@ -5,6 +5,7 @@ import type { NewId } from "../response-codec.ts";
 import { decodeGeminiCitations } from "./citations.ts";
 import { decodeGeminiError } from "./decode-error.ts";
 import { decodeGeminiPart } from "./decode-response.ts";
+import { decodeGeminiSearches } from "./searches.ts";
 import { decodeGeminiFinish } from "./stop-reason.ts";
 import { decodeGeminiUsage } from "./usage.ts";
 
@@ -12,6 +13,7 @@ export class GeminiStreamDecoder implements StreamDecoder {
   readonly #newId: NewId;
   #isStarted = false;
   #calls = 0;
+  readonly #queries = new Set<string>();
   #finishReason: unknown = null;
   #usage: Json = {};
 
@@ -40,6 +42,12 @@ export class GeminiStreamDecoder implements StreamDecoder {
     for (const part of listOf(recordOf(candidate["content"])["parts"]))
       this.#decodePart(recordOf(part), emit);
     for (const citation of decodeGeminiCitations(candidate)) emit({ type: "citation", citation });
+    for (const search of decodeGeminiSearches(candidate)) {
+      // Several chunks may repeat the grounding.
+      if (this.#queries.has(search.query)) continue;
+      this.#queries.add(search.query);
+      emit({ type: "search", search });
+    }
     if (candidate["finishReason"] != null) this.#finishReason = candidate["finishReason"];
     if (recordOf(chunk["promptFeedback"])["blockReason"] !== undefined) this.#finishReason = "SAFETY";
     if (isRecord(chunk["usageMetadata"])) {

@@ -5,6 +5,7 @@ import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
+import { encodeGeminiSearch } from "../web-search.ts";
 import { encodeContents } from "./encode-contents.ts";
 
 export function encodeGeminiRequest(
@@ -24,6 +25,12 @@ export function encodeGeminiRequest(
       body["toolConfig"] = { functionCallingConfig: encodeToolChoice(request.toolChoice, environment) };
     }
     if (request.parallelTools === false) losses.note(sourceField(from, "parallelTools"));
+  }
+  if (request.webSearch !== null) {
+    // The model decides: the search cannot be forced.
+    if (request.toolChoice !== null && request.toolChoice.mode !== "auto")
+      losses.note(sourceField(from, "toolChoice"));
+    body["tools"] = [encodeGeminiSearch(request.webSearch, losses)];
   }
   const config = encodeConfig(request, environment);
   if (Object.keys(config).length > 0) body["generationConfig"] = config;
@@ -89,6 +96,7 @@ function encodeTool(tool: Tool, { from, names, losses }: EncodeEnvironment): unk
 function encodeToolChoice(choice: ToolChoice, { names }: EncodeEnvironment): unknown {
   switch (choice.mode) {
     case "auto":
+    case "web_search":
       return { mode: "AUTO" };
     case "none":
       return { mode: "NONE" };

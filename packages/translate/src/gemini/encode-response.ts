@@ -5,6 +5,7 @@ import type { ResponseContext } from "../options.ts";
 import { packSignature } from "../signatures.ts";
 import { parseArguments } from "../tool-format.ts";
 import { encodeGeminiCitations } from "./citations.ts";
+import { encodeGeminiSearches } from "./searches.ts";
 import { encodeGeminiFinish } from "./stop-reason.ts";
 import { encodeGeminiUsage } from "./usage.ts";
 
@@ -19,6 +20,7 @@ export function encodeGeminiResponse(response: NeutralResponse, context: Respons
         finishReason: encodeGeminiFinish(response.stopReason),
         index: 0,
         ...encodeGeminiCitations(citations),
+        ...encodeGeminiSearches(response.searches),
       },
     ],
     ...(response.usage === null ? {} : { usageMetadata: encodeGeminiUsage(response.usage) }),

@@ -1,5 +1,5 @@
 /** Neutral events into chunks of a streamed Gemini response. */
-import type { Citation, Part } from "../neutral/part.ts";
+import type { Citation, Part, SearchCall } from "../neutral/part.ts";
 import type { StopReason } from "../neutral/response.ts";
 import type { StreamEncoder, StreamEvent } from "../neutral/stream-event.ts";
 import type { NeutralUsage } from "../neutral/usage.ts";
@@ -8,6 +8,7 @@ import { NO_SIGNATURE } from "../signatures.ts";
 import { encodeGeminiCitations } from "./citations.ts";
 import { encodeGeminiError } from "./encode-error.ts";
 import { encodeGeminiParts } from "./encode-response.ts";
+import { encodeGeminiSearches } from "./searches.ts";
 import { encodeGeminiFinish } from "./stop-reason.ts";
 import { encodeGeminiUsage } from "./usage.ts";
 
@@ -18,6 +19,7 @@ export class GeminiStreamEncoder implements StreamEncoder {
   /** Arguments are an object here, so a call is sent when it is whole. */
   readonly #calls = new Map<number, { readonly start: ToolStart; text: string }>();
   readonly #citations: Citation[] = [];
+  readonly #searches: SearchCall[] = [];
   heldLength = 0;
   #tail: string | null = null;
   #reason: StopReason | null = null;
@@ -48,6 +50,9 @@ export class GeminiStreamEncoder implements StreamEncoder {
         return this.#part({ type: "text", text: "", signature: event.signature });
       case "citation":
         this.#citations.push(event.citation);
+        return "";
+      case "search":
+        this.#searches.push(event.search);
         return "";
       case "tool_start":
         this.#calls.set(event.key, { start: event, text: "" });
@@ -116,6 +121,7 @@ export class GeminiStreamEncoder implements StreamEncoder {
       finishReason: encodeGeminiFinish(this.#reason ?? "stop"),
       index: 0,
       ...encodeGeminiCitations(this.#citations),
+      ...encodeGeminiSearches(this.#searches),
     };
     const usage =
       this.#usage === null ? "" : `,"usageMetadata":${JSON.stringify(encodeGeminiUsage(this.#usage))}`;

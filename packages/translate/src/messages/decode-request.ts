@@ -24,6 +24,7 @@ import {
   type ToolChoice,
 } from "../neutral/request.ts";
 import { effortOf } from "../reasoning-effort.ts";
+import { decodeMessagesSearch } from "../web-search.ts";
 import { decodeBlocks, decodeSystem } from "./decode-blocks.ts";
 
 /** Fields whose absence changes nothing but speed, cost, context housekeeping or book-keeping. */
@@ -87,7 +88,9 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
       request.stream = optionalFlag(value, field) === true;
       return;
     case "tools":
-      request.tools = requireList(value, field).flatMap((tool, i) => decodeTool(tool, `tools[${i}]`, losses));
+      request.tools = requireList(value, field).flatMap((tool, i) =>
+        decodeTool(request, requireRecord(tool, `tools[${i}]`), `tools[${i}]`, losses),
+      );
       return;
     case "tool_choice":
       decodeToolChoice(request, requireRecord(value, field));
@@ -122,10 +125,14 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
   }
 }
 
-function decodeTool(value: unknown, path: string, losses: Losses): readonly Tool[] {
-  const tool = requireRecord(value, path);
+function decodeTool(request: NeutralRequest, tool: Json, path: string, losses: Losses): readonly Tool[] {
   if (tool["type"] != null && tool["type"] !== "custom") {
-    // The provider runs such a tool itself (web search, code execution, memory …).
+    const search = decodeMessagesSearch(tool, path);
+    if (search !== null) {
+      request.webSearch = search;
+      return [];
+    }
+    // The provider runs such a tool itself (code execution, memory …).
     losses.note(`tools.${textOf(tool["type"])}`);
     return [];
   }

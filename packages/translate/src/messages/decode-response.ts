@@ -5,6 +5,7 @@ import type { NeutralResponse } from "../neutral/response.ts";
 import { unpackSignature } from "../signatures.ts";
 import { decodeCitations } from "./citations.ts";
 import { decodeRedacted } from "./decode-blocks.ts";
+import { decodeSearches } from "./search-blocks.ts";
 import { decodeStopReason } from "./stop-reason.ts";
 import { decodeMessagesUsage } from "./usage.ts";
 
@@ -15,13 +16,14 @@ export function decodeMessagesResponse(body: Json): NeutralResponse {
     model: textOrNull(body["model"]),
     created: null,
     parts: listOf(body["content"]).filter(isRecord).flatMap(decodeBlock),
+    searches: decodeSearches(listOf(body["content"]).filter(isRecord)),
     stopReason: decodeStopReason(body["stop_reason"]),
     stopSequence: textOrNull(body["stop_sequence"]),
     usage: isRecord(usage) ? decodeMessagesUsage(usage) : null,
   };
 }
 
-/** Blocks of tools that the provider ran itself have no counterpart; their outcome is in the text. */
+/** Blocks of tools that the provider ran itself, but for searches, have no counterpart; their outcome is in the text. */
 function decodeBlock(block: Json): Part[] {
   switch (block["type"]) {
     case "text": {

@@ -2,20 +2,24 @@
 import { isRecord, numberOrNull, recordOf, textOf, textOrNull, type Json } from "../json.ts";
 import type { StreamDecoder, StreamEvent } from "../neutral/stream-event.ts";
 import { unpackSignature } from "../signatures.ts";
+import { WEB_SEARCH } from "../web-search.ts";
 import { decodeCitation } from "./citations.ts";
 import { decodeMessagesError } from "./decode-error.ts";
+import { decodeSearch } from "./search-blocks.ts";
 import { decodeStopReason } from "./stop-reason.ts";
 import { decodeMessagesUsage } from "./usage.ts";
 
 const SPLICED = "the provider began a second answer in the same stream";
 
-type BlockKind = "text" | "thinking" | "redacted" | "tool" | "other";
+type BlockKind = "text" | "thinking" | "redacted" | "tool" | "search" | "other";
 
 export class MessagesStreamDecoder implements StreamDecoder {
   /** The provider sends one block after the other. */
   #kind: BlockKind = "other";
   #hasArguments = false;
   #initialInput: Json = {};
+  /** The input of the search whose result comes next, as JSON text. */
+  #search = "";
   /** Figures of `message_start`, replaced by those of `message_delta`, which may leave some out. */
   #usage: Json = {};
   #isStarted = false;
@@ -98,6 +102,17 @@ export class MessagesStreamDecoder implements StreamDecoder {
           signature: null,
         });
         return;
+      case "server_tool_use":
+        this.#kind = block["name"] === WEB_SEARCH ? "search" : "other";
+        this.#search = "";
+        return;
+      case "web_search_tool_result":
+        this.#kind = "other";
+        emit({
+          type: "search",
+          search: decodeSearch(textOf(block["tool_use_id"]), queryOf(this.#search), block),
+        });
+        return;
       default:
         this.#kind = "other";
     }
@@ -116,7 +131,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
         return;
       case "input_json_delta": {
         const text = textOf(delta["partial_json"]);
-        // Server tools stream their input, too; they have no counterpart.
+        if (this.#kind === "search") this.#search += text;
+        // Other server tools stream their input, too; they have no counterpart.
         if (this.#kind !== "tool" || text === "") return;
         this.#hasArguments = true;
         emit({ type: "tool_delta", key, text });
@@ -154,5 +170,13 @@ export class MessagesStreamDecoder implements StreamDecoder {
       reason: decodeStopReason(delta["stop_reason"]),
       stopSequence: textOrNull(delta["stop_sequence"]),
     });
+  }
+}
+
+function queryOf(input: string): string {
+  try {
+    return textOf(recordOf(JSON.parse(input))["query"]);
+  } catch {
+    return "";
   }
 }

@@ -3,10 +3,12 @@ import { toCacheControl } from "../cache-marks.ts";
 import type { TextPart } from "../neutral/part.ts";
 import type { NeutralRequest, Tool, ToolChoice, Turn } from "../neutral/request.ts";
 import { budgetOf, chooseEffort } from "../reasoning-effort.ts";
+import { withOwnCacheMarks } from "../own-cache-marks.ts";
 import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { CUSTOM_INPUT_SCHEMA, customToolDescription } from "../tool-format.ts";
+import { encodeMessagesSearch, WEB_SEARCH } from "../web-search.ts";
 import { encodeSystem, encodeTurns } from "./encode-blocks.ts";
 
 /** The smallest budget that the provider accepts. */
@@ -21,10 +23,11 @@ const JSON_ONLY: TextPart = {
 };
 
 export function encodeMessagesRequest(
-  request: NeutralRequest,
+  given: NeutralRequest,
   environment: EncodeEnvironment,
 ): Record<string, unknown> {
   const { from, model, traits, losses } = environment;
+  const request = environment.marksCache ? withOwnCacheMarks(given) : given;
   const body: Record<string, unknown> = {
     model,
     max_tokens: request.maxTokens ?? traits.maxOutputTokens,
@@ -51,8 +54,12 @@ function encodeTools(
   request: NeutralRequest,
   environment: EncodeEnvironment,
 ): void {
-  if (request.tools.length === 0) return;
-  body["tools"] = request.tools.map((tool) => encodeTool(tool, environment));
+  const { webSearch } = request;
+  if (request.tools.length === 0 && webSearch === null) return;
+  body["tools"] = [
+    ...request.tools.map((tool) => encodeTool(tool, environment)),
+    ...(webSearch === null ? [] : [encodeMessagesSearch(webSearch, environment.losses)]),
+  ];
   const { toolChoice, parallelTools } = request;
   if (toolChoice === null && parallelTools !== false) return;
   const serial = parallelTools === false ? { disable_parallel_tool_use: true } : {};
@@ -71,6 +78,8 @@ function encodeToolChoice(
       return { type: "none" };
     case "required":
       return { type: "any", ...serial };
+    case "web_search":
+      return { type: "tool", name: WEB_SEARCH, ...serial };
     case "tool":
       return { type: "tool", name: names.name(choice.name, choice.namespace, choice.isCustom), ...serial };
   }
@@ -137,7 +146,8 @@ function encodeReasoning(
     return;
   }
   const mode = request.toolChoice?.mode;
-  const isForced = request.tools.length > 0 && (mode === "required" || mode === "tool");
+  const hasTools = request.tools.length > 0 || request.webSearch !== null;
+  const isForced = hasTools && (mode === "required" || mode === "tool" || mode === "web_search");
   if (traits.reasoning === "budget") {
     const wanted = budgetOf(reasoning);
     if (isForced || !canResumeThinking(request.turns)) losses.note(field);

@@ -5,6 +5,7 @@ import type { ResponseContext } from "../options.ts";
 import { packSignature, separateSignatures } from "../signatures.ts";
 import { parseArguments } from "../tool-format.ts";
 import { encodeCitation } from "./citations.ts";
+import { encodeSearch, encodeSearchCount } from "./search-blocks.ts";
 import { encodeStopReason } from "./stop-reason.ts";
 import { encodeMessagesUsage, UNKNOWN_USAGE } from "./usage.ts";
 
@@ -17,10 +18,16 @@ export function encodeMessagesResponse(
     type: "message",
     role: "assistant",
     model: context.responseModel ?? response.model ?? context.model,
-    content: separateSignatures(response.parts).flatMap(encodeBlock),
+    content: [
+      ...response.searches.flatMap((search) => encodeSearch(search, context.newId)),
+      ...separateSignatures(response.parts).flatMap(encodeBlock),
+    ],
     stop_reason: encodeStopReason(response.stopReason),
     stop_sequence: response.stopSequence,
-    usage: response.usage === null ? UNKNOWN_USAGE : encodeMessagesUsage(response.usage),
+    usage: {
+      ...(response.usage === null ? UNKNOWN_USAGE : encodeMessagesUsage(response.usage)),
+      ...encodeSearchCount(response.searches.length),
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 /** Neutral events into the events of a streamed message. */
-import type { Citation } from "../neutral/part.ts";
+import type { Citation, SearchCall } from "../neutral/part.ts";
 import type { StopReason } from "../neutral/response.ts";
 import type { StreamEncoder, StreamEvent } from "../neutral/stream-event.ts";
 import type { NeutralUsage } from "../neutral/usage.ts";
@@ -8,6 +8,7 @@ import { packSignature, type Signature } from "../signatures.ts";
 import { BlockSequencer, type BlockKind, type BlockSink, type ToolStart } from "../stream/block-sequencer.ts";
 import { encodeCitation } from "./citations.ts";
 import { encodeMessagesError } from "./encode-error.ts";
+import { encodeSearch, encodeSearchCount } from "./search-blocks.ts";
 import { encodeStopReason } from "./stop-reason.ts";
 import { encodeMessagesUsage, UNKNOWN_USAGE } from "./usage.ts";
 
@@ -23,6 +24,7 @@ export class MessagesStreamEncoder implements StreamEncoder, BlockSink {
   #reason: StopReason | null = null;
   #stopSequence: string | null = null;
   #usage: NeutralUsage | null = null;
+  #searches = 0;
 
   constructor(context: ResponseContext) {
     this.#context = context;
@@ -92,14 +94,24 @@ export class MessagesStreamEncoder implements StreamEncoder, BlockSink {
     this.#sendDelta(`"signature_delta","signature":${JSON.stringify(packed)}`);
   }
 
+  search(search: SearchCall): void {
+    this.#searches += 1;
+    for (const block of encodeSearch(search, this.#context.newId)) {
+      const { input, ...rest } = block;
+      this.#startBlock(input === undefined ? block : { ...rest, input: {} });
+      if (input !== undefined)
+        this.#sendDelta(`"input_json_delta","partial_json":${JSON.stringify(JSON.stringify(input))}`);
+      this.#stopBlock();
+    }
+  }
+
   close(): void {
     if (this.#isPending) {
       // Reasoning without text and signature: there is nothing to show.
       this.#isPending = false;
       return;
     }
-    this.#send("content_block_stop", `{"type":"content_block_stop","index":${this.#index}}`);
-    this.#index += 1;
+    this.#stopBlock();
   }
 
   #start(id: string | null, model: string | null, usage: NeutralUsage | null): void {
@@ -131,6 +143,11 @@ export class MessagesStreamEncoder implements StreamEncoder, BlockSink {
     );
   }
 
+  #stopBlock(): void {
+    this.#send("content_block_stop", `{"type":"content_block_stop","index":${this.#index}}`);
+    this.#index += 1;
+  }
+
   #sendDelta(fields: string): void {
     this.#send(
       "content_block_delta",
@@ -144,7 +161,10 @@ export class MessagesStreamEncoder implements StreamEncoder, BlockSink {
       stop_reason: encodeStopReason(this.#reason ?? "stop"),
       stop_sequence: this.#stopSequence,
     };
-    const usage = this.#usage === null ? UNKNOWN_USAGE : encodeMessagesUsage(this.#usage);
+    const usage = {
+      ...(this.#usage === null ? UNKNOWN_USAGE : encodeMessagesUsage(this.#usage)),
+      ...encodeSearchCount(this.#searches),
+    };
     this.#send("message_delta", JSON.stringify({ type: "message_delta", delta, usage }));
     this.#send("message_stop", '{"type":"message_stop"}');
   }

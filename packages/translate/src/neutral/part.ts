@@ -27,6 +27,14 @@ export interface Citation {
   readonly end: number | null;
 }
 
+/** A search of the web that the provider has made. What came of it is in the text and its citations. */
+export interface SearchCall {
+  readonly id: string | null;
+  readonly query: string;
+  /** Pages that were found; empty if the provider does not name them. */
+  readonly sources: readonly { readonly url: string; readonly title: string | null }[];
+}
+
 export type MediaSource =
   | { readonly kind: "base64"; readonly mediaType: string; readonly data: string }
   | { readonly kind: "url"; readonly url: string; readonly mediaType: string | null }

@@ -30,6 +30,21 @@ export interface CustomTool {
 
 export type Tool = FunctionTool | CustomTool;
 
+/** The search of the web that the provider runs. */
+export interface WebSearch {
+  /** The name in the source, for the list of what was left out. */
+  readonly field: string;
+  /** Searches that one answer may make. */
+  readonly maxUses: number | null;
+  /** Sites to which the search is limited, and sites that it leaves out. Empty: no such limit. */
+  readonly allowedDomains: readonly string[];
+  readonly blockedDomains: readonly string[];
+  /** Where the user is: `city`, `region`, `country`, `timezone`. */
+  readonly location: Readonly<Record<string, string>> | null;
+  /** How much of the results the model reads: `low`, `medium` or `high`. */
+  readonly contextSize: string | null;
+}
+
 export type ToolChoice =
   | {
       readonly mode: "auto" | "required" | "none";
@@ -41,7 +56,8 @@ export type ToolChoice =
       readonly name: string;
       readonly isCustom: boolean;
       readonly namespace: string | null;
-    };
+    }
+  | { readonly mode: "web_search" };
 
 export type OutputFormat =
   | { readonly type: "json" }
@@ -66,6 +82,7 @@ export interface NeutralRequest {
   system: readonly TextPart[];
   turns: readonly Turn[];
   tools: readonly Tool[];
+  webSearch: WebSearch | null;
   toolChoice: ToolChoice | null;
   parallelTools: boolean | null;
   maxTokens: number | null;
@@ -98,6 +115,7 @@ export function emptyRequest(): NeutralRequest {
     system: [],
     turns: [],
     tools: [],
+    webSearch: null,
     toolChoice: null,
     parallelTools: null,
     maxTokens: null,

@@ -1,4 +1,4 @@
-import type { Part } from "./part.ts";
+import type { Part, SearchCall } from "./part.ts";
 import type { NeutralUsage } from "./usage.ts";
 
 /**
@@ -20,6 +20,8 @@ export interface NeutralResponse {
   readonly model: string | null;
   readonly created: number | null;
   readonly parts: readonly Part[];
+  /** Searches of the web that the provider made for the answer. */
+  readonly searches: readonly SearchCall[];
   readonly stopReason: StopReason;
   readonly stopSequence: string | null;
   readonly usage: NeutralUsage | null;

@@ -3,7 +3,7 @@
  * open and close whatever blocks their dialect needs.
  */
 import type { Dialect } from "../dialect.ts";
-import type { Citation } from "./part.ts";
+import type { Citation, SearchCall } from "./part.ts";
 import type { NeutralError } from "./neutral-error.ts";
 import type { StopReason } from "./response.ts";
 import type { NeutralUsage } from "./usage.ts";
@@ -19,6 +19,7 @@ export type StreamEvent =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "text_signature"; readonly signature: string }
   | { readonly type: "citation"; readonly citation: Citation }
+  | { readonly type: "search"; readonly search: SearchCall }
   | { readonly type: "refusal"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
   /** Ends the current reasoning, or stands for reasoning without a text. */

@@ -19,13 +19,13 @@ import {
 } from "../openai-fields.ts";
 import { effortOf } from "../reasoning-effort.ts";
 import { decodeInput } from "./decode-input.ts";
-import { decodeTools } from "./decode-tools.ts";
+import { isResponsesSearch, SEARCH_SOURCES } from "../web-search.ts";
+import { decodeSearchTool, decodeTools } from "./decode-tools.ts";
 
 /** Fields whose absence changes nothing but speed, cost, context housekeeping or book-keeping. */
 const HINTS = new Set([
   "context_management",
   "client_metadata",
-  "max_tool_calls",
   "prompt_cache_options",
   "prompt_cache_retention",
   "stream_options",
@@ -41,6 +41,10 @@ export function decodeResponsesRequest(body: Json, losses: Losses): NeutralReque
   for (const [field, value] of Object.entries(body)) {
     if (value != null) decodeField(request, field, value, losses);
   }
+  const maxUses = optionalNumber(body["max_tool_calls"], "max_tool_calls");
+  // The search is the only tool of the provider that a target may have.
+  if (request.webSearch !== null) request.webSearch = { ...request.webSearch, maxUses };
+  else if (maxUses !== null) losses.note("max_tool_calls");
   return request;
 }
 
@@ -48,6 +52,7 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
   switch (field) {
     case "input":
     case "instructions":
+    case "max_tool_calls":
       return;
     case "previous_response_id":
       throw new InvalidRequestError(
@@ -60,6 +65,7 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
       return;
     case "tools":
       request.tools = [...decodeTools(requireList(value, field), field, losses), ...request.tools];
+      request.webSearch = decodeSearchTool(requireList(value, field), field);
       return;
     case "tool_choice":
       request.toolChoice = decodeToolChoice(value, losses);
@@ -72,7 +78,9 @@ function decodeField(request: NeutralRequest, field: string, value: unknown, los
       return;
     case "include":
       for (const item of requireList(value, field)) {
-        if (item !== "reasoning.encrypted_content") losses.note(`include.${String(item)}`);
+        if (item !== "reasoning.encrypted_content" && item !== SEARCH_SOURCES) {
+          losses.note(`include.${String(item)}`);
+        }
       }
       return;
     case "background":
@@ -126,6 +134,7 @@ function decodeToolChoice(value: unknown, losses: Losses): ToolChoice | null {
       namespace: null,
     };
   }
+  if (isResponsesSearch(choice)) return { mode: "web_search" };
   if (choice["type"] === "allowed_tools") return decodeAllowedTools(choice, "tool_choice");
   losses.refuse("tool_choice", "a hosted tool cannot be forced on the target");
   return null;

@@ -4,6 +4,7 @@ import { isRecord, listOf, numberOrNull, recordOf, textOf, textOrNull, type Json
 import type { Part } from "../neutral/part.ts";
 import type { NeutralResponse, StopReason } from "../neutral/response.ts";
 import { decodeReasoningItem } from "./decode-input.ts";
+import { decodeSearchItem, isSearch } from "./search-item.ts";
 import { decodeResponsesUsage } from "./usage.ts";
 
 export function decodeResponsesResponse(body: Json): NeutralResponse {
@@ -14,6 +15,7 @@ export function decodeResponsesResponse(body: Json): NeutralResponse {
     model: textOrNull(body["model"]),
     created: numberOrNull(body["created_at"]),
     parts,
+    searches: listOf(body["output"]).filter(isRecord).filter(isSearch).map(decodeSearchItem),
     stopReason: stopReasonOf(body, (type) => parts.some((part) => part.type === type)),
     stopSequence: null,
     usage: isRecord(usage) ? decodeResponsesUsage(usage) : null,
@@ -28,7 +30,7 @@ export function stopReasonOf(body: Json, has: (type: Part["type"]) => boolean): 
   return has("refusal") ? "refusal" : "stop";
 }
 
-/** Calls of hosted tools have no counterpart; their outcome is in the text. */
+/** Calls of hosted tools, but for searches, have no counterpart; their outcome is in the text. */
 function decodeItem(item: Json): Part[] {
   switch (item["type"]) {
     case "message":

@@ -5,6 +5,7 @@ import { isRecord, numberOrNull, recordOf, textOf, textOrNull, type Json } from 
 import type { StreamDecoder, StreamEvent } from "../neutral/stream-event.ts";
 import { decodeReasoningItem } from "./decode-input.ts";
 import { stopReasonOf } from "./decode-response.ts";
+import { decodeSearchItem, isSearch } from "./search-item.ts";
 import { decodeResponsesUsage } from "./usage.ts";
 
 export class ResponsesStreamDecoder implements StreamDecoder {
@@ -109,6 +110,9 @@ export class ResponsesStreamDecoder implements StreamDecoder {
       }
       case "message":
         emit({ type: "break" });
+        return;
+      case "web_search_call":
+        if (isSearch(item)) emit({ type: "search", search: decodeSearchItem(item) });
         return;
       default:
     }

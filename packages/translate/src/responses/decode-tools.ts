@@ -5,13 +5,15 @@ import {
   requireList,
   requireName,
   requireRecord,
+  recordOf,
   textOf,
   type Json,
 } from "../json.ts";
 import type { Losses } from "../losses.ts";
-import type { Tool } from "../neutral/request.ts";
+import type { Tool, WebSearch } from "../neutral/request.ts";
+import { decodeResponsesSearch } from "../web-search.ts";
 
-/** A hosted tool runs at the provider. The target has no such tool, so it is left out and listed. */
+/** A hosted tool runs at the provider. The target has no such tool, but for the search of the web (`decodeSearchTool`), so it is left out and listed. */
 export function decodeTools(tools: readonly unknown[], field: string, losses: Losses): Tool[] {
   return tools.flatMap((value, i) => {
     const path = `${field}[${i}]`;
@@ -50,6 +52,11 @@ function decodeTool(tool: Json, path: string, namespace: string | null, losses: 
       },
     ];
   }
-  losses.note(`tools.${textOf(tool["type"])}`);
+  if (decodeResponsesSearch(tool, path) === null) losses.note(`tools.${textOf(tool["type"])}`);
   return [];
+}
+
+export function decodeSearchTool(tools: readonly unknown[], field: string): WebSearch | null {
+  const found = tools.map((tool, i) => decodeResponsesSearch(recordOf(tool), `${field}[${i}]`));
+  return found.find((search) => search !== null) ?? null;
 }

@@ -5,6 +5,7 @@ import type { EncodeEnvironment } from "../request-codec.ts";
 import { encodeSampling } from "../sampling.ts";
 import { sourceField } from "../source-fields.ts";
 import { encodeUser } from "../user-id.ts";
+import { encodeResponsesSearch, SEARCH_SOURCES } from "../web-search.ts";
 import { encodeInput, encodeSystem } from "./encode-input.ts";
 
 /** The provider rejects a lower limit. */
@@ -28,14 +29,22 @@ export function encodeResponsesRequest(
     body["max_output_tokens"] = Math.max(request.maxTokens, MIN_OUTPUT_TOKENS);
   }
   Object.assign(body, encodeSampling(request, environment, "temperature", "top_p"));
-  if (request.tools.length > 0) {
-    body["tools"] = request.tools.map((tool) => encodeTool(tool, environment));
+  const { webSearch } = request;
+  if (request.tools.length > 0 || webSearch !== null) {
+    body["tools"] = [
+      ...request.tools.map((tool) => encodeTool(tool, environment)),
+      ...(webSearch === null ? [] : [encodeResponsesSearch(webSearch, losses)]),
+    ];
     if (request.toolChoice !== null) body["tool_choice"] = encodeToolChoice(request, environment);
     if (request.parallelTools !== null) body["parallel_tool_calls"] = request.parallelTools;
   }
   const text = encodeText(request, environment);
   if (text !== null) body["text"] = text;
   encodeReasoning(body, request, environment);
+  if (webSearch !== null) {
+    body["include"] = [...((body["include"] as string[] | undefined) ?? []), SEARCH_SOURCES];
+    if (webSearch.maxUses !== null) body["max_tool_calls"] = webSearch.maxUses;
+  }
   encodeUser(body, request, environment);
   if (request.cacheKey !== null) body["prompt_cache_key"] = request.cacheKey;
   if (request.cache !== null) losses.note(sourceField(from, "cache"));
@@ -70,6 +79,7 @@ function encodeTool(tool: Tool, { from, names, losses }: EncodeEnvironment): unk
 }
 
 function encodeToolChoice({ toolChoice }: NeutralRequest, { names }: EncodeEnvironment): unknown {
+  if (toolChoice?.mode === "web_search") return { type: "web_search" };
   if (toolChoice?.mode !== "tool") return toolChoice?.mode;
   return {
     type: toolChoice.isCustom ? "custom" : "function",

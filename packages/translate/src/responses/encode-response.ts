@@ -5,6 +5,7 @@ import type { ResponseContext } from "../options.ts";
 import { separateSignatures } from "../signatures.ts";
 import { encodeCallItem, encodeOutputText, encodeReasoningItem } from "./output-item.ts";
 import { encodeResponseObject } from "./response-object.ts";
+import { encodeSearchItem } from "./search-item.ts";
 
 type Item = Record<string, unknown>;
 
@@ -14,7 +15,10 @@ export function encodeResponsesResponse(response: NeutralResponse, context: Resp
       id: response.id ?? context.newId("resp_"),
       created: response.created ?? context.now,
       model: context.responseModel ?? response.model ?? context.model,
-      output: encodeOutput(separateSignatures(response.parts), context),
+      output: [
+        ...response.searches.map((search) => encodeSearchItem(search, context.newId("ws_"), "completed")),
+        ...encodeOutput(separateSignatures(response.parts), context),
+      ],
       stopReason: response.stopReason,
       usage: response.usage,
     },

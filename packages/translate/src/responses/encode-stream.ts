@@ -1,5 +1,5 @@
 /** Neutral events into the events of a streamed response. */
-import type { Citation } from "../neutral/part.ts";
+import type { Citation, SearchCall } from "../neutral/part.ts";
 import type { StopReason } from "../neutral/response.ts";
 import type { StreamEncoder, StreamEvent } from "../neutral/stream-event.ts";
 import type { NeutralUsage } from "../neutral/usage.ts";
@@ -9,6 +9,7 @@ import { BlockSequencer, type BlockKind, type BlockSink, type ToolStart } from "
 import { encodeOpenAiError } from "../chat/encode-error.ts";
 import { OpenItem } from "./open-item.ts";
 import { encodeResponseObject } from "./response-object.ts";
+import { encodeSearchItem } from "./search-item.ts";
 
 export class ResponsesStreamEncoder implements StreamEncoder, BlockSink {
   readonly #context: ResponseContext;
@@ -87,6 +88,18 @@ export class ResponsesStreamEncoder implements StreamEncoder, BlockSink {
   close(): void {
     if (this.#item !== null) this.#output.push(this.#item.close());
     this.#item = null;
+  }
+
+  search(search: SearchCall): void {
+    const id = this.#context.newId("ws_");
+    const place = { output_index: this.#output.length };
+    const item = encodeSearchItem(search, id, "completed");
+    this.#send("response.output_item.added", { ...place, item: encodeSearchItem(search, id, "in_progress") });
+    for (const state of ["in_progress", "searching", "completed"]) {
+      this.#send(`response.web_search_call.${state}`, { ...place, item_id: id });
+    }
+    this.#send("response.output_item.done", { ...place, item });
+    this.#output.push(item);
   }
 
   #start(id: string | null, model: string | null, created: number | null): void {

@@ -27,6 +27,10 @@ function collect(events: readonly StreamEvent[], log: string[] = []): Written[] 
     },
     citation: () => undefined,
     signature: () => undefined,
+    search({ query }) {
+      expect(open).toBeNull();
+      log.push(`search ${query}`);
+    },
     close() {
       expect(open).not.toBeNull();
       open = null;

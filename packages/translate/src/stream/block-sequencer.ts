@@ -7,7 +7,7 @@
  * 3. A text or reasoning ends when something else begins. A call ends when the upstream says so, or when another block
  *    waits and its arguments are a complete JSON object, or with the stream.
  */
-import type { Citation } from "../neutral/part.ts";
+import type { Citation, SearchCall } from "../neutral/part.ts";
 import type { Signature } from "../signatures.ts";
 import type { StreamEvent } from "../neutral/stream-event.ts";
 import { JsonProgress } from "./json-progress.ts";
@@ -24,6 +24,8 @@ export interface BlockSink {
   citation(citation: Citation): void;
   signature(signature: Signature): void;
   close(): void;
+  /** A search of the provider, between two blocks. */
+  search(search: SearchCall): void;
 }
 
 type Step =
@@ -34,6 +36,8 @@ type Step =
 interface Block {
   readonly kind: BlockKind;
   readonly tool: ToolStart | null;
+  /** Stands in place of a block, and has no steps. */
+  readonly search: SearchCall | null;
   readonly progress: JsonProgress | null;
   readonly waiting: Step[];
   isOpen: boolean;
@@ -86,6 +90,11 @@ export class BlockSequencer {
         this.#endTail();
         this.#advance();
         return true;
+      case "search":
+        this.#endTail();
+        this.#push("text", null, event.search).hasEnded = true;
+        this.#advance();
+        return true;
       case "tool_start":
         this.#endTail();
         if (event.signature !== null) this.take({ type: "text_signature", signature: event.signature });
@@ -130,9 +139,9 @@ export class BlockSequencer {
     return block;
   }
 
-  #push(kind: BlockKind, tool: ToolStart | null): Block {
+  #push(kind: BlockKind, tool: ToolStart | null, search: SearchCall | null = null): Block {
     const progress = tool === null || tool.isCustom ? null : new JsonProgress();
-    const block: Block = { kind, tool, progress, waiting: [], isOpen: false, hasEnded: false };
+    const block: Block = { kind, tool, search, progress, waiting: [], isOpen: false, hasEnded: false };
     this.#blocks.push(block);
     return block;
   }
@@ -163,6 +172,11 @@ export class BlockSequencer {
 
   #advance(): void {
     for (let head = this.#blocks[0]; head !== undefined; head = this.#blocks[0]) {
+      if (head.search !== null) {
+        this.#sink.search(head.search);
+        this.#blocks.shift();
+        continue;
+      }
       if (!head.isOpen) {
         this.#sink.open(head.kind, head.tool);
         head.isOpen = true;

@@ -1,5 +1,5 @@
 /** Decides whether a call uses the cache, and under which key. */
-import { readMembers, type ResponseHead } from "../../engines/relay/index.ts";
+import { readMembers, type RequestBody, type ResponseHead } from "../../engines/relay/index.ts";
 import type { CallStart } from "./call-start.ts";
 import { readNamedModels } from "../models/named-models.ts";
 import { isNeutral } from "../plan/forwarded-request.ts";
@@ -51,7 +51,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     step.keyScope,
     `${step.translation?.clientDialect ?? ""}${step.translation?.isEnveloped === true ? " in an envelope" : ""}`,
     ...(options.cacheKey === undefined
-      ? ["body", bodyOf(step)]
+      ? ["body", ...bodiesOf(step)]
       : ["custom", options.cacheKey, modelsOf(step), formOf(step)]),
   ]);
 }
@@ -62,19 +62,31 @@ function modelsOf(step: Step): string {
   return JSON.stringify([isCertain, step.model, [...new Set(names)].sort()]);
 }
 
-const FORM_MEMBERS: ReadonlySet<string> = new Set(["stream", "stream_options"]);
+/** `requests`: Gemini's batch of embeddings, whose answer is a list. */
+const FORM_MEMBERS: ReadonlySet<string> = new Set(["stream", "stream_options", "requests"]);
 
 /** What decides the form of the response: a client that expects a stream cannot read a JSON object. */
 function formOf(step: Step): string {
-  const body = bodyOf(step);
-  if (typeof body === "string") return "";
-  const members = readMembers(body, FORM_MEMBERS);
-  return JSON.stringify([...FORM_MEMBERS].map((name) => members.get(name) ?? null));
+  const read = (body: string | Buffer) => {
+    if (typeof body === "string") return "";
+    const members = readMembers(body, FORM_MEMBERS);
+    return JSON.stringify([...FORM_MEMBERS].map((name) => members.get(name) ?? null));
+  };
+  return bodiesOf(step).map(read).join(" ");
 }
 
-/** Of a translated call the client's body: it decides the request and the form of the response. */
-function bodyOf({ upstream, translation }: Step): string | Buffer {
-  const body = translation === null || translation.convert === null ? upstream.body : translation.request;
+/**
+ * Of a translated call the client's body: it decides the request and the form of the response. A client of Gemini has model and stream in the path, so the
+ * body that is sent counts, too.
+ */
+function bodiesOf({ upstream, translation }: Step): (string | Buffer)[] {
+  const sent = bytesOf(upstream.body);
+  if (translation === null || translation.convert === null) return [sent];
+  const own = bytesOf(translation.request);
+  return translation.clientDialect === "gemini" ? [own, sent] : [own];
+}
+
+function bytesOf(body: RequestBody): string | Buffer {
   return body.kind === "whole" ? body.bytes : "";
 }
 

@@ -181,6 +181,7 @@ export class CallRunner {
     const call = new Call(this.#parts, start, use === null ? 0 : cache.maxEntryBytes, (outcome) => {
       this.#running.delete(call);
       metrics.inFlight -= 1;
+      start.onEnded?.(outcome);
       this.#parts.tracing.current?.ended(start, outcome);
       if (this.#parts.alertFeed.current !== null)
         this.#reportTo(this.#parts.alertFeed.current, start, outcome);

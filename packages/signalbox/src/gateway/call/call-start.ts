@@ -45,6 +45,8 @@ export interface CallPlan {
   readonly routeHeaders?: readonly string[] | undefined;
   /** Budgets of the route; undefined when the route has none. */
   readonly budgets?: readonly RouteBudget[] | undefined;
+  /** Called when a call that went upstream has ended, with the beginning of its response. */
+  readonly onEnded?: ((outcome: CallOutcome) => void) | undefined;
 }
 
 export interface PlannedCall extends Arrival, CallPlan {}

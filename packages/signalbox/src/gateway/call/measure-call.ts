@@ -92,6 +92,8 @@ function usageOf(call: AnsweredCall, isPriced: (usage: Usage) => boolean): [Usag
   const usage = call.tapped?.usage ?? null;
   if (head === null)
     return call.isLeft && isBilled(step) ? ["estimated", expected(step)] : ["none", NO_USAGE];
+  // What is read later was charged when it was made: the state of a batch repeats its usage.
+  if (step.upstream.method === "GET" || step.isTracked === true) return ["none", NO_USAGE];
   const isReported = usage !== null && statesAny(usage);
   // A provider does not bill its own refusals, with whatever status, unless it says so.
   if (head.status >= 400) return isReported ? ["reported", usage] : ["none", NO_USAGE];

@@ -36,7 +36,8 @@ export class PassingResponse {
     this.#parts = parts;
     this.#start = start;
     const logBytes = start.logDetail === "bodies" ? parts.payloadBytes : 0;
-    const keptBytes = Math.max(cacheBytes, logBytes, start.account === null ? 0 : ESTIMATED_BYTES);
+    const isRead = start.account !== null || start.onEnded !== undefined;
+    const keptBytes = Math.max(cacheBytes, logBytes, isRead ? ESTIMATED_BYTES : 0);
     this.#kept = new KeptBody(keptBytes, start.memory);
   }
 

@@ -8,6 +8,7 @@ import type { Arrival } from "../call/call-start.ts";
 import { holderOf, identifyCaller } from "../keys/caller-token.ts";
 import { DEFAULT_GATEWAY, type Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
+import { KNOWN_PATHS } from "./door-path.ts";
 
 export interface ArrivalParts {
   readonly gateways: Gateways;
@@ -54,6 +55,9 @@ export function findGateway(
 ): Gateway {
   const named = gatewayId ?? headers["gw-aig-gateway-id"] ?? headers["cf-aig-gateway-id"];
   const gateway = gateways.find(accountId, typeof named === "string" ? named : DEFAULT_GATEWAY);
-  if (gateway === undefined) throw new SignalboxError("gateway_not_found");
-  return gateway;
+  if (gateway !== undefined) return gateway;
+  const isNamed = gatewayId === null;
+  throw new SignalboxError("gateway_not_found", {
+    message: isNamed ? "Gateway not found" : `Gateway not found. ${KNOWN_PATHS}`,
+  });
 }

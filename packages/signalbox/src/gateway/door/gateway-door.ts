@@ -10,6 +10,8 @@ import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
+import type { JobApi } from "../jobs/job-api.ts";
+import type { Jobs } from "../jobs/jobs.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
 import type { GatewayMetrics } from "../metrics.ts";
 import {
@@ -25,13 +27,17 @@ import { COMPAT, type UniversalCall } from "../plan/universal-step.ts";
 import { parseUniversalSteps } from "../plan/universal-steps.ts";
 import { orderSteps, type StepOrderParts } from "../routes/order-steps.ts";
 import { planUniversalRoute } from "../routes/universal-route.ts";
+import type { CallOptions } from "../step/call-options.ts";
 import { malformed } from "../step/malformed.ts";
+import type { Step } from "../step/step.ts";
 import { arrive, type Incoming, requireMethod } from "./arrive.ts";
 import {
   ACCOUNT_DOORS,
   type DoorPath,
   parseAccountDoor,
   parseBareDoor,
+  KNOWN_PATHS,
+  parseGoogleDoor,
   parseCompatDoor,
 } from "./door-path.ts";
 import { callerShare } from "./caller-share.ts";
@@ -39,6 +45,7 @@ import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends UnifiedDoorParts {
+  readonly jobs: Jobs;
   readonly metrics: GatewayMetrics;
   readonly stepOrder: StepOrderParts;
   /** Loads the part that serves WebSockets. */
@@ -56,7 +63,7 @@ const SKIPPED_BODY_BYTES = 64 * 1024;
 
 export class GatewayDoor implements Area {
   readonly name = "gateway";
-  readonly segments = ["v1"];
+  readonly segments = ["v1", "v1beta"];
   readonly dialect = "gateway";
   readonly isForeign = true;
   readonly guest = { segments: ["accounts", "client"], path: ACCOUNT_DOORS };
@@ -66,7 +73,7 @@ export class GatewayDoor implements Area {
 
   constructor(parts: GatewayDoorParts) {
     this.#parts = parts;
-    this.#unified = new UnifiedDoor(parts);
+    this.#unified = new UnifiedDoor(parts, (arrival, slug, path) => this.#servePlain(arrival, slug, path));
   }
 
   /** The usual call creates one promise, which waits for its body: `async` functions here cost 3 % of a JSON call on 32 connections, 6 % on one. */
@@ -75,7 +82,7 @@ export class GatewayDoor implements Area {
     try {
       // TRACE would send the caller's headers back (RFC 9110, section 9.3.8); no provider uses it.
       if (request.method === "TRACE") throw new SignalboxError("method_not_allowed");
-      const path = parseGatewayPath(context.path);
+      const path = parseGatewayPath(context);
       if ("endpoint" in path) return this.#serveUnified(path, incoming);
       const arrival = arrive(this.#parts, path, incoming);
       return path.provider === null
@@ -92,8 +99,9 @@ export class GatewayDoor implements Area {
     await (await this.#realtime).upgrade(request, socket, head, context);
   }
 
-  /** Closes all WebSockets. */
+  /** Closes all WebSockets, and ends what runs in the background. */
   async closeSockets(): Promise<void> {
+    this.#unified.close();
     (await this.#realtime)?.close();
   }
 
@@ -116,6 +124,24 @@ export class GatewayDoor implements Area {
     const policy = arrival.caller.token?.policy ?? null;
     if (policy !== null) requireAllowedSteps(policy, plan.steps);
     return this.#parts.runner.run({ ...arrival, ...plan });
+  }
+
+  async #startJob(api: JobApi, arrival: Arrival, step: Step, options: CallOptions): Promise<void> {
+    const policy = arrival.caller.token?.policy ?? null;
+    if (policy !== null) requireAllowedSteps(policy, [step]);
+    const job = await this.#parts.jobs.reserve(api, arrival, step, options);
+    try {
+      await this.#run(arrival, {
+        // A stored answer starts no job.
+        options: { ...options, skipCache: true },
+        steps: [{ ...step, isTracked: true }],
+        showsStep: false,
+        onEnded: (outcome) => job.ended(outcome),
+      });
+    } catch (error) {
+      job.release();
+      throw error;
+    }
   }
 
   #servePlain(arrival: Arrival, slug: string, path: string): void | Promise<void> {
@@ -145,7 +171,11 @@ export class GatewayDoor implements Area {
         body,
         options,
       });
-      return this.#run(arrival, { options, steps: [step], showsStep: false });
+      const { jobs } = this.#parts;
+      const api = jobs.apiOf(step);
+      if (api !== null) return this.#startJob(api, arrival, step, options);
+      const onEnded = request.method === "GET" ? jobs.watch(arrival, slug, path) : undefined;
+      return this.#run(arrival, { options, steps: [step], showsStep: false, onEnded });
     };
     if (!hasBody(request)) return start(NO_BODY);
     return new Promise((resolve, reject) => {
@@ -193,6 +223,9 @@ export class GatewayDoor implements Area {
   }
 }
 
+/** Behind `/v1/`. */
+const V1_END = 4;
+
 interface GatewayPath {
   readonly accountId: string;
   readonly gatewayId: string;
@@ -203,16 +236,30 @@ interface GatewayPath {
 }
 
 /** Account, gateway and provider are decoded; the rest of the path is forwarded as it was sent. */
-function parseGatewayPath(path: string): GatewayPath | DoorPath {
-  if (path.startsWith("/accounts/") || path.startsWith("/client/")) return parseAccountDoor(path);
-  // The first segment is `v1`, but may be written with escapes (`v%31`).
+function parseGatewayPath(context: Pick<RequestContext, "path" | "errorDialect">): GatewayPath | DoorPath {
+  const { path } = context;
+  if (path.startsWith("/accounts/") || path.startsWith("/client/")) {
+    context.errorDialect = "openai";
+    return parseAccountDoor(path);
+  }
+  // The first segment is `v1` or `v1beta`, but may be written with escapes (`v%31`).
   const start = endOfSegment(path, 1) + 1;
+  if (start !== V1_END && decodePath(path.slice(1, start - 1)) === "v1beta") {
+    context.errorDialect = "gemini";
+    return parseGoogleDoor(path.slice(start));
+  }
   const accountEnd = endOfSegment(path, start);
   const accountId = decodePath(path.slice(start, accountEnd));
-  if (DOOR_WORDS.has(accountId)) return parseBareDoor(path.slice(start));
+  if (DOOR_WORDS.has(accountId)) {
+    // For a path that is none; the path of an endpoint decides by itself.
+    context.errorDialect = "openai";
+    return parseBareDoor(path.slice(start));
+  }
   const gatewayEnd = endOfSegment(path, accountEnd + 1);
   const gatewayId = decodePath(path.slice(accountEnd + 1, gatewayEnd));
-  if (accountId === "" || gatewayId === "") throw new SignalboxError("gateway_not_found");
+  if (accountId === "" || gatewayId === "") {
+    throw new SignalboxError("gateway_not_found", { message: `Gateway not found. ${KNOWN_PATHS}` });
+  }
   if (gatewayEnd + 1 >= path.length) return { accountId, gatewayId, provider: null, path: "" };
   const providerEnd = endOfSegment(path, gatewayEnd + 1);
   const rest = path.slice(providerEnd + 1);

@@ -15,9 +15,12 @@ import type { Gateway } from "../settings/gateway.ts";
 import type { ProviderKeys } from "../keys/provider-keys.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 
+/** OpenAI's, Anthropic's or Google's. */
+export type ListFormat = "chat" | "messages" | "gemini";
+
 export interface ListingCaller {
   /** The dialect of the listing; a key in the headers is a key of its provider. */
-  readonly endpoint: "chat" | "messages";
+  readonly endpoint: ListFormat;
   /** What the caller's token may use; null without limits. */
   readonly policy: TokenPolicy | null;
   readonly isAuthenticated: boolean;
@@ -29,7 +32,7 @@ export interface ListingCaller {
 
 /** They serve models without a key. */
 const KEYLESS: ReadonlySet<string> = new Set(["echo", "ollama", "vllm", "lmstudio"]);
-const CALLS = ["chat", "responses", "messages"] as const;
+const CALLS = ["chat", "responses", "messages", "generate_content"] as const;
 
 export class ModelAccess {
   readonly #keys: ProviderKeys;

@@ -1,5 +1,5 @@
 /**
- * The listing of models at the unified doors, in OpenAI's and in Anthropic's format: of the names of the configuration, the routes of the
+ * The listing of models at the unified doors, in OpenAI's, in Anthropic's and in Google's format: of the names of the configuration, the routes of the
  * gateway and the models of the price list those that the caller can call (`model-access.ts`). Context size and price are shown where they
  * are known.
  */
@@ -12,7 +12,7 @@ import type { Provider, ProviderDirectory } from "../providers/provider.ts";
 import type { DynamicRoutes } from "../routes/dynamic-routes.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { ProviderKeys } from "../keys/provider-keys.ts";
-import { type ListingCaller, ModelAccess } from "./model-access.ts";
+import { type ListFormat, type ListingCaller, ModelAccess } from "./model-access.ts";
 import { type ModelNames, ROUTE_PREFIX } from "../models/model-names.ts";
 
 export interface ModelListParts {
@@ -27,7 +27,7 @@ export interface ModelListParts {
 export interface ModelListRequest {
   /** Null for the whole list. */
   readonly model: string | null;
-  readonly isAnthropic: boolean;
+  readonly format: ListFormat;
   readonly query: URLSearchParams;
   readonly caller: Omit<ListingCaller, "endpoint">;
 }
@@ -69,20 +69,21 @@ export class ModelList {
   }
 
   /** The body of the response; throws `not_found` for a model that is not listed. */
-  answer(gateway: Gateway, { model, isAnthropic, query, caller }: ModelListRequest): object {
-    const endpoint = isAnthropic ? "messages" : "chat";
-    const access = new ModelAccess(this.#parts.keys, gateway, { ...caller, endpoint });
-    const models = this.#list(gateway, access, isAnthropic);
-    if (model === null) return isAnthropic ? anthropicPage(models, query) : openAiList(models);
+  answer(gateway: Gateway, { model, format, query, caller }: ModelListRequest): object {
+    const access = new ModelAccess(this.#parts.keys, gateway, { ...caller, endpoint: format });
+    const prefersBare = format !== "chat";
+    const models = this.#list(gateway, access, prefersBare);
+    const { toPage, toModel } = FORMATS[format];
+    if (model === null) return toPage(models, query);
     const byId = (listed: readonly ListedModel[]) => listed.find(({ id }) => id === model);
-    const found = byId(models) ?? byId(this.#list(gateway, access, !isAnthropic));
+    const found = byId(models) ?? byId(this.#list(gateway, access, !prefersBare));
     if (found === undefined) {
       throw new SignalboxError("not_found", {
         message: `Model ${model.slice(0, 128)} not found`,
         param: "model",
       });
     }
-    return isAnthropic ? toAnthropic(found) : toOpenAi(found);
+    return toModel(found);
   }
 
   /** With bare names where they suffice, as Anthropic's clients expect them, or with `provider/model` where it can be called. */
@@ -277,3 +278,46 @@ function anthropicPage(models: readonly ListedModel[], query: URLSearchParams): 
     last_id: page.at(-1)?.id ?? null,
   };
 }
+
+const DEFAULT_GOOGLE_PAGE = 50;
+
+function toGoogle({ id, name, contextWindow }: ListedModel): object {
+  return {
+    name: `models/${id}`,
+    version: "001",
+    displayName: name,
+    ...(contextWindow === null ? {} : { inputTokenLimit: contextWindow }),
+    supportedGenerationMethods: ["generateContent", "countTokens"],
+  };
+}
+
+/** Google's pages: `pageSize`, and as the token the id before the page. */
+function googlePage(models: readonly ListedModel[], query: URLSearchParams): object {
+  const size = Number(query.get("pageSize") ?? DEFAULT_GOOGLE_PAGE);
+  if (!Number.isSafeInteger(size) || size < 1) {
+    throw new SignalboxError("gateway_malformed_request", {
+      message: "pageSize must be a whole number of at least 1",
+      param: "pageSize",
+    });
+  }
+  const token = query.get("pageToken") ?? "";
+  const start = token === "" ? 0 : models.findIndex(({ id }) => id === token) + 1;
+  const page = models.slice(start, start + Math.min(size, MAX_PAGE));
+  const last = page.at(-1);
+  const hasMore = start + page.length < models.length && last !== undefined;
+  return { models: page.map(toGoogle), ...(hasMore ? { nextPageToken: last.id } : {}) };
+}
+
+const FORMATS: Readonly<
+  Record<
+    ListFormat,
+    {
+      readonly toModel: (model: ListedModel) => object;
+      readonly toPage: (models: readonly ListedModel[], query: URLSearchParams) => object;
+    }
+  >
+> = {
+  chat: { toModel: toOpenAi, toPage: openAiList },
+  messages: { toModel: toAnthropic, toPage: anthropicPage },
+  gemini: { toModel: toGoogle, toPage: googlePage },
+};

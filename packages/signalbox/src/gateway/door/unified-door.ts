@@ -6,13 +6,16 @@ import { SignalboxError } from "@signalbox/protocol";
 import { estimateInputTokens } from "@signalbox/translate";
 import { hasBody, type HttpResponse } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
+import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
 import { sha256 } from "../../core/secret.ts";
+import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import type { ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import {
+  decodePath,
   type ForwardedHeaders,
   KEY_HEADERS,
   NO_CREDENTIAL,
@@ -20,7 +23,8 @@ import {
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
-import { planModelStep } from "../plan/plan-model-step.ts";
+import { checked, planModelStep } from "../plan/plan-model-step.ts";
+import { type PassedRequest, planPassedStep, readPassedModel } from "../plan/plan-passed-step.ts";
 import { planRunStep } from "../plan/plan-run-step.ts";
 import type { StepParts } from "../plan/plan-step.ts";
 import { stepContextOf } from "../plan/step-request.ts";
@@ -30,7 +34,9 @@ import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
 import { callerShare } from "./caller-share.ts";
+import { BackgroundResponses } from "./background-responses.ts";
 import type { DoorPath } from "./door-path.ts";
+import { answerKept } from "./kept-response.ts";
 import type { ModelList } from "./model-list.ts";
 import { type BodyParts, receiveBody, toBodyError } from "./receive-body.ts";
 
@@ -39,20 +45,41 @@ export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts {
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
   readonly routes: RouteResolver;
+  /** For calls in the background. */
+  readonly server: OwnServer;
 }
 
 /** The members that are needed before the body is parsed, if it ever is. */
-const WANTED: ReadonlySet<string> = new Set(["model", "stream"]);
+const WANTED: ReadonlySet<string> = new Set(["model", "stream", "background"]);
 const MAX_MODEL_LENGTH = 512;
+const OPEN_BRACE = 0x7b;
+
+/** A request whose model decides who gets it. */
+type RoutedRequest = Pick<ModelRequest, "body" | "fields" | "forwarded" | "options">;
 
 /** Plans the step for one model. */
-type PlanModel = (request: ModelRequest, target: ModelTarget) => Step;
+type PlanModel<Request> = (request: Request, target: ModelTarget) => Step;
+
+/** Serves a call of one provider at a path of its API. */
+type ServePlain = (arrival: Arrival, slug: string, path: string) => void | Promise<void>;
+
+/** Who gets a passed request that names no model: OpenAI has a default for some. */
+const DEFAULT_PROVIDER = "openai";
 
 export class UnifiedDoor {
   readonly #parts: UnifiedDoorParts;
+  readonly #servePlain: ServePlain;
+  readonly #background: BackgroundResponses;
 
-  constructor(parts: UnifiedDoorParts) {
+  constructor(parts: UnifiedDoorParts, servePlain: ServePlain) {
     this.#parts = parts;
+    this.#servePlain = servePlain;
+    this.#background = new BackgroundResponses(parts.clock);
+  }
+
+  /** Ends what runs in the background. */
+  close(): void {
+    this.#background.close();
   }
 
   async handle(path: DoorPath, incoming: Incoming): Promise<void> {
@@ -62,11 +89,14 @@ export class UnifiedDoor {
       if (path.errorDialect === "openai") context.errorDialect = "anthropic";
     }
     // SDKs show the message to their users; the gateway's own format has a fixed one.
-    const mayExplain = context.errorDialect === "openai" || context.errorDialect === "anthropic";
+    const mayExplain = context.errorDialect !== "gateway" && context.errorDialect !== "run";
     const arrival = arrive(this.#parts, path, incoming, mayExplain);
-    if (path.endpoint === "unknown") throw new SignalboxError("not_found");
     if (path.endpoint === "models") {
-      this.#list(arrival, path.model);
+      this.#list(arrival, path);
+      return;
+    }
+    if (path.endpoint === "stored") {
+      await this.#serveStored(arrival, path.rest);
       return;
     }
     requireMethod(request, "POST");
@@ -79,17 +109,19 @@ export class UnifiedDoor {
       receiveBody(this.#parts, arrival, resolve, reject);
     });
     if (path.endpoint === "count_tokens") await this.#countTokens(arrival, body);
+    else if (path.endpoint === "gemini") await this.#serveGemini(arrival, path, body);
     else if (path.endpoint === "run") await this.#serveRun(arrival, path.model, body);
+    else if (path.endpoint === "passed") await this.#servePassed(arrival, path.rest, body);
     else await this.#serveCall(arrival, path.endpoint, body);
   }
 
-  #list(arrival: Arrival, model: string | null): void {
+  #list(arrival: Arrival, { model, isGoogle }: DoorPath): void {
     const { request, response, context, gateway, caller } = arrival;
     requireMethod(request, "GET", "HEAD");
     const { credential, options } = this.#readHeaders(arrival);
     const answer = this.#parts.modelList.answer(gateway, {
       model,
-      isAnthropic: request.headers["anthropic-version"] !== undefined,
+      format: isGoogle ? "gemini" : request.headers["anthropic-version"] === undefined ? "chat" : "messages",
       query: new URLSearchParams(context.query),
       caller: {
         policy: caller.token?.policy ?? null,
@@ -102,9 +134,58 @@ export class UnifiedDoor {
   }
 
   async #serveCall(arrival: Arrival, endpoint: ModelRequest["endpoint"], body: RequestBody): Promise<void> {
-    const { model, isStream } = readHead(body);
+    const { model, isStream, isBackground } = readHead(body);
     const request = this.#toModelRequest(arrival, endpoint, body, isStream);
+    if (isBackground && endpoint === "responses" && !this.#hasResponses(arrival, model)) {
+      this.#startInBackground(arrival, request, model);
+      return;
+    }
     await this.#run(arrival, request, model, (own, target) => planModelStep(this.#parts, own, target));
+  }
+
+  /** Whether the provider of the model has the responses API itself. */
+  #hasResponses({ gateway }: Arrival, model: string): boolean {
+    const named = this.#parts.modelNames.resolve(gateway.accountId, model);
+    if (named.kind === "route") return false;
+    return named.provider.apisFor(named.model).calls.some(({ dialect }) => dialect === "responses");
+  }
+
+  #startInBackground(arrival: Arrival, request: ModelRequest, model: string): void {
+    const { background: _, ...fields } = request.fields();
+    const { earlier } = request;
+    if (earlier === null)
+      throw malformed("background: only a caller with a token or a key finds its response again");
+    if (fields["store"] === false)
+      throw malformed("background: the response must be stored, so store must not be false");
+    if (request.isStream)
+      throw malformed("background: the provider of this model does not stream in the background");
+    const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
+    if (named.kind === "model") {
+      // What is wrong with the request is said at once.
+      planOne(arrival, { ...request, fields: () => fields }, named, (own, target) =>
+        planModelStep(this.#parts, own, target),
+      );
+    }
+    const { server } = this.#parts;
+    const initial = this.#background.start(earlier, fields, (body, signal) =>
+      server.call({ ...callAgain(arrival), body, signal }),
+    );
+    sendJson(arrival.response, initial);
+  }
+
+  /** Gemini's methods have the model and the choice of a stream in the path. */
+  async #serveGemini(arrival: Arrival, { model, method }: DoorPath, body: RequestBody): Promise<void> {
+    const name = checkModel(model);
+    const isStream = method === "streamGenerateContent";
+    const request = this.#toModelRequest(arrival, "gemini", body, isStream);
+    if (method === "countTokens") await this.#countGemini(arrival, request, name);
+    else {
+      const own =
+        method === "embedContent" || method === "batchEmbedContents"
+          ? { ...request, embeds: method }
+          : request;
+      await this.#run(arrival, own, name, (one, target) => planModelStep(this.#parts, one, target));
+    }
   }
 
   async #serveRun(arrival: Arrival, modelInPath: string | null, body: RequestBody): Promise<void> {
@@ -113,15 +194,72 @@ export class UnifiedDoor {
     await this.#run(arrival, request, model, (own, target) => planRunStep(this.#parts, own, target, input));
   }
 
+  /** The model names the provider, which gets the request as it is. */
+  async #servePassed(arrival: Arrival, endpoint: string, body: RequestBody): Promise<void> {
+    const { request, caller, gateway } = arrival;
+    const forwarded = this.#readHeaders(arrival);
+    const contentType = request.headers["content-type"];
+    const model = readPassedModel(body, contentType, this.#parts.bodyLimits.keepBytes);
+    const passed: PassedRequest = {
+      context: stepContextOf(arrival),
+      endpoint,
+      contentType,
+      body,
+      fields: () =>
+        body.kind === "whole" && body.bytes[0] === OPEN_BRACE ? parseFields(body.bytes) : { model },
+      query: caller.query,
+      forwarded,
+      options: stampOptions(caller.token?.policy ?? null, forwarded.options),
+      namesModel: model !== null,
+    };
+    const plan: PlanModel<PassedRequest> = (own, target) => planPassedStep(this.#parts, own, target);
+    if (model !== null) {
+      await this.#run(arrival, passed, checkModel(model), plan);
+      return;
+    }
+    const provider = this.#parts.providers.find(gateway.accountId, DEFAULT_PROVIDER);
+    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+    const call = planOne(arrival, passed, { provider, model: "", isExplicit: false }, plan);
+    await this.#parts.runner.run({ ...arrival, ...call });
+  }
+
+  /** Files, batches and responses are at one provider: the one of the client's SDK, unless a header names another. */
+  async #serveStored(arrival: Arrival, path: string): Promise<void> {
+    const { request, gateway, context } = arrival;
+    requireMethod(request, "GET", "HEAD", "POST", "DELETE");
+    const [kind, id = "", action = ""] = path.split("/");
+    const answers = kind === "responses" ? this.#earlierOf(arrival, this.#readHeaders(arrival)) : null;
+    const kept = answers?.find(id);
+    if (answers !== null && kept !== undefined) {
+      const query = new URLSearchParams(context.query);
+      const wanted = { method: request.method ?? "GET", id, action, query };
+      const cancel = (one: string) => this.#background.cancel(answers, one);
+      sendJson(arrival.response, answerKept(answers, kept, wanted, cancel));
+      return;
+    }
+    const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];
+    const isAnthropic = request.headers["anthropic-version"] !== undefined || path.startsWith("messages/");
+    const usual = answers?.providerOf(id) ?? (isAnthropic ? "anthropic" : DEFAULT_PROVIDER);
+    const slug = typeof named === "string" ? named : usual;
+    const provider = this.#parts.providers.find(gateway.accountId, slug);
+    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+    const own = provider.apisFor("").further(path);
+    if (own === null)
+      throw malformed(`${slug} has no API for ${path.split("/", 1)[0] ?? ""} that this door can use`);
+    await this.#servePlain(arrival, slug, own);
+  }
+
   #toModelRequest(
     arrival: Arrival,
     endpoint: ModelRequest["endpoint"],
     body: RequestBody,
     isStream: boolean,
   ): ModelRequest {
-    const { caller } = arrival;
     const { keepBytes } = this.#parts.bodyLimits;
-    const forwarded = this.#readHeaders(arrival);
+    const { forwarded, query } =
+      endpoint === "gemini"
+        ? takeQueryKey(this.#readHeaders(arrival), arrival.caller.query)
+        : { forwarded: this.#readHeaders(arrival), query: arrival.caller.query };
     const share = callerShare(this.#parts, arrival);
     let fields: Record<string, unknown> | undefined;
     return {
@@ -129,9 +267,9 @@ export class UnifiedDoor {
       endpoint,
       body,
       isStream,
-      query: caller.query,
+      query,
       forwarded,
-      options: stampOptions(caller.token?.policy ?? null, forwarded.options),
+      options: stampOptions(arrival.caller.token?.policy ?? null, forwarded.options),
       share,
       earlier: endpoint === "responses" ? this.#earlierOf(arrival, forwarded) : null,
       fields: () => {
@@ -157,7 +295,12 @@ export class UnifiedDoor {
   }
 
   /** Runs the call with the model that the name means, or with the models of a route. */
-  async #run(arrival: Arrival, request: ModelRequest, model: string, plan: PlanModel): Promise<void> {
+  async #run<Request extends RoutedRequest>(
+    arrival: Arrival,
+    request: Request,
+    model: string,
+    plan: PlanModel<Request>,
+  ): Promise<void> {
     const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
     const found =
       named.kind === "route"
@@ -166,11 +309,11 @@ export class UnifiedDoor {
     await this.#parts.runner.run({ ...arrival, ...(found instanceof Promise ? await found : found) });
   }
 
-  #planRoute(
+  #planRoute<Request extends RoutedRequest>(
     arrival: Arrival,
-    request: ModelRequest,
+    request: Request,
     name: string,
-    plan: PlanModel,
+    plan: PlanModel<Request>,
   ): CallPlan | Promise<CallPlan> {
     const { body, options, fields, forwarded } = request;
     const bytes = body.kind === "whole" ? body.bytes.length : 0;
@@ -188,16 +331,68 @@ export class UnifiedDoor {
     const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
     const path = named.kind === "route" ? null : named.provider.apisFor(named.model).countTokens;
     if (path === null) {
-      sendJson(arrival.response, { input_tokens: estimateInputTokens("messages", request.fields()) });
+      sendJson(arrival.response, {
+        input_tokens: checked(() => estimateInputTokens("messages", request.fields())),
+      });
       return;
     }
     await this.#run(arrival, { ...request, path }, model, (own, target) =>
       planModelStep(this.#parts, own, target),
     );
   }
+
+  /** Google counts for its own models. */
+  async #countGemini(arrival: Arrival, request: ModelRequest, model: string): Promise<void> {
+    const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
+    const api =
+      named.kind === "route"
+        ? undefined
+        : named.provider.apisFor(named.model).calls.find(({ dialect }) => dialect === "gemini");
+    if (named.kind === "route" || api === undefined) {
+      const { generateContentRequest: whole } = request.fields();
+      const totalTokens = checked(() => estimateInputTokens("gemini", whole ?? request.fields()));
+      sendJson(arrival.response, { totalTokens });
+      return;
+    }
+    const path = api
+      .path(encodeURIComponent(named.model), false)
+      .replace(/:generateContent$/, ":countTokens");
+    await this.#run(arrival, { ...request, path }, model, (own, target) =>
+      planModelStep(this.#parts, own, target),
+    );
+  }
 }
 
-function planOne({ caller }: Arrival, request: ModelRequest, target: ModelTarget, plan: PlanModel): CallPlan {
+/** A call of the responses door as the sender of `arrival` would make it. */
+function callAgain(arrival: Arrival): Omit<OwnCall, "body"> {
+  const { accountId, id } = arrival.gateway;
+  return {
+    method: "POST",
+    target: `/v1/${encodeURIComponent(accountId)}/${encodeURIComponent(id)}/compat/responses`,
+    headers: { ...headersOfCaller(arrival), "content-type": "application/json" },
+    authorization: null,
+  };
+}
+
+/** Google's clients may send their key in the query, from where it could go to another provider. */
+function takeQueryKey(
+  forwarded: ForwardedHeaders,
+  query: string,
+): { readonly forwarded: ForwardedHeaders; readonly query: string } {
+  if (!query.includes("key=")) return { forwarded, query };
+  const pairs = query.split("&");
+  const key = pairs.find((pair) => pair.startsWith("key="))?.slice(4);
+  const rest = pairs.filter((pair) => !pair.startsWith("key=")).join("&");
+  if (key === undefined || forwarded.credential.length > 0) return { forwarded, query: rest };
+  return { forwarded: { ...forwarded, credential: ["x-goog-api-key", decodePath(key)] }, query: rest };
+}
+
+function planOne<Request extends RoutedRequest>(
+  { caller }: Arrival,
+  request: Request,
+  target: ModelTarget,
+  plan: PlanModel<Request>,
+): CallPlan {
   const step = plan(request, target);
   const policy = caller.token?.policy ?? null;
   if (policy !== null) requireAllowedStep(policy, step);
@@ -205,10 +400,18 @@ function planOne({ caller }: Arrival, request: ModelRequest, target: ModelTarget
 }
 
 /** Model and stream flag, from the bytes: a body whose dialect the provider speaks is parsed no more often than other calls' bodies. */
-function readHead(body: RequestBody): { readonly model: string; readonly isStream: boolean } {
+function readHead(body: RequestBody): {
+  readonly model: string;
+  readonly isStream: boolean;
+  readonly isBackground: boolean;
+} {
   if (body.kind === "none") throw malformed("The body is empty");
   const members = readMembers(body.kind === "whole" ? body.bytes : body.start, WANTED);
-  return { model: checkModel(members.get("model")), isStream: members.get("stream") === true };
+  return {
+    model: checkModel(members.get("model")),
+    isStream: members.get("stream") === true,
+    isBackground: members.get("background") === true,
+  };
 }
 
 /** The body of `ai/run`: `{model, input}`, or the input alone when the path names the model. */

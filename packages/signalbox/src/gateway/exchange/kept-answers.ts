@@ -1,7 +1,8 @@
 /**
  * Answers of translated calls of the responses dialect, kept for a while, so that a later request can refer to them: by the id of an item
  * (`item_reference`, which the AI SDK sends unless `store` is false), or by the id of the answer (`previous_response_id`). A provider of another dialect
- * knows neither, so the request is completed before it is translated.
+ * knows neither, so the request is completed before it is translated. The answer itself can be read and deleted (`GET`, `DELETE /v1/responses/{id}`). Of an
+ * answer that a provider keeps, the provider is remembered.
  *
  * Kept in the memory of this process only, each answer for the caller that got it, for an hour, within a bound; what was kept longest ago, or is too
  * large, is not found. A request that refers to it gets OpenAI's error for a missing item.
@@ -16,7 +17,7 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_ENTRY_BYTES = 1024 * 1024;
 
 export class KeptAnswers {
-  /** JSON by caller and id: of an item, or of the list of all items up to the end of an answer. */
+  /** JSON by caller, kind and id: of an item or of the list of all items up to the end of an answer, of an answer, and of the name of a provider. */
   readonly #kept: LRUCache<string, string>;
 
   constructor(clock: Clock, maxBytes = MAX_BYTES) {
@@ -35,25 +36,36 @@ export class KeptAnswers {
     return {
       complete: (request) => this.#complete(scope, request),
       keep: (request, answer) => this.#keep(scope, request, answer),
+      keepState: (id, answer) => this.#put(scope, ANSWER + id, answer),
+      find: (id) => this.#find(scope, ANSWER + id) as Fields | undefined,
+      itemsBefore: (id) => this.#itemsBefore(scope, id),
+      forget: (id) => {
+        this.#kept.delete(`${scope} ${id}`);
+        this.#kept.delete(`${scope} ${ANSWER}${id}`);
+      },
+      noteProvider: (id, slug) => this.#put(scope, PROVIDER + id, slug),
+      providerOf: (id) => this.#find(scope, PROVIDER + id) as string | undefined,
     };
   }
 
   #complete(scope: string, request: Fields): Fields {
     const { previous_response_id: previous, input } = request;
     const items = itemsOf(input);
-    const earlier = typeof previous === "string" ? this.#find(scope, previous) : undefined;
+    const found = typeof previous === "string" ? this.#find(scope, previous) : undefined;
+    const earlier = Array.isArray(found) ? (found as unknown[]) : undefined;
     const hasReference = items.some((item) => isFields(item) && item["type"] === "item_reference");
     if (earlier === undefined && !hasReference) return request;
     const own = items.map((item) => this.#resolve(scope, item));
     if (earlier === undefined) return { ...request, input: own };
     const { previous_response_id: _, ...rest } = request;
-    return { ...rest, input: [...(earlier as unknown[]), ...own] };
+    return { ...rest, input: [...earlier, ...own] };
   }
 
   /** An item that is not found stays as it is: the translation refuses it. */
   #resolve(scope: string, item: unknown): unknown {
     if (!isFields(item) || item["type"] !== "item_reference" || typeof item["id"] !== "string") return item;
-    return this.#find(scope, item["id"]) ?? item;
+    const found = this.#find(scope, item["id"]);
+    return isFields(found) ? found : item;
   }
 
   #find(scope: string, id: string): unknown {
@@ -69,6 +81,14 @@ export class KeptAnswers {
       if (isFields(item) && typeof item["id"] === "string") this.#put(scope, item["id"], item);
     }
     this.#put(scope, id, [...itemsOf(request["input"]), ...(output as unknown[])]);
+    this.#put(scope, ANSWER + id, answer);
+  }
+
+  #itemsBefore(scope: string, id: string): readonly unknown[] {
+    const answer = this.#find(scope, ANSWER + id) as Fields | undefined;
+    const all = (this.#find(scope, id) ?? []) as readonly unknown[];
+    const output = answer?.["output"];
+    return all.slice(0, all.length - (Array.isArray(output) ? output.length : 0));
   }
 
   #put(scope: string, id: string, value: unknown): void {
@@ -76,11 +96,25 @@ export class KeptAnswers {
   }
 }
 
+/** No id contains a space. */
+const ANSWER = "answer ";
+const PROVIDER = "provider ";
+
 export interface CallersAnswers {
   /** The request with the items that it refers to. */
   complete(request: Fields): Fields;
   /** Keeps an answer to the completed request, unless the request forbids it. */
   keep(request: Fields, answer: Fields): void;
+  /** Keeps what is known of an answer that is not complete. */
+  keepState(id: string, answer: Fields): void;
+  /** The answer with this id; undefined if it is not kept. */
+  find(id: string): Fields | undefined;
+  /** The items that the answer with this id answers. */
+  itemsBefore(id: string): readonly unknown[];
+  forget(id: string): void;
+  /** Remembers which provider keeps an answer. */
+  noteProvider(id: string, slug: string): void;
+  providerOf(id: string): string | undefined;
 }
 
 function itemsOf(input: unknown): readonly unknown[] {

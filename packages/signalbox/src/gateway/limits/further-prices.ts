@@ -4,7 +4,7 @@
  */
 import type { ModelPrice } from "@pydantic/genai-prices";
 
-/** Rates of pictures: the name of the rate is followed by quality and size. */
+/** Rates of pictures, and of seconds of film: the name of the rate is followed by quality (or `video`) and size. */
 export const IMAGE_RATE = "image ";
 
 interface FurtherPrice {
@@ -36,6 +36,16 @@ const OPENAI: readonly FurtherPrice[] = [
       "image standard 1024x1024": 0.02,
     },
   },
+  {
+    model: "sora-2-pro",
+    rates: {
+      "image video 720x1280": 0.3,
+      "image video 1280x720": 0.3,
+      "image video 1024x1792": 0.5,
+      "image video 1792x1024": 0.5,
+    },
+  },
+  { model: "sora-2", rates: { "image video": 0.1 } },
   { model: "gpt-4o-audio-preview", rates: { input_audio_mtok: 40, output_audio_mtok: 80 } },
   { model: "gpt-4o-mini-audio-preview", rates: { input_audio_mtok: 10, output_audio_mtok: 20 } },
 ];
@@ -44,6 +54,11 @@ const FURTHER: Readonly<Record<string, readonly FurtherPrice[]>> = {
   openai: OPENAI,
   azure: OPENAI,
   google: [
+    { model: "veo-3.1-fast-generate", rates: { "image video": 0.15 } },
+    { model: "veo-3.1-generate", rates: { "image video": 0.4 } },
+    { model: "veo-3.0-fast-generate", rates: { "image video": 0.15 } },
+    { model: "veo-3.0-generate", rates: { "image video": 0.4 } },
+    { model: "veo-2.0-generate", rates: { "image video": 0.35 } },
     { model: "imagen-4.0-ultra-generate", rates: { "image standard": 0.06 } },
     { model: "imagen-4.0-fast-generate", rates: { "image standard": 0.02 } },
     { model: "imagen-4.0-generate", rates: { "image standard": 0.04 } },
@@ -77,4 +92,24 @@ export function furtherModels(packageId: string): string[] {
 
 function entriesOf(packageId: string): readonly FurtherPrice[] {
   return Object.hasOwn(FURTHER, packageId) ? (FURTHER[packageId] ?? []) : [];
+}
+
+/** US dollars for a million tokens that a model is trained with; dated versions follow the name. Longer ones stand first. */
+const TRAINING: Readonly<Record<string, readonly (readonly [model: string, rate: number])[]>> = {
+  openai: [
+    ["gpt-4.1-mini", 5],
+    ["gpt-4.1-nano", 1.5],
+    ["gpt-4.1", 25],
+    ["gpt-4o-mini", 3],
+    ["gpt-4o", 25],
+    ["gpt-3.5-turbo", 8],
+    ["davinci-002", 6],
+    ["babbage-002", 0.4],
+  ],
+};
+
+/** Null for a model of which no price of training is known. */
+export function trainingRate(packageId: string, model: string): number | null {
+  const rates = Object.hasOwn(TRAINING, packageId) ? (TRAINING[packageId] ?? []) : [];
+  return rates.find(([name]) => model.startsWith(name))?.[1] ?? null;
 }

@@ -215,14 +215,15 @@ export function costByCaller(custom: CustomCost, usage: Usage): number {
   );
 }
 
-/** Null when what was used has no rate: sound or pages, of a price for tokens only. */
+/** Null when what was used has no rate: sound, pages, pictures, … of a price for tokens only. */
 export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): number | null {
   const byPiece = costByPiece(usage, price);
   if (byPiece !== null) return byPiece;
   const isPriced =
     (usage.seconds > 0 && price.audioHour !== undefined) || (usage.pages > 0 && price.pages !== undefined);
-  const hasTokens = usage.tokensIn + usage.tokensOut > 0;
-  if (usage.seconds + usage.pages > 0 && !hasTokens && !isPriced) return null;
+  const { tokensIn, tokensOut, seconds, pages, images, characters, rankings } = usage;
+  const hasPieces = seconds + pages + images + characters + rankings > 0;
+  if (hasPieces && tokensIn + tokensOut === 0 && !isPriced) return null;
   const cacheWrite = price.cacheWrite ?? price.in;
   const tokens = sum(usage, {
     input: price.in,

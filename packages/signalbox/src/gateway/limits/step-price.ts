@@ -90,8 +90,8 @@ const STORED_OBJECTS: Readonly<Record<string, RegExp>> = {
 };
 const STARTS_WORK = /\/(?:runs(?:\/|$)|search$)/i;
 
-export function isFree({ upstream, requestType, path, provider }: Step): boolean {
-  if (READING.has(upstream.method) || requestType === "models") return true;
+export function isFree({ upstream, requestType, path, provider, isTracked }: Step): boolean {
+  if (READING.has(upstream.method) || requestType === "models" || isTracked === true) return true;
   if (requestType !== "") return false;
   return (
     FREE_PATH.test(path) ||

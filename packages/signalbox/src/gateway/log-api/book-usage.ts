@@ -14,6 +14,7 @@ import type { GatewayLimits } from "../limits/create-limits.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { gatewayMissing, type Gateways } from "../settings/gateways.ts";
 import { toMetadata } from "../step/call-options.ts";
+import { toBookedRecord } from "./booked-record.ts";
 
 export interface BookUsageParts {
   readonly gatewayLimits: Pick<GatewayLimits, "limits" | "prices">;
@@ -82,7 +83,19 @@ export function bookUsageRoute({ gatewayLimits, gateways, tokens, callLog, clock
       // Charge and row are of one moment: nothing waits between them.
       if (gateway.settings.collect_logs) {
         await callLog.whenRoom();
-        callLog.record(toRecord(gateway, id, clock.now(), { ...body, token_id: token?.id }, cost, metadata));
+        callLog.record(
+          toBookedRecord(gateway, id, clock.now(), {
+            ...usage,
+            provider: body.provider,
+            model: body.model,
+            cost,
+            isCustomCost: body.cost !== undefined,
+            metadata,
+            eventId: body.event_id ?? null,
+            tokenId: token?.id ?? null,
+            durationMs: body.duration_ms,
+          }),
+        );
       }
       charge(gateway, token, metadata, body, cost);
       return { status: 201, result: { id, cost } };
@@ -129,55 +142,4 @@ function usageOf(body: BookedUsage): Usage {
     images: body.images,
     tier: body.tier,
   };
-}
-
-function toRecord(
-  gateway: Gateway,
-  id: string,
-  createdAt: number,
-  body: BookedUsage,
-  cost: number,
-  metadata: string | null,
-) {
-  return {
-    id,
-    accountId: gateway.accountId,
-    gatewayId: gateway.id,
-    createdAt,
-    provider: body.provider,
-    model: body.model,
-    path: "",
-    method: "",
-    requestType: "",
-    requestContentType: "",
-    responseContentType: "",
-    statusCode: 200,
-    success: true,
-    durationMs: body.duration_ms,
-    firstByteMs: null,
-    cached: false,
-    step: 0,
-    tokensIn: body.tokens_in,
-    tokensOut: body.tokens_out,
-    tokensInCached: body.tokens_in_cached,
-    tokensInCacheWrite: body.tokens_in_cache_write,
-    tokensOutReasoning: body.tokens_out_reasoning,
-    usageState: "reported",
-    cost,
-    isCostEstimated: false,
-    isCustomCost: body.cost !== undefined,
-    metadata,
-    eventId: body.event_id ?? null,
-    userAgent: "",
-    tokenId: body.token_id ?? null,
-    clientDialect: null,
-    providerDialect: null,
-    dropped: null,
-    requestBytes: 0,
-    responseBytes: 0,
-    requestBody: null,
-    responseBody: null,
-    requestBodyComplete: true,
-    responseBodyComplete: true,
-  } as const;
 }

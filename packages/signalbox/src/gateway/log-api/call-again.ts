@@ -21,19 +21,37 @@ const ENDPOINTS = [...Object.values(DOORS), "embeddings"];
 /** The request as it was sent. A call through a unified door goes through the door again. */
 export function sameCall(row: CallRow, request: StoredBody | null): CallAgain {
   const base = `/v1/${encodeURIComponent(row.accountId)}/${encodeURIComponent(row.gatewayId)}`;
-  const door = row.clientDialect === null ? undefined : DOORS[row.clientDialect];
   return {
-    target: door === undefined ? `${base}/${row.provider}/${row.path}` : `${base}/compat/${door}`,
+    target: `${base}/${pathOf(row)}`,
     method: row.method,
     contentType: row.requestContentType === "" ? "application/json" : row.requestContentType,
     body: request === null ? null : Buffer.from(request.bytes),
   };
 }
 
+function pathOf({ clientDialect, requestType, provider, model, path }: CallRow): string {
+  if (clientDialect === GEMINI) {
+    if (requestType !== "generate_content") throw conflict("calls of this method are not repeated");
+    return geminiPath(`${provider}/${model}`);
+  }
+  const door = clientDialect === null ? undefined : DOORS[clientDialect];
+  return door === undefined ? `${provider}/${path}` : `compat/${door}`;
+}
+
+/** Gemini's API has the model in the path. */
+const GEMINI = "gemini";
+
+function geminiPath(model: string): string {
+  return `compat/v1beta/models/${encodeURIComponent(model)}:generateContent`;
+}
+
 /** The request with another model, `provider/model`, at the unified door of its dialect. The answer is not streamed. */
 export function callWithModel(row: CallRow, request: StoredBody | null, model: string): CallAgain {
-  const endpoint =
-    row.clientDialect === null
+  const base = `/v1/${encodeURIComponent(row.accountId)}/${encodeURIComponent(row.gatewayId)}`;
+  const isGemini = row.clientDialect === GEMINI && row.requestType === "generate_content";
+  const endpoint = isGemini
+    ? geminiPath(model)
+    : row.clientDialect === null
       ? ENDPOINTS.find((known) => row.path === known || row.path.endsWith(`/${known}`))
       : DOORS[row.clientDialect];
   if (endpoint === undefined) throw conflict("this kind of call cannot be sent to another model");
@@ -41,10 +59,10 @@ export function callWithModel(row: CallRow, request: StoredBody | null, model: s
   delete body["stream"];
   delete body["stream_options"];
   return {
-    target: `/v1/${encodeURIComponent(row.accountId)}/${encodeURIComponent(row.gatewayId)}/compat/${endpoint}`,
+    target: isGemini ? `${base}/${endpoint}` : `${base}/compat/${endpoint}`,
     method: "POST",
     contentType: "application/json",
-    body: Buffer.from(JSON.stringify({ ...body, model })),
+    body: Buffer.from(JSON.stringify(isGemini ? body : { ...body, model })),
   };
 }
 

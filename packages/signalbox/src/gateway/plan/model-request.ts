@@ -12,13 +12,15 @@ import type { StepContext, StepRequest } from "./step-request.ts";
 export interface ModelRequest {
   readonly context: StepContext;
   /** The dialect of the client. */
-  readonly endpoint: Exclude<ApiDialect, "gemini">;
+  readonly endpoint: ApiDialect;
   readonly body: RequestBody;
   /** The body as an object. It is parsed once, when it is needed; throws `gateway_malformed_request`. */
   readonly fields: () => Readonly<Record<string, unknown>>;
   readonly isStream: boolean;
+  /** The method of Gemini's API for embeddings that the client called; undefined for other calls. */
+  readonly embeds?: "embedContent" | "batchEmbedContents" | undefined;
   /** Replaces the path of the provider's API, for a provider that speaks the client's dialect. */
-  readonly path?: string;
+  readonly path?: string | undefined;
   readonly query: string;
   readonly forwarded: StepRequest["forwarded"];
   readonly options: CallOptions;
@@ -33,6 +35,7 @@ const HOME: Readonly<Record<ModelRequest["endpoint"], string>> = {
   responses: "openai",
   messages: "anthropic",
   embeddings: "openai",
+  gemini: "google-ai-studio",
 };
 
 export function homeOf(endpoint: ModelRequest["endpoint"]): string {
@@ -55,7 +58,7 @@ export function headersFor(
   if (dialect === "messages" && !headers.some((name, i) => i % 2 === 0 && isVersion(name))) {
     headers.push("anthropic-version", ANTHROPIC_VERSION);
   }
-  return { headers, credential: credentialFor(request, target) };
+  return { headers, credential: credentialFor(request.forwarded, homeOf(request.endpoint), target) };
 }
 
 /** The request without the header `anthropic-beta`, for an API that takes betas in its body, and the betas. */
@@ -100,10 +103,13 @@ function isVersion(name: string): boolean {
  * The caller's own key, in the place where the provider expects it. A key goes to a provider only if the caller named the provider, or if
  * it is the provider that the client believes to talk to: an alias of the configuration must not send it to another one.
  */
-function credentialFor({ forwarded, endpoint }: ModelRequest, target: ModelTarget): readonly string[] {
-  const { provider, isExplicit } = target;
-  const [header, value = ""] = forwarded.credential;
-  const isHome = provider.slug === homeOf(endpoint);
+export function credentialFor(
+  { credential }: Pick<StepRequest["forwarded"], "credential">,
+  home: string,
+  { provider, isExplicit }: ModelTarget,
+): readonly string[] {
+  const [header, value = ""] = credential;
+  const isHome = provider.slug === home;
   if (header === undefined || !(isExplicit || isHome)) return NO_CREDENTIAL;
   // Anthropic takes keys in `x-api-key` and tokens of subscriptions in `authorization`; its SDK knows which.
   if (isHome && provider.credentialHeaders.includes(header)) return [header, value];

@@ -9,7 +9,10 @@ import {
   type Dialect,
   embeddingsFromGemini,
   embeddingsToGemini,
+  geminiEmbeddingsFromOpenAi,
+  geminiEmbeddingsToOpenAi,
   InvalidRequestError,
+  offersWebSearch,
   streamResponse,
   type StreamTranslator,
   translateError,
@@ -21,15 +24,18 @@ import type { Clock } from "../../core/clock.ts";
 import { ulid } from "../../core/ulid.ts";
 import { editMembers, type MemberEdit, type RequestBody } from "../../engines/relay/index.ts";
 import { readLastEvent } from "../exchange/kept-answers.ts";
+import { notingAnswer } from "../exchange/note-answer.ts";
 import { PingedExchange } from "../exchange/stream-ping.ts";
 import { TranslatedExchange } from "../exchange/translated-exchange.ts";
 import type { ModelTarget } from "../models/model-target.ts";
-import type { ProviderApi } from "../providers/provider-api.ts";
+import type { Provider } from "../providers/provider.ts";
+import { UnsupportedMedia } from "../providers/converse.ts";
+import type { BodyForm, ProviderApi } from "../providers/provider-api.ts";
 import type { Translation, ResponseConverter } from "../step/translation.ts";
-import { type ModelRequest, headersFor, takeBetas } from "./model-request.ts";
+import { type ModelRequest, headersFor, homeOf, takeBetas } from "./model-request.ts";
 import { malformed } from "../step/malformed.ts";
 import { planStep, type StepParts } from "./plan-step.ts";
-import type { Step } from "../step/step.ts";
+import type { RequestType, Step } from "../step/step.ts";
 import { toFacts } from "../step/body-facts.ts";
 
 type Send = Parameters<ResponseConverter>[0];
@@ -47,15 +53,8 @@ interface Plan {
 
 export function planModelStep(parts: StepParts, request: ModelRequest, target: ModelTarget): Step {
   const { provider } = target;
-  if (provider.isHostOfCaller) {
-    throw malformed(
-      `${provider.slug} needs an address: set providers.${provider.slug}.baseUrl in the configuration`,
-    );
-  }
-  const plan =
-    request.endpoint === "embeddings"
-      ? planEmbeddings(request, target)
-      : planCall(parts.clock, request, target);
+  requireAddress(provider);
+  const plan = planFor(parts.clock, request, target);
   const { translation } = plan;
   // The client's query belongs to the API of the client's dialect, at the path that this API has everywhere.
   const isSameApi = !plan.isModelHidden || request.path !== undefined;
@@ -80,17 +79,36 @@ export function planModelStep(parts: StepParts, request: ModelRequest, target: M
     facts: plan.isModelHidden ? { ...toFacts(request.fields()), model: target.model } : undefined,
   });
   // What the caller does counts, not the path at the provider.
-  return request.path === undefined ? { ...step, requestType: request.endpoint } : step;
+  return request.path === undefined ? { ...step, requestType: typeOf(request) } : step;
+}
+
+function typeOf({ endpoint, embeds }: ModelRequest): RequestType {
+  if (embeds !== undefined) return "embeddings";
+  return endpoint === "gemini" ? "generate_content" : endpoint;
+}
+
+function planFor(clock: Clock, request: ModelRequest, target: ModelTarget): Plan {
+  if (request.embeds !== undefined) return planGeminiEmbeddings(request, target, request.embeds);
+  return request.endpoint === "embeddings"
+    ? planEmbeddings(request, target)
+    : planCall(clock, request, target);
+}
+
+/** A door sends nothing to a host that a caller could choose. */
+export function requireAddress({ slug, isHostOfCaller }: Provider): void {
+  if (isHostOfCaller) {
+    throw malformed(`${slug} needs an address: set providers.${slug}.baseUrl in the configuration`);
+  }
 }
 
 function planCall(clock: Clock, request: ModelRequest, target: ModelTarget): Plan {
   const { endpoint } = request;
   if (endpoint === "embeddings") throw new Error("embeddings are planned elsewhere");
   const { calls } = target.provider.apisFor(target.model);
-  const api = calls.find(({ dialect }) => dialect === endpoint) ?? calls[0];
+  const api = calls.find(({ dialect }) => dialect === endpoint) ?? apiFor(request, endpoint, calls);
   if (api === undefined) throw unavailable(target, "conversations");
   const plan =
-    api.dialect === endpoint
+    api.dialect === endpoint && api.form === undefined
       ? planSame(request, target, api)
       : planTranslated(clock.now(), request, endpoint, target, api);
   return api.betas === undefined ? plan : withBetas(plan, api.betas);
@@ -125,8 +143,19 @@ function addMember(body: RequestBody, name: string, value: unknown): RequestBody
   return { ...edited, start: added, length };
 }
 
+/** The first API, unless the request offers a search of the web that only another one has. */
+function apiFor(
+  { fields }: ModelRequest,
+  endpoint: Dialect,
+  calls: readonly ProviderApi[],
+): ProviderApi | undefined {
+  const searching = calls.find(({ traits }) => traits?.webSearch === true);
+  return searching !== undefined && offersWebSearch(endpoint, fields()) ? searching : calls[0];
+}
+
 function planSame(request: ModelRequest, target: ModelTarget, api: ProviderApi): Plan {
   const { isStream } = request;
+  if (api.dialect === "gemini") return planSameGemini(request, target, api);
   const { inPlaceOfModel, without = [] } = api;
   const member =
     inPlaceOfModel === undefined
@@ -139,10 +168,34 @@ function planSame(request: ModelRequest, target: ModelTarget, api: ProviderApi):
     path: request.path ?? pathOf(api, target, isStream),
     body: editBody(request.body, edits),
     isModelHidden: inPlaceOfModel !== undefined || request.path !== undefined,
+    translation: { providerDialect: api.dialect, dropped: [], convert: convertSame(request, target, api) },
+  };
+}
+
+/** Which provider keeps an answer is remembered, but for OpenAI, which is asked for unknown ones. */
+function convertSame(
+  { earlier, isStream, endpoint }: ModelRequest,
+  { provider: { slug } }: ModelTarget,
+  { unframe }: ProviderApi,
+): ResponseConverter | null {
+  if (endpoint === "responses" && earlier !== null && slug !== homeOf(endpoint)) {
+    const note = (id: string) => earlier.noteProvider(id, slug);
+    return (send, handler) => new PingedExchange((inner) => send(notingAnswer(inner, note)), handler);
+  }
+  return isStream ? (send, handler) => new PingedExchange(unframed(send, unframe), handler) : null;
+}
+
+/** The path names the model, and the query of the client says in which form it wants a stream. */
+function planSameGemini(request: ModelRequest, target: ModelTarget, api: ProviderApi): Plan {
+  return {
+    request,
+    path: (request.path ?? pathOf(api, target, request.isStream)).split("?", 1)[0] ?? "",
+    body: request.body,
+    isModelHidden: false,
     translation: {
-      providerDialect: api.dialect,
+      providerDialect: "gemini",
       dropped: [],
-      convert: isStream ? (send, handler) => new PingedExchange(unframed(send, api.unframe), handler) : null,
+      convert: request.isStream ? (send, handler) => new PingedExchange(send, handler) : null,
     },
   };
 }
@@ -152,8 +205,11 @@ function planTranslated(
   request: ModelRequest,
   from: Dialect,
   target: ModelTarget,
-  { dialect, traits, inPlaceOfModel, without = [], path, unframe }: ProviderApi,
+  { dialect, traits, inPlaceOfModel, without = [], path, form, unframe }: ProviderApi,
 ): Plan {
+  if (from === "gemini" && request.isStream && !/(?:^|&)alt=sse(?:&|$)/.test(request.query)) {
+    throw malformed("A stream of this model needs alt=sse in the query");
+  }
   const earlier = from === "responses" ? request.earlier : null;
   const fields = earlier?.complete(request.fields()) ?? request.fields();
   const { body, stream, dropped, context } = checked(() =>
@@ -163,6 +219,8 @@ function planTranslated(
       dropUnsupported: request.options.dropParams === true,
       newId: (prefix) => prefix + ulid(now).toLowerCase(),
       now: Math.floor(now / 1000),
+      stream: request.isStream,
+      marksCache: true,
     }),
   );
   if (inPlaceOfModel !== undefined) {
@@ -170,6 +228,9 @@ function planTranslated(
     body[inPlaceOfModel.name] = inPlaceOfModel.value;
   }
   for (const name of without) delete body[name];
+  const sent = form === undefined ? body : inForm(form, body, target.model);
+  const answerOf = (value: unknown) =>
+    requireAnswer(dialect, form === undefined ? value : form.fromBody(value));
   const keepLast = (text: string) => {
     const answer = earlier === null ? null : readLastEvent(text);
     if (answer !== null) earlier?.keep(fields, answer);
@@ -177,12 +238,12 @@ function planTranslated(
   const response = {
     isStream: stream,
     translate: (value: unknown) => {
-      const answer = translateResponse(context, requireAnswer(dialect, value));
+      const answer = translateResponse(context, answerOf(value));
       earlier?.keep(fields, answer);
       return answer;
     },
     translateAsStream: (value: unknown) => {
-      const text = streamResponse(context, requireAnswer(dialect, value));
+      const text = streamResponse(context, answerOf(value));
       keepLast(text);
       return text;
     },
@@ -195,7 +256,7 @@ function planTranslated(
   return {
     request,
     path: pathOf({ path }, target, stream),
-    body: { kind: "whole", bytes: Buffer.from(JSON.stringify(body)) },
+    body: toBody(sent),
     isModelHidden: true,
     translation: {
       providerDialect: dialect,
@@ -204,6 +265,15 @@ function planTranslated(
         new TranslatedExchange(response, request.share, unframed(send, unframe), handler),
     },
   };
+}
+
+function inForm({ toBody: write }: BodyForm, body: Readonly<Record<string, unknown>>, model: string): object {
+  try {
+    return write(body, model);
+  } catch (error) {
+    if (error instanceof UnsupportedMedia) throw malformed(error.message);
+    throw error;
+  }
 }
 
 /** The translator, whose text `onText` sees. Every text ends at the end of an event. */
@@ -286,6 +356,67 @@ function planEmbeddings(request: ModelRequest, target: ModelTarget): Plan {
   };
 }
 
+/** Embeddings for a client of Gemini's API. */
+function planGeminiEmbeddings(
+  request: ModelRequest,
+  target: ModelTarget,
+  method: NonNullable<ModelRequest["embeds"]>,
+): Plan {
+  const { embeddings } = target.provider.apisFor(target.model);
+  if (embeddings === null) throw unavailable(target, "embeddings");
+  const isBatch = method === "batchEmbedContents";
+  if (embeddings.dialect === "gemini") {
+    return {
+      request,
+      path: embeddings.path(encodeURIComponent(target.model)).replace(/:\w+$/, `:${method}`),
+      // The requests of a batch repeat the name of the model.
+      body: isBatch ? toBody(nameModel(request.fields(), target.model)) : request.body,
+      isModelHidden: true,
+      translation: { providerDialect: "gemini", dropped: [], convert: null },
+    };
+  }
+  const { body, dropped } = checked(() =>
+    geminiEmbeddingsToOpenAi(request.fields(), {
+      model: target.model,
+      dropUnsupported: request.options.dropParams === true,
+    }),
+  );
+  const response = {
+    isStream: false,
+    translate: (value: unknown) => geminiEmbeddingsFromOpenAi(value, isBatch),
+    translateAsStream: notStreamed,
+    translateError: (status: number, value: unknown) =>
+      translateError({ from: "gemini", to: "chat" }, status, value).body,
+    createStream: notStreamed,
+  };
+  return {
+    request,
+    path: embeddings.path(target.model),
+    body: toBody(body),
+    isModelHidden: true,
+    translation: {
+      providerDialect: "embeddings",
+      dropped,
+      convert: (send, handler) => new TranslatedExchange(response, request.share, send, handler),
+    },
+  };
+}
+
+function nameModel(fields: Readonly<Record<string, unknown>>, model: string): object {
+  const requests: unknown = fields["requests"];
+  if (!Array.isArray(requests)) throw malformed("requests is required and must be a list");
+  return {
+    ...fields,
+    requests: requests.map((one: unknown) =>
+      typeof one === "object" && one !== null ? { ...one, model: `models/${model}` } : one,
+    ),
+  };
+}
+
+function toBody(value: object): RequestBody {
+  return { kind: "whole", bytes: Buffer.from(JSON.stringify(value)) };
+}
+
 function notStreamed(): never {
   throw new Error("embeddings are not streamed");
 }
@@ -295,7 +426,7 @@ function pathOf({ path }: Pick<ProviderApi, "path">, { model }: ModelTarget, isS
 }
 
 /** Of a body that is streamed the edited members stand in its beginning. */
-function editBody(body: RequestBody, edits: ReadonlyMap<string, MemberEdit>): RequestBody {
+export function editBody(body: RequestBody, edits: ReadonlyMap<string, MemberEdit>): RequestBody {
   if (body.kind === "none") return body;
   if (body.kind === "whole") return { kind: "whole", bytes: editMembers(body.bytes, edits) };
   const start = editMembers(body.start, edits);
@@ -304,7 +435,7 @@ function editBody(body: RequestBody, edits: ReadonlyMap<string, MemberEdit>): Re
 }
 
 /** Turns the errors of a translation into errors of the gateway that name the field. */
-function checked<T>(translate: () => T): T {
+export function checked<T>(translate: () => T): T {
   try {
     return translate();
   } catch (error) {
@@ -323,7 +454,7 @@ function checked<T>(translate: () => T): T {
   }
 }
 
-function unavailable({ provider }: ModelTarget, what: string): SignalboxError {
+export function unavailable({ provider }: ModelTarget, what: string): SignalboxError {
   return malformed(`${provider.slug} has no API for ${what} that this door can use`);
 }
 

@@ -22,17 +22,28 @@ const ERROR_TYPES: Readonly<Record<string, string>> = {
   modelTimeoutException: "timeout_error",
 };
 
+/** What the messages of a stream are, as server-sent events. */
+interface EventReader {
+  /** A message that is no exception. */
+  read(message: AwsMessage): string;
+  /** What follows the last message. */
+  end(): string;
+}
+
+const MODELS_OWN: EventReader = { read: ownEvent, end: () => "" };
+
 /** Passes a binary event stream on as server-sent events, and every other response unchanged. */
 export function readAwsEventStream(
   send: (handler: UpstreamHandler) => UpstreamExchange,
   handler: UpstreamHandler,
+  reader: EventReader = MODELS_OWN,
 ): UpstreamExchange {
   let decoder: AwsEventDecoder | null = null;
   let isFailed = false;
   const exchange = send({
     onHead(head) {
       if (head.status < 400 && head.contentType.startsWith("application/vnd.amazon.eventstream")) {
-        decoder = new AwsEventDecoder();
+        decoder = new AwsEventDecoder(reader);
       }
       handler.onHead(decoder === null ? head : asEventStream(head));
     },
@@ -43,8 +54,9 @@ export function readAwsEventStream(
         return;
       }
       try {
-        const text = decoder.push(chunk);
+        let text = decoder.push(chunk);
         if (isLast && !decoder.isBetweenMessages) throw new Error("the event stream ends inside a message");
+        if (isLast) text += reader.end();
         if (text !== "" || isLast) handler.onBody(Buffer.from(text), isLast);
       } catch (cause) {
         isFailed = true;
@@ -69,6 +81,11 @@ function asEventStream(head: ResponseHead): ResponseHead {
 
 export class AwsEventDecoder {
   readonly #messages = new AwsMessageReader();
+  readonly #reader: EventReader;
+
+  constructor(reader: EventReader = MODELS_OWN) {
+    this.#reader = reader;
+  }
 
   get isBetweenMessages(): boolean {
     return this.#messages.isBetweenMessages;
@@ -76,18 +93,25 @@ export class AwsEventDecoder {
 
   /** The events of the messages that are complete, as text. Throws for bytes that are no messages. */
   push(chunk: Buffer): string {
-    return this.#messages.push(chunk).map(toEvent).join("");
+    return this.#messages
+      .push(chunk)
+      .map((message) => toError(message) ?? this.#reader.read(message))
+      .join("");
   }
 }
 
-function toEvent(message: AwsMessage): string {
+/** Null for a message that is no exception. */
+function toError(message: AwsMessage): string | null {
   const kind = message.headers.get(":exception-type") ?? message.headers.get(":error-code");
+  if (kind === undefined) return null;
   const event = readAwsPayload(message);
-  if (kind !== undefined) {
-    const text = typeof event["message"] === "string" ? event["message"] : kind;
-    const error = { type: ERROR_TYPES[kind] ?? "api_error", message: text };
-    return `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
-  }
+  const text = typeof event["message"] === "string" ? event["message"] : kind;
+  const error = { type: ERROR_TYPES[kind] ?? "api_error", message: text };
+  return `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;
+}
+
+function ownEvent(message: AwsMessage): string {
+  const event = readAwsPayload(message);
   return typeof event["type"] === "string"
     ? `event: ${event["type"]}\ndata: ${JSON.stringify(event)}\n\n`
     : "";

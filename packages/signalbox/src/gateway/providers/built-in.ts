@@ -14,10 +14,12 @@ import {
   geminiApi,
   MESSAGES_API,
   NO_APIS,
+  NO_FURTHER,
   OPENAI_EMBEDDINGS,
   OPENAI_SHAPED,
   type ProviderApis,
   sameApis,
+  SEARCHES,
 } from "./provider-api.ts";
 import { bedrockApis, vertexApis } from "./cloud-apis.ts";
 
@@ -25,14 +27,17 @@ const GEMINI_MODEL = /(?:^|\/)models\/([^/:]+)/;
 const BEDROCK_MODEL = /\/model\/([^/]+)\//;
 
 const GEMINI_APIS: ProviderApis = {
-  calls: [geminiApi("v1beta/models")],
+  calls: [{ ...geminiApi("v1beta/models"), traits: SEARCHES }],
   embeddings: { dialect: "gemini", path: (model) => `v1beta/models/${model}:batchEmbedContents` },
   countTokens: null,
+  further: (endpoint) =>
+    /^(?:images\/generations|batches)/.test(endpoint) ? `v1beta/openai/${endpoint}` : null,
 };
 const ANTHROPIC_APIS: ProviderApis = {
-  calls: [MESSAGES_API],
+  calls: [{ ...MESSAGES_API, traits: SEARCHES }],
   embeddings: null,
   countTokens: "messages/count_tokens",
+  further: (endpoint) => (/^(?:files|messages\/batches)(?:\/|$)/.test(endpoint) ? endpoint : null),
 };
 
 /** APIs without conversations: speech, images, searches. All of their paths are forwarded unchanged. */
@@ -95,9 +100,10 @@ const OTHERS: readonly ProviderDefinition[] = [
     apis: sameApis(
       [
         { dialect: "chat", path: () => "/openai/v1/chat/completions" },
-        { dialect: "responses", path: () => "/openai/v1/responses" },
+        { dialect: "responses", path: () => "/openai/v1/responses", traits: SEARCHES },
       ],
       { dialect: "chat", path: () => "/openai/v1/embeddings" },
+      (endpoint) => `/openai/v1/${endpoint}`,
     ),
   },
   {
@@ -112,19 +118,19 @@ const OTHERS: readonly ProviderDefinition[] = [
     baseUrl: "https://api.cloudflare.com/client/v4",
     rule: workersAiPath,
     modelInPath: (path) => (path.includes("@") ? path.replace(/^run\//, "") : null),
-    apis: OPENAI_SHAPED,
+    apis: sameApis([CHAT_API], OPENAI_EMBEDDINGS, NO_FURTHER),
   },
   {
     slug: "cohere",
     baseUrl: "https://api.cohere.com",
     rule: openAiBelow("compatibility/v1/", ["chat/completions", "embeddings"]),
-    apis: OPENAI_SHAPED,
+    apis: sameApis([CHAT_API], OPENAI_EMBEDDINGS, (endpoint) => (endpoint === "rerank" ? "v2/rerank" : null)),
   },
   {
     slug: "huggingface",
     baseUrl: "https://router.huggingface.co",
     rule: huggingfacePath,
-    apis: sameApis([CHAT_API], null),
+    apis: sameApis([CHAT_API], null, NO_FURTHER),
   },
   { slug: "ollama", baseUrl: "http://127.0.0.1:11434", rule: ollamaPath, apis: OPENAI_SHAPED },
   {
@@ -133,7 +139,7 @@ const OTHERS: readonly ProviderDefinition[] = [
     credentialHeaders: ["x-api-key", "authorization"],
     toCredential: bare,
     rule: samePath,
-    apis: sameApis([CHAT_API], null),
+    apis: sameApis([CHAT_API], null, NO_FURTHER),
   },
   {
     slug: "github-models",

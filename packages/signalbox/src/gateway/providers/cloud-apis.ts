@@ -4,12 +4,15 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { readAwsEventStream } from "./aws-event-stream.ts";
+import { CONVERSE, ConverseEvents, UNSET_LIMIT } from "./converse.ts";
 import {
   CHAT_API,
   geminiApi,
+  NO_FURTHER,
   type ProviderApi,
   type ProviderApis,
   type ProviderPlace,
+  SEARCHES,
 } from "./provider-api.ts";
 
 /** Also with the prefix of an inference profile: `us.anthropic.claude-…`. */
@@ -36,7 +39,19 @@ const BEDROCK_BETAS = {
   ]),
 };
 
-/** Claude has its own API; other models have the OpenAI-compatible one. */
+/** OpenAI's open models; also with the prefix of an inference profile. */
+const BEDROCK_OPENAI = /(?:^|[./])openai\./;
+
+/** What is known of all models of Converse. */
+const CONVERSE_TRAITS = {
+  maxOutputTokens: UNSET_LIMIT,
+  reasoning: "none",
+  sampling: "both",
+  structuredOutput: false,
+  takesSystemMessages: false,
+} as const;
+
+/** Claude has its own API, OpenAI's models have the OpenAI-compatible one, and all others have Converse. */
 export function bedrockApis(model: string, { region }: ProviderPlace): ProviderApis {
   if (region === null) throw unset("aws-bedrock", "region");
   const base = `bedrock-runtime/${region}`;
@@ -50,15 +65,23 @@ export function bedrockApis(model: string, { region }: ProviderPlace): ProviderA
         without: ["stream"],
         unframe: readAwsEventStream,
       }
-    : { ...CHAT_API, path: () => `${base}/chat/completions` };
-  return { calls: [api], embeddings: null, countTokens: null };
+    : BEDROCK_OPENAI.test(model)
+      ? { ...CHAT_API, path: () => `${base}/chat/completions` }
+      : {
+          dialect: "messages",
+          path: (name, isStream) => `${base}/model/${name}/${isStream ? "converse-stream" : "converse"}`,
+          form: CONVERSE,
+          traits: CONVERSE_TRAITS,
+          unframe: (send, handler) => readAwsEventStream(send, handler, new ConverseEvents()),
+        };
+  return { calls: [api], embeddings: null, countTokens: null, further: NO_FURTHER };
 }
 
 /** `claude-…` is Anthropic's, `publisher/model` the OpenAI-compatible endpoint, everything else Gemini. */
 export function vertexApis(model: string, { region, project }: ProviderPlace): ProviderApis {
   if (project === null) throw unset("google-vertex-ai", "project");
   const location = `v1/projects/${project}/locations/${region ?? "global"}`;
-  return { calls: [vertexApi(model, location)], embeddings: null, countTokens: null };
+  return { calls: [vertexApi(model, location)], embeddings: null, countTokens: null, further: NO_FURTHER };
 }
 
 function vertexApi(model: string, location: string): ProviderApi {
@@ -68,11 +91,12 @@ function vertexApi(model: string, location: string): ProviderApi {
       path: (name, isStream) =>
         `${location}/publishers/anthropic/models/${name}:${isStream ? "streamRawPredict" : "rawPredict"}`,
       inPlaceOfModel: VERTEX_VERSION,
+      traits: SEARCHES,
     };
   }
   if (model.includes("/"))
     return { ...CHAT_API, path: () => `${location}/endpoints/openapi/chat/completions` };
-  return geminiApi(`${location}/publishers/google/models`);
+  return { ...geminiApi(`${location}/publishers/google/models`), traits: SEARCHES };
 }
 
 function unset(slug: string, key: string): SignalboxError {

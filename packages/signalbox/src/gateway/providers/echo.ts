@@ -12,7 +12,7 @@ import {
   type UpstreamRequest,
 } from "../../engines/relay/index.ts";
 import { bearer, type Provider } from "./provider.ts";
-import { CHAT_API, type ProviderApis } from "./provider-api.ts";
+import { CHAT_API, NO_FURTHER, type ProviderApis } from "./provider-api.ts";
 
 interface ChatRequest {
   readonly model?: unknown;
@@ -30,7 +30,12 @@ interface Usage {
 
 /** Required by the interface; no request is sent there. */
 const UNUSED_ORIGIN = toOrigin(new URL("http://echo.invalid"), false);
-const ECHO_APIS: ProviderApis = { calls: [CHAT_API], embeddings: null, countTokens: null };
+const ECHO_APIS: ProviderApis = {
+  calls: [CHAT_API],
+  embeddings: null,
+  countTokens: null,
+  further: NO_FURTHER,
+};
 const CHARACTERS_PER_TOKEN = 4;
 const MODELS = ["echo"];
 /** Longer answers are streamed in equal parts. */

@@ -8,16 +8,18 @@ import {
   OPENAI_SHAPED,
   RESPONSES_API,
   sameApis,
+  SEARCHES,
 } from "./provider-api.ts";
 
 const CHAT_AND_RESPONSES = sameApis([CHAT_API, RESPONSES_API]);
+const WITH_SEARCH = sameApis([CHAT_API, { ...RESPONSES_API, traits: SEARCHES }]);
 /** The models expect their earlier reasoning back in `reasoning_content`. */
 const REASONS = { takesReasoningContent: true };
 
 const TABLE: readonly (readonly [slug: string, baseUrl: string, apis?: ApiRule])[] = [
-  ["openai", "https://api.openai.com/v1", CHAT_AND_RESPONSES],
+  ["openai", "https://api.openai.com/v1", WITH_SEARCH],
   ["groq", "https://api.groq.com/openai/v1", CHAT_AND_RESPONSES],
-  ["grok", "https://api.x.ai/v1", CHAT_AND_RESPONSES],
+  ["grok", "https://api.x.ai/v1", WITH_SEARCH],
   // Mistral reports usage in the last event by itself, and refuses fields that it does not know.
   ["mistral", "https://api.mistral.ai/v1", sameApis([{ ...CHAT_API, traits: { streamUsage: false } }])],
   ["deepseek", "https://api.deepseek.com", chatAndMessages(REASONS, "/anthropic/v1/messages")],

@@ -3,6 +3,7 @@
  * client's own dialect, because the bytes then pass unchanged; otherwise it takes the first one and translates.
  */
 import type { Dialect, TargetTraits } from "@signalbox/translate";
+import type { Fields } from "../../core/fields.ts";
 import type { UpstreamExchange, UpstreamHandler } from "../../engines/relay/index.ts";
 
 export interface ProviderApi {
@@ -20,11 +21,20 @@ export interface ProviderApi {
   readonly betas?: { readonly member: string; readonly known: ReadonlySet<string> };
   /** Members that the API does not accept in the body. */
   readonly without?: readonly string[];
+  /** The API has other bodies than those of its dialect, from which they are made. A request is then always translated. */
+  readonly form?: BodyForm;
   /** Turns the API's own framing of a stream into server-sent events. */
   readonly unframe?: (
     send: (handler: UpstreamHandler) => UpstreamExchange,
     handler: UpstreamHandler,
   ) => UpstreamExchange;
+}
+
+export interface BodyForm {
+  /** The body to send, for a body of the dialect. `model` as in the path, decoded. Throws for what the API cannot express. */
+  readonly toBody: (body: Fields, model: string) => Fields;
+  /** The body of the dialect, for a whole response. */
+  readonly fromBody: (body: unknown) => unknown;
 }
 
 /** Embeddings: OpenAI's format, or Gemini's `batchEmbedContents`. */
@@ -40,7 +50,15 @@ export interface ProviderApis {
   readonly embeddings: EmbeddingsApi | null;
   /** Path of Anthropic's `count_tokens`; null when the provider has none and the gateway estimates. */
   readonly countTokens: string | null;
+  /** The path of an endpoint that is not translated (`images/generations`, `files/file-1`); null when the provider has none. */
+  readonly further: FurtherRule;
 }
+
+export type FurtherRule = (endpoint: string) => string | null;
+
+/** As OpenAI names it. */
+const asNamed: FurtherRule = (endpoint) => endpoint;
+export const NO_FURTHER: FurtherRule = () => null;
 
 /** What the configuration adds about where the models of a provider are. */
 export interface ProviderPlace {
@@ -54,27 +72,31 @@ const fixed = (dialect: Dialect, path: string): ProviderApi => ({ dialect, path:
 
 export const CHAT_API = fixed("chat", "chat/completions");
 export const RESPONSES_API = fixed("responses", "responses");
+/** The provider searches the web for its models. */
+export const SEARCHES = { webSearch: true };
 export const MESSAGES_API = fixed("messages", "messages");
 export const OPENAI_EMBEDDINGS: EmbeddingsApi = { dialect: "chat", path: () => "embeddings" };
 
-export const NO_APIS: ProviderApis = { calls: [], embeddings: null, countTokens: null };
+export const NO_APIS: ProviderApis = { calls: [], embeddings: null, countTokens: null, further: NO_FURTHER };
 
 /** APIs that are the same for every model. */
 export function sameApis(
   calls: readonly ProviderApi[],
   embeddings: EmbeddingsApi | null = OPENAI_EMBEDDINGS,
+  further: FurtherRule = asNamed,
 ): ApiRule {
-  const apis = { calls, embeddings, countTokens: null };
+  const apis = { calls, embeddings, countTokens: null, further };
   return () => apis;
 }
 
 export const OPENAI_SHAPED = sameApis([CHAT_API]);
 
 /** For a base address without a version. */
-export const UNVERSIONED_OPENAI_SHAPED = sameApis([fixed("chat", "v1/chat/completions")], {
-  dialect: "chat",
-  path: () => "v1/embeddings",
-});
+export const UNVERSIONED_OPENAI_SHAPED = sameApis(
+  [fixed("chat", "v1/chat/completions")],
+  { dialect: "chat", path: () => "v1/embeddings" },
+  (endpoint) => `v1/${endpoint}`,
+);
 
 /** The chat API with these traits, and Anthropic's format at a path of the host. */
 export function chatAndMessages(traits: TargetTraits, messagesPath: string): ApiRule {

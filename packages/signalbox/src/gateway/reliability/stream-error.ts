@@ -68,6 +68,7 @@ function toErrorEvent(type: RequestType | ApiDialect, { code, message, isTimeout
       // The documented event is flat; the nested error is what the clients throw.
       return event("error", { type: "error", code: String(code), message, param: null, error });
     case "generate_content":
+    case "gemini":
       return event("", {
         error: {
           code: isTimeout ? 504 : 502,

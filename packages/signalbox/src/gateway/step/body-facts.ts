@@ -87,7 +87,7 @@ export function toFacts(fields: Fields): BodyFacts {
 
 const FIELD = "name=";
 /** A field of a form: its header, other headers, a blank line and the value. */
-const FORM_FIELD = /^name="?(\w+)"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/i;
+const FORM_FIELD = /^name="?(\w+)"?\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,256})\r?\n/di;
 /** More than the headers and the value of such a field take. */
 const MAX_FIELD_BYTES = 1024;
 /** More than any API takes. A form with more is not read: to look at each would take long. */
@@ -97,14 +97,40 @@ const MAX_FIELDS = 1000;
  * The values that a form (`multipart/form-data`) has for a name. A form may have megabytes of sound: only what follows the names of fields is decoded.
  */
 export function formValues(bytes: Buffer, wanted: string): string[] {
-  const values: string[] = [];
+  return findFields(bytes, wanted).map(({ value }) => value);
+}
+
+/** The form with another value in every field of a name. All other bytes are kept. */
+export function editForm(bytes: Buffer, wanted: string, value: string): Buffer {
+  const parts: Buffer[] = [];
+  let copied = 0;
+  for (const { start, end } of findFields(bytes, wanted)) {
+    parts.push(bytes.subarray(copied, start), Buffer.from(value));
+    copied = end;
+  }
+  return copied === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(copied)]);
+}
+
+interface FormField {
+  readonly value: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+function findFields(bytes: Buffer, wanted: string): FormField[] {
+  const found: FormField[] = [];
   let fields = 0;
   for (let at = bytes.indexOf(FIELD); at !== -1; at = bytes.indexOf(FIELD, at + 1)) {
     if (++fields > MAX_FIELDS) return [];
-    const [, name, value = ""] = FORM_FIELD.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES)) ?? [];
-    if (name?.toLowerCase() === wanted && value.trim() !== "") values.push(value.trim());
+    const match = FORM_FIELD.exec(bytes.toString("latin1", at, at + MAX_FIELD_BYTES));
+    const [, name, value = ""] = match ?? [];
+    const place = match?.indices?.[2];
+    if (name?.toLowerCase() !== wanted || value.trim() === "" || place === undefined) continue;
+    const start = at + place[0];
+    // The end of a file before the field may look like the name of one.
+    if (found.at(-1)?.start !== start) found.push({ value: value.trim(), start, end: at + place[1] });
   }
-  return values;
+  return found;
 }
 
 /** What a form says about its model and the number of answers. */

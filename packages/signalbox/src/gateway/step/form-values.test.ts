@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formValues, inspectForm } from "./body-facts.ts";
+import { editForm, formValues, inspectForm } from "./body-facts.ts";
 
 const field = (name: string, value: string, more = "") =>
   `--b\r\ncontent-disposition: form-data; name="${name}"\r\n${more}\r\n${value}\r\n`;
@@ -15,6 +15,12 @@ describe("a form", () => {
 
   it("has all values of a name", () => {
     expect(formValues(form(field("model", "a"), field("model", "b")), "model")).toEqual(["a", "b"]);
+  });
+
+  it("keeps all bytes but those of the edited field", () => {
+    const file = field("file", "ü\u0000name=model", "content-type: audio/mpeg\r\n");
+    const edited = editForm(form(file, field("model", "openai/a"), file), "model", "grün");
+    expect(edited.toString()).toBe(form(file, field("model", "grün"), file).toString());
   });
 
   it("with more fields than any API takes is not read", () => {

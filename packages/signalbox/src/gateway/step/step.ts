@@ -28,6 +28,8 @@ export interface Step {
   readonly policy: AttemptPolicy;
   /** Null for calls that did not come through a unified door. */
   readonly translation: Translation | null;
+  /** Starts a job whose cost is reserved and charged apart from this call (`jobs`). */
+  readonly isTracked?: boolean;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
   /** Removes from the response what only the gateway asked for; null when it passes as it is. */
