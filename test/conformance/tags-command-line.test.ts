@@ -50,6 +50,28 @@ it("resources are found and counted; keys and values are listed", async () => {
   expect((await tags("values", "team", "--type", "queue")).out).toBe("no values\n");
 });
 
+it("the tags of all matching resources are changed in the background, counted, listed and cancelled", async () => {
+  await tags("set", "worker", "j1", "job=yes", "env=prod");
+  await tags("set", "worker", "j2", "job=yes", "env=dev");
+  expect((await tags("change", "env=test", "--tag", "job", "--dry-run")).out).toBe("2 resources\n");
+  expect(await tags("change", "env=test", "job-", "done=1", "--tag", "job=yes", "--wait")).toEqual({
+    code: 0,
+    out: "done: 2 of 2 resources, 2 changed, 0 unchanged, 0 failed\n",
+    err: "",
+  });
+  expect(await json("get", "worker", "j2")).toMatchObject({ tags: { env: "test", done: "1" } });
+  expect((await tags("change", "--delete", "--tag", "done", "--wait")).code).toBe(0);
+  expect(await json("find", "done", "--count")).toEqual({ count: 0 });
+  const [last] = (await json("jobs")) as { id: string; operation: string }[];
+  expect(last?.operation).toBe("delete");
+  expect((await tags("jobs", last?.id ?? "")).out).toMatch(/^done: 2 of 2 resources/);
+  expect((await tags("cancel-job", last?.id ?? "")).out).toMatch(/^done: /);
+  expect((await tags("change", "a=1")).err).toBe(
+    "signalbox: give a filter (tag, type, id, name), or all: true for all tagged resources (code 7002)\n",
+  );
+  expect((await tags("change", "a=1", "--delete")).code).toBe(2);
+});
+
 it("an error is explained in one line", async () => {
   expect(await tags("set", "worker", "w", "novalue")).toMatchObject({
     code: 2,

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { waitUntil } from "../support/wait-until.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 let server: TestServer;
@@ -40,6 +41,83 @@ describe("merging", () => {
     expect(await patchCode({ a: "v".repeat(1025) })).toBe(1012);
     const many = Object.fromEntries(Array.from({ length: 999 }, (_, i) => [`k${i}`, ""]));
     expect(await patchCode(many)).toBe(1017);
+  });
+});
+
+const startJob = (body: object) => server.api("POST", `${PATH}/jobs`, body);
+const readJob = async (id: string) => (await server.api("GET", `${PATH}/jobs/${id}`)).body.result;
+const endOfJob = (id: string) =>
+  waitUntil(
+    () => readJob(id),
+    ({ state }) => state !== "running",
+  );
+
+describe("jobs", () => {
+  it("a job is started, followed to its end and listed, and says which resources it could not change", async () => {
+    const full = Object.fromEntries(Array.from({ length: 999 }, (_, i) => [`k${i}`, ""]));
+    await put("j-full", { ...full, fleet: "a" });
+    for (const id of ["j-1", "j-2"]) await put(id, { fleet: "a", n: id });
+    await put("j-other", { fleet: "b" });
+    const request = {
+      operation: "patch",
+      tag: ["fleet=a"],
+      type: ["worker"],
+      tags: { n: null, x: "1", y: "2" },
+    };
+    expect((await startJob({ ...request, dry_run: true })).body.result).toEqual({ total: 3 });
+    const { status, body } = await startJob(request);
+    expect(status).toBe(202);
+    expect(body.result).toMatchObject({
+      state: "running",
+      operation: "patch",
+      tags: { n: null, x: "1", y: "2" },
+      query: { tag: ["fleet=a"], type: ["worker"], id: [], name: null, case_insensitive: false },
+      actor: "root",
+      total: 3,
+      processed: 0,
+      ended_at: null,
+    });
+    const ended = await endOfJob(body.result.id);
+    expect(ended).toMatchObject({ state: "done", processed: 3, changed: 2, unchanged: 0, failed: 1 });
+    const failures = await server.api("GET", `${PATH}/jobs/${ended.id}/failures`);
+    expect(failures.body.result).toEqual([
+      {
+        type: "worker",
+        id: "j-full",
+        errors: [{ code: 1017, message: "too many tags on one resource (maximum 1000)" }],
+      },
+    ]);
+    const resources = (await server.api("GET", `${PATH}/resources?tag=x=1&tag=!n`)).body.result;
+    expect(resources.map(({ id }: { id: string }) => id)).toEqual(["j-1", "j-2"]);
+    expect((await history("j-1")).result[0]).toMatchObject({ action: "patch", actor: "root" });
+    expect((await server.api("GET", `${PATH}/jobs`)).body.result[0]).toEqual(ended);
+    expect((await server.api("POST", `${PATH}/jobs/${ended.id}/cancel`)).body.result).toEqual(ended);
+    const { body: audit } = await server.api("GET", "/accounts/default/audit_logs");
+    expect(JSON.stringify(audit.result)).toContain(ended.id);
+  });
+
+  it("a job without a filter, with wrong tags or of another account is refused, and no refused job is stored", async () => {
+    const refused = async (body: object) => (await startJob(body)).body.errors[0];
+    const patchAll = { operation: "patch", all: true, tags: { a: "1" } };
+    const before = (await server.api("GET", `${PATH}/jobs`)).body.result.length;
+    expect(await refused({ operation: "delete" })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, tag: ["a"] })).toMatchObject({ code: 7002 });
+    expect(await refused({ operation: "delete", tag: [], type: [] })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, tagg: [] })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, operation: "explode" })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, tags: {} })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, operation: "delete" })).toMatchObject({ code: 7002 });
+    expect(await refused({ ...patchAll, operation: "set", tags: { a: null } })).toMatchObject({ code: 1002 });
+    expect(await refused({ ...patchAll, tags: undefined })).toMatchObject({ code: 1002 });
+    expect(await refused({ ...patchAll, tags: { "b d": "1" } })).toMatchObject({ code: 1014 });
+    expect(await refused({ operation: "delete", tag: ["=x"] })).toMatchObject({ code: 1007 });
+    expect(await refused({ operation: "delete", type: ["nope"] })).toMatchObject({ code: 1006 });
+    const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`k${i}`, ""]));
+    expect(await refused({ ...patchAll, operation: "set", tags: many })).toMatchObject({ code: 1017 });
+    expect((await server.api("GET", `${PATH}/jobs`)).body.result).toHaveLength(before);
+    const none = "/accounts/default/tags/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    for (const path of [none, `${none}/failures`]) expect((await server.api("GET", path)).status).toBe(404);
+    expect((await server.api("POST", `${none}/cancel`)).status).toBe(404);
   });
 });
 
@@ -288,6 +366,10 @@ describe("effects on other areas", () => {
       "/accounts/{account_id}/tags/bulk",
       "/accounts/{account_id}/tags/changes",
       "/accounts/{account_id}/tags/history",
+      "/accounts/{account_id}/tags/jobs",
+      "/accounts/{account_id}/tags/jobs/{job_id}",
+      "/accounts/{account_id}/tags/jobs/{job_id}/cancel",
+      "/accounts/{account_id}/tags/jobs/{job_id}/failures",
       "/accounts/{account_id}/tags/keys",
       "/accounts/{account_id}/tags/resources",
       "/accounts/{account_id}/tags/summary",

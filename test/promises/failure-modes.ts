@@ -313,6 +313,10 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   "The process is killed while tags are written": [
     "test/faults/tags-killed.test.ts › no acknowledged write is lost, and no two writes are mixed",
   ],
+  "The process is killed while a job changes tags": [
+    "packages/signalbox/src/tags/jobs/tag-jobs.test.ts › a job that is interrupted in any of its steps goes on where it was, and two processes do nothing twice",
+    "packages/signalbox/src/tags/jobs/tag-jobs.test.ts › the job of a process that is gone is taken over when its lease has ended",
+  ],
   "Two writers change one resource": [
     "test/conformance/tags-writing.test.ts › one of many concurrent writers succeeds, and readers see complete sets only",
   ],

@@ -55,6 +55,46 @@ export interface BulkResult {
   readonly result: TaggedResource | null;
 }
 
+/** One change of all resources that match the query. `all` stands in place of a filter. */
+export interface TagJobRequest extends ResourceQuery {
+  readonly operation: "set" | "patch" | "delete";
+  /** For `set` and `patch`; in a patch null removes a key. */
+  readonly tags?: Readonly<Record<string, string | null>>;
+  readonly all?: true | undefined;
+}
+
+export interface TagJob {
+  readonly id: string;
+  readonly operation: "set" | "patch" | "delete";
+  readonly tags: Readonly<Record<string, string | null>>;
+  readonly query: {
+    readonly tag: readonly string[];
+    readonly type: readonly string[];
+    readonly id: readonly string[];
+    readonly name: string | null;
+    readonly case_insensitive: boolean;
+  };
+  readonly state: "running" | "done" | "cancelled" | "failed";
+  readonly actor: string;
+  /** Resources that matched when the job was created. */
+  readonly total: number;
+  /** The sum of the next three. */
+  readonly processed: number;
+  readonly changed: number;
+  readonly unchanged: number;
+  readonly failed: number;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+}
+
+/** A resource that a job could not change. */
+export interface TagJobFailure {
+  readonly type: string;
+  readonly id: string;
+  readonly errors: readonly { readonly code: number; readonly message: string }[];
+}
+
 export class TagsApi {
   readonly #transport: Transport;
   readonly #path: string;
@@ -131,6 +171,35 @@ export class TagsApi {
   ): Promise<BulkResult[]> {
     const request = { body: { items, dry_run: dryRun }, ...options };
     return this.#transport.result<BulkResult[]>("POST", `${this.#path}/bulk`, request);
+  }
+
+  /** Starts a change of all resources that match, in the background. */
+  async createJob(job: TagJobRequest, options: RequestOptions = {}): Promise<TagJob> {
+    return this.#transport.result<TagJob>("POST", `${this.#path}/jobs`, { body: job, ...options });
+  }
+
+  /** Resolves to the number of resources that such a job would visit. */
+  async planJob(job: TagJobRequest, options: RequestOptions = {}): Promise<number> {
+    const request = { body: { ...job, dry_run: true }, ...options };
+    return (await this.#transport.result<{ total: number }>("POST", `${this.#path}/jobs`, request)).total;
+  }
+
+  /** Newest first. */
+  jobs(options: RequestOptions = {}): List<TagJob> {
+    return new List(this.#transport, `${this.#path}/jobs`, {}, options);
+  }
+
+  async job(id: string, options: RequestOptions = {}): Promise<TagJob> {
+    return this.#transport.result<TagJob>("GET", this.#path + pathOf`/jobs/${id}`, options);
+  }
+
+  jobFailures(id: string, options: RequestOptions = {}): List<TagJobFailure> {
+    return new List(this.#transport, this.#path + pathOf`/jobs/${id}/failures`, {}, options);
+  }
+
+  /** Changes that the job has made stay. */
+  async cancelJob(id: string, options: RequestOptions = {}): Promise<TagJob> {
+    return this.#transport.result<TagJob>("POST", this.#path + pathOf`/jobs/${id}/cancel`, options);
   }
 
   /** Lists the changes of one resource, newest first. */

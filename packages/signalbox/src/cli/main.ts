@@ -41,6 +41,7 @@ import { serve } from "./serve.ts";
 import { styleOf } from "./style.ts";
 import { renderWithin } from "./table.ts";
 import { tagCommands } from "./tags.ts";
+import { tagJobCommands } from "./tags-jobs.ts";
 import { tagWorkCommands } from "./tags-work.ts";
 import { tokenCommands } from "./token.ts";
 import { usageCommand } from "./usage.ts";
@@ -75,6 +76,7 @@ export const COMMANDS: readonly Command[] = [
   ...routeCommands,
   ...tagCommands,
   ...tagWorkCommands,
+  ...tagJobCommands,
   ...webhookCommands,
   ...alertCommands,
 ];

@@ -140,7 +140,7 @@ function parseTags(words: readonly string[]): Record<string, string> {
   return Object.fromEntries(words.map((word) => parseTag(word) ?? refuse(word, "key=value")));
 }
 
-function parseTagChanges(words: readonly string[]): Record<string, string | null> {
+export function parseTagChanges(words: readonly string[]): Record<string, string | null> {
   return Object.fromEntries(
     words.map((word): [string, string | null] => {
       const isRemoval = !word.includes("=") && word.endsWith("-") && word.length > 1;

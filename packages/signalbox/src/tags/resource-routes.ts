@@ -21,7 +21,7 @@ import { resourceResult, resourceText, untaggedJson } from "./show-resource.ts";
 import type { ResourceText } from "./store/resource-cache.ts";
 import type { ResourceKey } from "./store/resource-row.ts";
 import type { TagReader } from "./store/tag-reader.ts";
-import type { TagWrite, WriteOutcome } from "./store/tag-write.ts";
+import type { TagWrite, WriteOutcome, WriteRefusal } from "./store/tag-write.ts";
 import type { TagWriter } from "./store/tag-writer.ts";
 
 export interface ResourceRoutesParts {
@@ -235,10 +235,7 @@ export function requireOwnAccount(resource: ResourceKey, request: TagRequest): v
 }
 
 /** The error of a write that was not carried out. */
-export function refusal(
-  reason: "tags_etag_mismatch" | "tags_too_many_tags",
-  maxTagsPerResource: number,
-): SignalboxError {
+export function refusal(reason: WriteRefusal, maxTagsPerResource: number): SignalboxError {
   return reason === "tags_too_many_tags"
     ? new SignalboxError(reason, { message: `too many tags on one resource (maximum ${maxTagsPerResource})` })
     : new SignalboxError(reason);

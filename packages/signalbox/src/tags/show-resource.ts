@@ -73,7 +73,7 @@ function scopeJson(resource: ResourceKey): string {
   return `,${JSON.stringify(scopeOf(resource)).slice(1, -1)}`;
 }
 
-function scopeOf(resource: ResourceKey): {
+export function scopeOf(resource: ResourceKey): {
   zone_id?: string;
   worker_id?: string;
   access_application_id?: string;

@@ -3,6 +3,7 @@ import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { ConfigFile } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
+import { ulid } from "../core/ulid.ts";
 import type { Database } from "../database/database.ts";
 import type { ResourceEvents, ResourceRef } from "../contracts/resource-events.ts";
 import type { TagFeed } from "../contracts/tag-feed.ts";
@@ -10,6 +11,10 @@ import type { TagLookup } from "../contracts/tag-lookup.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { bulkRoute } from "./bulk-route.ts";
 import { changeRoutes } from "./change-routes.ts";
+import { jobRoutes } from "./jobs/job-routes.ts";
+import { JobRunner } from "./jobs/job-runner.ts";
+import { JobTable } from "./jobs/job-table.ts";
+import { TagJobs } from "./jobs/tag-jobs.ts";
 import { listRoutes } from "./list-routes.ts";
 import { resourceRoutes } from "./resource-routes.ts";
 import { ResourceTypes } from "./payload.ts";
@@ -42,9 +47,10 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export function createTagsArea(parts: TagsAreaParts): TagsArea {
   const { database, clock, logger } = parts;
   const settings = parts.config.file.tags;
+  const historyMs = settings.historyDays * DAY_MS;
   const accounts = new AccountNumbers(database);
   const log = new ChangeLog(database, clock, accounts, {
-    maxAgeMs: settings.historyDays * DAY_MS,
+    maxAgeMs: historyMs,
     maxChanges: settings.historyChanges,
   });
   const cache = new ResourceCache(database);
@@ -68,10 +74,25 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
     missing: settings.missing,
     maxTagsPerResource: settings.maxTagsPerResource,
   };
+  const table = new JobTable(database);
+  const runner = new JobRunner({
+    table,
+    accounts,
+    reader,
+    writer,
+    clock,
+    logger,
+    runner: database.isShared === true ? ulid() : "alone",
+  });
+  const jobs = new TagJobs({ table, runner, reader, clock });
   parts.resourceEvents.onDeleted((resource) => deleteTags(reader, writer, resource));
 
   const stopping = new AbortController();
-  const pruning = createPruning(log, stopping.signal, logger);
+  const prune = async (signal: AbortSignal) => {
+    await log.prune(signal);
+    await table.prune(clock.now() - historyMs, signal);
+  };
+  const pruning = createPruning(prune, stopping.signal, logger);
 
   return {
     mounts: [],
@@ -79,18 +100,21 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
       ...resourceRoutes(resourceParts),
       bulkRoute(resourceParts),
       ...listRoutes({ reader, vocabularies, types }),
+      ...jobRoutes({ jobs, types, maxTagsPerResource: settings.maxTagsPerResource }),
       ...changeRoutes({ log, types, stopping: stopping.signal }),
     ],
     lookup: reader,
     feed: log,
     async start() {
       pruning.start();
+      runner.start();
     },
     async drain() {
       stopping.abort();
     },
     async stop() {
       stopping.abort();
+      await runner.stop();
       await pruning.finished();
     },
     firstCommands: (_url, signalbox) => [
@@ -103,16 +127,15 @@ export function createTagsArea(parts: TagsAreaParts): TagsArea {
   };
 }
 
-/** Prunes the history at start and then every minute, until `stopping` aborts. */
+/** Prunes the history and the jobs at start and then every minute, until `stopping` aborts. */
 function createPruning(
-  log: ChangeLog,
+  work: (signal: AbortSignal) => Promise<void>,
   stopping: AbortSignal,
   logger: Logger,
 ): { start(): void; finished(): Promise<void> } {
   let running: Promise<void> | undefined;
   const prune = () => {
-    running ??= log
-      .prune(stopping)
+    running ??= work(stopping)
       .catch((error: unknown) =>
         logger.error({ err: error }, "pruning the tag history failed; the next attempt follows in a minute"),
       )

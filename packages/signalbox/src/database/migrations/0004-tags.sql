@@ -108,6 +108,44 @@ CREATE TABLE tag_change (
 
 CREATE INDEX tag_change_by_resource ON tag_change (account_no, resource_no, change_no);
 
+-- A change of the tags of many resources in the background. request is JSON: the query, the operation and its tags. Resources with numbers up to upto
+-- are visited in ascending order; position is the last visited one, and moves in the transaction of the changes. runner: the process that works on the
+-- job, until runner_until or longer.
+CREATE TABLE tag_job (
+  id           TEXT PRIMARY KEY,
+  account_id   TEXT NOT NULL,
+  actor        TEXT NOT NULL,
+  request      TEXT NOT NULL,
+  state        TEXT NOT NULL,
+  upto         BIGINT NOT NULL,
+  position     BIGINT NOT NULL,
+  total        BIGINT NOT NULL,
+  changed      BIGINT NOT NULL,
+  unchanged    BIGINT NOT NULL,
+  failed       BIGINT NOT NULL,
+  runner       TEXT,
+  runner_until BIGINT,
+  created_at   BIGINT NOT NULL,
+  started_at   BIGINT,
+  ended_at     BIGINT
+);
+
+CREATE INDEX tag_job_by_account ON tag_job (account_id, id);
+CREATE INDEX tag_job_running ON tag_job (id) WHERE state = 'running';
+CREATE INDEX tag_job_ended ON tag_job (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The resources that a job could not change. reason is a name of the error table.
+CREATE TABLE tag_job_failure (
+  job_id      TEXT NOT NULL,
+  resource_no BIGINT NOT NULL,
+  type        TEXT NOT NULL,
+  id          TEXT NOT NULL,
+  zone_id     TEXT NOT NULL,
+  parent_id   TEXT NOT NULL,
+  reason      TEXT NOT NULL,
+  PRIMARY KEY (job_id, resource_no)
+) WITHOUT ROWID;
+
 -- How far each agent instance that subscribes to tag changes has got in its account's feed.
 CREATE TABLE tag_subscription (
   agent      TEXT NOT NULL,

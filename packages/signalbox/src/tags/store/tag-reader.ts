@@ -85,6 +85,23 @@ export class TagReader implements TagLookup {
     return { resources: await this.#readMatching(selected.accountNo, numbers.slice(0, limit), query), next };
   }
 
+  /** The numbers of the next matching resources. Those that are changed meanwhile may be missing or no longer match. */
+  async numbers(
+    accountId: string,
+    query: ResourceQuery,
+    after: number,
+    limit: number,
+  ): Promise<readonly number[]> {
+    return (await (await this.#select(accountId, query))?.selection.page(after, limit)) ?? [];
+  }
+
+  /** The exact number of matching resources, and the highest number that a resource of the account has; -1 without resources. */
+  async extent(accountId: string, query: ResourceQuery): Promise<{ total: number; last: number }> {
+    const selected = await this.#select(accountId, query);
+    if (selected === null) return { total: 0, last: -1 };
+    return { total: await selected.selection.total(), last: selected.lastResource };
+  }
+
   async total(accountId: string, query: ResourceQuery): Promise<number> {
     return (await (await this.#select(accountId, query))?.selection.total()) ?? 0;
   }
@@ -146,14 +163,14 @@ export class TagReader implements TagLookup {
     accountId: string,
     query: ResourceQuery,
     exact: PositiveTagFilter | null = null,
-  ): Promise<{ accountNo: number; selection: Selection } | null> {
+  ): Promise<{ accountNo: number; lastResource: number; selection: Selection } | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
     const row = await this.#database.get<{ next_resource: number }>(
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
     const account = { accountNo, lastResource: (row?.next_resource ?? 0) - 1 };
-    return { accountNo, selection: await Selection.of(this.#database, account, query, exact) };
+    return { ...account, selection: await Selection.of(this.#database, account, query, exact) };
   }
 
   /** Omits rows that changed after their number was found and no longer match, so that a response never contradicts its filter. */

@@ -30,16 +30,19 @@ export interface TagWrite {
   readonly isPart?: boolean;
 }
 
+/** Why a write is refused; a name of the error table. */
+export type WriteRefusal = "tags_etag_mismatch" | "tags_too_many_tags";
+
 export type WriteOutcome =
   | { readonly kind: "stored"; readonly resource: TaggedResource }
   | { readonly kind: "deleted" }
   /** A patch without effect on a resource that has no record. */
   | { readonly kind: "untagged"; readonly resource: ResourceKey }
-  | { readonly kind: "refused"; readonly reason: "tags_etag_mismatch" | "tags_too_many_tags" };
+  | { readonly kind: "refused"; readonly reason: WriteRefusal };
 
 /** `next` is the new state of the resource; null deletes the record. */
 export type WriteEffect =
-  | { readonly kind: "refused"; readonly reason: "tags_etag_mismatch" | "tags_too_many_tags" }
+  | { readonly kind: "refused"; readonly reason: WriteRefusal }
   | { readonly kind: "unchanged" }
   | { readonly kind: "changed"; readonly next: TaggedResource | null; readonly hasNewTags: boolean };
 

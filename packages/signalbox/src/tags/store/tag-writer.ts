@@ -14,15 +14,18 @@ import { type AuditTrail, currentWrite, type PendingWrite } from "../../contract
 import type { Clock } from "../../core/clock.ts";
 import type { Database } from "../../database/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
-import type { ChangeLog } from "./change-log.ts";
 import { overloaded } from "../../core/overload.ts";
 import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
-import { cacheKey, type ResourceCache } from "./resource-cache.ts";
 import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { scopeOfAccount } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { isPart, recordBatch } from "./record-batch.ts";
 import { writeBatch } from "./write-batch.ts";
+import {
+  type TransactionWork,
+  WriteTransactions,
+  type WriteTransactionsOptions,
+} from "./write-transactions.ts";
 
 /** Writes that share the fixed cost of a transaction. */
 const MAX_BATCH = 64;
@@ -46,13 +49,7 @@ interface AccountQueue {
   runningBatches: number;
 }
 
-export interface TagWriterOptions {
-  readonly cache: ResourceCache;
-  readonly maxTagsPerResource: number;
-  /** Number of uses from which a key or value has bitmaps. Default: `BITMAP_MIN_USES`. */
-  readonly bitmapMinUses?: number;
-  /** Notified when changes of an account are durable. */
-  readonly changes: Pick<ChangeLog, "notify">;
+export interface TagWriterOptions extends WriteTransactionsOptions {
   readonly audit?: Pick<AuditTrail, "recordIn"> | undefined;
 }
 
@@ -64,6 +61,7 @@ export class TagWriter {
   readonly #clock: Clock;
   readonly #accounts: AccountNumbers;
   readonly #options: TagWriterOptions;
+  readonly #transactions: WriteTransactions;
   readonly #queue: WriteQueue;
 
   constructor(database: Database, clock: Clock, accounts: AccountNumbers, options: TagWriterOptions) {
@@ -71,7 +69,13 @@ export class TagWriter {
     this.#clock = clock;
     this.#accounts = accounts;
     this.#options = options;
-    this.#queue = new WriteQueue(database, clock, options);
+    this.#transactions = new WriteTransactions(database, clock, options);
+    this.#queue = new WriteQueue(this.#transactions, options.audit);
+  }
+
+  /** Runs `work` in a transaction of its own, for writes that are stored together with something else. */
+  transaction<T>(accountNo: number, work: TransactionWork<T>): Promise<T> {
+    return this.#transactions.run(accountNo, work);
   }
 
   /** Resolves when the write is durable, or was refused. */
@@ -131,15 +135,13 @@ export class TagWriter {
 }
 
 class WriteQueue {
-  readonly #database: Database;
-  readonly #clock: Clock;
-  readonly #options: TagWriterOptions;
+  readonly #transactions: WriteTransactions;
+  readonly #audit: TagWriterOptions["audit"];
   readonly #queues = new Map<number, AccountQueue>();
 
-  constructor(database: Database, clock: Clock, options: TagWriterOptions) {
-    this.#database = database;
-    this.#clock = clock;
-    this.#options = options;
+  constructor(transactions: WriteTransactions, audit: TagWriterOptions["audit"]) {
+    this.#transactions = transactions;
+    this.#audit = audit;
   }
 
   /** Throws `overloaded` when too many writes are waiting. */
@@ -170,45 +172,28 @@ class WriteQueue {
 
   async #runBatch(queue: AccountQueue): Promise<void> {
     let taken: Pending[] = [];
-    let keys: string[] = [];
-    const { cache, audit } = this.#options;
     try {
-      const { outcomes, hasChanges } = await this.#database.transaction(async (tx) => {
+      const outcomes = await this.#transactions.run(queue.accountNo, async (tx, execute) => {
         // Taken when the transaction begins, so that writes that arrived until then are included. After a conflict the adapter runs this
         // function again, with the same writes.
         if (taken.length === 0) taken = queue.pending.splice(0, MAX_BATCH);
-        if (taken.length === 0) return { outcomes: [], previous: [], hasChanges: false };
-        const batch = await writeBatch(
-          tx,
-          queue.accountNo,
+        if (taken.length === 0) return [];
+        const batch = await execute(
           taken.map(({ write }) => write),
-          {
-            maxTagsPerResource: this.#options.maxTagsPerResource,
-            now: this.#clock.now(),
-            withHistory: true,
-            budgetMs: BATCH_BUDGET_MS,
-            bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
-          },
+          BATCH_BUDGET_MS,
         );
         queue.pending.unshift(...taken.splice(batch.outcomes.length));
-        if (audit !== undefined) await recordBatch(tx, audit, taken, batch);
-        cache.endWrite(keys);
-        keys = taken.map(({ write }) => cacheKey(queue.accountNo, write.resource));
-        cache.beginWrite(keys);
-        return batch;
-      }, scopeOfAccount(queue.accountNo));
-      cache.endWrite(keys);
-      keys = [];
+        if (this.#audit !== undefined) await recordBatch(tx, this.#audit, taken, batch);
+        return batch.outcomes;
+      });
       taken.forEach(({ audited, write }, i) => {
         if (outcomes[i]?.kind !== "refused") audited?.committed(!isPart(write));
       });
-      if (hasChanges) this.#options.changes.notify(queue.accountNo);
       taken.forEach(({ resolve }, i) => resolve(outcomes[i] as WriteOutcome));
     } catch (error) {
       const failed = taken.length > 0 ? taken : queue.pending.splice(0);
       for (const { reject } of failed) reject(error);
     } finally {
-      cache.endWrite(keys);
       queue.runningBatches -= 1;
       this.#advance(queue);
     }
