@@ -7,34 +7,40 @@
 import type { Clock } from "../../core/clock.ts";
 import { type Fields, isFields } from "../../core/fields.ts";
 import { overloaded } from "../../core/overload.ts";
+import { SharedPlaces } from "../../core/shared-pool.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { CallersAnswers } from "../exchange/kept-answers.ts";
 
 /** Runs the call of a request with this body; the signal ends it. */
 type RunCall = (body: Buffer, signal: AbortSignal) => Promise<Response>;
 
-/** Of all callers. Each is a call that may take minutes. */
+/** Of all accounts. Each is a call that may take minutes. */
 const MAX_RUNNING = 1000;
 
 export class BackgroundResponses {
   readonly #clock: Clock;
   /** Those that run, by id. Ids are random, and each caller finds only its own answers. */
   readonly #running = new Map<string, AbortController>();
+  readonly #places = new SharedPlaces(MAX_RUNNING);
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Starts the call, and returns the response as it is now. */
-  start(answers: CallersAnswers, request: Fields, run: RunCall): Fields {
-    if (this.#running.size >= MAX_RUNNING) throw overloaded();
+  start(accountId: string, answers: CallersAnswers, request: Fields, run: RunCall): Fields {
+    const share = this.#places.shareOf(accountId);
+    if (!share.take()) throw overloaded();
     const now = this.#clock.now();
     const id = `resp_${ulid(now).toLowerCase()}`;
     const initial = initialResponse(id, now, request);
     const abort = new AbortController();
     this.#running.set(id, abort);
     answers.keepState(id, initial);
-    void this.#finish(answers, request, initial, run, abort.signal).finally(() => this.#running.delete(id));
+    void this.#finish(answers, request, initial, run, abort.signal).finally(() => {
+      this.#running.delete(id);
+      share.release();
+    });
     return initial;
   }
 

@@ -167,7 +167,7 @@ export class UnifiedDoor {
       );
     }
     const { server } = this.#parts;
-    const initial = this.#background.start(earlier, fields, (body, signal) =>
+    const initial = this.#background.start(arrival.gateway.accountId, earlier, fields, (body, signal) =>
       server.call({ ...callAgain(arrival), body, signal }),
     );
     sendJson(arrival.response, initial);
