@@ -1,6 +1,6 @@
 /** `--quick`: many short rounds in place of few long ones, enough to compare two checkouts. */
 
-const isQuick = process.argv.includes("--quick");
+export const isQuick: boolean = process.argv.includes("--quick");
 const QUICK_ROUNDS = 6;
 const QUICK_SHARE = 0.4;
 

@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ulid } from "../../packages/signalbox/src/core/ulid.ts";
 import { PostgresDatabase } from "../../packages/signalbox/src/database/postgres/postgres-database.ts";
 import type { CallLog, CallRecord } from "../../packages/signalbox/src/engines/call-log/call-log.ts";
 import { CallWriter } from "../../packages/signalbox/src/engines/call-log/call-writer.ts";
@@ -13,6 +12,7 @@ import { PostgresCallLog } from "../../packages/signalbox/src/engines/call-log/p
 import { RowQueue } from "../../packages/signalbox/src/engines/call-log/row-queue.ts";
 import { SqliteCallLog } from "../../packages/signalbox/src/engines/call-log/sqlite-call-log.ts";
 import { openTestPostgres } from "../../test/support/test-postgres.ts";
+import { callRecord, LOG_OPTIONS } from "../support/call-record.ts";
 import type { Contender, Sample, Workload } from "../support/workload.ts";
 
 const ROWS_ONLY = "rows without bodies";
@@ -24,47 +24,7 @@ const BODY = Buffer.from(JSON.stringify({ content: "lorem ipsum dolor ".repeat(5
 
 function makeCall(scenario: string): CallRecord {
   const body = scenario === WITH_BODIES ? BODY : null;
-  return {
-    id: ulid(),
-    accountId: "default",
-    gatewayId: "default",
-    createdAt: Date.now(),
-    provider: "openai",
-    model: "gpt-5-mini",
-    path: "chat/completions",
-    method: "POST",
-    requestType: "chat",
-    requestContentType: "application/json",
-    responseContentType: "application/json",
-    statusCode: 200,
-    success: true,
-    durationMs: 312.5,
-    firstByteMs: 210,
-    cached: false,
-    step: 0,
-    tokensIn: 812,
-    tokensOut: 140,
-    tokensInCached: 512,
-    tokensInCacheWrite: 0,
-    tokensOutReasoning: 64,
-    cost: 0.0011,
-    isCustomCost: false,
-    usageState: "reported",
-    isCostEstimated: false,
-    metadata: '{"user":"ada"}',
-    eventId: null,
-    userAgent: "OpenAI/JS 6.49.0",
-    tokenId: null,
-    clientDialect: null,
-    providerDialect: null,
-    dropped: null,
-    requestBytes: 1024,
-    responseBytes: 1024,
-    requestBody: body,
-    responseBody: body,
-    requestBodyComplete: true,
-    responseBodyComplete: true,
-  };
+  return callRecord({ requestBody: body, responseBody: body });
 }
 
 function rethrow(error: Error): never {
@@ -74,17 +34,6 @@ function rethrow(error: Error): never {
 function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "signalbox-bench-calls-"));
 }
-
-const LOG_OPTIONS = {
-  maxAgeDays: 30,
-  flushIntervalMs: 200,
-  maxBodyBytes: 10_000_000,
-  maxTotalBytes: 8 * 1024 ** 3,
-  maxQueuedCalls: 10_000,
-  maxQueuedBytes: 64_000_000,
-  onError: rethrow,
-  onFatal: rethrow,
-};
 
 /** Records as fast as the queue admits, then waits until everything is stored. */
 async function measureLog(log: CallLog, scenario: string): Promise<Sample> {

@@ -9,14 +9,11 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseTagFilters, type TagFilter } from "@signalbox/protocol";
-import { systemClock } from "../../packages/signalbox/src/core/clock.ts";
-import { migrate } from "../../packages/signalbox/src/database/migrate.ts";
 import { SqliteDatabase } from "../../packages/signalbox/src/database/sqlite/sqlite-database.ts";
 import { resourceText } from "../../packages/signalbox/src/tags/show-resource.ts";
 import { AccountNumbers } from "../../packages/signalbox/src/tags/store/account-numbers.ts";
 import { ResourceCache } from "../../packages/signalbox/src/tags/store/resource-cache.ts";
 import { TagReader } from "../../packages/signalbox/src/tags/store/tag-reader.ts";
-import { TagWriter } from "../../packages/signalbox/src/tags/store/tag-writer.ts";
 import { type Condition, jsonCondition, TagTables, textCondition } from "../rivals/tag-tables.ts";
 import { runLoad } from "../support/load.ts";
 import { roundsOf } from "../support/quick.ts";
@@ -24,6 +21,7 @@ import { buildRequest } from "../support/requests.ts";
 import { startOnCore } from "../support/server-on-core.ts";
 import { startSignalbox, THIS_CHECKOUT } from "../support/signalbox.ts";
 import { formatNumber, percentile } from "../support/statistics.ts";
+import { storeTags } from "../support/store-tags.ts";
 import { TagData } from "../support/tag-data.ts";
 import { LIST, measureOverHttp, READ, ROOT_TOKEN, startOverHttp, WRITE } from "../support/tag-server.ts";
 import {
@@ -103,7 +101,7 @@ const signalbox: Contender = {
     const dataDir = mkdtempSync(join(folder, "signalbox-"));
     const path = join(dataDir, "signalbox.db");
     const data = new TagData(SIZE);
-    await load(path, data);
+    await storeTags(path, data);
     const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
     const server = await startSignalbox({ checkout: THIS_CHECKOUT, dataDir, env });
     const database = await SqliteDatabase.open(path, rethrow);
@@ -129,27 +127,6 @@ const signalbox: Contender = {
     };
   },
 };
-
-async function load(path: string, data: TagData): Promise<void> {
-  const startedAt = performance.now();
-  const database = await SqliteDatabase.open(path, rethrow);
-  await migrate(database);
-  const writer = new TagWriter(database, systemClock, new AccountNumbers(database), {
-    maxTagsPerResource: 1000,
-    cache: new ResourceCache(),
-    changes: { notify: () => undefined },
-  });
-  await writer.load(ACCOUNT, toWrites(data));
-  await database.close();
-  console.error(`loaded ${data.size} resources in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
-}
-
-function* toWrites(data: TagData) {
-  for (const { type, id, tags } of data.resources()) {
-    const resource = { type, id, zoneId: "", parentId: "" };
-    yield { action: "set" as const, resource, tags, condition: null, actor: "load" };
-  }
-}
 
 function tables(
   name: string,

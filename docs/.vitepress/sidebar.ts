@@ -43,6 +43,7 @@ export const GROUPS: readonly Group[] = [
       "guides/backup",
       "guides/upgrade",
       "guides/from-one-node-to-many",
+      "guides/sizing",
       "guides/observability",
       "guides/working-with-logs",
       "guides/audit-log",

@@ -21,6 +21,7 @@ import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AccountNumbers } from "../store/account-numbers.ts";
 import { readResourceRows, toTaggedResource } from "../store/resource-row.ts";
+import { lockAccount } from "../store/tag-tables.ts";
 import type { TagReader } from "../store/tag-reader.ts";
 import type { TagWrite, WriteOutcome } from "../store/tag-write.ts";
 import type { TagWriter } from "../store/tag-writer.ts";
@@ -142,6 +143,7 @@ export class JobRunner {
     const isTaken = await writer.transaction(accountNo, async (tx, execute) => {
       const now = clock.now();
       if (!(await table.take(tx, job, runner, now))) return false;
+      await lockAccount(tx, accountNo);
       const found = (await readResourceRows(tx, accountNo, numbers)).flatMap((row) => {
         const resource = toTaggedResource(row);
         const isMatching = resource !== null && isFound(job, resource.tags);

@@ -67,6 +67,12 @@ const VERSION = Math.max(...COLUMNS.map(({ since }) => since));
 /** Rows of `call_log_hour` are updated with every commit: free space in each page keeps the new version of a row beside the old one. */
 const UPDATED = "WITH (fillfactor = 50)";
 
+/**
+ * Large values that are replaced every few minutes. By default a vacuum would begin when a fifth of the table is dead: with the totals of many users
+ * that is more than a gigabyte.
+ */
+const REPLACED = "WITH (autovacuum_vacuum_scale_factor = 0.01, toast.autovacuum_vacuum_scale_factor = 0.01)";
+
 const CREATE = [
   `CREATE TABLE IF NOT EXISTS call_log_schema (id INTEGER PRIMARY KEY, version INTEGER NOT NULL)`,
   // The number of a gateway, so that a row and its index entry do not repeat two names. Rows are never removed: nodes keep the numbers.
@@ -89,7 +95,7 @@ const CREATE = [
   // Totals by token and metadata (totals-blob.ts), of whole hours and again of whole days.
   `CREATE TABLE IF NOT EXISTS call_log_totals
     (gateway INTEGER NOT NULL, is_day BOOLEAN NOT NULL, time BIGINT NOT NULL, dimension ${TEXT} NOT NULL, bytes BYTEA NOT NULL,
-     PRIMARY KEY (dimension, is_day, time, gateway))`,
+     PRIMARY KEY (dimension, is_day, time, gateway)) ${REPLACED}`,
   // Changed every minute, and as compact as it can be.
   `ALTER TABLE call_log_totals ALTER COLUMN bytes SET STORAGE EXTERNAL`,
   // What commits have added since the last merge.
