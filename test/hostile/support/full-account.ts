@@ -42,7 +42,7 @@ export async function createFullAccount(): Promise<FullAccount> {
   });
   const create = async (method: string, path: string, body: unknown): Promise<Row> => {
     const answer = await server.api(method, path, body);
-    if (answer.status !== 200) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return (answer.body as { result: Row }).result;
   };
   /** The first entry of a list, as soon as there is one. */
@@ -69,6 +69,11 @@ export async function createFullAccount(): Promise<FullAccount> {
     resource_type: "zone",
     resource_id: "zone",
     tags: { env: "x" },
+  });
+  const job = await create("POST", `${account}/tags/jobs`, {
+    operation: "patch",
+    tag: ["env=nowhere"],
+    tags: { env: "y" },
   });
   const token = await create("POST", `${account}/tokens`, { name: "spare", permissions: ["tags.read"] });
   const provider = await create("POST", `${account}/ai-gateway/custom-providers`, {
@@ -172,6 +177,7 @@ export async function createFullAccount(): Promise<FullAccount> {
       source_name: "mine",
       zone_id: "zone",
       tag_key: "env",
+      job_id: job["id"] ?? "",
       token_id: token["id"] ?? "",
       provider_id: provider["id"] ?? "",
       config_id: config["id"] ?? "",
