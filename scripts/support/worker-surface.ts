@@ -20,6 +20,7 @@ interface SurfaceSection {
 const BOOKMARKS = [
   "getBookmarkForTime",
   "getCurrentBookmark",
+  "onNextSessionRestore",
   "onNextSessionRestoreBookmark",
   "snapshot",
   "waitForBookmark",
@@ -105,12 +106,12 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
       "getWebSockets",
       "id",
       "props",
+      "onNextSessionRestore",
       "setHibernatableWebSocketEventTimeout",
       "setWebSocketAutoResponse",
       "storage",
       "waitUntil",
     ],
-    throwing: ["onNextSessionRestore"],
   },
   {
     name: "ctx.id",
@@ -120,8 +121,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
   {
     name: "ctx.storage",
     about: "One SQLite database per object, durable before anything leaves the object.",
-    members: [...KEYS, "deleteAll", "kv", "sql", "sync", "transaction", "transactionSync"],
-    throwing: BOOKMARKS,
+    members: [...KEYS, ...BOOKMARKS, "deleteAll", "kv", "sql", "sync", "transaction", "transactionSync"],
     internal: ["begin", "isEmptied", "parts"],
   },
   {

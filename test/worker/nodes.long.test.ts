@@ -100,6 +100,19 @@ test("a WebSocket works at the node that is not the owner: frames, tags, attachm
     );
 });
 
+test("a bookmark and a snapshot are restored, also by an object of another node", async () => {
+  const [here, there] = [await cluster.roomAt(0), await cluster.roomAt(1)];
+  await call(0, `room/${here}/add`, 5);
+  const bookmark = await call<string>(1, `room/${here}/mark`);
+  await call(0, `room/${here}/add`, 2);
+  const ended = (path: string, ...args: unknown[]) => call(0, path, ...args).catch(() => undefined);
+  await ended(`room/${there}/copy`, here);
+  expect(await call(0, `room/${there}/add`, 0)).toEqual({ pid: pids[1], count: 7 });
+  await ended(`room/${here}/goBack`, bookmark);
+  expect(await call(1, `room/${here}/add`, 0)).toEqual({ pid: pids[0], count: 5 });
+  expect(await call(0, `room/${there}/add`, 1)).toEqual({ pid: pids[1], count: 8 });
+});
+
 test("a facet lives with its parent, and an alarm rings at the owner", async () => {
   const room = await cluster.roomAt(1);
   expect(await call(0, `room/${room}/inChild`, "kid")).toEqual({ parent: pids[1], child: pids[1], count: 1 });

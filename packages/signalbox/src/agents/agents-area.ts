@@ -48,6 +48,7 @@ import { loadAgents } from "./modules/load-agent-modules.ts";
 import { agentRoutes } from "./management/routes.ts";
 import { joinClient } from "./objects/client-socket.ts";
 import { ObjectHost } from "./objects/object-host.ts";
+import { ObjectPasts } from "./objects/object-past.ts";
 import { LocalReach } from "./local-reach.ts";
 import type { AgentsCluster, Here, Reach } from "./reach.ts";
 import { SocketHub } from "./connections/socket-hub.ts";
@@ -187,6 +188,7 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     environment,
     limits: settings,
     classes,
+    beforeDestroy: (ref) => objects.removePast(ref),
     onDestroy: ({ account, agent, name }) =>
       parts.resourceEvents.deleted({ accountId: account, type: "agent", id: `${agent}/${name}` }),
   });
@@ -199,6 +201,7 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     account: DEFAULT_ACCOUNT,
     builtInNames: new Set(parts.builtInAgents.map(({ name }) => kebabCase(name))),
     reach: () => reach().objects,
+    pasts: new ObjectPasts({ ...environment, historyDays: settings.worker?.historyDays ?? 0 }),
   });
   const { newInstancesPerMinute } = settings;
   const creationRate = newInstancesPerMinute === null ? null : new TokenBucket(newInstancesPerMinute, 60_000);
@@ -304,6 +307,7 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
       departures.stop();
       await clockWatch?.stop();
       await directory.stop();
+      await here.objects.settlePasts();
       await reach.close();
       await problems.close();
       await catalog.close();

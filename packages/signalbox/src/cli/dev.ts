@@ -65,11 +65,12 @@ class Dev {
       },
       onError: (path, error) => this.#say(`cannot watch ${path}: ${error.message}`),
     });
-    for (const name of ["config", "env-file", "worker", "wrangler"]) {
+    for (const name of ["config", "env-file"]) {
       const file = context.option(name);
       if (file !== undefined) this.#watch.add(resolve(folder, file));
     }
-    for (const file of context.options("agents")) this.#watch.add(resolve(folder, file));
+    for (const name of ["agents", "worker", "wrangler"])
+      for (const file of context.options(name)) this.#watch.add(resolve(folder, file));
     this.#server = this.#start();
   }
 

@@ -40,8 +40,8 @@ export function toFlags(context: OptionSource): ConfigFlags {
     nodeName: context.option("node-name"),
     logLevel: context.option("log-level"),
     agents: context.options("agents"),
-    worker: context.option("worker"),
-    wrangler: context.option("wrangler"),
+    worker: context.options("worker"),
+    wrangler: context.options("wrangler"),
     agentsAccess: context.option("agents-access"),
   };
 }

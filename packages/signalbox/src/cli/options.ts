@@ -80,12 +80,16 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
   {
     name: "worker",
     value: "FILE",
-    summary: "program written for Cloudflare Workers (agents.worker.entry; see the guide)",
+    summary:
+      "program written for Cloudflare Workers (agents.worker.entry; see the guide); repeatable for workers that it has service bindings to",
+    isRepeatable: true,
   },
   {
     name: "wrangler",
     value: "FILE",
-    summary: "wrangler.jsonc, .json or .toml of the worker (default: beside the entry or above it)",
+    summary:
+      "wrangler.jsonc, .json or .toml of the worker (default: beside the entry or above it); repeatable, in the order of --worker",
+    isRepeatable: true,
   },
   {
     name: "agents-access",

@@ -69,7 +69,8 @@ function keysOf(value: unknown, content: unknown, path: string): Setting[] {
 
 function withOption(setting: Setting, context: CommandContext): Setting {
   const option = OPTIONS_OF_KEYS[setting.name];
-  const isGiven = option !== undefined && context.option(option) !== undefined;
+  const isGiven =
+    option !== undefined && (context.option(option) !== undefined || context.options(option).length > 0);
   return isGiven ? { ...setting, origin: "option" } : setting;
 }
 
@@ -80,6 +81,7 @@ function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
 /** Variables of a program are often secrets, and URLs of PostgreSQL contain passwords. */
 function hide(path: string, value: unknown): unknown {
   if (path.startsWith("agents.worker.vars.")) return HIDDEN;
+  if (path === "agents.workers") return (value as { readonly entry: string }[]).map(({ entry }) => entry);
   if (typeof value === "function") return "[function]";
   if (typeof value === "string") return /^postgres(ql)?:\/\//.test(value) ? HIDDEN : value;
   return Array.isArray(value) ? value.map((one) => hide("", one)) : value;

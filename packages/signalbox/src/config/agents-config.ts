@@ -25,7 +25,7 @@ function isOrigin(text: string): boolean {
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
-const worker = z.strictObject({
+const program = {
   /** The file that exports the worker's handlers and classes, relative to the working folder. */
   entry: z.string().min(1),
   /** `wrangler.jsonc`, `.json` or `.toml` with the bindings. Default: the one beside the entry or in a folder above it. */
@@ -34,8 +34,17 @@ const worker = z.strictObject({
   vars: z.record(z.string(), z.json()).default({}),
   /** Folder with static files. Default: `assets.directory` of the wrangler file. */
   assets: z.string().min(1).optional(),
+};
+
+const worker = z.strictObject({
+  ...program,
   /** `/webhooks` goes to the worker, and the server's own intake of webhooks is off. Default false. */
   webhooks: z.boolean().default(false),
+  /**
+   * For how many days objects can be restored to any time (`getBookmarkForTime`), 30 at most. 0: only the bookmarks and snapshots that programs ask for are stored, for 30 days.
+   * A history needs about the space of the objects again, and of what they change. Default 0.
+   */
+  historyDays: z.int().min(0).max(30).default(0),
 });
 
 const ai = z
@@ -58,6 +67,11 @@ export const agentsConfig = z
     access: z.enum(["token", "public", "worker"]).default("token"),
     /** A program written for Cloudflare Workers, which answers all paths that are not the server's own. Requires `access: "worker"`. Default: none. */
     worker: worker.optional(),
+    /**
+     * Further workers, which `agents.worker` and each other reach by service bindings, and by bindings to their objects and workflows. The name of each is in its wrangler
+     * file. They answer no requests of the network. Default: none.
+     */
+    workers: z.array(z.strictObject(program)).default([]),
     /** The models behind `env.AI` of the worker. */
     ai,
     /**

@@ -64,9 +64,10 @@ export interface ConfigFlags {
   readonly logLevel?: string | undefined;
   /** Files with agent classes, in addition to those of the configuration file. */
   readonly agents?: readonly string[] | undefined;
-  /** Entry of a worker. */
-  readonly worker?: string | undefined;
-  readonly wrangler?: string | undefined;
+  /** Entries of workers: the one that answers requests, and further ones. */
+  readonly worker?: readonly string[] | undefined;
+  /** Their wrangler files, in the same order. */
+  readonly wrangler?: readonly string[] | undefined;
   readonly agentsAccess?: string | undefined;
 }
 
@@ -125,23 +126,33 @@ function withAgentFlags(agents: AgentsSettings, flags: ConfigFlags): AgentsSetti
   const access = flags.agentsAccess ?? agents.access;
   if (access !== "token" && access !== "public" && access !== "worker")
     throw new ConfigError(`--agents-access: expected token, public or worker, found "${access}"`);
-  const entry = flags.worker ?? agents.worker?.entry;
+  const [first, ...further] = flags.worker ?? [];
+  const entry = first ?? agents.worker?.entry;
   const { worker: configured, ...others } = agents;
-  if (entry === undefined && flags.wrangler !== undefined)
+  const files = flags.wrangler ?? [];
+  if (files.length > (entry === undefined ? 0 : 1 + further.length))
     throw new ConfigError("--wrangler: expected --worker FILE with it, found none");
-  const worker = entry === undefined ? undefined : { vars: {}, webhooks: false, ...configured, entry };
-  const wrangler = flags.wrangler ?? configured?.wrangler;
+  const worker =
+    entry === undefined ? undefined : { vars: {}, webhooks: false, historyDays: 0, ...configured, entry };
+  const wrangler = files[0] ?? configured?.wrangler;
+  const added = further.map((file, i) => {
+    const ofFile = files[i + 1];
+    return { vars: {}, entry: file, ...(ofFile === undefined ? {} : { wrangler: ofFile }) };
+  });
   return {
     ...others,
     access,
     modules: [...agents.modules, ...(flags.agents ?? [])],
+    workers: [...agents.workers, ...added],
     ...(worker === undefined ? {} : { worker: wrangler === undefined ? worker : { ...worker, wrangler } }),
   };
 }
 
 /** A worker is reachable without a token, so the configuration must say that this is intended. Called before the service starts. */
-export function checkWorkerAccess({ access, worker }: AgentsSettings): void {
+export function checkWorkerAccess({ access, worker, workers }: AgentsSettings): void {
   const hasWorker = worker !== undefined;
+  if (!hasWorker && workers.length > 0)
+    throw new ConfigError("agents.workers: expected agents.worker, which answers requests, found none");
   if (hasWorker && access !== "worker")
     throw new ConfigError(
       `agents.access: expected "worker", found "${access}": a worker itself decides who may reach it, without tokens of this server; set agents.access to "worker" in the configuration file, or start with --agents-access worker`,

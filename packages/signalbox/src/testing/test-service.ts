@@ -114,7 +114,7 @@ async function loadTestConfig(options: TestServiceOptions): Promise<Config> {
     dataDir: folder.path,
     agents: modules,
     ...(typeof config === "string" ? { config: resolve(config) } : {}),
-    ...(worker === undefined ? {} : { worker, agentsAccess: "worker" }),
+    ...(worker === undefined ? {} : { worker: [worker], agentsAccess: "worker" }),
   };
   // Only a named file is read: a test must not depend on what happens to be in the folder.
   const isNamed = typeof config === "string";

@@ -1,5 +1,5 @@
 /**
- * The api of the worker's area: a program written for Cloudflare Workers on this server.
+ * The api of the worker's area: programs written for Cloudflare Workers on this server.
  *
  *   door        requests and WebSockets of the network
  *   events      cron triggers and email

@@ -1,15 +1,15 @@
 /**
- * Composes the worker's area: reads its settings, loads its program, builds its bindings, and connects handlers and objects.
+ * Composes the worker's area: loads the workers, and connects the first one's handlers to the listener.
  *
- * The order of a start: the program is loaded before the agents' area starts, so that its classes are known when objects with due alarms wake; the
+ * The order of a start: the programs are loaded before the agents' area starts, so that their classes are known when objects with due alarms wake; the
  * cron triggers are set after it.
  */
-import { relative, resolve } from "node:path";
+import { relative } from "node:path";
 import { kebabCase } from "@signalbox/protocol";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { Authenticator } from "../accounts/index.ts";
-import { bindWorker, currentObject, type ObjectClass, type ObjectHost } from "../agents/index.ts";
+import type { ObjectHost } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
@@ -17,21 +17,13 @@ import type { Clock } from "../core/clock.ts";
 import { ClientAddress } from "../engines/ip-address/index.ts";
 import type { FallbackArea } from "../http/area.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { VERSION } from "../version.ts";
-import { AiBinding } from "./ai/ai-binding.ts";
-import { Assets } from "./assets/assets.ts";
 import { WorkerDoor } from "./door/worker-door.ts";
 import { WorkerSockets } from "./door/worker-sockets.ts";
-import { checkCrons, createCronClass, type CronObject, type CronTrigger } from "./events/cron-object.ts";
+import { createCronClass, type CronObject } from "./events/cron-object.ts";
 import { EventPaths } from "./events/event-paths.ts";
-import { createEntrypointStub, handlerTarget } from "./program/entrypoint-stub.ts";
+import { HostedWorker } from "./hosted-worker.ts";
 import { BackgroundWork } from "./program/execution-context.ts";
-import { addBindings, readVariables } from "./program/worker-environment.ts";
-import { loadWorkerProgram, type WorkerProgram } from "./program/worker-program.ts";
-import { type ScheduledEvent, WorkerRuntime } from "./program/worker-runtime.ts";
-import { findWranglerFile, readWranglerFile, type WranglerSettings } from "./settings/wrangler-file.ts";
-import { WorkflowBinding } from "./workflows/workflow-binding.ts";
-import { createWorkflowClass, type WorkflowInstance } from "./workflows/workflow-object.ts";
+import type { WorkerProgram } from "./program/worker-program.ts";
 
 export interface WorkerParts {
   readonly config: Config;
@@ -54,52 +46,42 @@ export interface WorkerArea {
   readonly module: AreaModule;
 }
 
-/** Names of objects that are not the program's; no export can have them. */
+/** The name of an object that is not the program's; no export can have it. */
 const CRONS = "signalbox:crons";
-const workflowName = (className: string) => `${className}:workflow`;
 
-/** Loads the program. Throws a `ConfigError` of one line if it cannot run. */
+/** Loads the programs. Throws a `ConfigError` of one line if one cannot run. */
 export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> {
   const { config, logger } = parts;
-  const settings = config.file.agents.worker;
+  const { worker: settings, workers: further } = config.file.agents;
   if (settings === undefined) throw new ConfigError("agents.worker: expected a worker, found none");
-  const entry = resolve(config.workingFolder, settings.entry);
-  const wrangler = readWranglerFile(
-    settings.wrangler === undefined
-      ? findWranglerFile(entry, config.workingFolder)
-      : resolve(config.workingFolder, settings.wrangler),
-    config.workingFolder,
-  );
-  checkCrons([...wrangler.crons, ...wrangler.workflows.flatMap(({ schedules }) => schedules)]);
-  const sources = Object.entries(config.file.webhooks.sources);
-  const assets = openAssets(settings.assets, wrangler, config.workingFolder);
   const work = new BackgroundWork(logger);
-  const env = readVariables({ wrangler, environment: parts.variables, configured: settings.vars });
-  const exports: Record<string, unknown> = {};
-  bindWorker({ env, exports, flags: wrangler.flags, waitUntil: (promise) => work.add(promise) });
-  for (const [name, first] of wrangler.renamed) parts.objects.rename(name, first);
-  const runtimeParts = { env, exports, work, assets, logger };
-  const bind = new Bindings(parts, wrangler, assets, env);
-  // Bindings of the wrangler file exist while the module loads; those of its exports follow.
-  bind.addTo(env, null);
-  const program = await loadWorkerProgram(entry, wrangler, config.workingFolder);
-  const unknown = sources.find(
+  const byName = new Map<string, HostedWorker>();
+  const workers = [settings, ...further].map((one, i) => {
+    const worker = new HostedWorker(
+      { ...parts, work, find: (name: string) => byName.get(name) },
+      one,
+      i === 0,
+    );
+    if (worker.name === null) return worker;
+    if (byName.has(worker.name))
+      throw new ConfigError(`worker: ${one.entry}: another worker has the name "${worker.name}", too`);
+    byName.set(worker.name, worker);
+    return worker;
+  });
+  const [first] = workers;
+  if (first === undefined) throw new ConfigError("agents.worker: expected a worker, found none");
+  for (const worker of workers) await worker.load();
+  const { assets, runtime } = first;
+  const { program } = runtime;
+  const unknown = Object.entries(config.file.webhooks.sources).find(
     ([, { object }]) => object !== undefined && !program.exports.objects.has(object),
   );
   if (unknown !== undefined)
     throw new ConfigError(
       `webhooks.sources.${unknown[0]}.object: expected a class that the worker exports, found "${unknown[1].object}"`,
     );
-  const runtime = new WorkerRuntime(program, runtimeParts);
-  bind.addTo(env, runtime);
-  bind.register(exports, runtime);
-  const triggers = [
-    ...(program.has("scheduled") ? wrangler.crons : []).map((cron) => ({
-      cron,
-      run: (event: ScheduledEvent) => runtime.scheduled(event),
-    })),
-    ...bind.workflowTriggers(),
-  ];
+  for (const worker of workers) worker.register();
+  const triggers = workers.flatMap((worker) => worker.triggers());
   parts.objects.register(CRONS, createCronClass({ logger, triggers }));
   const door = new WorkerDoor({
     logger,
@@ -122,7 +104,11 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       now: () => parts.clock.now(),
     }),
   });
-  logger.info({ worker: relative(config.workingFolder, entry), ...describe(program) }, "worker loaded");
+  for (const worker of workers)
+    logger.info(
+      { worker: relative(config.workingFolder, worker.entry), ...describe(worker.runtime.program) },
+      "worker loaded",
+    );
   return {
     fallback: door,
     module: {
@@ -142,111 +128,6 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
       stop: () => work.finish(config.file.listener.gracePeriodMs),
     },
   };
-}
-
-/** The values of bindings, and the classes behind them. */
-class Bindings {
-  readonly #parts: WorkerParts;
-  readonly #wrangler: WranglerSettings;
-  readonly #assets: Assets | null;
-  readonly #env: Readonly<Record<string, unknown>>;
-  readonly #ai: AiBinding;
-
-  constructor(
-    parts: WorkerParts,
-    wrangler: WranglerSettings,
-    assets: Assets | null,
-    env: Readonly<Record<string, unknown>>,
-  ) {
-    this.#parts = parts;
-    this.#wrangler = wrangler;
-    this.#assets = assets;
-    this.#env = env;
-    this.#ai = new AiBinding(parts.server, parts.config.file.agents.ai, currentObject);
-  }
-
-  /** `runtime` null: the program is not loaded yet. */
-  addTo(env: Record<string, unknown>, runtime: WorkerRuntime | null): void {
-    addBindings(env, {
-      wrangler: this.#wrangler,
-      objectNames: runtime?.program.exports.objects.keys() ?? [],
-      workflowNames: runtime?.program.exports.workflows.keys() ?? [],
-      object: (className) => this.#parts.objects.namespace(className),
-      workflow: (className) => this.#workflow(className),
-      service: (entrypoint) => (runtime === null ? {} : this.#service(runtime, entrypoint)),
-      ai: this.#ai,
-      assets: this.#assets === null ? null : { fetch: this.#assets.fetch },
-      version: VERSION,
-    });
-  }
-
-  /** Registers the program's classes, and fills `ctx.exports`. */
-  register(exports: Record<string, unknown>, runtime: WorkerRuntime): void {
-    const { objects, workflows, entrypoints } = runtime.program.exports;
-    const host = this.#parts.objects;
-    for (const [name, value] of objects) {
-      host.register(name, value as ObjectClass);
-      exports[name] = host.exported(name);
-    }
-    for (const [name, value] of workflows) {
-      const WorkflowClass = value as new (ctx: object, env: object) => WorkflowInstance;
-      host.register(
-        workflowName(name),
-        createWorkflowClass({ name, open: () => new WorkflowClass(runtime.createContext(), this.#env) }),
-      );
-      exports[name] = this.#workflow(name);
-    }
-    for (const name of entrypoints.keys()) exports[name] = this.#service(runtime, name);
-    if (runtime.program.has("fetch")) exports["default"] = this.#service(runtime, null);
-  }
-
-  /** Each due time of a workflow's schedules creates an instance. */
-  workflowTriggers(): CronTrigger[] {
-    return this.#wrangler.workflows.flatMap(({ className, schedules }) =>
-      schedules.map((cron) => ({
-        cron,
-        run: (event: ScheduledEvent) => this.#workflow(className).createScheduled(event),
-      })),
-    );
-  }
-
-  #workflow(className: string): WorkflowBinding {
-    return new WorkflowBinding(this.#parts.objects.namespace(workflowName(className)));
-  }
-
-  #service(runtime: WorkerRuntime, name: string | null): object {
-    const entrypoint = runtime.program.entrypoint(name);
-    if (entrypoint === undefined)
-      throw new ConfigError(
-        `worker: a service binding names the entrypoint ${name}, which the worker does not export`,
-      );
-    return createEntrypointStub((props) => {
-      const ctx = runtime.createContext(props);
-      return typeof entrypoint === "function"
-        ? new entrypoint(ctx, this.#env)
-        : handlerTarget(entrypoint, this.#env, ctx);
-    });
-  }
-}
-
-function openAssets(
-  folder: string | undefined,
-  wrangler: WranglerSettings,
-  workingFolder: string,
-): Assets | null {
-  const directory = wrangler.assets?.directory;
-  const path =
-    folder !== undefined
-      ? resolve(workingFolder, folder)
-      : directory !== undefined
-        ? resolve(wrangler.folder, directory)
-        : null;
-  if (path === null) return null;
-  return new Assets(path, {
-    html_handling: wrangler.assets?.html_handling ?? "auto-trailing-slash",
-    not_found_handling: wrangler.assets?.not_found_handling ?? "none",
-    run_worker_first: wrangler.assets?.run_worker_first ?? false,
-  });
 }
 
 function publicUrlOf({ file }: Config): URL | null {

@@ -36,6 +36,8 @@ export interface DirectoryParts {
   readonly environment: InstanceEnvironment;
   readonly limits: MemoryLimits;
   readonly classes: Pick<InstanceClasses, "names" | "find">;
+  /** The instance is about to be removed, with everything that it stored. */
+  readonly beforeDestroy: (ref: InstanceRef) => Promise<void>;
   /** The instance and everything it stored are gone. */
   readonly onDestroy: (ref: InstanceRef) => Promise<void>;
 }
@@ -44,6 +46,7 @@ export class Directory {
   readonly #environment: InstanceEnvironment;
   readonly #limits: MemoryLimits;
   readonly #classes: DirectoryParts["classes"];
+  readonly #beforeDestroy: (ref: InstanceRef) => Promise<void>;
   readonly #onDestroy: (ref: InstanceRef) => Promise<void>;
   readonly #memory: InstanceMemory;
   readonly #files: FileHolds;
@@ -60,10 +63,11 @@ export class Directory {
   #handOverHook: HandOverHook | null = null;
   #isStopping = false;
 
-  constructor({ environment, limits, classes, onDestroy }: DirectoryParts) {
+  constructor({ environment, limits, classes, beforeDestroy, onDestroy }: DirectoryParts) {
     this.#environment = environment;
     this.#limits = limits;
     this.#classes = classes;
+    this.#beforeDestroy = beforeDestroy;
     this.#onDestroy = onDestroy;
     this.#memory = new InstanceMemory(limits, environment.clock, environment.store);
     this.#files = new FileHolds(environment.logger);
@@ -360,6 +364,7 @@ export class Directory {
     const { store, catalog, ownership, problems } = this.#environment;
     // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
     const createdAt = ownership === null ? undefined : ((await catalog.find(ref))?.createdAt ?? 0);
+    await this.#beforeDestroy(ref);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
     await problems.remove(ref);

@@ -310,6 +310,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
       }
       const { store } = this.#environment;
       database = await store.open(databaseName(this.ref), this.#residents.initialSchema).catch(throwInternal);
+      const prepared = this.#residents.prepare?.(database, this.ref) ?? null;
+      if (prepared !== null) database = await prepared.catch(throwInternal);
       if (this.#fence !== null) throw new InstanceElsewhereError(null);
       this.#presence.opened(this.lastActiveAt, database.isNew);
       await this.#open(database, isResumed);

@@ -86,5 +86,7 @@ export interface ResidentDefinition<R extends Resident> {
   readonly keepsFailedWrites: boolean;
   /** Time limit of turns; 0 for none, undefined for the limit of the service. */
   readonly turnTimeoutMs: number | undefined;
+  /** Called before the resident is created. Null: the database stays; otherwise it has been closed, and another one opened. */
+  prepare?(database: InstanceDatabase, ref: InstanceRef): Promise<InstanceDatabase> | null;
   create(parts: ResidentParts<R>): R;
 }

@@ -4,25 +4,14 @@
  * bundlers understand them.
  */
 import { readFileSync } from "node:fs";
-import { createRequire, registerHooks } from "node:module";
+import { createRequire, registerHooks, type ResolveHookSync } from "node:module";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { compilerSettings, SYNTAX } from "./compiler-settings.ts";
 import { findSource, isAlias, isRelative } from "./find-source.ts";
-import { type ImportRule, rawModule, rawTypeOf } from "./raw-modules.ts";
-
+import { rawModule, rawTypeOf } from "./raw-modules.ts";
 import { showSourceLines } from "./source-lines.ts";
-
-/** What the loader needs to know about a worker. */
-export interface WorkerModules {
-  /** URLs of the modules `cloudflare:<name>`. */
-  readonly platform: Readonly<Record<string, string>>;
-  readonly rules: readonly ImportRule[];
-  /** Names that are replaced by expressions in the program's own files. */
-  readonly define: Readonly<Record<string, string>>;
-  /** The folder that the rules' patterns are relative to. */
-  readonly folder: string;
-}
+import { urlFor, type WorkerModules, workerOfUrl } from "./worker-modules.ts";
 
 const PACKAGE_SOURCE = join(import.meta.dirname, "../..") + sep;
 /** JavaScript in the published package, TypeScript in the repository. */
@@ -32,11 +21,14 @@ const DECORATOR = /^\s*(?:export\s+(?:default\s+)?)?@[A-Za-z_$]/m;
 const PLATFORM = "cloudflare:";
 
 let isRegistered = false;
-/** Null: the worker mode is off. */
-let worker: WorkerModules | null = null;
+/** By name, the first with an empty one. Empty: the worker mode is off. */
+const workers = new Map<string, WorkerModules>();
 
-export async function registerModuleHooks(workerModules: WorkerModules | null = null): Promise<void> {
-  worker ??= workerModules;
+export async function registerModuleHooks(
+  workerModules: WorkerModules | null = null,
+  worker = "",
+): Promise<void> {
+  if (workerModules !== null && !workers.has(worker)) workers.set(worker, workerModules);
   if (isRegistered) return;
   isRegistered = true;
   // Loaded on demand: most installations have no modules, and esbuild starts a process.
@@ -45,43 +37,18 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   showSourceLines((path) => compiled.has(path));
   registerHooks({
     resolve(specifier, context, nextResolve) {
-      if (specifier === "signalbox")
-        return {
-          url: ENTRY,
-          format: ENTRY.endsWith(".ts") ? "module-typescript" : "module",
-          shortCircuit: true,
-        };
-      if (specifier.startsWith(PLATFORM)) return nextResolve(platformModule(specifier), context);
-      const parent = context.parentURL;
-      if (parent === undefined || userFile(parent) === null) return nextResolve(specifier, context);
-      if (!isUserFile(parent)) {
-        if (worker === null) return nextResolve(specifier, context);
-        try {
-          return nextResolve(specifier, context);
-        } catch (error) {
-          // A package that was made for bundlers only.
-          const found = findInPackage(specifier, parent);
-          if (found === null) throw error;
-          return nextResolve(pathToFileURL(found).href, context);
-        }
-      }
-      const [name = "", query] = specifier.split("?", 2);
-      const suffix = query === undefined ? "" : `?${query}`;
-      // An alias may have the name of a package, so it is tried first; other names are Node's first.
-      const alias = !isRelative(name) && isAlias(name, parent) ? findSource(name, parent) : null;
-      if (alias !== null) return nextResolve(pathToFileURL(alias).href + suffix, context);
-      try {
-        return nextResolve(specifier, context);
-      } catch (error) {
-        const found = findSource(name, parent);
-        if (found === null) throw error;
-        return nextResolve(pathToFileURL(found).href + suffix, context);
-      }
+      const found = resolveModule(specifier, context, nextResolve);
+      const worker = workerOfUrl(context.parentURL);
+      const isShared = userFile(found.url) === null && !specifier.startsWith(PLATFORM);
+      return worker === "" || isShared || found.format === "commonjs"
+        ? found
+        : { ...found, url: urlFor(worker, found.url) };
     },
     load(url, context, nextLoad) {
       const path = userFile(url);
       if (path === null) return nextLoad(url, context);
-      const raw = rawSource(url, path);
+      const worker = workers.get(workerOfUrl(url)) ?? null;
+      const raw = rawSource(worker, url, path);
       if (raw !== null) return { format: "module", source: raw, shortCircuit: true };
       const ending = extname(path);
       // Node wants an import attribute; bundlers do not. A file loaded by `require` has no attributes, whatever the type says.
@@ -93,7 +60,7 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
         attributes["type"] !== "json" &&
         !isInstalled(path) &&
         !context.conditions.includes("require");
-      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? scriptSyntax(path, ending));
+      const syntax = isBareJson ? "json" : (SYNTAX[ending] ?? scriptSyntax(worker, path, ending));
       if (syntax === undefined || (worker === null && isInstalled(path))) return nextLoad(url, context);
       const { code } = transformSync(readFileSync(path, "utf8"), {
         ...compilerSettings(path, syntax),
@@ -108,8 +75,43 @@ export async function registerModuleHooks(workerModules: WorkerModules | null = 
   });
 }
 
-/** JavaScript of the worker's program needs a compiler when it has decorators, or names that the wrangler file defines. */
-function scriptSyntax(path: string, ending: string): "js" | undefined {
+const resolveModule: ResolveHookSync = (specifier, context, nextResolve) => {
+  if (specifier === "signalbox")
+    return {
+      url: ENTRY,
+      format: ENTRY.endsWith(".ts") ? "module-typescript" : "module",
+      shortCircuit: true,
+    };
+  if (specifier.startsWith(PLATFORM)) return nextResolve(platformModule(specifier), context);
+  const parent = context.parentURL;
+  if (parent === undefined || userFile(parent) === null) return nextResolve(specifier, context);
+  if (!isUserFile(parent)) {
+    if (workers.size === 0) return nextResolve(specifier, context);
+    try {
+      return nextResolve(specifier, context);
+    } catch (error) {
+      // A package that was made for bundlers only.
+      const found = findInPackage(specifier, parent);
+      if (found === null) throw error;
+      return nextResolve(pathToFileURL(found).href, context);
+    }
+  }
+  const [name = "", query] = specifier.split("?", 2);
+  const suffix = query === undefined ? "" : `?${query}`;
+  // An alias may have the name of a package, so it is tried first; other names are Node's first.
+  const alias = !isRelative(name) && isAlias(name, parent) ? findSource(name, parent) : null;
+  if (alias !== null) return nextResolve(pathToFileURL(alias).href + suffix, context);
+  try {
+    return nextResolve(specifier, context);
+  } catch (error) {
+    const found = findSource(name, parent);
+    if (found === null) throw error;
+    return nextResolve(pathToFileURL(found).href + suffix, context);
+  }
+};
+
+/** JavaScript of a worker's program needs a compiler when it has decorators, or names that the wrangler file defines. */
+function scriptSyntax(worker: WorkerModules | null, path: string, ending: string): "js" | undefined {
   if (worker === null || (ending !== ".js" && ending !== ".mjs") || isInstalled(path)) return undefined;
   const source = readFileSync(path, "utf8");
   const isDefined = (name: string) => source.includes(name);
@@ -137,7 +139,8 @@ let isFinding = false;
 
 /** Throws for a module that does not exist here, with what to do. */
 function platformModule(specifier: string): string {
-  if (worker === null)
+  const worker = workers.get("");
+  if (worker === undefined)
     throw new Error(
       `the module ${specifier} exists in the worker mode only: start with --worker FILE, or import from "signalbox" instead of "agents"`,
     );
@@ -147,12 +150,12 @@ function platformModule(specifier: string): string {
 }
 
 /** `?raw` is a bundler's spelling for text; other files are raw by rule. */
-function rawSource(url: string, path: string): string | null {
+function rawSource(worker: WorkerModules | null, url: string, path: string): string | null {
   if (worker === null || isInstalled(path)) {
     if (worker === null || !path.endsWith(".wasm")) return null;
     return rawModule(path, "CompiledWasm");
   }
-  if (new URL(url).search === "?raw") return rawModule(path, "Text");
+  if (new URL(url).searchParams.has("raw")) return rawModule(path, "Text");
   const type = rawTypeOf(path, worker.folder, worker.rules);
   return type === null ? null : rawModule(path, type);
 }

@@ -18,6 +18,8 @@ export interface FacetInstancesParts {
   readonly agent: string;
   readonly define: (spec: () => Promise<ObjectSpec>) => ResidentDefinition<LiveObject>;
   readonly classOf: FacetHost["classOf"];
+  /** The worker of the parent's class. */
+  readonly worker: string;
   /** Takes a facet from the node where its parent was before. */
   readonly claim: (ref: InstanceRef) => Promise<void>;
 }
@@ -40,7 +42,7 @@ export class FacetInstances implements FacetHost {
 
   stub(instanceName: string, start: () => Promise<FacetSpec>): ObjectStub {
     const { account, define, directory } = this.#parts;
-    const definition = define(async () => toSpec(await start()));
+    const definition = define(async () => toSpec(await start(), this.#parts.worker));
     const key = keyOf(this.#ref(instanceName));
     // A facet is where its parent is.
     const calls = localCalls(async (kind, label, body) => {
@@ -80,13 +82,13 @@ export class FacetInstances implements FacetHost {
   }
 }
 
-function toSpec({ objectClass, id, props }: FacetSpec): ObjectSpec {
+function toSpec({ objectClass, id, props }: FacetSpec, worker: string): ObjectSpec {
   return {
     objectClass,
     id: () => toId(id),
     name: undefined,
     props,
-    env: workerBinding().env,
+    binding: workerBinding(worker),
     isFacet: true,
   };
 }

@@ -17,6 +17,7 @@ import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { ObjectContext } from "./object-context.ts";
 import { type FacetHost, ObjectFacets } from "./object-facets.ts";
 import type { ObjectSockets } from "./object-sockets.ts";
+import { ObjectPast, type ObjectPasts } from "./object-past.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
 import { endingWith, reach, transferResult } from "./rpc-values.ts";
@@ -28,6 +29,7 @@ import {
   type SocketFrame,
   WorkerWebSocket,
 } from "./web-socket.ts";
+import type { WorkerBinding } from "./worker-binding.ts";
 import { isStreaming } from "./worker-globals.ts";
 
 /** Frees the page cache, except for changed pages. */
@@ -50,13 +52,14 @@ export interface ObjectSpec {
   /** The name that the caller used; undefined if it used none. */
   readonly name: string | undefined;
   readonly props: unknown;
-  readonly env: unknown;
+  readonly binding: WorkerBinding;
   readonly isFacet: boolean;
 }
 
 export interface LiveObjectHost {
   readonly facets: FacetHost;
   readonly sockets: ObjectSockets;
+  readonly pasts: ObjectPasts;
   /** Delivers a frame to the object, which is loaded if it is not in memory. */
   receive(ref: InstanceRef, end: SocketEnd, frame: SocketFrame): Promise<FrameOutcome> | undefined;
 }
@@ -67,6 +70,7 @@ export class LiveObject implements Resident {
   readonly isIdle = true;
   #storage: ObjectStorage | null = null;
   readonly alarm: ObjectAlarm;
+  readonly #past: ObjectPast;
   readonly #parts: ResidentParts<LiveObject>;
   readonly #host: LiveObjectHost;
   readonly #key: string;
@@ -87,7 +91,15 @@ export class LiveObject implements Resident {
     this.#key = keyOf(parts.ref);
     this.#spec = spec;
     this.database = parts.database;
-    const { transactions } = parts.runtime;
+    const { outputs, transactions } = parts.runtime;
+    const { database, holder, ref } = parts;
+    this.#past = new ObjectPast(host.pasts, {
+      ref,
+      database,
+      transactions,
+      outputs,
+      hold: () => holder.hold(),
+    });
     this.alarm = new ObjectAlarm({
       database: parts.database,
       transactions,
@@ -116,7 +128,7 @@ export class LiveObject implements Resident {
     const context = this.#createContext(spec);
     nameWork(this.work, this.#parts.ref.agent, context.id);
     try {
-      this.#object = new objectClass(context as never, spec.env as never);
+      this.#object = new objectClass(context as never, spec.binding.env as never);
     } catch (error) {
       // Its callers see that there is no object, not that their call failed.
       throw error instanceof Error ? Object.assign(error, { durableObjectReset: true }) : error;
@@ -150,6 +162,7 @@ export class LiveObject implements Resident {
   /** After a failure of the storage clients connect again, as to an object that was reset: nobody else tells them what they have missed. */
   stop(hasFailed = false): void {
     this.alarm.stop();
+    this.#past.stop();
     cutAccepted(this.work);
     if (hasFailed) this.#host.sockets.find(this.#key)?.terminate();
     this.#host.sockets.releaseIfEmpty(this.#key);
@@ -201,6 +214,7 @@ export class LiveObject implements Resident {
       ...base,
       outputs,
       alarm: this.alarm,
+      past: this.#past,
       // The handler may be a property of the object, as `Lifecycle` installs it. Before the object exists, the answer is open.
       hasAlarmHandler: () => this.#object === null || typeof this.#object.alarm === "function",
       isFacet: spec.isFacet,
@@ -215,6 +229,7 @@ export class LiveObject implements Resident {
     return new ObjectContext({
       id,
       props: spec.props ?? {},
+      exports: spec.binding.exports,
       storage,
       facets,
       holder,

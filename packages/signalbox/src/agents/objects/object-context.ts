@@ -3,11 +3,11 @@ import { afterMicrotasks, type TurnRuntime } from "../../engines/turn-runtime/in
 import type { Holder } from "../instance/resident.ts";
 import { limitBlock } from "./block-limit.ts";
 import type { ObjectFacets } from "./object-facets.ts";
-import { noRecovery, type ObjectStorage } from "./object-storage.ts";
+import type { ObjectSnapshot } from "./object-past.ts";
+import type { ObjectStorage } from "./object-storage.ts";
 import type { SocketSet } from "./object-sockets.ts";
 import type { ObjectId } from "./object-types.ts";
 import { endOf, type SocketEnd, WebSocketRequestResponsePair, type WorkerWebSocket } from "./web-socket.ts";
-import { workerBinding } from "./worker-binding.ts";
 
 /** Of the message and of its automatic response; as in the originals. */
 const MAX_AUTO_RESPONSE_BYTES = 2048;
@@ -17,6 +17,8 @@ const MAX_EVENT_TIMEOUT_MS = 7 * 24 * 3600 * 1000;
 export interface ContextParts {
   readonly id: ObjectId;
   readonly props: unknown;
+  /** Of the worker that has the class. */
+  readonly exports: Readonly<Record<string, unknown>>;
   readonly storage: ObjectStorage;
   readonly facets: ObjectFacets;
   readonly holder: Holder;
@@ -51,7 +53,7 @@ export class ObjectContext {
   }
 
   get exports(): Readonly<Record<string, unknown>> {
-    return workerBinding().exports;
+    return this.#parts.exports;
   }
 
   /** Keeps the object in memory until the promise has settled. */
@@ -129,8 +131,9 @@ export class ObjectContext {
     throw error;
   }
 
-  onNextSessionRestore(): Promise<never> {
-    return Promise.reject(noRecovery("onNextSessionRestore"));
+  /** As that of the storage. */
+  onNextSessionRestore(snapshot: ObjectSnapshot): Promise<string> {
+    return this.storage.onNextSessionRestore(snapshot);
   }
 
   #hibernating(webSocket: WorkerWebSocket, what: string): SocketEnd {

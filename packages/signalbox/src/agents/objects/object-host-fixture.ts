@@ -20,12 +20,14 @@ import { InstanceCatalog } from "../instance/instance-catalog.ts";
 import { InstanceClasses } from "../instance/instance-classes.ts";
 import { LOCAL_OBJECTS, type ObjectReach } from "./object-calls.ts";
 import { ObjectHost } from "./object-host.ts";
+import { ObjectPasts } from "./object-past.ts";
 import type { ObjectClass, ObjectNamespace } from "./object-types.ts";
 import { bindWorker } from "./worker-binding.ts";
 import { installWorkerGlobals } from "./worker-globals.ts";
 
 export interface HostOptions extends Partial<MemoryLimits> {
   readonly clock?: Clock;
+  readonly historyDays?: number;
   /** Called before each sync of a database, which waits for it. */
   readonly beforeSync?: () => Promise<void>;
   /** Called before each database is closed, which waits for it. */
@@ -102,6 +104,7 @@ export async function openHost(
     environment,
     limits: { maxActiveInstances, idleTimeoutMs },
     classes: registry,
+    beforeDestroy: (ref) => host.removePast(ref),
     onDestroy: async () => {},
   });
   let reach = LOCAL_OBJECTS;
@@ -113,6 +116,7 @@ export async function openHost(
     classes: registry,
     reach: () => reach,
     builtInNames: new Set(["built-in"]),
+    pasts: new ObjectPasts({ ...environment, historyDays: options.historyDays ?? 0 }),
   });
   installWorkerGlobals();
   const env: Record<string, ObjectNamespace> = {};
@@ -133,6 +137,7 @@ export async function openHost(
     },
     async close() {
       await directory.stop();
+      await host.settlePasts();
       await catalog.close();
       await store.close();
       await database.close();

@@ -25,7 +25,8 @@ import { exportKind } from "./class-marks.ts";
 import { FacetInstances, isFacetName } from "./facet-instances.ts";
 import { createId, ObjectIds } from "./object-id.ts";
 import { readName } from "./object-name.ts";
-import { agentNameOf, createExport, exportedClassOf, Namespace } from "./object-namespace.ts";
+import { agentNameOf, createExport, exportedClassOf, Namespace, workerOf } from "./object-namespace.ts";
+import type { ObjectPasts } from "./object-past.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { type AdoptedSocket, ObjectSockets } from "./object-sockets.ts";
 import type { ObjectAddress, ObjectCalls, ObjectReach } from "./object-calls.ts";
@@ -46,6 +47,7 @@ export interface ObjectHostParts {
   readonly reach: () => ObjectReach;
   /** Names of the agents that are part of the service. A program that does not know the service may have a class of such a name. */
   readonly builtInNames: ReadonlySet<string>;
+  readonly pasts: ObjectPasts;
 }
 
 interface Registered {
@@ -147,6 +149,16 @@ export class ObjectHost {
     await this.#facetsOf(ref.agent).remove(ref.name);
   }
 
+  /** When all objects have left memory, and before the store is closed. */
+  settlePasts(): Promise<void> {
+    return this.#parts.pasts.settle();
+  }
+
+  /** Before an instance is removed. Agents of this package have no past. */
+  async removePast(ref: InstanceRef): Promise<void> {
+    if (this.#byAgent.has(ref.agent)) await this.#parts.pasts.remove(ref);
+  }
+
   #find(exportName: string): Registered {
     let registered = this.#byExport.get(exportName);
     if (registered === undefined) {
@@ -186,6 +198,7 @@ export class ObjectHost {
       isInterleaving: true,
       keepsFailedWrites: true,
       turnTimeoutMs: 0,
+      prepare: (database, ref) => this.#parts.pasts.restore(database, ref),
       create: (parts: ResidentParts<LiveObject>) =>
         new LiveObject(parts, this.#hostOf(agent), () => spec(parts.ref)),
     };
@@ -212,7 +225,7 @@ export class ObjectHost {
       id: (stored) => createId(ref.name, stored),
       name,
       props: undefined,
-      env: workerBinding().env,
+      binding: workerBinding(workerOf(owner?.exportName ?? "")),
       isFacet: false,
     };
   }
@@ -246,7 +259,8 @@ export class ObjectHost {
   /** What the objects of one class use of the host; facets have the name of their parent's class in the catalog. */
   #hostOf(agent: string): LiveObjectHost {
     const facets = this.#facetsOf(agent);
-    return { facets, sockets: this.sockets, receive: (...frame) => this.#receive(...frame) };
+    const { pasts } = this.#parts;
+    return { facets, pasts, sockets: this.sockets, receive: (...frame) => this.#receive(...frame) };
   }
 
   #facetsOf(agent: string): FacetInstances {
@@ -258,6 +272,7 @@ export class ObjectHost {
       define: (spec) => this.#define(agent, spec),
       claim: (ref) => this.#parts.reach().claimFacet(ref),
       classOf: (value) => this.#classOf(value),
+      worker: workerOf(this.#byAgent.get(agent)?.[0]?.exportName ?? ""),
     });
   }
 

@@ -82,7 +82,21 @@ export function createExport(exportName: string, namespace: ObjectNamespace): Ob
   return exported;
 }
 
+/**
+ * The name of an export among those of all workers of the server. Exports of the first worker have their own names. A slash cannot be part of an export's name in a
+ * program.
+ */
+export function exportNameOf(worker: string, name: string): string {
+  return worker === "" ? name : `${worker}/${name}`;
+}
+
+/** The worker that has the export; empty for the first one. */
+export function workerOf(exportName: string): string {
+  const end = exportName.indexOf("/");
+  return end === -1 ? "" : exportName.slice(0, end);
+}
+
 /** The name of a class in the catalog and in paths. */
 export function agentNameOf(exportName: string): string {
-  return kebabCase(exportName);
+  return exportName.split("/").map(kebabCase).join(":");
 }

@@ -1,11 +1,11 @@
 /** `ctx.storage`. All operations are synchronous below; those that return promises have taken effect when they return. */
-import { SignalboxError } from "@signalbox/protocol";
 import { rawSql, sql } from "../../core/sql.ts";
 import { afterMicrotasks, type OutputGate } from "../../engines/turn-runtime/index.ts";
 import { limitBlock } from "./block-limit.ts";
 import { hasFlag } from "./compatibility.ts";
 import { KvStorage, type ListOptions } from "./kv-storage.ts";
 import type { ObjectAlarm } from "./object-alarm.ts";
+import type { ObjectPast, ObjectSnapshot } from "./object-past.ts";
 import { SqlStorage } from "./sql-storage.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
@@ -17,6 +17,7 @@ const DEFER_FOREIGN_KEYS = rawSql("PRAGMA defer_foreign_keys = ON");
 export interface ObjectStorageParts extends StorageParts {
   readonly outputs: OutputGate;
   readonly alarm: ObjectAlarm;
+  readonly past: ObjectPast;
   /** The object has an `alarm` method, or is not constructed yet. */
   readonly hasAlarmHandler: () => boolean;
   /** Facets have no alarm. */
@@ -254,24 +255,45 @@ export class ObjectStorage extends Operations {
     return this.parts.outputs.pass();
   }
 
-  getCurrentBookmark(): Promise<string> {
-    return Promise.reject(noRecovery("getCurrentBookmark"));
+  /** A name for what is stored now, to which the object can be restored. */
+  async getCurrentBookmark(): Promise<string> {
+    return this.parts.past.current();
   }
 
-  getBookmarkForTime(): Promise<string> {
-    return Promise.reject(noRecovery("getBookmarkForTime"));
+  async getBookmarkForTime(time: number | Date): Promise<string> {
+    if (typeof time !== "number" && !((time as unknown) instanceof Date))
+      throw new TypeError(
+        "Failed to execute 'getBookmarkForTime' on 'DurableObjectStorage': parameter 1 is not of type 'date'.",
+      );
+    const at = Number(time);
+    if (!Number.isFinite(at))
+      throw new TypeError("The value cannot be converted because it is not a valid Date.");
+    return this.parts.past.at(at);
   }
 
-  onNextSessionRestoreBookmark(): Promise<string> {
-    return Promise.reject(noRecovery("onNextSessionRestoreBookmark"));
+  /** The next start of the object begins with the content of the bookmark. Returns the bookmark of what is stored until then. */
+  async onNextSessionRestoreBookmark(bookmark: string): Promise<string> {
+    return this.parts.past.restoreBookmark(requireText(bookmark, "onNextSessionRestoreBookmark"));
   }
 
-  waitForBookmark(): Promise<void> {
-    return Promise.reject(noRecovery("waitForBookmark"));
+  /** Resolves when what the bookmark stands for is durable, which it is when a program receives it. */
+  async waitForBookmark(bookmark: string): Promise<void> {
+    requireText(bookmark, "waitForBookmark");
+    await this.sync();
   }
 
-  snapshot(): Promise<never> {
-    return Promise.reject(noRecovery("snapshot"));
+  /** What is stored now, or was stored at a bookmark, for another object. */
+  async snapshot(options?: { readonly bookmark?: string } | null): Promise<ObjectSnapshot> {
+    return this.parts.past.snapshot(options?.bookmark);
+  }
+
+  /** The next start of the object begins with the content of the snapshot, without its alarm. Returns the bookmark of what is stored until then. */
+  async onNextSessionRestore(snapshot: ObjectSnapshot): Promise<string> {
+    if (typeof snapshot?.object !== "string" || typeof snapshot.bookmark !== "string")
+      throw new TypeError(
+        "Failed to execute 'onNextSessionRestore' on 'DurableObjectStorage': parameter 1 is not of type 'DurableObjectSnapshot'.",
+      );
+    return this.parts.past.restoreSnapshot(snapshot);
   }
 
   #names(type: "table" | "trigger" | "view"): string[] {
@@ -294,11 +316,11 @@ function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** For calls that need the past of an object. */
-export function noRecovery(method: string): SignalboxError {
-  return new SignalboxError("agent_failed", {
-    message: `${method}() is not available: this server keeps no earlier versions of an object's storage`,
-  });
+function requireText(value: unknown, method: string): string {
+  if (typeof value === "string") return value;
+  throw new TypeError(
+    `Failed to execute '${method}' on 'DurableObjectStorage': parameter 1 is not of type 'string'.`,
+  );
 }
 
 function byBytes(a: string, b: string): number {

@@ -8,6 +8,8 @@ import { type InstanceDatabase, openInstanceStore } from "../../engines/instance
 import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { ObjectPast, ObjectPasts } from "./object-past.ts";
 import { OBJECT_SCHEMA } from "./object-schema.ts";
 import { ObjectStorage } from "./object-storage.ts";
 
@@ -71,11 +73,28 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
       onGiveUp: options.onGiveUp ?? (() => undefined),
     });
   const alarm = createAlarm();
+  const past = new ObjectPast(
+    new ObjectPasts({
+      store,
+      ownership: null,
+      clock: options.clock ?? systemClock,
+      logger: createLogger({ level: "silent", isPretty: false }),
+      historyDays: 0,
+    }),
+    {
+      ref: { account: "default", agent: "object", name: "object" },
+      database,
+      transactions,
+      outputs,
+      hold: () => () => undefined,
+    },
+  );
   const storage = new ObjectStorage({
     database,
     transactions,
     outputs,
     alarm,
+    past,
     hasAlarmHandler: () => true,
     isFacet: false,
     block: () => runtime.block(),

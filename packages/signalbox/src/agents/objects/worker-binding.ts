@@ -1,5 +1,6 @@
 /**
- * What the program of the worker mode sees everywhere: its bindings, its exports, and how it keeps work alive. `cloudflare:workers` reads it.
+ * What a program of the worker mode sees everywhere: its bindings, its exports, and how it keeps work alive. `cloudflare:workers` reads it. The first worker of a server
+ * has an empty name.
  *
  * The binding is a property of `globalThis` under a registered symbol: users' modules may come from another loader, which has its own copy of
  * this file.
@@ -16,21 +17,25 @@ export interface WorkerBinding {
   waitUntil(work: Promise<unknown>): void;
 }
 
-const KEY = Symbol.for("signalbox.worker-binding");
-const holder = globalThis as { [KEY]?: WorkerBinding };
+/** In URLs of modules: the name of the worker that they belong to. */
+export const WORKER_PARAMETER = "signalbox-worker";
+
+const KEY = Symbol.for("signalbox.worker-bindings");
+const holder = globalThis as { [KEY]?: Map<string, WorkerBinding> };
 
 /** Makes the binding visible to the program; a reload replaces it. */
-export function bindWorker(binding: WorkerBinding): void {
-  holder[KEY] = binding;
+export function bindWorker(binding: WorkerBinding, worker = ""): void {
+  holder[KEY] ??= new Map();
+  holder[KEY].set(worker, binding);
 }
 
-/** Undefined while no program is bound. */
+/** Of the first worker: globals and values that pass between workers have one form. Undefined while no program is bound. */
 export function currentFlags(): Readonly<Record<string, boolean>> | undefined {
-  return holder[KEY]?.flags;
+  return holder[KEY]?.get("")?.flags;
 }
 
-export function workerBinding(): WorkerBinding {
-  const binding = holder[KEY];
+export function workerBinding(worker = ""): WorkerBinding {
+  const binding = holder[KEY]?.get(worker);
   if (binding === undefined)
     throw new Error(
       "`env` and `exports` of cloudflare:workers are not available before the worker has started",

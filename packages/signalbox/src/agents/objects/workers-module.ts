@@ -1,15 +1,20 @@
 /**
  * The module `cloudflare:workers`. The loader of the worker mode serves this file under that name.
  *
+ * Each further worker of a server has its own copy: the loader adds the worker's name to the URL.
+ *
  * Classes carry marks under registered symbols, so that the host recognizes them whichever copy of this file they came from.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { currentWork } from "./current-work.ts";
 import { ENTRYPOINT, OBJECT, RPC_TARGET, WORKFLOW } from "./class-marks.ts";
-import { workerBinding } from "./worker-binding.ts";
+import { WORKER_PARAMETER, workerBinding } from "./worker-binding.ts";
 
 export { RpcPromise, RpcProperty, RpcStub, ServiceStub } from "./rpc-stub.ts";
 export { tracing } from "./tracing.ts";
+
+/** The name of the worker; empty for the first one. */
+const WORKER = new URL(import.meta.url).searchParams.get(WORKER_PARAMETER) ?? "";
 
 /** The base class of objects. */
 export class DurableObject<Env = unknown, Props = unknown> {
@@ -71,10 +76,10 @@ type Members = Readonly<Record<string, unknown>>;
 const overrides = new AsyncLocalStorage<{ readonly env?: Members; readonly exports?: Members }>();
 
 /** The bindings; read at each access, so that modules may import them before the worker has started. */
-export const env = view(() => overrides.getStore()?.env ?? workerBinding().env);
+export const env = view(() => overrides.getStore()?.env ?? workerBinding(WORKER).env);
 
 /** The exports of the worker, as `ctx.exports` has them. */
-export const exports = view(() => overrides.getStore()?.exports ?? workerBinding().exports);
+export const exports = view(() => overrides.getStore()?.exports ?? workerBinding(WORKER).exports);
 
 /** Runs the function with other bindings in `env`, also after its awaits. */
 export function withEnv<T>(newEnv: Members, work: () => T): T {
@@ -107,7 +112,7 @@ export function abortIsolate(): never {
 /** Keeps the object of the running event in memory, or the process alive, until the promise has settled. */
 export function waitUntil(work: Promise<unknown>): void {
   const keeper = currentWork();
-  if (keeper === undefined) workerBinding().waitUntil(work);
+  if (keeper === undefined) workerBinding(WORKER).waitUntil(work);
   else keeper.waitUntil(work);
 }
 

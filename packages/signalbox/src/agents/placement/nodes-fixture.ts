@@ -185,7 +185,14 @@ export class TestNode {
     const classes = new InstanceClasses();
     classes.agents.set(definition.kebab, definition);
     const limits = { maxActiveInstances: 100, idleTimeoutMs: 3_600_000 };
-    this.directory = new Directory({ environment, limits, classes, onDestroy: async () => {} });
+    const nothing = async () => {};
+    this.directory = new Directory({
+      environment,
+      limits,
+      classes,
+      beforeDestroy: nothing,
+      onDestroy: nothing,
+    });
     this.placement = new ClusterPlacement({ network: this.network, ownership, maxReachMs: 5000 });
     this.instances = new ClusterInstances({
       network: this.network,

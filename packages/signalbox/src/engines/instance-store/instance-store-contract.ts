@@ -15,7 +15,7 @@ import {
   useInstanceDisks,
   writeRow,
 } from "./instance-disks-fixture.ts";
-import type { InstanceDatabase } from "./instance-store.ts";
+import type { InstanceDatabase, InstanceStore } from "./instance-store.ts";
 
 const NAME = "x";
 const SCHEMA = "CREATE TABLE own (x INTEGER);";
@@ -91,6 +91,48 @@ export function testInstanceStore(engine: TestedEngine, openStore?: OpenStore): 
       const database = await store.open(NAME);
       expect([database.isNew, readRows(database)]).toEqual([true, []]);
       await database.close();
+    });
+  });
+
+  describe("a replaced content", () => {
+    const read = async (store: InstanceStore) => {
+      const database = await store.open(NAME);
+      const found = [readRows(database), tablesOf(database), database.get(rawSql("PRAGMA integrity_check"))];
+      await database.close();
+      return found;
+    };
+
+    it("is that of the snapshot with what its statements changed, larger or smaller, and survives a crash", async () => {
+      const store = await start();
+      const database = await store.open(NAME);
+      await writeRow(database, 1);
+      const small = database.snapshot();
+      database.begin();
+      database.run(rawSql("CREATE TABLE large (x BLOB)"));
+      for (let i = 0; i < 50; i++) database.run(sql`INSERT INTO large VALUES (${new Uint8Array(5000)})`);
+      database.commit();
+      await writeRow(database, 2);
+      const large = database.snapshot();
+      await expect(store.replace(NAME, small)).rejects.toThrow("is open");
+      await database.close();
+
+      await store.replace(NAME, small, [sql`INSERT INTO t VALUES (${7})`]);
+      const ok = { integrity_check: "ok" };
+      const crashed = await restart();
+      expect(await read(crashed)).toEqual([[1, 7], ["_base_meta", "t"], ok]);
+      await crashed.replace(NAME, large);
+      const again = await crashed.open(NAME);
+      await writeRow(again, 3);
+      await again.close();
+      expect(await read(crashed)).toEqual([[1, 2, 3], ["_base_meta", "large", "t"], ok]);
+    });
+
+    it("is refused for a database that does not exist, and for bytes that are none", async () => {
+      const store = await start();
+      await expect(store.replace(NAME, new Uint8Array(4096))).rejects.toThrow("has no database");
+      await writeRowTo(await store.open(NAME));
+      await expect(store.replace(NAME, new Uint8Array(4096).fill(7))).rejects.toThrow();
+      expect(await rowsOf(store, NAME)).toEqual([1]);
     });
   });
 

@@ -27,6 +27,11 @@ export interface InstanceStore {
   /** Removes a closed database; resolves when the removal is durable. Does nothing if no database exists. */
   destroy(name: string): Promise<void>;
   /**
+   * Replaces the content of a closed database, which exists, by the bytes of another database file (`InstanceDatabase.snapshot`) on which the statements were
+   * run. As one transaction: after a crash the database has either content. Resolves when the new one is durable.
+   */
+  replace(name: string, content: Uint8Array, statements?: readonly SqlQuery[]): Promise<void>;
+  /**
    * Runs one reading statement on a snapshot, in another process. Rejects with `SqlError` if the text is not one statement, writes, accesses
    * anything but the snapshot, or exceeds the limits.
    */

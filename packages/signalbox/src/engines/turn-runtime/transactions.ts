@@ -66,6 +66,11 @@ export class Transactions {
     return this.#segment !== null;
   }
 
+  /** True while code keeps its segment open over awaits. */
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
   /** True if SQLite has committed something that the turn wrote: it may be, or become, durable. */
   mayBeStored(turn: Turn): boolean {
     return turn.firstBatch !== null && turn.firstBatch < this.#batch.commits;

@@ -1,4 +1,4 @@
-/** Services inside the worker: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, of objects with handlers, and of the default export. */
+/** Services of the workers of this server: `env.<binding>` and `ctx.exports.<name>` of classes that extend `WorkerEntrypoint`, of objects with handlers, and of the default export. */
 import {
   createStub,
   endingWith,

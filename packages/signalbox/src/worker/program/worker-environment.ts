@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { createMissingBinding } from "../settings/missing-bindings.ts";
-import type { WranglerSettings } from "../settings/wrangler-file.ts";
+import type { ServiceBinding, WranglerSettings } from "../settings/wrangler-file.ts";
 
 export interface VariableSources {
   readonly wrangler: WranglerSettings;
@@ -32,10 +32,10 @@ export interface BindingParts {
   readonly wrangler: WranglerSettings;
   readonly objectNames: Iterable<string>;
   readonly workflowNames: Iterable<string>;
-  object(className: string): object;
-  workflow(className: string): object;
-  /** Null is the default export. */
-  service(entrypoint: string | null): object;
+  /** `script` null is the worker itself. These return null if the server has no other worker of the name. */
+  object(className: string, script: string | null): object | null;
+  workflow(className: string, script: string | null): object | null;
+  service(service: ServiceBinding, script: string | null): object | null;
   readonly ai: object;
   readonly assets: object | null;
   readonly version: string;
@@ -45,7 +45,7 @@ export interface BindingParts {
 export function addBindings(env: Record<string, unknown>, parts: BindingParts): void {
   const { wrangler } = parts;
   for (const missing of wrangler.missing) env[missing.binding] = createMissingBinding(missing);
-  for (const { binding, entrypoint } of wrangler.services) env[binding] = parts.service(entrypoint);
+  for (const service of wrangler.services) env[service.binding] = parts.service(service, null);
   env[wrangler.ai ?? "AI"] = parts.ai;
   if (wrangler.versionMetadata !== null)
     env[wrangler.versionMetadata] = { id: parts.version, tag: "", timestamp: new Date().toISOString() };
@@ -56,8 +56,18 @@ export function addBindings(env: Record<string, unknown>, parts: BindingParts): 
       binding: assets,
       kind: "assets: set agents.worker.assets to a folder",
     });
-  for (const name of parts.objectNames) env[name] = parts.object(name);
-  for (const name of parts.workflowNames) env[name] = parts.workflow(name);
-  for (const { binding, className } of wrangler.objects) env[binding] = parts.object(className);
-  for (const { binding, className } of wrangler.workflows) env[binding] = parts.workflow(className);
+  for (const name of parts.objectNames) env[name] = parts.object(name, null);
+  for (const name of parts.workflowNames) env[name] = parts.workflow(name, null);
+  for (const { binding, className } of wrangler.objects) env[binding] = parts.object(className, null);
+  for (const { binding, className } of wrangler.workflows) env[binding] = parts.workflow(className, null);
+  const { objects, workflows, services } = wrangler.foreign;
+  const set = (binding: string, value: object | null, kind: string, script: string) => {
+    env[binding] = value ?? createMissingBinding({ binding, kind: `${kind} of the worker ${script}` });
+  };
+  for (const { binding, className, script } of objects)
+    set(binding, parts.object(className, script), "durable object", script);
+  for (const { binding, className, script } of workflows)
+    set(binding, parts.workflow(className, script), "workflow", script);
+  for (const service of services)
+    set(service.binding, parts.service(service, service.script), "service", service.script);
 }

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { pathToFileURL } from "node:url";
-import { exportKind, installWorkerGlobals, registerModuleHooks } from "../../agents/index.ts";
+import { exportKind, installWorkerGlobals, registerModuleHooks, urlFor } from "../../agents/index.ts";
 import { ConfigError } from "../../config/index.ts";
 import type { WranglerSettings } from "../settings/wrangler-file.ts";
 import type { ExecutionContext } from "./execution-context.ts";
@@ -79,22 +79,26 @@ export class WorkerProgram {
   }
 }
 
-/** Every error is one line that names the file. */
+/** `worker`: the name of a further worker, empty for the first one. Every error is one line that names the file. */
 export async function loadWorkerProgram(
   path: string,
   wrangler: WranglerSettings,
   workingFolder: string,
+  worker: string,
 ): Promise<WorkerProgram> {
   const name = relative(workingFolder, path);
   if (!existsSync(path)) throw new ConfigError(`worker: ${name}: no such file (${path})`);
   const { define, folder, rules } = wrangler;
-  await registerModuleHooks({ platform: PLATFORM_MODULES, define, folder, rules });
-  installWorkerGlobals();
-  addRuntimeGlobals(wrangler.flags);
-  addFetchGlobals();
+  await registerModuleHooks({ platform: PLATFORM_MODULES, define, folder, rules }, worker);
+  // All workers of a server have the same globals.
+  if (worker === "") {
+    installWorkerGlobals();
+    addRuntimeGlobals(wrangler.flags);
+    addFetchGlobals();
+  }
   let module: Record<string, unknown>;
   try {
-    module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+    module = (await import(urlFor(worker, pathToFileURL(path).href))) as Record<string, unknown>;
   } catch (cause) {
     throw new ConfigError(`worker: ${name}: cannot be loaded: ${reasonOf(cause)}`, { cause });
   }

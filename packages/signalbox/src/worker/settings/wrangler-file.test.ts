@@ -46,8 +46,12 @@ test("bindings, variables, crons and rules of a jsonc file are read", () => {
     "CACHE kv namespace",
     "JOBS queue",
     "BROWSER browser",
-    "FOREIGN durable object of another worker",
   ]);
+  expect(settings.foreign).toEqual({
+    objects: [{ binding: "FOREIGN", className: "X", script: "other" }],
+    workflows: [],
+    services: [],
+  });
 });
 
 test("a toml file means the same", () => {

@@ -35,7 +35,12 @@ const rule = z.looseObject({
   globs: z.array(text),
   fallthrough: z.boolean().default(false),
 });
-const service = z.looseObject({ binding: text, service: text, entrypoint: text.optional() });
+const service = z.looseObject({
+  binding: text,
+  service: text,
+  entrypoint: text.optional(),
+  props: z.json().optional(),
+});
 
 const migration = z.looseObject({
   renamed_classes: z.array(z.looseObject({ from: text, to: text })).default([]),
@@ -72,6 +77,8 @@ export type WranglerAssets = z.output<typeof assets>;
 export type WranglerRule = z.output<typeof rule>;
 
 export interface WranglerSettings {
+  /** Null: the file has no name. */
+  readonly name: string | null;
   /** Folder of the file; paths inside the file are relative to it. */
   readonly folder: string;
   readonly vars: Readonly<Record<string, unknown>>;
@@ -97,10 +104,30 @@ export interface WranglerSettings {
   readonly assets: WranglerAssets | null;
   readonly crons: readonly string[];
   readonly rules: readonly WranglerRule[];
-  /** Bindings to this worker's own entrypoints; null is the default export. */
-  readonly services: readonly { readonly binding: string; readonly entrypoint: string | null }[];
+  /** Bindings to this worker's own entrypoints. */
+  readonly services: readonly ServiceBinding[];
+  /** Bindings to other workers. */
+  readonly foreign: {
+    readonly objects: readonly ForeignClass[];
+    readonly workflows: readonly ForeignClass[];
+    readonly services: readonly (ServiceBinding & { readonly script: string })[];
+  };
   readonly versionMetadata: string | null;
   readonly missing: readonly MissingBinding[];
+}
+
+export interface ServiceBinding {
+  readonly binding: string;
+  /** Null is the default export. */
+  readonly entrypoint: string | null;
+  readonly props: unknown;
+}
+
+export interface ForeignClass {
+  readonly binding: string;
+  readonly className: string;
+  /** The name of the worker. */
+  readonly script: string;
 }
 
 /** In the order in which the originals' tools look for them. */
@@ -139,6 +166,7 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
   const isOwn = (script: string | undefined) => script === undefined || script === file.name;
   const objects = file.durable_objects.bindings;
   return {
+    name: file.name ?? null,
     folder,
     vars: file.vars,
     objects: objects
@@ -162,23 +190,25 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
     assets: file.assets ?? null,
     crons: file.triggers.crons,
     rules: file.rules,
-    services: file.services
-      .filter((item) => isOwn(item.service))
-      .map(({ binding, entrypoint }) => ({ binding, entrypoint: entrypoint ?? null })),
-    versionMetadata: file.version_metadata?.binding ?? null,
-    missing: [
-      ...findMissingBindings(content),
-      ...objects
-        .filter(({ script_name: script }) => !isOwn(script))
-        .map(({ name }) => ({ binding: name, kind: "durable object of another worker" })),
-      ...file.workflows
-        .filter(({ script_name: script }) => !isOwn(script))
-        .map(({ binding }) => ({ binding, kind: "workflow of another worker" })),
-      ...file.services
+    services: file.services.filter((item) => isOwn(item.service)).map(toService),
+    foreign: {
+      objects: objects.flatMap(({ name, class_name: className, script_name: script }) =>
+        script === undefined || isOwn(script) ? [] : [{ binding: name, className, script }],
+      ),
+      workflows: file.workflows.flatMap(({ binding, class_name: className, script_name: script }) =>
+        script === undefined || isOwn(script) ? [] : [{ binding, className, script }],
+      ),
+      services: file.services
         .filter((item) => !isOwn(item.service))
-        .map(({ binding }) => ({ binding, kind: "service of another worker" })),
-    ],
+        .map((item) => ({ ...toService(item), script: item.service })),
+    },
+    versionMetadata: file.version_metadata?.binding ?? null,
+    missing: findMissingBindings(content),
   };
+}
+
+function toService({ binding, entrypoint, props }: z.output<typeof service>): ServiceBinding {
+  return { binding, entrypoint: entrypoint ?? null, props: props ?? {} };
 }
 
 type WranglerFile = z.output<typeof wranglerFile>;

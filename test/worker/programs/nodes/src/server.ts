@@ -6,6 +6,12 @@ interface Env {
   readonly Desk: DurableObjectNamespace<Desk>;
 }
 
+/** Newer than the published types. */
+interface Snapshots {
+  snapshot(): Promise<unknown>;
+  onNextSessionRestore(snapshot: unknown): Promise<string>;
+}
+
 export class Room extends DurableObject<Env> {
   #hasHanging = false;
 
@@ -70,6 +76,25 @@ export class Room extends DurableObject<Env> {
     const child = this.ctx.facets.get(name, () => ({ class: this.ctx.exports.Child })) as unknown as Child;
     const { pid, count } = await child.add();
     return { parent: process.pid, child: pid, count };
+  }
+
+  mark(): Promise<string> {
+    return this.ctx.storage.getCurrentBookmark();
+  }
+
+  share(): Promise<unknown> {
+    return (this.ctx.storage as unknown as Snapshots).snapshot();
+  }
+
+  async goBack(bookmark: string): Promise<void> {
+    await this.ctx.storage.onNextSessionRestoreBookmark(bookmark);
+    this.ctx.abort("restore");
+  }
+
+  async copy(room: string): Promise<void> {
+    const snapshot = await this.env.Room.getByName(room).share();
+    await (this.ctx.storage as unknown as Snapshots).onNextSessionRestore(snapshot);
+    this.ctx.abort("restore");
   }
 
   hang(): Promise<void> {

@@ -6,16 +6,18 @@
  *    incomplete.
  * 2. `destroy` is called for closed databases, whose WAL is checkpointed. The file is removed after the removal is durable in the journal.
  */
-import { closeSync, existsSync, fdatasync, openSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, existsSync, fdatasync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import type { SqlQuery } from "../../../core/sql.ts";
 import { syncFolder } from "../../durable-file/index.ts";
+import { isFullDisk } from "../../sqlite-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
 import { ImmutableDatabase } from "../immutable-database.ts";
 import { ClosedCopies } from "../closed-copies.ts";
-import { InstancePaths } from "../instance-path.ts";
+import { type InstancePath, InstancePaths } from "../instance-path.ts";
 import type {
   InstanceDatabase,
   InstanceStoreOptions,
@@ -24,6 +26,7 @@ import type {
   QueryResult,
 } from "../instance-store.ts";
 import { queryInProcess } from "../read-only-query.ts";
+import { prepareReplacement, type Replacement, toFrames } from "../replacement.ts";
 import { ReservedNames } from "../reserved-names.ts";
 import { CacheBudget } from "../wal/cache-budget.ts";
 import { JournalDatabase, type JournalDatabaseParts } from "./journal-database.ts";
@@ -33,6 +36,8 @@ import { Templates } from "./template.ts";
 import { UnsyncedNames } from "./unsynced-names.ts";
 
 const JOURNAL_FOLDER = "journal";
+/** A file that could not be written on a full disk is written again after this time. */
+const RETRY_MS = 250;
 
 export class JournalStore implements LocalInstanceStore {
   readonly #paths: InstancePaths;
@@ -45,12 +50,16 @@ export class JournalStore implements LocalInstanceStore {
   /** By id; null while the database is being opened or destroyed. */
   readonly #open = new Map<string, JournalDatabase | null>();
   readonly #copies = new ClosedCopies(false);
+  /** Databases whose new content is in the journal, or will be, and not yet in the file. */
+  readonly #replacing = new Map<string, Promise<void>>();
   readonly #newNames: UnsyncedNames;
+  readonly #onFailure: (error: Error) => void;
   #foldersCreated: Promise<void> | undefined;
 
   /** Replays the journal of the last process first. */
   constructor(options: InstanceStoreOptions) {
     const { folder, baseSchema, reservedName, segmentBytes, onFailure, onStall } = options;
+    this.#onFailure = onFailure;
     this.#folderSync = new FolderSync(onFailure);
     this.#paths = new InstancePaths(folder);
     this.#room = new DiskRoom(this.#paths.root, onStall);
@@ -139,6 +148,48 @@ export class JournalStore implements LocalInstanceStore {
     }
   }
 
+  async replace(name: string, content: Uint8Array, statements: readonly SqlQuery[] = []): Promise<void> {
+    const place = this.#paths.find(name);
+    const { id, path } = place;
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+    if (this.#open.has(id)) throw new Error("the instance's database is open");
+    if (!existsSync(path)) throw new Error("the instance has no database");
+    this.#room.require();
+    const replacement = prepareReplacement(content, statements);
+    // Nothing opens it meanwhile.
+    this.#open.set(id, null);
+    const written = this.#writeReplacement(place, replacement);
+    this.#replacing.set(id, written);
+    try {
+      await written;
+    } finally {
+      this.#replacing.delete(id);
+      this.#open.delete(id);
+    }
+  }
+
+  /** The journal first: the main file must not have later pages than the journal. From then on the file is written whatever it takes. */
+  async #writeReplacement({ id, key, path }: InstancePath, replacement: Replacement): Promise<void> {
+    const { bytes, pageBytes } = replacement;
+    await this.#journal.committed(id, key, pageBytes, toFrames(replacement)).durable;
+    let endWait: (() => void) | null = null;
+    for (;;) {
+      try {
+        writeFileSync(path, bytes);
+        break;
+      } catch (error) {
+        if (!(error instanceof Error) || !isFullDisk(error)) {
+          // The next start replays the journal.
+          this.#onFailure(error instanceof Error ? error : new Error(String(error)));
+          throw error;
+        }
+        endWait ??= this.#room.wait("a database that is being restored", error);
+      }
+      await sleep(RETRY_MS);
+    }
+    endWait?.();
+  }
+
   listIds(): Iterable<string> {
     return this.#paths.list();
   }
@@ -180,6 +231,7 @@ export class JournalStore implements LocalInstanceStore {
 
   /** Resolves when the main file of the instance, if one exists, holds all current commits durably. */
   async #checkpoint(id: string): Promise<void> {
+    await this.#replacing.get(id);
     const database = this.#open.get(id) ?? null;
     if (database === null) await this.#syncClosed(id);
     else if (!(await database.syncMainFile())) {

@@ -19,7 +19,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { syncFolder } from "../../durable-file/index.ts";
+import type { SqlQuery } from "../../../core/sql.ts";
+import { replaceFile, syncFolder } from "../../durable-file/index.ts";
 import { SqliteConnection } from "../../sqlite-file/index.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
@@ -34,6 +35,7 @@ import type {
   QueryResult,
 } from "../instance-store.ts";
 import { queryInProcess } from "../read-only-query.ts";
+import { prepareReplacement } from "../replacement.ts";
 import { ReservedNames } from "../reserved-names.ts";
 import { readVersion } from "../schema-version.ts";
 import { PlainDatabase, type PlainParts, removeDatabase } from "./plain-database.ts";
@@ -119,6 +121,26 @@ export class PlainStore implements LocalInstanceStore {
     try {
       removeDatabase(path);
       await this.#folderSync.sync(dirname(path));
+    } finally {
+      this.#open.delete(path);
+    }
+  }
+
+  async replace(name: string, content: Uint8Array, statements: readonly SqlQuery[] = []): Promise<void> {
+    const { id, path } = this.#paths.find(name);
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+    if (this.#open.has(path)) throw new Error("the instance's database is open");
+    if (!existsSync(path)) throw new Error("the instance has no database");
+    this.#room.require();
+    // Nothing opens it meanwhile.
+    this.#open.set(path, null);
+    try {
+      const { bytes } = prepareReplacement(content, statements);
+      // On a full disk a closed database may have left its WAL, which is older than the new content.
+      if (existsSync(`${path}-wal`)) recoverDatabase(path, true);
+      replaceFile(path, bytes);
+    } catch (error) {
+      throw this.#room.explain(error);
     } finally {
       this.#open.delete(path);
     }

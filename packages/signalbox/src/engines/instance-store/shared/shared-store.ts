@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { SqlQuery } from "../../../core/sql.ts";
 import { fullJitterDelay } from "../../../core/retry.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { FolderSync } from "../folder-sync.ts";
@@ -16,6 +17,7 @@ import { SpareWal } from "../wal/spare-wal.ts";
 import { Templates } from "../journal/template.ts";
 import { PAGE_BYTES } from "../page-bytes.ts";
 import { queryInProcess } from "../read-only-query.ts";
+import { prepareReplacement, toFrames } from "../replacement.ts";
 import { ReservedNames } from "../reserved-names.ts";
 import { CacheFiles } from "./cache-files.ts";
 import { Compressor } from "./compressor.ts";
@@ -167,6 +169,27 @@ export class SharedStore implements SharedInstanceStore {
     } finally {
       // Whatever became of it: the next call asks PostgreSQL.
       this.ownership.destroyed(instance.name);
+    }
+  }
+
+  async replace(name: string, content: Uint8Array, statements: readonly SqlQuery[] = []): Promise<void> {
+    const { id } = this.#paths.find(name);
+    if (this.#open.has(id)) throw new Error("the instance's database is open");
+    this.#open.add(id);
+    try {
+      if (!(await this.ownership.exists(name))) throw new Error("the instance has no database");
+      const replacement = prepareReplacement(content, statements);
+      const instance = await this.#hold(name);
+      instance.dirtyParts = null;
+      const lane = this.#laneOf(instance.history);
+      await lane.append(instance, replacement.pageBytes, toFrames(replacement)).done.promise;
+    } catch (error) {
+      this.#forgetFenced(name);
+      throw toClientError(error);
+    } finally {
+      // The next open reads the record.
+      this.#cache.discard(id);
+      this.#open.delete(id);
     }
   }
 
