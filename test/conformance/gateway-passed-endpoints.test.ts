@@ -146,7 +146,7 @@ describe("files, batches and stored responses", () => {
     ["GET", "files/file_1", { "anthropic-version": "2023-06-01" }, "/anthropic/v1/files/file_1"],
     ["GET", "messages/batches/msgbatch_1/results", {}, "/anthropic/v1/messages/batches/msgbatch_1/results"],
   ])("%s %s with %j is %s", async (method, path, headers, url) => {
-    const answer = await send(server, method, `/v1/${path}`, { headers: headers as Record<string, string> });
+    const answer = await send(server, method, `/v1/${path}`, { headers });
     expect(answer.status).toBe(200);
     expect(peer.requests.map((seen) => [seen.method, seen.url])).toEqual([[method, url]]);
   });

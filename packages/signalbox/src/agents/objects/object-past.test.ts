@@ -92,7 +92,13 @@ let test: TestHost;
 const start = async (options: HostOptions = {}) => {
   test = await openHost(folder, { Book }, options);
 };
-const book = (name: string) => test.env["Book"]?.getByName(name) as unknown as Book;
+/** Methods as their callers see them. */
+type Stub<T> = {
+  readonly [Name in keyof T]: T[Name] extends (...args: infer Args) => infer Result
+    ? (...args: Args) => Promise<Awaited<Result>>
+    : never;
+};
+const book = (name: string) => test.env["Book"]?.getByName(name) as unknown as Stub<Book>;
 const ended = (work: unknown) => expect(work).rejects.toThrow(/restore|end/);
 
 beforeEach(async () => {

@@ -151,7 +151,9 @@ export class PastVersions {
       ({ isNew } = database);
       return work(database);
     });
-    return looked.finally(() => (isNew ? this.remove() : undefined));
+    return looked.finally(async () => {
+      if (isNew) await this.remove();
+    });
   }
 
   #withDatabase<T>(work: (database: InstanceDatabase) => T | Promise<T>): Promise<T> {
@@ -248,7 +250,7 @@ function forget(database: InstanceDatabase, now: number): void {
 async function read(database: InstanceDatabase, point: number): Promise<Uint8Array | null> {
   const row = database.get<{ bytes: number }>(sql`SELECT bytes FROM past_point WHERE id = ${point}`);
   if (row === undefined) return null;
-  const content = Buffer.alloc(row.bytes);
+  const content = new Uint8Array(row.bytes);
   for (let chunk = 0; chunk * CHUNK_BYTES < row.bytes; chunk++) {
     if (chunk % CHUNKS_AT_ONCE === CHUNKS_AT_ONCE - 1) await nextLoop();
     const found = database.get<{ data: Uint8Array }>(

@@ -113,13 +113,16 @@ function initialResponse(id: string, now: number, request: Fields): Fields {
 /** `value`: the body of an error, in OpenAI's or the gateway's form. */
 function failed(initial: Fields, value: unknown): Fields {
   const error = isFields(value) && isFields(value["error"]) ? value["error"] : value;
-  const { message, code, internalCode } = (isFields(error) ? error : {}) as Fields;
+  const { message, code, internalCode }: Fields = isFields(error) ? error : {};
   const text = error instanceof Error ? error.message : message;
   return {
     ...initial,
     status: "failed",
     error: {
-      code: String(code ?? internalCode ?? "server_error"),
+      code:
+        typeof code === "string"
+          ? code
+          : `${typeof internalCode === "number" ? internalCode : "server_error"}`,
       message: typeof text === "string" ? text : "The response could not be written",
     },
   };

@@ -17,6 +17,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { type Fields, isFields } from "../../core/fields.ts";
+import { repeat, type Repetition } from "../../core/repeat.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import type { Tokens } from "../../accounts/index.ts";
@@ -83,8 +84,7 @@ export class Jobs {
   /** Jobs that are being settled: the requests that this takes pass through the gateway, too. */
   readonly #checking = new Set<string>();
   readonly #working = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
-  #sweeping: Promise<void> | null = null;
+  #sweeping: Repetition | null = null;
   #isStopped = false;
 
   constructor(parts: JobsParts) {
@@ -92,13 +92,12 @@ export class Jobs {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.sweep(), SWEEP_MS).unref();
+    this.#sweeping = repeat(SWEEP_MS, () => this.sweep(), this.#parts.onError);
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    clearInterval(this.#timer);
-    await Promise.all([this.#sweeping, ...this.#working]);
+    await Promise.all([this.#sweeping?.stop(), ...this.#working]);
   }
 
   /** The API of the job that a step starts; null for every other step. */
@@ -160,23 +159,14 @@ export class Jobs {
     };
   }
 
-  /** Asks for the jobs that are due. One sweep runs at a time; calls during a sweep share it. */
-  sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweep().finally(() => (this.#sweeping = null));
-    return this.#sweeping;
-  }
-
-  async #sweep(): Promise<void> {
-    const { store, clock, onError } = this.#parts;
-    try {
-      const now = clock.now();
-      const abandonedAt = store.isShared ? now - ABANDONED_MS : now;
-      for (const job of await store.due(this.#self, now, abandonedAt)) {
-        if (this.#isStopped) return;
-        await this.#check(job, this.#asOperator(job));
-      }
-    } catch (error) {
-      onError(error);
+  /** Asks for the jobs that are due. */
+  async sweep(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const now = clock.now();
+    const abandonedAt = store.isShared ? now - ABANDONED_MS : now;
+    for (const job of await store.due(this.#self, now, abandonedAt)) {
+      if (this.#isStopped) return;
+      await this.#check(job, this.#asOperator(job));
     }
   }
 

@@ -94,8 +94,8 @@ const FORMATS: ReadonlyMap<string, string> = new Map([
 
 function toMedia(kind: "image" | "document", { source, title }: Fields): Fields {
   const { type, data, media_type: mediaType } = isFields(source) ? source : ({} as Fields);
-  const subtype =
-    String(mediaType ?? (kind === "image" ? "image/png" : "application/pdf")).split("/")[1] ?? "";
+  const usual = kind === "image" ? "image/png" : "application/pdf";
+  const subtype = (typeof mediaType === "string" ? mediaType : usual).split("/")[1] ?? "";
   const format = FORMATS.get(subtype) ?? subtype;
   if (type !== "base64" && type !== "text") {
     throw new UnsupportedMedia(`${kind}: this model takes data, and no addresses`);
@@ -103,7 +103,7 @@ function toMedia(kind: "image" | "document", { source, title }: Fields): Fields 
   const bytes = type === "text" ? Buffer.from(String(data)).toString("base64") : data;
   if (kind === "image") return { image: { format, source: { bytes } } };
   // The provider takes letters, digits, spaces, hyphens and brackets.
-  const name = String(title ?? "document")
+  const name = (typeof title === "string" ? title : "document")
     .replaceAll(/[^\w ()[\]-]+/g, " ")
     .replaceAll(/\s+/g, " ")
     .trim();
