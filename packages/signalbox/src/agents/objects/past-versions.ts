@@ -145,15 +145,16 @@ export class PastVersions {
   }
 
   /** Reads. An object without a past gets no database by it. */
-  #look<T>(work: (database: InstanceDatabase) => T | Promise<T>): Promise<T> {
+  async #look<T>(work: (database: InstanceDatabase) => T | Promise<T>): Promise<T> {
     let isNew = false;
-    const looked = this.#withDatabase((database) => {
-      ({ isNew } = database);
-      return work(database);
-    });
-    return looked.finally(async () => {
+    try {
+      return await this.#withDatabase((database) => {
+        ({ isNew } = database);
+        return work(database);
+      });
+    } finally {
       if (isNew) await this.remove();
-    });
+    }
   }
 
   #withDatabase<T>(work: (database: InstanceDatabase) => T | Promise<T>): Promise<T> {
