@@ -375,7 +375,7 @@ export class Jobs {
   /** With the key that the gateway stores for the provider. */
   #asOperator({ accountId, gatewayId, provider, details }: StoredJob): Ask {
     const { keyAlias, query } = details;
-    const headers = keyAlias === null ? {} : { "gw-aig-byok-alias": keyAlias };
+    const headers: Record<string, string> = keyAlias === null ? {} : { "gw-aig-byok-alias": keyAlias };
     return (path) => this.#ask({ accountId, id: gatewayId }, provider, path, query, headers, undefined);
   }
 
