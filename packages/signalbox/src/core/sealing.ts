@@ -6,7 +6,15 @@
  *
  * Format: `v1.<key id>.<base64url of nonce, ciphertext and tag>`.
  */
-import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hash,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
 import type { Secret } from "./secret.ts";
 
 const ALGORITHM = "aes-256-gcm";
@@ -20,7 +28,8 @@ const SEALED = /^v1\.([0-9a-f]{16})\.([\w-]+)$/;
 interface SealingKey {
   /** Identifies the key without revealing it. */
   readonly id: string;
-  readonly bytes: Buffer;
+  /** Not as bytes: with those, the setup of a cipher takes three times as long. */
+  readonly key: KeyObject;
 }
 
 export class Sealing {
@@ -32,26 +41,26 @@ export class Sealing {
   }
 
   seal(text: string, context: string): string {
-    const [key] = this.#keys;
+    const [{ id, key }] = this.#keys;
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(ALGORITHM, key.bytes, nonce).setAAD(Buffer.from(context));
+    const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(context));
     const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
-    return `v1.${key.id}.${sealed.toString("base64url")}`;
+    return `v1.${id}.${sealed.toString("base64url")}`;
   }
 
   /** Decrypts. Returns null if no key matches, the context differs, or the text is malformed. */
   open(sealed: string, context: string): { readonly text: string; readonly isCurrentKey: boolean } | null {
     const [, id, body = ""] = SEALED.exec(sealed) ?? [];
-    const key = this.#keys.find((candidate) => candidate.id === id);
-    if (key === undefined) return null;
+    const found = this.#keys.find((candidate) => candidate.id === id);
+    if (found === undefined) return null;
     const bytes = Buffer.from(body, "base64url");
     if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
-    const decipher = createDecipheriv(ALGORITHM, key.bytes, bytes.subarray(0, NONCE_BYTES))
+    const decipher = createDecipheriv(ALGORITHM, found.key, bytes.subarray(0, NONCE_BYTES))
       .setAAD(Buffer.from(context))
       .setAuthTag(bytes.subarray(-TAG_BYTES));
     try {
       const plain = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-      return { text: Buffer.concat(plain).toString("utf8"), isCurrentKey: key === this.#keys[0] };
+      return { text: Buffer.concat(plain).toString("utf8"), isCurrentKey: found === this.#keys[0] };
     } catch {
       // Authentication failed: another context, or changed bytes.
       return null;
@@ -61,5 +70,5 @@ export class Sealing {
 
 function toKey(text: Secret): SealingKey {
   const bytes = Buffer.from(hkdfSync("sha256", text.reveal(), "", PURPOSE, KEY_BYTES));
-  return { id: hash("sha256", bytes).slice(0, 16), bytes };
+  return { id: hash("sha256", bytes).slice(0, 16), key: createSecretKey(bytes) };
 }

@@ -2,7 +2,7 @@
  * Builds the headers of an outgoing webhook: the three of Standard Webhooks, and `X-Signature` of the generic scheme, both with the same
  * secret. Without a secret only id and time are sent.
  */
-import { createHmac } from "node:crypto";
+import { createHmac, createSecretKey } from "node:crypto";
 import { standardKey } from "./standard-key.ts";
 
 export interface OutgoingSignature {
@@ -17,13 +17,13 @@ export function signOutgoing({ id, time, body, secret }: OutgoingSignature): Rec
   const timestamp = String(Math.floor(time / 1000));
   const headers = { "webhook-id": id, "webhook-timestamp": timestamp };
   if (secret === undefined) return headers;
-  const standard = createHmac("sha256", standardKey(secret))
+  const standard = createHmac("sha256", createSecretKey(standardKey(secret)))
     .update(`${id}.${timestamp}.`)
     .update(body)
     .digest("base64");
   return {
     ...headers,
     "webhook-signature": `v1,${standard}`,
-    "x-signature": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+    "x-signature": `sha256=${createHmac("sha256", createSecretKey(secret, "utf8")).update(body).digest("hex")}`,
   };
 }

@@ -1,5 +1,5 @@
 /** AWS Signature Version 4: the headers that authorise one request with an access key. */
-import { createHash, createHmac } from "node:crypto";
+import { createHash, createHmac, createSecretKey } from "node:crypto";
 
 export interface AwsCredentials {
   readonly accessKeyId: string;
@@ -121,5 +121,7 @@ function sha256(data: string | Buffer): string {
 }
 
 function hmac(key: string | Buffer, text: string): Buffer {
-  return createHmac("sha256", key).update(text).digest();
+  // An object, because Node looks long at a key of another type.
+  const secret = typeof key === "string" ? createSecretKey(key, "utf8") : createSecretKey(key);
+  return createHmac("sha256", secret).update(text).digest();
 }

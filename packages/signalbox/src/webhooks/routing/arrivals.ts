@@ -113,6 +113,7 @@ export class Arrivals {
 
   #toRows(arrival: Arrival, routes: readonly Route[]): ArrivalRows {
     const { source, event, entity, headers, target, now, id, batch } = arrival;
+    const openHeaders = hiddenOf(headers, event.headers);
     const delivery: StoredDelivery = {
       id,
       accountId: source.accountId,
@@ -127,7 +128,11 @@ export class Arrivals {
       receivedAt: now,
       contentType: headers["content-type"] ?? null,
       headers: event.headers,
-      sealedHeaders: this.#sealHidden(id, headers, event.headers),
+      sealedHeaders:
+        Object.keys(openHeaders).length === 0
+          ? null
+          : this.#parts.sealing.seal(JSON.stringify(openHeaders), sealedContext({ id })),
+      openHeaders,
       // A view of a larger buffer would keep all of it in memory.
       body: Buffer.from(event.rawBody),
     };
@@ -135,20 +140,19 @@ export class Arrivals {
     const dueAt = this.#parts.clock.now();
     return { delivery, events: routes.map((route) => toEvent(route, delivery, parts, event.payload, dueAt)) };
   }
+}
 
-  #sealHidden(
-    id: string,
-    headers: IncomingHttpHeaders,
-    visible: Readonly<Record<string, string>>,
-  ): string | null {
-    const hidden: Record<string, string> = {};
-    for (const [name, value] of Object.entries(headers)) {
-      if (value !== undefined && !Object.hasOwn(visible, name))
-        hidden[name] = typeof value === "string" ? value : value.join(", ");
-    }
-    if (Object.keys(hidden).length === 0) return null;
-    return this.#parts.sealing.seal(JSON.stringify(hidden), sealedContext({ id }));
+/** The headers with signatures and credentials. */
+function hiddenOf(
+  headers: IncomingHttpHeaders,
+  visible: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const hidden: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !Object.hasOwn(visible, name))
+      hidden[name] = typeof value === "string" ? value : value.join(", ");
   }
+  return hidden;
 }
 
 export function toEvent(

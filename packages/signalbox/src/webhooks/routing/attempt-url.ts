@@ -108,7 +108,8 @@ export function sealedContext({ id }: Pick<StoredDelivery, "id">): string {
 }
 
 /** The headers with signatures; none if no key decrypts them. */
-export function openHeaders(sealing: Sealing, delivery: StoredDelivery): Record<string, string> {
+export function openHeaders(sealing: Sealing, delivery: StoredDelivery): Readonly<Record<string, string>> {
+  if (delivery.openHeaders !== undefined) return delivery.openHeaders;
   if (delivery.sealedHeaders === null) return {};
   const opened = sealing.open(delivery.sealedHeaders, sealedContext(delivery));
   return opened === null ? {} : (JSON.parse(opened.text) as Record<string, string>);

@@ -23,6 +23,8 @@ export interface StoredDelivery {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON of the headers with signatures and credentials, encrypted; null if there are none. */
   readonly sealedHeaders: string | null;
+  /** The same, while the delivery is in memory since its arrival. */
+  readonly openHeaders?: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }
 

@@ -118,13 +118,14 @@ export class RouteRunner {
     for (;;) {
       const route = this.#route;
       if (this.#isStopped || route.pause !== null || route.listener !== null) return;
-      const limit = this.#room();
       // The end of an attempt, or the timer of the rate, looks again.
-      if (limit <= 0) return;
+      if (this.#room() <= 0) return;
       const now = clock.now();
       const first = await table.firstDue(route);
       if (first === null) return;
       if (first > now) return this.#wakeIn(first - now);
+      // Attempts that were recorded together have ended since: one claim takes all their places.
+      const limit = this.#room();
       const until = now + claimMs(route);
       const claimed = await table.claim(route, {
         now,
