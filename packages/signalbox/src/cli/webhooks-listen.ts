@@ -17,6 +17,10 @@ import { type Style, styleOf } from "./style.ts";
 const MAX_CONNECTIONS = 50;
 /** Answers of this time are reported together: each report is an entry of the audit log. */
 const REPORT_MS = 200;
+/** In one report. */
+const MAX_RESULTS = 100;
+/** Kept for the next report when one has failed. */
+const MAX_UNREPORTED = 1000;
 /** Three signs of life of the server. */
 const SILENT_MS = 45_000;
 const MAX_RETRY_MS = 30_000;
@@ -80,7 +84,7 @@ class Session {
   #selected = -1;
   #received = 0;
   #reports: ListenerResult[] = [];
-  #reporting: Promise<void> = Promise.resolve();
+  #reporting: Promise<void> | null = null;
   #hasFailed = false;
 
   private constructor(context: CommandContext, api: WebhookRoutingApi) {
@@ -183,21 +187,26 @@ class Session {
     // Broken off by the user: the server sends it again.
     if (this.#signal.aborted && result.status === null) return;
     this.#show(delivery, result);
-    if (this.#reports.length === 0) this.#reporting = sleep(REPORT_MS).then(() => this.#report());
     this.#reports.push(result);
+    this.#reporting ??= sleep(REPORT_MS)
+      .then(() => this.#report())
+      .finally(() => (this.#reporting = null));
     await this.#reporting;
   }
 
-  /** A report that fails is made again with the next one; without it, the server sends the event again. */
+  /** Answers that cannot be reported now are reported with later ones; without a report, the server sends the event again. */
   async #report(): Promise<void> {
-    const results = this.#reports;
-    if (results.length === 0) return;
-    this.#reports = [];
-    try {
-      for (let at = 0; at < results.length; at += 100)
-        await this.#api.reportResults(this.#name, results.slice(at, at + 100));
-    } catch (error) {
-      this.#note(`answers could not be reported: ${error instanceof Error ? error.message : String(error)}`);
+    while (this.#reports.length > 0) {
+      const results = this.#reports.splice(0, MAX_RESULTS);
+      try {
+        await this.#api.reportResults(this.#name, results);
+      } catch (error) {
+        this.#reports = [...results, ...this.#reports].slice(-MAX_UNREPORTED);
+        this.#note(
+          `answers could not be reported: ${error instanceof Error ? error.message : String(error)}`,
+        );
+        return;
+      }
     }
   }
 
@@ -251,6 +260,8 @@ class Session {
     const { event } = chosen.delivery;
     switch (key) {
       case "r":
+        // An event without a result is not sent again.
+        await this.#reporting;
         await this.#api.replayEvent(event).then(
           () => this.#note(`sent again: ${event}`),
           (error: unknown) => this.#note(error instanceof Error ? error.message : String(error)),

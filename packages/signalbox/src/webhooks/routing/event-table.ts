@@ -183,19 +183,29 @@ export class EventTable {
     return row?.count ?? 0;
   }
 
-  /** Ends claims: all of the routes, whose ends nobody will report, or those of `ids`, whose attempts were not made and do not count. */
-  async releaseClaims(routes: readonly RouteId[], now: number, ids?: readonly string[]): Promise<void> {
-    if (routes.length === 0 || ids?.length === 0) return;
-    const which = ids === undefined ? sql`` : sql`AND id IN (${sqlList(ids)})`;
-    const unmade = ids === undefined ? 0 : 1;
+  /** Ends all claims of the routes: nobody will report the ends of their attempts. */
+  async releaseClaims(routes: readonly RouteId[], now: number): Promise<void> {
+    if (routes.length === 0) return;
     await this.#database.transaction(
       (tx) =>
         tx.run(
-          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL, attempts = attempts - ${unmade}, tries = tries - ${unmade}
-              WHERE due_at > ${now} AND node IS NOT NULL AND ${ofRoutes(routes)} ${which}`,
+          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL
+              WHERE due_at > ${now} AND node IS NOT NULL AND ${ofRoutes(routes)}`,
         ),
       EVENT_SCOPE,
     );
+  }
+
+  /** Ends the claims of events whose attempts were not made and do not count. An event that was claimed again since is left as it is. */
+  async unclaim(events: readonly RoutedEvent[], now: number): Promise<void> {
+    if (events.length === 0) return;
+    await this.#database.transaction(async (tx) => {
+      for (const { id, attempts } of events)
+        await tx.run(
+          sql`UPDATE webhook_event SET due_at = ${now}, node = NULL, attempts = attempts - 1, tries = tries - 1
+              WHERE id = ${id} AND attempts = ${attempts} AND due_at > ${now} AND node IS NOT NULL`,
+        );
+    }, EVENT_SCOPE);
   }
 
   /** Gives the route events of stored deliveries that it has none of. Returns how many. */

@@ -15,6 +15,7 @@ import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Sealing } from "../../core/sealing.ts";
+import { SerialByKey } from "../../core/serial.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { Database } from "../../database/database.ts";
@@ -87,6 +88,8 @@ export class Listeners {
   readonly #closed = new AbortController();
   /** Of this process, by account and name. */
   readonly #streams = new Map<string, AbortController>();
+  /** A stream that was replaced claims nothing after the next one has begun. */
+  readonly #claims = new SerialByKey();
 
   constructor(parts: ListenersParts) {
     this.#parts = parts;
@@ -148,7 +151,7 @@ export class Listeners {
   /** Server-sent events: `delivery`, and `ping` while there is none. Ends the stream that the listener had before. */
   open(accountId: string, name: string, options: StreamOptions): Readable {
     this.find(accountId, name);
-    const key = JSON.stringify([accountId, name]);
+    const key = keyOf(accountId, name);
     this.#streams.get(key)?.abort();
     const ended = new AbortController();
     this.#streams.set(key, ended);
@@ -298,8 +301,9 @@ export class Listeners {
   ): AsyncGenerator<string, void, undefined> {
     const { clock, table } = this.#parts;
     yield ": listening\n\n";
+    const key = keyOf(accountId, name);
     // The results of what an earlier connection received will not be reported.
-    await table.releaseClaims(this.routesOf(accountId, name), clock.now());
+    await this.#claims.run(key, () => table.releaseClaims(this.routesOf(accountId, name), clock.now()));
     let renewedAt = Number.NEGATIVE_INFINITY;
     let sentAt = performance.now();
     while (!signal.aborted) {
@@ -311,18 +315,18 @@ export class Listeners {
       }
       // Registered before the look: what becomes due in between is not missed.
       const woken = this.#nextWake(signal);
-      const claimed = await this.#claim(routes, max);
-      const unsent = new Set(claimed.map(({ id }) => id));
+      const claimed = await this.#claims.run(key, () => this.#claim(routes, max, signal));
+      const unsent = new Set(claimed);
       try {
         for (const event of claimed) {
           const frame = await this.#frame(event, isSigned);
           if (signal.aborted) return;
-          unsent.delete(event.id);
+          unsent.delete(event);
           if (frame !== null) yield frame;
           sentAt = performance.now();
         }
       } finally {
-        await table.releaseClaims(routes, clock.now(), [...unsent]);
+        await table.unclaim([...unsent], clock.now());
       }
       if (claimed.length > 0) continue;
       await woken;
@@ -356,8 +360,9 @@ export class Listeners {
     });
   }
 
-  async #claim(routes: readonly Route[], max: number): Promise<RoutedEvent[]> {
+  async #claim(routes: readonly Route[], max: number, signal: AbortSignal): Promise<RoutedEvent[]> {
     const { table, clock } = this.#parts;
+    if (signal.aborted) return [];
     const now = clock.now();
     const active = routes.filter(({ pause }) => pause === null);
     if ((await table.countDue(active, now)) === 0) return [];
@@ -370,7 +375,10 @@ export class Listeners {
       room -= found.length;
       claimed.push(...found);
     }
-    return claimed.sort((a, b) => (a.id < b.id ? -1 : 1));
+    claimed.sort((a, b) => (a.id < b.id ? -1 : 1));
+    if (!signal.aborted) return claimed;
+    await table.unclaim(claimed, clock.now());
+    return [];
   }
 
   async #frame(event: RoutedEvent, isSigned: boolean): Promise<string | null> {
@@ -414,6 +422,10 @@ export class Listeners {
       { scope: "webhook_route_state", isConcurrent: true },
     );
   }
+}
+
+function keyOf(accountId: string, name: string): string {
+  return JSON.stringify([accountId, name]);
 }
 
 /** None if only the vendor can sign. */

@@ -386,10 +386,14 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     const context = routing.stateContext("default");
     const claimed = await routing.table.list("default", { route: "laptop" }, context, undefined, 10);
     expect(claimed.filter(({ isAttempting }) => isAttempting)).toHaveLength(2);
-    const second = await read(routing.listeners.open("default", "laptop", options), 2);
-    expect(second.map(({ event, attempt }) => [event, attempt])).toEqual(
-      first.map(({ event }) => [event, 2]),
-    );
+    // Each connection replaces one that may be looking for events at this moment.
+    let second = first;
+    for (let attempt = 2; attempt < 20; attempt++) {
+      second = await read(routing.listeners.open("default", "laptop", options), 2);
+      expect(second.map((frame) => [frame.event, frame.attempt])).toEqual(
+        first.map(({ event }) => [event, attempt]),
+      );
+    }
     const answer = {
       url: "http://localhost/",
       error: null,
