@@ -150,6 +150,7 @@ const PAGES: readonly (() => string)[] = [
   () => "/tags",
   () => "/tags/keys",
   () => "/tags/changes",
+  () => "/tags/jobs",
   () => "/tags/resources/ai_gateway/default",
   () => "/tokens",
   () => `/tokens/${tokenId}`,

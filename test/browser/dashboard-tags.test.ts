@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { SqliteConnection } from "../../packages/signalbox/src/engines/sqlite-file/connection.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard } from "./support/dashboard.ts";
 import { launchBrowser } from "./support/launch-browser.ts";
@@ -14,7 +16,7 @@ const tagsOf = async (id: string) =>
     .tags as Record<string, string>;
 
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await startTestServer({ file: { tags: { maxTagsPerResource: 3 } } });
   browser = await launchBrowser();
   await tag("cache", { env: "prod", team: "platform" });
   await tag("drafts", { env: "dev", team: "web" });
@@ -118,5 +120,88 @@ it("lists keys and values with links to their resources, and shows new changes w
   await tag("added-later", { env: "test" });
   await expect.poll(() => rows.count()).toBe(before + 1);
   expect(await rows.first().textContent()).toContain("added-later");
+  await close();
+});
+
+/** Works on the database as another node would. */
+function inDatabase(text: string): void {
+  const connection = SqliteConnection.open(join(server.dataDir, "signalbox.db"));
+  connection.exec(text);
+  connection.close();
+}
+
+it("shows the progress of a job, and cancels it", async () => {
+  // A job that another node works on makes the progress that the test chooses.
+  const request = {
+    query: {
+      filters: [{ kind: "in", key: "env", values: ["prod"] }],
+      types: [],
+      ids: [],
+      name: null,
+      isCaseInsensitive: false,
+    },
+    operation: "patch",
+    tags: [
+      ["owner", "ada"],
+      ["team", null],
+    ],
+  };
+  const now = Date.now();
+  inDatabase(`INSERT INTO tag_job (id, account_id, actor, request, state, upto, position, total, changed, unchanged, failed,
+      created_at, started_at, runner, runner_until)
+    VALUES ('0000000000', 'default', 'root', '${JSON.stringify(request)}', 'running', 1, 0, 12000, 3000, 400, 0,
+      ${now}, ${now}, 'another', ${now + 86_400_000})`);
+  const { page, open, close } = await openDashboard(browser, server);
+  await open("/tags/jobs");
+  const jobs = page.getByRole("region", { name: "Jobs" });
+  const row = jobs.getByRole("row").filter({ hasText: "ada" });
+  await row.getByText("3,400 of 12,000").waitFor();
+  expect(await row.getByRole("progressbar").getAttribute("value")).toBe("3400");
+  inDatabase("UPDATE tag_job SET changed = 9000 WHERE id = '0000000000'");
+  await row.getByText("9,400 of 12,000").waitFor();
+  await row.getByRole("link").click();
+  await page.getByRole("heading", { level: 1, name: "Job" }).waitFor();
+  await page.getByRole("button", { name: "Cancel job" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Keep running" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Cancel job" }).click();
+  await dialog.getByRole("button", { name: "Cancel job" }).click();
+  await page.getByRole("region", { name: "Progress and result" }).getByText("cancelled").waitFor();
+  await page.getByRole("button", { name: "Cancel job" }).waitFor({ state: "detached" });
+  const { body } = await server.api("GET", "/accounts/default/tags/jobs/0000000000");
+  expect(body.result).toMatchObject({ state: "cancelled", changed: 9000 });
+  await close();
+});
+
+it("starts a job on all resources that match, and lists those that it could not change", async () => {
+  const items = Array.from({ length: 110 }, (_, i) => ({
+    resource_type: "kv_namespace",
+    resource_id: `ns-${i}`,
+    tags: { site: "berlin", ...(i === 7 ? { a: "1", b: "2" } : {}) },
+  }));
+  await server.api("POST", "/accounts/default/tags/bulk", { items });
+  const { page, open, close } = await openDashboard(browser, server);
+  await open(`/tags?filters=${encodeURIComponent('["site=berlin"]')}`);
+  await page.getByLabel("Select all 100").check();
+  await page.getByRole("button", { name: "Edit all in the background" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("combobox", { name: "Key" }).fill("owner");
+  await dialog.getByRole("combobox", { name: "Value" }).fill("eve");
+  await dialog.getByRole("button", { name: "Change 110 resources" }).click();
+  await page.getByRole("heading", { level: 1, name: "Job" }).waitFor();
+  const result = page.getByRole("region", { name: "Progress and result" });
+  await result.getByText("done").waitFor();
+  await result.getByText("site=berlin").waitFor();
+  await page
+    .getByRole("region", { name: "Failures" })
+    .getByRole("link", { name: "ns-7", exact: true })
+    .waitFor();
+  expect(await tagsOf("ns-8")).toEqual({ site: "berlin", owner: "eve" });
+  expect(await tagsOf("ns-7")).toEqual({ site: "berlin", a: "1", b: "2" });
+  await page.getByRole("navigation", { name: "Breadcrumb" }).getByRole("link", { name: "Jobs" }).click();
+  const row = page.getByRole("region", { name: "Jobs" }).getByRole("row").filter({ hasText: "eve" });
+  await row.waitFor();
+  expect(await row.getByRole("cell").allTextContents()).toEqual(expect.arrayContaining(["done", "109", "1"]));
   await close();
 });

@@ -10,12 +10,21 @@ interface ConfirmDialogProps {
   readonly children: ReactNode;
   /** Label of the confirm button. */
   readonly verb: string;
+  /** Label of the button that closes the dialog. Default: Cancel. */
+  readonly dismiss?: string;
   readonly onConfirm: () => Promise<void>;
   readonly onClose: () => void;
 }
 
 /** Asks for confirmation of an action that cannot be undone. The dialog closes on success and shows the error on failure. */
-export function ConfirmDialog({ title, children, verb, onConfirm, onClose }: ConfirmDialogProps) {
+export function ConfirmDialog({
+  title,
+  children,
+  verb,
+  dismiss = "Cancel",
+  onConfirm,
+  onClose,
+}: ConfirmDialogProps) {
   const action = useAction(async () => {
     await onConfirm();
     onClose();
@@ -25,7 +34,7 @@ export function ConfirmDialog({ title, children, verb, onConfirm, onClose }: Con
       {children}
       {action.error !== null && <ErrorNotice error={action.error} />}
       <div className="dialog-actions">
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{dismiss}</Button>
         <Button kind="danger" isBusy={action.isBusy} onClick={() => void action.run()}>
           {verb}
         </Button>

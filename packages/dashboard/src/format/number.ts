@@ -5,6 +5,11 @@ export function count(value: number): string {
   return Math.abs(value) < 10_000 ? plain.format(value) : compact.format(value);
 }
 
+/** Every digit, for counts that people compare. */
+export function exactCount(value: number): string {
+  return plain.format(value);
+}
+
 /** US dollars; amounts below one cent keep two significant digits. */
 export function money(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";

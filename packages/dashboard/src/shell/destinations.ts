@@ -58,6 +58,7 @@ export const DESTINATIONS: readonly Destination[] = [
   { page: ["tags"], title: "Tags", needs: "tags.read", key: "t", words: "resources" },
   { page: ["tags", "keys"], title: "Tag keys", needs: "tags.read", words: "values" },
   { page: ["tags", "changes"], title: "Tag changes", needs: "tags.read", words: "history" },
+  { page: ["tags", "jobs"], title: "Tag jobs", needs: "tags.read", words: "bulk background progress" },
   { page: ["tokens"], title: "Tokens", needs: "tokens.edit", key: "k", words: "api keys access permissions" },
   { page: ["audit"], title: "Audit log", needs: "audit.read", words: "changes history who" },
   { page: ["cluster"], title: "Cluster", needs: null, isForRoot: true, words: "nodes" },

@@ -10,6 +10,8 @@ const UsagePage = lazyPart(async () => (await import("../pages/gateways/usage-pa
 const TagsPage = lazyPart(async () => (await import("../pages/tags/tags-page.tsx")).TagsPage);
 const KeysPage = lazyPart(async () => (await import("../pages/tags/keys-page.tsx")).KeysPage);
 const ChangesPage = lazyPart(async () => (await import("../pages/tags/changes-page.tsx")).ChangesPage);
+const JobsPage = lazyPart(async () => (await import("../pages/tags/jobs/jobs-page.tsx")).JobsPage);
+const JobPage = lazyPart(async () => (await import("../pages/tags/jobs/job-page.tsx")).JobPage);
 const ResourcePage = lazyPart(async () => (await import("../pages/tags/resource-page.tsx")).ResourcePage);
 const AgentsPage = lazyPart(async () => (await import("../pages/agents/agents-page.tsx")).AgentsPage);
 const InstancesPage = lazyPart(
@@ -80,6 +82,8 @@ function tagsPage([view, type, id, ...more]: readonly string[]): ReactNode {
   if (view === undefined) return <TagsPage />;
   if (view === "keys" && type === undefined) return <KeysPage />;
   if (view === "changes" && type === undefined) return <ChangesPage />;
+  if (view === "jobs" && id === undefined)
+    return type === undefined ? <JobsPage /> : <JobPage key={type} id={type} />;
   if (view === "resources" && type !== undefined && id !== undefined && more.length === 0)
     return <ResourcePage key={`${type}/${id}`} type={type} id={id} />;
   return <NotFoundPage />;

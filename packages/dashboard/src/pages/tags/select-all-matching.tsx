@@ -32,7 +32,7 @@ export function useAllMatching(path: string): AllMatching {
       found.push(...page.items.filter(({ zone_id }) => zone_id === undefined));
       if (found.length > MAX_SELECTED)
         throw new Error(
-          `More than ${count(MAX_SELECTED)} resources match. Add a filter, and edit them in parts.`,
+          `More than ${count(MAX_SELECTED)} resources match. Edit them in the background, or add a filter.`,
         );
     }
     if (newestPath.current === path) setResources(found);
@@ -46,9 +46,11 @@ interface SelectAllMatchingProps {
   readonly shown: number;
   readonly matching: AllMatching;
   readonly onClear: () => void;
+  /** Starts a job that edits all that match, however many. */
+  readonly onEditAll: () => void;
 }
 
-export function SelectAllMatching({ path, shown, matching, onClear }: SelectAllMatchingProps) {
+export function SelectAllMatching({ path, shown, matching, onClear, onEditAll }: SelectAllMatchingProps) {
   const totalPath = withQuery(path, { total: "exact" });
   const total = useResource(
     totalPath,
@@ -63,6 +65,9 @@ export function SelectAllMatching({ path, shown, matching, onClear }: SelectAllM
             <span>The {count(shown)} resources on this page are selected.</span>
             <Button size="small" isBusy={load.isBusy} onClick={() => void load.run()}>
               Select all {total.value === undefined ? "" : `${count(total.value)} `}that match
+            </Button>
+            <Button size="small" onClick={onEditAll}>
+              Edit all in the background
             </Button>
           </>
         ) : (

@@ -10,6 +10,7 @@ import { useList } from "../../http/use-list.ts";
 import { usePageLocation, useQueryValue } from "../../routing/location.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { EditTagsDialog } from "./edit-tags-dialog.tsx";
+import { NewJobDialog } from "./jobs/new-job-dialog.tsx";
 import { NewResourceDialog } from "./new-resource-dialog.tsx";
 import { SelectAllMatching, useAllMatching } from "./select-all-matching.tsx";
 import { ResourceTable } from "./resource-table.tsx";
@@ -27,7 +28,7 @@ export function TagsPage() {
   const [name, setName] = useQueryValue("name");
   const { query } = usePageLocation();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [dialog, setDialog] = useState<"edit" | "new" | null>(null);
+  const [dialog, setDialog] = useState<"edit" | "edit all" | "new" | null>(null);
   const path = withQuery(api("tags", "resources"), { tag: filters, type, name });
   const resources = useList<TaggedResource>(path);
   const shown = resources.value ?? [];
@@ -95,6 +96,7 @@ export function TagsPage() {
                   shown={editable.length}
                   matching={matching}
                   onClear={() => select(new Set())}
+                  onEditAll={() => setDialog("edit all")}
                 />
               )}
               <ResourceTable
@@ -112,6 +114,16 @@ export function TagsPage() {
           resources={selectedResources}
           onClose={() => setDialog(null)}
           onDone={onTagsChanged}
+        />
+      )}
+      {dialog === "edit all" && (
+        <NewJobDialog
+          query={{
+            ...(filters.length === 0 ? {} : { tag: filters }),
+            ...(type === "" ? {} : { type: [type] }),
+            ...(name === "" ? {} : { name }),
+          }}
+          onClose={() => setDialog(null)}
         />
       )}
       {dialog === "new" && <NewResourceDialog onClose={() => setDialog(null)} />}

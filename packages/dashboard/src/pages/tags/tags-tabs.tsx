@@ -5,6 +5,7 @@ const TABS = [
   { name: "", title: "Resources" },
   { name: "keys", title: "Keys and values" },
   { name: "changes", title: "Changes" },
+  { name: "jobs", title: "Jobs" },
 ] as const;
 
 export function TagsTabs({ current }: { readonly current: (typeof TABS)[number]["name"] }) {

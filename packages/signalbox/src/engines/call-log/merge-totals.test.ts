@@ -68,6 +68,33 @@ describe("a blob of totals", () => {
   });
 });
 
+describe("a blob of which some values are listed", () => {
+  it("gives the listed values their sums, and all others together the rest", () => {
+    const sum = fc.oneof(fc.nat(200), fc.nat(2 ** 31 - 1), fc.nat({ max: 2 ** 40 }), fc.constant(0.25));
+    const entry = fc.tuple(fc.array(sum, { minLength: WIDTH, maxLength: WIDTH }), fc.boolean());
+    fc.assert(
+      fc.property(fc.array(entry, { minLength: 1, maxLength: 30 }), (entries) => {
+        const sums = entries.map(([own]) => own.map((one, i) => (i < 9 ? one : Math.floor(one))));
+        const blob = new TotalsBlob(
+          encode(
+            entries.map((_, i) => `v${i}`),
+            sums,
+          ),
+        );
+        const listed = Int32Array.from([...entries.keys()].filter((i) => entries[i]?.[1] === true));
+        // The first row of the table is for the others, and one listed value is skipped.
+        const offsets = listed.map((_, i) => (i === 1 ? -1 : (i + 1) * WIDTH));
+        const [own, all] = [new Float64Array(40 * WIDTH), new Float64Array(40 * WIDTH)];
+        blob.addListed(own, listed, offsets, 0);
+        const everywhere = new Int32Array(entries.length);
+        listed.forEach((place, i) => (everywhere[place] = offsets[i] ?? 0));
+        blob.addTo(all, everywhere);
+        expect(own).toEqual(all);
+      }),
+    );
+  });
+});
+
 describe("a merge of totals", () => {
   it("adds up the sums of each value", () => {
     expect(callsOf(mergeBlobs([blobOf({ ada: 1, bob: 2 }), blobOf({ bob: 3, eve: 4 })]))).toEqual(

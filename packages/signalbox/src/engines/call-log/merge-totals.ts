@@ -80,8 +80,7 @@ export function mergeBlobs(blobs: readonly Uint8Array[]): Uint8Array {
   const sums = new SumTable<string | null>();
   for (const bytes of blobs) {
     const blob = new TotalsBlob(bytes);
-    const offsets = new Int32Array(blob.values.length);
-    for (let i = 0; i < offsets.length; i++) offsets[i] = sums.placeOf(blob.values[i] ?? null);
+    const offsets = Int32Array.from(blob.values, (value) => sums.placeOf(value));
     blob.addTo(sums.table, offsets);
   }
   return encodeBounded(sums.values, sums.table);

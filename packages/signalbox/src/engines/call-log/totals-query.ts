@@ -7,6 +7,7 @@
  * 3. A query is answered in two passes: the first counts the calls of each value, the second adds up the values that are listed. Memory depends
  *    on the number of values, not on that of hours.
  */
+import { ByteTexts } from "./byte-texts.ts";
 import { DAY_MS } from "./day-files.ts";
 import { HOUR_MS } from "./batch-usage.ts";
 import { USAGE_SUMS, type UsageSums } from "./columns.ts";
@@ -69,16 +70,19 @@ export function planTotals(query: UsageByQuery): TotalsPlan | null {
   return { dimension, dimensions: isToken ? [dimension] : [dimension, TOKEN], from, to, firstDay, endDay };
 }
 
-interface Part {
+/** Label and model of each value of a blob; label -1 for the remainder. */
+interface Labelled {
+  readonly labels: Int32Array;
+  readonly models: Int32Array | null;
+}
+
+interface Part extends Labelled {
   readonly blob: TotalsBlob;
   readonly group: number;
   /** All calls of the place, of which some have a value. */
   readonly isAll: boolean;
   /** The key was not kept there. */
   readonly isUnknown: boolean;
-  /** Label and model of each value; label -1 for the remainder. */
-  readonly labels: Int32Array;
-  readonly models: Int32Array | null;
 }
 
 interface Entry {
@@ -89,7 +93,6 @@ interface Entry {
 
 interface Label {
   readonly value: string | null;
-  calls: number;
   /** Place among the listed values. */
   rank: number;
 }
@@ -101,6 +104,8 @@ interface Group {
 
 /** The label of calls without a value. */
 const WITHOUT = 0;
+const NONE = new Int32Array(0);
+const NO_LABELS: Labelled = { labels: NONE, models: null };
 
 export class TotalsQuery {
   readonly #query: UsageByQuery;
@@ -108,8 +113,12 @@ export class TotalsQuery {
   readonly #isToken: boolean;
   readonly #unknown: Set<string>;
   readonly #parts: Part[] = [];
-  readonly #labels: Label[] = [{ value: null, calls: 0, rank: -1 }];
+  readonly #labels: Label[] = [{ value: null, rank: -1 }];
+  /** Labels of tokens by value, and the values of a metadata key, whose labels are their numbers plus 1. */
   readonly #labelOf = new Map<string, number>();
+  /** By label. */
+  #calls = new Float64Array(64);
+  readonly #texts = new ByteTexts();
   readonly #entries = new Map<string, Entry>();
   readonly #models: (readonly [provider: string | null, model: string | null])[] = [[null, null]];
   readonly #modelOf = new Map<string, number>();
@@ -141,11 +150,30 @@ export class TotalsQuery {
     // What is known of the key there is part of all calls, which are in `other`.
     if (isUnknown && !isAll) return;
     const blob = new TotalsBlob(bytes);
-    const count = isAll ? 0 : blob.values.length;
-    const labels = new Int32Array(count);
-    const models = this.#plan.dimension === TOKEN_AND_MODEL ? new Int32Array(count) : null;
-    for (let i = 0; i < count; i++) {
-      const value = blob.values[i] ?? null;
+    const { labels, models } = isAll ? NO_LABELS : this.#isToken ? this.#ofTokens(blob) : this.#ofTexts(blob);
+    this.#parts.push({ blob, group: this.#group(time, gatewayId), isAll, isUnknown, labels, models });
+    if (isUnknown) this.#isBounded = true;
+    else this.#countCalls(blob.calls(), isAll, labels);
+  }
+
+  /** By a metadata key: many values, which are the same on most days. */
+  #ofTexts(blob: TotalsBlob): Labelled {
+    const labels = blob.numbersIn(this.#texts);
+    // The first label is that of calls without a value.
+    for (let number = this.#labels.length - 1; number < this.#texts.size; number++)
+      this.#labels.push({ value: this.#texts.text(number), rank: -1 });
+    for (let i = 0; i < labels.length; i++) {
+      if (labels[i] === -1) this.#isBounded = true;
+      else labels[i] = (labels[i] as number) + 1;
+    }
+    return { labels, models: null };
+  }
+
+  #ofTokens(blob: TotalsBlob): Labelled {
+    const { values } = blob;
+    const labels = new Int32Array(values.length);
+    const models = this.#plan.dimension === TOKEN_AND_MODEL ? new Int32Array(values.length) : null;
+    for (const [i, value] of values.entries()) {
       if (value === null) {
         labels[i] = -1;
         this.#isBounded = true;
@@ -156,21 +184,29 @@ export class TotalsQuery {
         models[i] = entry.model;
       }
     }
-    this.#parts.push({ blob, group: this.#group(time, gatewayId), isAll, isUnknown, labels, models });
-    if (isUnknown) this.#isBounded = true;
-    else this.#countCalls(blob.calls(), isAll, labels);
+    return { labels, models };
   }
 
   #countCalls(calls: Float64Array, isAll: boolean, labels: Int32Array): void {
     let total = 0;
+    const sums = this.#callsOfLabels();
     for (let i = 0; i < calls.length; i++) {
-      const count = calls[i] ?? 0;
+      const count = calls[i] as number;
+      const label = isAll ? -1 : (labels[i] as number);
       total += count;
-      const label = this.#labels[labels[i] ?? -1];
-      if (label !== undefined) label.calls += count;
+      if (label !== -1) sums[label] = (sums[label] as number) + count;
     }
-    const without = this.#labels[WITHOUT];
-    if (without !== undefined && !this.#isToken) without.calls += isAll ? total : -total;
+    if (!this.#isToken) sums[WITHOUT] = (sums[WITHOUT] as number) + (isAll ? total : -total);
+  }
+
+  /** Long enough for all labels. */
+  #callsOfLabels(): Float64Array {
+    if (this.#calls.length < this.#labels.length) {
+      const larger = new Float64Array(2 * this.#labels.length);
+      larger.set(this.#calls);
+      this.#calls = larger;
+    }
+    return this.#calls;
   }
 
   get parts(): number {
@@ -180,11 +216,11 @@ export class TotalsQuery {
   /** Between the passes: selects the values that are listed. */
   rank(): void {
     const { only, maxValues } = this.#query;
-    const selected = this.#labels.filter(
-      ({ calls, value }) => calls > 0 && only.every((one) => one.value === value),
-    );
+    const selected = this.#labels
+      .map((label, i) => ({ label, value: label.value, calls: this.#calls[i] ?? 0 }))
+      .filter(({ calls, value }) => calls > 0 && only.every((one) => one.value === value));
     selected.sort((a, b) => b.calls - a.calls || (String(a.value) < String(b.value) ? -1 : 1));
-    for (const [rank, label] of selected.entries()) label.rank = Math.min(rank, maxValues);
+    for (const [rank, { label }] of selected.entries()) label.rank = Math.min(rank, maxValues);
     this.#values = selected.slice(0, maxValues).map(({ value }) => value);
     this.#otherValues = selected.length - this.#values.length;
   }
@@ -194,25 +230,33 @@ export class TotalsQuery {
     const part = this.#parts[index];
     if (part === undefined) return;
     const { blob, group, isAll, isUnknown, labels, models } = part;
-    const offsets = new Int32Array(blob.values.length);
-    if (isAll) offsets.fill(this.#offset(group, 0, isUnknown ? this.#unknownSlot : this.#allSlot));
-    else {
-      // Most values are not listed, so their place is looked up once.
-      let [lastModel, other] = [-1, -1];
-      for (let i = 0; i < offsets.length; i++) {
-        const label = labels[i] ?? -1;
-        const rank = label === -1 ? this.#otherSlot : (this.#labels[label]?.rank ?? -1);
-        const model = models?.[i] ?? 0;
-        if (rank !== this.#otherSlot)
-          offsets[i] = this.#offset(group, model, rank === -1 ? this.#excludedSlot : rank);
-        else {
-          if (model !== lastModel) other = this.#offset(group, model, rank);
-          lastModel = model;
-          offsets[i] = other;
-        }
-      }
+    // The table grows while places are looked up.
+    if (isAll) {
+      const all = this.#offset(group, 0, isUnknown ? this.#unknownSlot : this.#allSlot);
+      blob.addListed(this.#table, NONE, NONE, all);
+      return;
     }
-    blob.addTo(this.#table, offsets);
+    if (models !== null) {
+      const offsets = labels.map((label, i) => this.#offset(group, models[i] ?? 0, this.#slotOf(label)));
+      blob.addTo(this.#table, offsets);
+      return;
+    }
+    const listed = new Int32Array(labels.length);
+    const offsets = new Int32Array(labels.length);
+    let count = 0;
+    for (let i = 0; i < labels.length; i++) {
+      const slot = this.#slotOf(labels[i] ?? -1);
+      if (slot === this.#otherSlot) continue;
+      listed[count] = i;
+      offsets[count++] = this.#offset(group, 0, slot);
+    }
+    const other = count === labels.length ? -1 : this.#offset(group, 0, this.#otherSlot);
+    blob.addListed(this.#table, listed.subarray(0, count), offsets.subarray(0, count), other);
+  }
+
+  #slotOf(label: number): number {
+    const rank = label === -1 ? this.#otherSlot : (this.#labels[label]?.rank ?? -1);
+    return rank === -1 ? this.#excludedSlot : rank;
   }
 
   finish(): UsageBy {
@@ -328,7 +372,7 @@ export class TotalsQuery {
     let label = this.#labelOf.get(value);
     if (label === undefined) {
       label = this.#labels.length;
-      this.#labels.push({ value, calls: 0, rank: -1 });
+      this.#labels.push({ value, rank: -1 });
       this.#labelOf.set(value, label);
     }
     return label;

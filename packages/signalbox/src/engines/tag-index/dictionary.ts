@@ -10,10 +10,13 @@
 import { createHash } from "node:crypto";
 import { foldCase } from "@signalbox/protocol";
 import type { Queryable } from "../../core/queryable.ts";
+import { LookUps } from "../../core/look-ups.ts";
 import { sql } from "../../core/sql.ts";
 
 /** The key of the resource types; the keys of tags are numbered from 1. */
 export const TYPE_KEY_NO = 0;
+/** Not a valid tag key, so the key of the types cannot collide with one. */
+export const TYPE_KEY_TEXT = ":type";
 /** In place of a value number: any value of the key. Values are numbered from 1. */
 export const ANY_VALUE_NO = 0;
 
@@ -57,6 +60,36 @@ export function findValue(
   return queryable.get<ValueRow>(
     sql`SELECT value_no, uses, has_bitmap FROM tag_value
         WHERE account_no = ${accountNo} AND key_no = ${keyNo} AND sort_key = ${toSortKey(value)}`,
+  );
+}
+
+const KEYS = new LookUps<KeyRow>("key_no, uses, has_bitmap", "tag_key", ["account_no", "sort_key"]);
+const VALUES = new LookUps<ValueRow>("value_no, uses, has_bitmap", "tag_value", [
+  "account_no",
+  "key_no",
+  "sort_key",
+]);
+
+/** The rows of several keys, in their order; undefined for a key without a row. The key of the types has the text `TYPE_KEY_TEXT`. */
+export function findKeys(
+  queryable: Queryable,
+  accountNo: number,
+  keys: readonly string[],
+): Promise<(KeyRow | undefined)[]> {
+  return KEYS.find(
+    queryable,
+    keys.flatMap((key) => [accountNo, toSortKey(key)]),
+  );
+}
+
+export function findValues(
+  queryable: Queryable,
+  accountNo: number,
+  values: readonly { readonly keyNo: number; readonly text: string }[],
+): Promise<(ValueRow | undefined)[]> {
+  return VALUES.find(
+    queryable,
+    values.flatMap(({ keyNo, text }) => [accountNo, keyNo, toSortKey(text)]),
   );
 }
 

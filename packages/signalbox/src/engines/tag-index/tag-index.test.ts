@@ -4,7 +4,7 @@ import { foldCase, matchesTags, type TagFilter, type Tags } from "@signalbox/pro
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Queryable } from "../../core/queryable.ts";
-import { rawSql, sql } from "../../core/sql.ts";
+import { rawSql, sql, SqlQuery } from "../../core/sql.ts";
 import { SqliteConnection } from "../sqlite-file/index.ts";
 import { fromStoredText } from "./dictionary.ts";
 import {
@@ -69,7 +69,7 @@ class Fixture {
   async apply(changes: readonly Change[]): Promise<void> {
     const delta = new IndexDelta(database, this.accountNo, this.#counters, BITMAP_MIN_USES);
     for (const { at, tags } of changes) {
-      await delta.change(NUMBERS[at] ?? 0, typeOf(at), this.tags[at] ?? NO_TAGS, tags);
+      delta.change(NUMBERS[at] ?? 0, typeOf(at), this.tags[at] ?? NO_TAGS, tags);
       this.tags[at] = tags;
     }
     await delta.flush();
@@ -305,4 +305,31 @@ describe("the tag index", () => {
     }
     expect(await fixture.storedCounts()).toEqual({ "team=a": 1, "team=a of worker": 1 });
   });
+});
+
+it("a batch finds the keys, values and chunks that it changes by their whole keys, and reads no others", async () => {
+  const fixture = new Fixture();
+  await fixture.createResources();
+  const queries: SqlQuery[] = [];
+  const { all } = database;
+  database.all = (query) => {
+    queries.push(query);
+    return all(query);
+  };
+  const batch = (value: (at: number) => string) =>
+    NUMBERS.map((_, at) => ({
+      at,
+      tags: new Map([["env", "prod"], ...["a", "b"].map((key) => [key, value(at)] as const)]),
+    }));
+  await fixture.apply(batch((at) => `v${at}`));
+  await fixture.apply(batch((at) => `w${at}`));
+  database.all = all;
+  const details = queries.flatMap(({ parts: [first = "", ...rest], values }) =>
+    connection
+      .all<{ detail: string }>(new SqlQuery([`EXPLAIN QUERY PLAN ${first}`, ...rest], values))
+      .map(({ detail }) => detail),
+  );
+  const reads = details.filter((detail) => /^(?:SEARCH|SCAN) tag_(?:key|value|bitmap)\b/.test(detail));
+  expect(new Set(reads.map((read) => read.replace(/ USING \w+(?: \w+)? \w+ /, " "))).size).toBe(3);
+  for (const read of reads) expect(read).toMatch(/\(account_no=\? AND .*(?:sort_key|chunk_no)=\?\)$/);
 });

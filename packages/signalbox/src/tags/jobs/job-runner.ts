@@ -10,7 +10,7 @@
  *    or not match. Its counts are exact.
  * 2. A resource is changed only if it matches the query in the transaction of the change.
  * 3. The jobs of an account run one after the other, oldest first. Accounts take turns, step by step.
- * 4. A step blocks the event loop for some milliseconds, and other writes of the account come between two steps.
+ * 4. Other writes of the account come between two steps.
  * 5. While storage is unavailable a job waits.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -29,11 +29,9 @@ import type { BatchResult } from "../store/write-batch.ts";
 import type { JobTable } from "./job-table.ts";
 import type { JobFailure, TagJob } from "./tag-job.ts";
 
-/** Less than half of what a batch of requests may take: other requests need several iterations of the event loop. */
-const STEP_BUDGET_MS = 4;
 /** Numbers that are read from the index at a time; a step visits the next of them. */
 const SELECTED = 1010;
-/** Resources whose rows one step reads. */
+/** Resources of one step: some twenty milliseconds, for which other writes of the account wait. */
 const STEP = 101;
 /** For jobs of a node that is gone, and after an error. */
 const POLL_MS = 2000;
@@ -149,17 +147,9 @@ export class JobRunner {
         const isMatching = resource !== null && isFound(job, resource.tags);
         return isMatching ? [{ number: row.resource_no, write: toWrite(job, resource) }] : [];
       });
-      const batch =
-        found.length === 0
-          ? NOTHING
-          : await execute(
-              found.map(({ write }) => write),
-              STEP_BUDGET_MS,
-            );
-      const isComplete = batch.outcomes.length === found.length;
-      const lastVisited = isComplete ? numbers.at(-1) : found[batch.outcomes.length - 1]?.number;
-      position = lastVisited ?? job.position;
-      const isDone = isComplete && selected.isLast && numbers.length === selected.numbers.length;
+      const batch = found.length === 0 ? NOTHING : await execute(found.map(({ write }) => write));
+      position = numbers.at(-1) ?? job.position;
+      const isDone = selected.isLast && numbers.length === selected.numbers.length;
       await table.advance(tx, job.id, { position, ...count(found, batch), isDone }, now);
       return true;
     });

@@ -8,7 +8,7 @@
  * 2. A row that was read before a change is not cached after the change: an entry is accepted only if nothing has changed since its row was read.
  */
 import { LRUCache } from "lru-cache";
-import type { ResourceKey } from "./resource-row.ts";
+import { identityOf, type ResourceKey } from "./resource-row.ts";
 
 /** Limit for all entries. */
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -78,7 +78,6 @@ export class ResourceCache {
   }
 }
 
-/** NUL separates the parts; none of them can contain NUL. */
 export function cacheKey(account: string | number, resource: ResourceKey): string {
-  return `${account}\0${resource.type}\0${resource.id}\0${resource.zoneId}\0${resource.parentId}`;
+  return `${account}\0${identityOf(resource)}`;
 }

@@ -1,4 +1,5 @@
 /** Tagged resources and their rows in the table `tag_resource`. */
+import { LookUps } from "../../core/look-ups.ts";
 import type { Queryable } from "../../database/database.ts";
 import { sql, SqlQuery, type SqlValue } from "../../core/sql.ts";
 
@@ -46,6 +47,36 @@ export function findResourceRow(
         WHERE account_no = ${accountNo} AND id = ${key.id} AND type = ${key.type}
           AND zone_id = ${key.zoneId} AND parent_id = ${key.parentId}`,
   );
+}
+
+/** A text that two keys of an account share only if they are equal. NUL separates the parts; none of them can contain NUL. */
+export function identityOf({ type, id, zoneId, parentId }: ResourceKey): string {
+  return `${type}\0${id}\0${zoneId}\0${parentId}`;
+}
+
+const BY_KEY = new LookUps<ResourceRow>(
+  "resource_no, type, id, zone_id, parent_id, name, tags, etag, updated_at",
+  "tag_resource",
+  ["account_no", "id", "type", "zone_id", "parent_id"],
+);
+
+/** The rows of several resources, by identity; those of resources without a row are missing. */
+export async function findResourceRows(
+  queryable: Queryable,
+  accountNo: number,
+  keys: readonly ResourceKey[],
+): Promise<Map<string, ResourceRow>> {
+  const unique = new Map(keys.map((key) => [identityOf(key), key]));
+  const columns: SqlValue[] = [];
+  for (const { type, id, zoneId, parentId } of unique.values())
+    columns.push(accountNo, id, type, zoneId, parentId);
+  const found = await BY_KEY.find(queryable, columns);
+  const rows = new Map<string, ResourceRow>();
+  for (const [i, identity] of [...unique.keys()].entries()) {
+    const row = found[i];
+    if (row !== undefined) rows.set(identity, row);
+  }
+  return rows;
 }
 
 /** The rows with these numbers, in ascending order of number. */

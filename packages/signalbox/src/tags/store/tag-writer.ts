@@ -16,7 +16,7 @@ import type { Database } from "../../database/database.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
 import { overloaded } from "../../core/overload.ts";
 import { BITMAP_MIN_USES } from "../../engines/tag-index/index.ts";
-import { findResourceRow, type ResourceKey, type TaggedResource, toTaggedResource } from "./resource-row.ts";
+import { findResourceRow, identityOf, type TaggedResource, toTaggedResource } from "./resource-row.ts";
 import { scopeOfAccount } from "./tag-tables.ts";
 import { effectOf, outcomeOf, type TagWrite, type WriteOutcome } from "./tag-write.ts";
 import { isPart, recordBatch } from "./record-batch.ts";
@@ -27,10 +27,8 @@ import {
   type WriteTransactionsOptions,
 } from "./write-transactions.ts";
 
-/** Writes that share the fixed cost of a transaction. */
-const MAX_BATCH = 64;
-/** A batch ends after this time, so that it does not block the event loop; the remaining writes are left to the next batch. */
-const BATCH_BUDGET_MS = 10;
+/** Writes that share the cost of a transaction and the pages that it changes: some thirty milliseconds, for which other transactions wait. */
+const MAX_BATCH = 128;
 const MAX_RUNNING_BATCHES = 2;
 /** Waiting writes of one account: about ten seconds of work. Further writes fail with `overloaded`. */
 const MAX_PENDING = 20_000;
@@ -118,7 +116,6 @@ export class TagWriter {
       maxTagsPerResource: this.#options.maxTagsPerResource,
       now: this.#clock.now(),
       withHistory: false,
-      budgetMs: Number.POSITIVE_INFINITY,
       bitmapMinUses: this.#options.bitmapMinUses ?? BITMAP_MIN_USES,
     };
     const count = await this.#database.transaction(async (tx) => {
@@ -178,11 +175,7 @@ class WriteQueue {
         // function again, with the same writes.
         if (taken.length === 0) taken = queue.pending.splice(0, MAX_BATCH);
         if (taken.length === 0) return [];
-        const batch = await execute(
-          taken.map(({ write }) => write),
-          BATCH_BUDGET_MS,
-        );
-        queue.pending.unshift(...taken.splice(batch.outcomes.length));
+        const batch = await execute(taken.map(({ write }) => write));
         if (this.#audit !== undefined) await recordBatch(tx, this.#audit, taken, batch);
         return batch.outcomes;
       });
@@ -210,8 +203,4 @@ function* inBatches<T>(items: Iterable<T>, size: number): Generator<T[]> {
     }
   }
   if (batch.length > 0) yield batch;
-}
-
-function identityOf(resource: ResourceKey): string {
-  return JSON.stringify([resource.type, resource.id, resource.zoneId, resource.parentId]);
 }

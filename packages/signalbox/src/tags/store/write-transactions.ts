@@ -23,8 +23,8 @@ export interface WriteTransactionsOptions {
   readonly changes: Pick<ChangeLog, "notify">;
 }
 
-/** Executes the writes that fit into the budget, at least one. To be called once in a transaction. */
-export type ExecuteWrites = (writes: readonly TagWrite[], budgetMs: number) => Promise<BatchResult>;
+/** To be called once in a transaction. */
+export type ExecuteWrites = (writes: readonly TagWrite[]) => Promise<BatchResult>;
 
 /** Runs again after a conflict with another node. */
 export type TransactionWork<T> = (tx: Queryable, execute: ExecuteWrites) => Promise<T>;
@@ -53,12 +53,12 @@ export class WriteTransactions {
       const result = await this.#database.transaction((tx) => {
         release();
         hasChanges = false;
-        return work(tx, async (writes, budgetMs) => {
+        return work(tx, async (writes) => {
           const now = this.#clock.now();
-          const options = { maxTagsPerResource, now, withHistory: true, budgetMs, bitmapMinUses };
+          const options = { maxTagsPerResource, now, withHistory: true, bitmapMinUses };
           const batch = await writeBatch(tx, accountNo, writes, options);
           ({ hasChanges } = batch);
-          keys = writes.slice(0, batch.outcomes.length).map(({ resource }) => cacheKey(accountNo, resource));
+          keys = writes.map(({ resource }) => cacheKey(accountNo, resource));
           cache.beginWrite(keys);
           return batch;
         });
