@@ -42,6 +42,8 @@ import { ModelList } from "./door/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { askServer } from "./providers/identity/ask-server.ts";
+import { CloudIdentities } from "./providers/identity/cloud-identities.ts";
 import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/custom-provider-routes.ts";
@@ -214,6 +216,12 @@ function createSettings(parts: GatewayParts, client: UpstreamClient) {
       clock,
       masterKeys,
       sources: new KeySources(config.environment, clock),
+      identities: new CloudIdentities({
+        ask: askServer(client),
+        clock,
+        environment: config.environment,
+        region: config.file.providers["aws-bedrock"]?.region,
+      }),
       secretFolder: keys.secretFolder,
       grants: keys.providerKeys,
       customAddress: (accountId, slug) =>
