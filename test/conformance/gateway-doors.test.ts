@@ -15,6 +15,7 @@ beforeAll(async () => {
   server = await startTestServer({
     file: {
       gateway: {
+        hosts: { "ai.example.com": "default/hosted" },
         models: {
           smart: "anthropic/claude-opus-5",
           "house-*": "openai/*",
@@ -349,4 +350,53 @@ it("shows both dialects in the row of a call", async () => {
     tokens_out: 7,
   });
   expect(row).not.toHaveProperty("dropped");
+});
+
+describe("a host name that stands for a gateway", () => {
+  const host = { host: "ai.example.com:8443" };
+
+  beforeAll(async () => {
+    await setGateway(server, { authentication: true }, "hosted");
+  });
+
+  it("has the providers, the doors and the universal endpoint of its gateway at its paths", async () => {
+    const authorized = {
+      ...host,
+      "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`,
+      authorization: "Bearer sk",
+    };
+    const chat = { model: "echo", messages: MESSAGES };
+    for (const [path, body] of [
+      ["/echo/chat/completions", chat],
+      ["/compat/chat/completions", { ...chat, model: "echo/echo" }],
+      ["/v1/chat/completions", { ...chat, model: "echo/echo" }],
+      ["/", [{ provider: "echo", endpoint: "chat/completions", query: chat }]],
+    ] as const) {
+      const answer = await call(path, body, authorized);
+      expect([path, answer.status]).toEqual([path, 200]);
+    }
+    const rows = await readLogs(server, "hosted");
+    expect(rows.map(({ provider }) => provider)).toEqual(["echo", "echo", "echo", "echo"]);
+  });
+
+  it("needs the token of its gateway, and leads to nothing else of the service", async () => {
+    const refused = await call("/echo/chat/completions", { model: "echo", messages: MESSAGES }, host);
+    expect(refused.status).toBe(401);
+    const root = { ...host, authorization: `Bearer ${ROOT_TOKEN}` };
+    for (const path of [
+      "/accounts",
+      "/accounts/default/tokens",
+      "/livez",
+      "/v1/default/default/echo/models",
+    ]) {
+      const answer = await send(server, "GET", path, { headers: root });
+      expect([path, answer.status >= 400, answer.headers["content-type"]?.includes("html")]).toEqual([
+        path,
+        true,
+        false,
+      ]);
+    }
+    const { authorization } = root;
+    expect((await send(server, "GET", "/accounts", { headers: { authorization } })).status).toBe(200);
+  });
 });

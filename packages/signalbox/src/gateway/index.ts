@@ -38,6 +38,8 @@ import { gatewayOwner } from "./limits/limits.ts";
 import { priceListRoutes } from "./limits/price-list-routes.ts";
 import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import type { PlaceAtHost } from "../http/area.ts";
+import { createHostPaths } from "./door/host-path.ts";
 import { ModelList } from "./door/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
@@ -95,6 +97,8 @@ export interface GatewayParts {
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
+  /** Paths of host names that stand for a gateway; null: there are none. */
+  readonly placeAtHost: PlaceAtHost | null;
   /** Gateways that require no token: every client that reaches the listener may use them. */
   withoutAuthentication(): readonly GatewayRef[];
 }
@@ -115,6 +119,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
+    placeAtHost: createHostPaths(parts.config.file.gateway.hosts),
     exists,
     withoutAuthentication: () =>
       parts.accounts
