@@ -257,7 +257,8 @@ export class CallRunner {
     // The tokens were used by the call that filled the cache.
     this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {
-      logId: start.logDetail === "none" ? null : start.id,
+      id: start.id,
+      isLogged: start.logDetail !== "none",
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,

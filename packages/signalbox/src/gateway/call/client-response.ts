@@ -102,7 +102,8 @@ export class ClientResponse {
     const step = this.#step;
     const headers = toClientHeaders(head, {
       cacheStatus,
-      logId: logDetail === "none" ? null : id,
+      id,
+      isLogged: logDetail !== "none",
       step: showsStep ? this.#place : null,
       errorOrigin: head.status >= 400 ? "provider" : null,
       translation: step.translation,

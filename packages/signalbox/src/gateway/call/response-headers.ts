@@ -12,7 +12,9 @@ import { gatewayHeaderName } from "../step/call-options.ts";
 import type { Translation } from "../step/translation.ts";
 
 interface ResponseMarks {
-  readonly logId: string | null;
+  readonly id: string;
+  /** Whether the call has a row. */
+  readonly isLogged: boolean;
   readonly cacheStatus: "HIT" | "MISS" | null;
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
@@ -89,7 +91,8 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
     if (isBodiless && name.toLowerCase() === "content-length") continue;
     headers.push(name, value);
   }
-  if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);
+  headers.push("gw-aig-request-id", marks.id);
+  if (marks.isLogged) headers.push("gw-aig-log-id", marks.id);
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
   // Clients of the hosted original choose by its name for the header which of their models reads the answer.
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step), "cf-aig-step", String(marks.step));

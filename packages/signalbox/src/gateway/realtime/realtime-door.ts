@@ -76,7 +76,7 @@ export class RealtimeDoor {
   /** What the handshake of a request answers. */
   readonly #answers = new WeakMap<
     object,
-    { readonly protocol: string | false; readonly logId: string | null }
+    { readonly protocol: string | false; readonly marks: Readonly<Record<string, string>> }
   >();
 
   constructor(parts: RealtimeParts) {
@@ -175,7 +175,7 @@ export class RealtimeDoor {
     });
     this.#parts.metrics.ended(step.provider.slug, status, null, NO_SPEND);
     if (!isRefused) throw dialled.error;
-    const head = refusalHead(dialled, start.logDetail === "none" ? null : start.id);
+    const head = refusalHead(dialled, marksOf(start));
     sendFinalAnswer(socket, Buffer.concat([Buffer.from(head, "latin1"), dialled.body]));
   }
 
@@ -187,10 +187,9 @@ export class RealtimeDoor {
     provider: WebSocket,
   ): Session | null {
     const { protocols, start } = admitted;
-    const logId = start.logDetail === "none" ? null : start.id;
     this.#answers.set(toIncomingMessage(request), {
       protocol: chooseSubprotocol(provider.protocol, protocols),
-      logId,
+      marks: marksOf(start),
     });
     let session: Session | null = null;
     if (!socket.destroyed) {
@@ -289,8 +288,8 @@ export class RealtimeDoor {
     const server = new WebSocketServer(options);
     server.on("error", () => undefined);
     server.on("headers", (headers, request) => {
-      const logId = this.#answers.get(request)?.logId ?? null;
-      if (logId !== null) headers.push(`gw-aig-log-id: ${logId}`);
+      const marks = this.#answers.get(request)?.marks ?? {};
+      for (const [name, value] of Object.entries(marks)) headers.push(`${name}: ${value}`);
     });
     // `requireHandshake` has checked the request; without a listener `ws` would send a response of its own.
     server.on("wsClientError", ({ message }) => {
@@ -298,6 +297,11 @@ export class RealtimeDoor {
     });
     return server;
   }
+}
+
+/** The headers that name the session, and its row if it has one. */
+function marksOf({ id, logDetail }: SessionStart): Record<string, string> {
+  return { "gw-aig-request-id": id, ...(logDetail === "none" ? {} : { "gw-aig-log-id": id }) };
 }
 
 /** Whether the session ended as sessions do: its client left, the provider was done, or the gateway closed it in time. */
