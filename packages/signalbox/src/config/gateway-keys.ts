@@ -87,6 +87,16 @@ export const gatewayKeys = {
       z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
     )
     .default({}),
+  /** The auto router, which is the model `cloudflare/auto` (or `auto`) at the unified doors. */
+  auto: z
+    .strictObject({
+      /** Models to choose from, as `provider/model`, from the simplest to the strongest. Default: none; callers name some in `gw-aig-allowed-models`. */
+      models: z
+        .array(z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'))
+        .max(20)
+        .default([]),
+    })
+    .prefault({}),
   /**
    * By host name: the gateway that it stands for, as `account/gateway`, e.g. `{"ai.example.com": "default/main"}`. All paths of the host are below the gateway
    * (`https://ai.example.com/openai/…`, `/compat/…`, `/v1/messages`), and nothing else of the service is there. Default: none.

@@ -21,6 +21,7 @@ import { LongWork } from "../core/long-work.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
+import { ResumableRuns } from "./call/resumable-runs.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { JobStore } from "./jobs/job-store.ts";
 import { Jobs } from "./jobs/jobs.ts";
@@ -59,6 +60,7 @@ import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
 import { gatewayRoutes } from "./settings/gateway-routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { AutoRouter } from "./routes/auto-router.ts";
 import { RouteResolver } from "./routes/resolve-route.ts";
 import { RouteCounters } from "./routes/route-counters.ts";
 import { dynamicRouteRoutes } from "./routes/dynamic-route-routes.ts";
@@ -275,7 +277,9 @@ function createDataPlane(
   });
   const { prices } = gatewayLimits;
   const latencies = new TargetLatencies();
+  const runs = new ResumableRuns();
   const runner = new CallRunner({
+    runs,
     client,
     callLog,
     gateways,
@@ -303,6 +307,7 @@ function createDataPlane(
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
+    runs,
     clock,
     modelNames,
     modelList: new ModelList({
@@ -312,6 +317,7 @@ function createDataPlane(
       routes: dynamicRoutes,
       prices: keys.prices,
       clock,
+      auto: keys.auto.models,
     }),
     gateways,
     providers,
@@ -328,12 +334,20 @@ function createDataPlane(
       counters: new RouteCounters(ledger),
       providers,
     }),
+    autoRouter: new AutoRouter({
+      models: keys.auto.models,
+      names: modelNames,
+      keys: providerKeys,
+      prices,
+      clock,
+    }),
     openRealtime: async () => {
       const { RealtimeDoor } = await import("./realtime/realtime-door.ts");
       return new RealtimeDoor({
         gateways,
         authenticator,
         tokens: parts.tokens,
+        server: parts.server,
         providers,
         keys: providerKeys,
         injectsStreamUsage: keys.injectStreamUsage,

@@ -9,7 +9,9 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
 import type { Translation } from "../step/translation.ts";
+import type { CallPlan } from "./call-start.ts";
 
 interface ResponseMarks {
   readonly id: string;
@@ -99,6 +101,17 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
   if (marks.translation !== null) headers.push(...marks.translation.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
+}
+
+/** Adds what a route has decided. */
+export function addRouteHeaders(
+  headers: string[],
+  { routeHeaders, showsModel }: Pick<CallPlan, "routeHeaders" | "showsModel">,
+  { provider, model }: Pick<Step, "provider" | "model">,
+): void {
+  if (routeHeaders !== undefined) headers.push(...routeHeaders);
+  const name = `${provider.slug}/${model}`;
+  if (showsModel === true && HEADER_TEXT.test(name)) headers.push("gw-aig-routed-model", name);
 }
 
 interface SpendMarks {

@@ -159,7 +159,7 @@ function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | 
 }
 
 /** Headers of a custom provider contain its credential; a provider inside this process has none. */
-function needsKey({ extraHeaders, slug }: Provider): boolean {
+export function needsKey({ extraHeaders, slug }: Provider): boolean {
   return extraHeaders.length === 0 && slug !== ECHO;
 }
 

@@ -1,5 +1,5 @@
 /**
- * WebSockets below `/v1`: realtime sessions with a provider. The order of work is that of a call: path → gateway → token → provider → limits →
+ * WebSockets below `/v1`: realtime sessions with a provider, and calls at the universal endpoint (`universal-sockets.ts`). The order of work is that of a call: path → gateway → token → provider → limits →
  * upstream. The provider is dialled before the client's handshake is answered, so that a refusal of either has an HTTP status, and so that a
  * stranger costs no connection, no memory and no row.
  * See docs/decisions/0183.
@@ -9,6 +9,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { WebSocketServer, type ServerOptions, type WebSocket } from "ws";
 import type { Tokens } from "../../accounts/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
+import type { OwnServer } from "../../contracts/own-server.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import {
   type HttpRequest,
@@ -33,9 +34,12 @@ import { SessionTranscript } from "./session-transcript.ts";
 import { chooseSubprotocol } from "./subprotocols.ts";
 import { type AdmissionParts, type Admitted, admitSession } from "./admission.ts";
 import { refusalHead, requireHandshake } from "./handshake.ts";
+import { parseUniversalPath, UniversalSockets } from "./universal-sockets.ts";
 
 export interface RealtimeParts extends AdmissionParts {
   readonly tokens: Tokens;
+  /** For calls at the universal endpoint. */
+  readonly server: OwnServer;
   readonly metrics: GatewayMetrics;
   readonly limits: Limits;
   readonly prices: PriceTable;
@@ -73,6 +77,7 @@ export class RealtimeDoor {
   readonly #parts: RealtimeParts;
   readonly #server: WebSocketServer;
   readonly #sessions: SessionList;
+  readonly #universal: UniversalSockets;
   /** What the handshake of a request answers. */
   readonly #answers = new WeakMap<
     object,
@@ -83,6 +88,7 @@ export class RealtimeDoor {
     this.#parts = parts;
     this.#sessions = new SessionList({ ...parts, maxBufferedBytes: parts.budget.max }, parts.metrics);
     this.#server = this.#createServer();
+    this.#universal = new UniversalSockets(parts, this.#sessions);
     parts.gateways.listen({
       onChanged: () => undefined,
       onDeleted: (gateway) => this.#sessions.endOf(gateway, POLICY, "The gateway was deleted"),
@@ -92,11 +98,17 @@ export class RealtimeDoor {
   /** Closes all sessions. */
   close(): void {
     this.#sessions.close();
+    this.#universal.close();
   }
 
   async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
     try {
       requireHandshake(request);
+      const universal = parseUniversalPath(context.path);
+      if (universal !== null) {
+        this.#universal.upgrade(universal, request, socket, head, context);
+        return;
+      }
       const admitted = admitSession(this.#parts, request, context);
       if (!this.#parts.callLog.hasRoom) await this.#parts.callLog.whenRoom();
       await this.#open(admitted, { request, socket, head });
