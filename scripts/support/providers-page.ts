@@ -43,6 +43,33 @@ request with Signature Version 4. A Bedrock API key, and a signature of the call
 **Google Vertex AI.** A key that is the key file of a service account is exchanged for an access token at Google's address
 (\`providers.google-vertex-ai.tokenUrl\`), which is kept until shortly before it expires; the \`token_uri\` in the file is ignored. An access
 token is sent as it is. The doors need \`providers.google-vertex-ai.project\`; \`region\` is \`global\` unless set.
+
+## Cloud identities
+
+The variable or file of a provider key (\`secret_id\`) of Amazon Bedrock, Google Vertex AI and Azure OpenAI may contain the description of an identity of the machine in place of a key:
+
+\`\`\`sh
+AWS_BEDROCK_API_KEY='{"identity":"web_identity","role_arn":"arn:aws:iam::123456789012:role/models"}'
+\`\`\`
+
+The credentials come from where the cloud's own clients get them, are kept, and are replaced five minutes ahead of their end, by one request however many calls wait. The key list shows
+source, end and the last error (\`identity\`). If there is no credential, a call gets error 2046 (502) after 5 s per request at most, or the next key or step; nothing is sent
+without one. A key that is stored through the API is never an identity, and an account uses those variables and files only that it was given (\`gateway.providerKeys\`).
+
+| provider | \`identity\` | credentials |
+|---|---|---|
+| Amazon Bedrock | \`environment\` | \`AWS_ACCESS_KEY_ID\`, \`AWS_SECRET_ACCESS_KEY\`, \`AWS_SESSION_TOKEN\` |
+| | \`web_identity\` | the role \`AWS_ROLE_ARN\` for the token in \`AWS_WEB_IDENTITY_TOKEN_FILE\` (EKS, jobs of CI) |
+| | \`container\` | ECS, EKS Pod Identity: \`AWS_CONTAINER_CREDENTIALS_RELATIVE_URI\` or \`…_FULL_URI\`, with \`AWS_CONTAINER_AUTHORIZATION_TOKEN\` or \`…_TOKEN_FILE\` |
+| | \`instance\` | EC2: the metadata service, version 2 (\`AWS_EC2_METADATA_SERVICE_ENDPOINT\`) |
+| Google Vertex AI | \`metadata\` | the metadata server (\`GCE_METADATA_HOST\`); \`service_account\` for another account of the machine |
+| | \`workload_identity\` | the file of type \`external_account\` that \`GOOGLE_APPLICATION_CREDENTIALS\` names: tokens of a file or address, machines of AWS |
+| Azure OpenAI | \`environment\` | \`AZURE_TENANT_ID\`, \`AZURE_CLIENT_ID\`, \`AZURE_CLIENT_SECRET\` |
+| | \`managed_identity\` | the metadata service, or \`IDENTITY_ENDPOINT\`; \`client_id\` for one of several |
+| | \`workload_identity\` | AKS: \`AZURE_TENANT_ID\`, \`AZURE_CLIENT_ID\`, \`AZURE_FEDERATED_TOKEN_FILE\`; \`AZURE_AUTHORITY_HOST\` |
+
+With AWS, \`role_arn\` is a role to take with these credentials, or a list of roles to take one after the other; \`external_id\` belongs to the last of them, \`session_name\` to all.
+The token service is that of \`AWS_REGION\` (\`AWS_ENDPOINT_URL_STS\`). With Azure, \`resource\` replaces \`https://cognitiveservices.azure.com\`, for the clouds of governments.
 `;
 
 const PLACE = { region: "{region}", project: "{project}" };

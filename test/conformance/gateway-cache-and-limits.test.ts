@@ -12,6 +12,7 @@ const OFF = {
   rate_limiting_interval: null,
   spend_limits: null,
   trust_custom_cost: false,
+  byok_only: false,
 };
 
 let provider: ProviderPeer;
@@ -373,5 +374,40 @@ describe("spend limits", () => {
     expect((await post(after, "openai/chat/completions", { headers: custom })).status).toBe(429);
     await after.stop();
     await before.stop();
+  });
+});
+
+describe("provider credentials", () => {
+  const bare = (slug = "openai") => post(server, `${slug}/chat/completions`);
+
+  it("are not required unless the gateway says so: the provider decides", async () => {
+    expect((await bare()).status).toBe(200);
+  });
+
+  it("are required with byok_only: a call without any is refused, and not sent", async () => {
+    await setGateway(server, { byok_only: true });
+    const refused = await bare();
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(refused.body)).toMatchObject({ success: false, error: [{ code: 2047 }] });
+    expect(provider.requests).toEqual([]);
+    expect((await call()).status).toBe(200);
+    // A provider inside the process has no credential.
+    expect((await bare("echo")).status).toBe(200);
+  });
+});
+
+describe("the id of a call", () => {
+  it("is in every response, also that of the cache and that of a call without a row", async () => {
+    const body = JSON.stringify({ model: "gpt-4o-mini", messages: [], n: ++answers });
+    const ids = new Set<unknown>();
+    for (const headers of [{ "gw-aig-cache-ttl": "60" }, { "gw-aig-cache-ttl": "60" }, {}]) {
+      const answer = await call(headers, body);
+      expect(answer.headers["gw-aig-request-id"]).toBe(answer.headers["gw-aig-log-id"]);
+      ids.add(answer.headers["gw-aig-request-id"]);
+    }
+    expect(ids.size).toBe(3);
+    const unlogged = (await call({ "gw-aig-collect-log": "false" }, body)).headers;
+    expect(unlogged["gw-aig-request-id"]).toMatch(/^[0-9A-Z]{26}$/);
+    expect(unlogged["gw-aig-log-id"]).toBeUndefined();
   });
 });

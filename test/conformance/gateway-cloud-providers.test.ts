@@ -1,7 +1,9 @@
 /** Azure OpenAI, Amazon Bedrock and Google Vertex AI: addresses, signatures and access tokens, through the doors and through their own paths. */
 import { createHash, createHmac, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
 import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
 import { CHAT, post, readLogs, send, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -51,6 +53,12 @@ beforeAll(async () => {
       AWS_BEDROCK_API_KEY: `${AWS_ID}:${AWS_SECRET}`,
       GOOGLE_VERTEX_AI_API_KEY: SERVICE_ACCOUNT,
       AZURE_OPENAI_API_KEY: "azure-key",
+      AWS_BEDROCK_API_KEY_MACHINE: '{"identity":"instance"}',
+      AZURE_OPENAI_API_KEY_MACHINE: '{"identity":"managed_identity"}',
+      AWS_EC2_METADATA_SERVICE_ENDPOINT: `${peer.url}/imds`,
+      AZURE_POD_IDENTITY_AUTHORITY_HOST: `${peer.url}/azure-imds`,
+      GOOGLE_VERTEX_AI_API_KEY_MACHINE: '{"identity":"metadata"}',
+      GCE_METADATA_HOST: `127.0.0.1:${peer.port}/gce`,
     },
   });
   await server.api("PUT", "/accounts/default/ai-gateway/gateways/default", { allow_anonymous_keys: true });
@@ -69,7 +77,21 @@ afterAll(async () => {
 });
 
 function answer(request: ProviderRequest, response: Parameters<ProviderPeer["answer"]>[1]): void {
-  if (request.url === "/token") sendJson(response, 200, { access_token: "ya29.token", expires_in: 3600 });
+  if (request.url === "/imds/latest/api/token") response.end("imds-token");
+  else if (request.url === "/imds/latest/meta-data/iam/security-credentials/") response.end("role-1");
+  else if (request.url === "/imds/latest/meta-data/iam/security-credentials/role-1") {
+    const Expiration = new Date(Date.now() + 3_600_000).toISOString();
+    sendJson(response, 200, {
+      AccessKeyId: "ASIAMACHINE",
+      SecretAccessKey: AWS_SECRET,
+      Token: "session",
+      Expiration,
+    });
+  } else if (request.url.startsWith("/gce/")) sendJson(response, 404, {});
+  else if (request.url.startsWith("/azure-imds/")) {
+    sendJson(response, 200, { access_token: "aad-token", expires_in: "3599" });
+  } else if (request.url === "/token")
+    sendJson(response, 200, { access_token: "ya29.token", expires_in: 3600 });
   else if (request.url.includes("invoke-with-response-stream")) {
     response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
     for (const event of EVENTS) response.write(frame(event));
@@ -330,6 +352,93 @@ describe("Azure OpenAI", () => {
       }
     } finally {
       await open.stop();
+    }
+  });
+});
+
+describe("a cloud identity", () => {
+  const KEYS = "/accounts/default/ai-gateway/gateways/machines/provider_configs";
+  const BODY = { max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
+  const ask = (model: string, gateway: string) =>
+    send(server, "POST", `/v1/default/${gateway}/compat/messages`, {
+      body: JSON.stringify({ model, ...BODY }),
+      headers: { "content-type": "application/json" },
+    });
+  interface ShownKey {
+    readonly provider_slug: string;
+    readonly identity: object | null;
+  }
+  const listed = async (slug: string) =>
+    ((await server.api("GET", KEYS)).body.result as ShownKey[]).find((one) => one.provider_slug === slug);
+
+  beforeAll(async () => {
+    await setGateway(server, { allow_anonymous_keys: true }, "machines");
+    await storeKey("aws-bedrock", "AWS_BEDROCK_API_KEY_MACHINE", "machines");
+    await storeKey("azure-openai", "AZURE_OPENAI_API_KEY_MACHINE", "machines");
+    await storeKey("google-vertex-ai", "GOOGLE_VERTEX_AI_API_KEY_MACHINE", "machines");
+  });
+
+  it("signs the requests of Bedrock with the role of the machine, and is shown in the key list without a secret", async () => {
+    expect((await ask("aws-bedrock/anthropic.claude-x", "machines")).status).toBe(200);
+    const sent = peer.requests.at(-1);
+    expect(sent?.headers.authorization).toContain("Credential=ASIAMACHINE/");
+    expect(sent?.headers["x-amz-security-token"]).toBe("session");
+    const key = await listed("aws-bedrock");
+    const until = { source: "instance", expires_at: expect.any(String) as string, error: null };
+    expect(key?.identity).toEqual(until);
+    for (const secret of [AWS_SECRET, "session"]) expect(JSON.stringify(key)).not.toContain(`"${secret}`);
+  });
+
+  it("is the bearer of Azure's requests, in place of a key, also of the handshake of a session", async () => {
+    const path = "/v1/default/machines/azure-openai/res/dep/chat/completions?api-version=1";
+    await send(server, "POST", path, { body: CHAT, headers: { "content-type": "application/json" } });
+    const sent = peer.requests.at(-1);
+    expect([sent?.headers.authorization, sent?.headers["api-key"]]).toEqual(["Bearer aad-token", undefined]);
+    peer.requests.length = 0;
+    const session = "/v1/default/machines/azure-openai/res/dep/realtime?model=dep";
+    // The provider has no sessions, and answers the handshake as it answers a request.
+    await once(new WebSocket(server.url.replace("http", "ws") + session), "error");
+    expect(peer.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer aad-token"]);
+  });
+
+  it("that gives no credential is an error with a code, and nothing is sent to the provider", async () => {
+    const answered = await ask("google-vertex-ai/google/gemini-x", "machines");
+    expect(answered.status).toBe(502);
+    expect(answered.body).toContain("The identity metadata of google-vertex-ai gave no credential");
+    expect(peer.requests.map(({ url }) => url).filter((url) => !url.startsWith("/gce/"))).toEqual([]);
+    expect((await listed("google-vertex-ai"))?.identity).toEqual({
+      source: "metadata",
+      expires_at: null,
+      error: expect.stringContaining("HTTP 404") as string,
+    });
+  });
+
+  it("is not lent to a tenant who stores its description as a key", async () => {
+    await setGateway(server, { allow_anonymous_keys: true }, "tenant");
+    const path = "/accounts/default/ai-gateway/gateways/tenant/provider_configs";
+    for (const slug of ["aws-bedrock", "google-vertex-ai", "azure-openai"]) {
+      const secret = '{"identity":"instance"}';
+      const key = { provider_slug: slug, alias: "default", default_config: true, secret };
+      const { body } = await server.api("POST", path, key);
+      expect((body.result as ShownKey).identity).toBeNull();
+    }
+    for (const model of ["aws-bedrock/anthropic.claude-x", "azure-openai/gpt-x"]) await ask(model, "tenant");
+    expect(peer.requests.map(({ headers }) => headers.authorization ?? "").join()).not.toMatch(
+      /ASIAMACHINE|aad-token/,
+    );
+  });
+
+  it("belongs to the accounts that were given its variable", async () => {
+    await server.api("POST", "/accounts", { id: "stranger" });
+    await server.api("POST", "/accounts/stranger/ai-gateway/gateways", { id: "g" });
+    for (const secret_id of ["AWS_BEDROCK_API_KEY_MACHINE", "env:AWS_BEDROCK_API_KEY_MACHINE"]) {
+      const key = { provider_slug: "aws-bedrock", alias: "x", default_config: false, secret_id };
+      const { status } = await server.api(
+        "POST",
+        "/accounts/stranger/ai-gateway/gateways/g/provider_configs",
+        key,
+      );
+      expect(status).toBe(400);
     }
   });
 });

@@ -15,6 +15,8 @@ beforeAll(async () => {
   server = await startTestServer({
     file: {
       gateway: {
+        auto: { models: ["openai/gpt-small", "anthropic/claude-opus-5"] },
+        hosts: { "ai.example.com": "default/hosted" },
         models: {
           smart: "anthropic/claude-opus-5",
           "house-*": "openai/*",
@@ -349,4 +351,140 @@ it("shows both dialects in the row of a call", async () => {
     tokens_out: 7,
   });
   expect(row).not.toHaveProperty("dropped");
+});
+
+describe("a host name that stands for a gateway", () => {
+  const host = { host: "ai.example.com:8443" };
+
+  beforeAll(async () => {
+    await setGateway(server, { authentication: true }, "hosted");
+  });
+
+  it("has the providers, the doors and the universal endpoint of its gateway at its paths", async () => {
+    const authorized = {
+      ...host,
+      "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`,
+      authorization: "Bearer sk",
+    };
+    const chat = { model: "echo", messages: MESSAGES };
+    for (const [path, body] of [
+      ["/echo/chat/completions", chat],
+      ["/compat/chat/completions", { ...chat, model: "echo/echo" }],
+      ["/v1/chat/completions", { ...chat, model: "echo/echo" }],
+      ["/", [{ provider: "echo", endpoint: "chat/completions", query: chat }]],
+    ] as const) {
+      const answer = await call(path, body, authorized);
+      expect([path, answer.status]).toEqual([path, 200]);
+    }
+    const rows = await readLogs(server, "hosted");
+    expect(rows.map(({ provider }) => provider)).toEqual(["echo", "echo", "echo", "echo"]);
+  });
+
+  it("needs the token of its gateway, and leads to nothing else of the service", async () => {
+    const refused = await call("/echo/chat/completions", { model: "echo", messages: MESSAGES }, host);
+    expect(refused.status).toBe(401);
+    const root = { ...host, authorization: `Bearer ${ROOT_TOKEN}` };
+    for (const path of [
+      "/accounts",
+      "/accounts/default/tokens",
+      "/livez",
+      "/v1/default/default/echo/models",
+    ]) {
+      const answer = await send(server, "GET", path, { headers: root });
+      expect([path, answer.status >= 400, answer.headers["content-type"]?.includes("html")]).toEqual([
+        path,
+        true,
+        false,
+      ]);
+    }
+    const { authorization } = root;
+    expect((await send(server, "GET", "/accounts", { headers: { authorization } })).status).toBe(200);
+  });
+});
+
+describe("the auto router", () => {
+  const TOOL = {
+    type: "function",
+    function: { name: "look", parameters: { type: "object", properties: {} } },
+  };
+  const HARD = { reasoning_effort: "high" };
+  const ask = async (body: object, headers: Record<string, string> = {}) => {
+    const answer = await call(
+      "/v1/chat/completions",
+      { model: "cloudflare/auto", messages: MESSAGES, ...body },
+      headers,
+    );
+    const { "gw-aig-routed-model": model, "gw-aig-routing-reason": reason } = answer.headers;
+    return { ...answer, model, reason };
+  };
+
+  it("chooses by how difficult the request looks, and says what and why", async () => {
+    const easy = await ask({});
+    expect([easy.status, easy.model, easy.reason]).toEqual([
+      200,
+      "openai/gpt-small",
+      "cost_optimal_within_pool",
+    ]);
+    expect(easy.headers["gw-aig-routing-decision-id"]).toMatch(/^[0-9A-Z]{26}$/);
+    const hard = await ask(HARD);
+    expect([hard.model, hard.headers["gw-aig-model"]]).toEqual(["anthropic/claude-opus-5", "claude-opus-5"]);
+    const other = await call("/v1/messages", { model: "auto", max_tokens: 5, messages: MESSAGES });
+    expect(other.headers["gw-aig-routed-model"]).toBe("openai/gpt-small");
+  });
+
+  it("keeps the model for a turn, and moves up with the next one if it must", async () => {
+    const session = { "gw-aig-session-id": "s-1" };
+    expect((await ask(HARD, session)).model).toBe("anthropic/claude-opus-5");
+    const within = [...MESSAGES, { role: "assistant", content: "…" }];
+    const again = await ask({ messages: within }, session);
+    expect([again.model, again.reason]).toEqual(["anthropic/claude-opus-5", "turn_affinity"]);
+    const loose = await ask({ messages: within }, { ...session, "gw-aig-no-session-affinity": "true" });
+    expect(loose.model).toBe("openai/gpt-small");
+    // A short conversation moves down with its next turn; a long one stays.
+    const next = [...within, { role: "user", content: "Thanks" }];
+    expect((await ask({ messages: next }, session)).model).toBe("openai/gpt-small");
+    const named = { "gw-aig-session-id": "s-2", "gw-aig-turn-id": "t-1" };
+    expect((await ask(HARD, named)).model).toBe("anthropic/claude-opus-5");
+    expect((await ask({ messages: next }, named)).reason).toBe("turn_affinity");
+    const long = [{ role: "user", content: "word ".repeat(6000) }];
+    const stayed = await ask({ messages: long }, { ...named, "gw-aig-turn-id": "t-2" });
+    expect([stayed.model, stayed.reason]).toEqual(["anthropic/claude-opus-5", "session_affinity"]);
+  });
+
+  it("chooses among what the caller allows", async () => {
+    const only = await ask({}, { "gw-aig-allowed-providers": "anthropic" });
+    expect([only.model, only.reason]).toEqual(["anthropic/claude-opus-5", "forced_by_candidate_pool"]);
+    const added = await ask(HARD, { "cf-aig-allowed-models": "openai/*, openai/gpt-large" });
+    expect(added.model).toBe("openai/gpt-large");
+    const none = await ask({}, { "gw-aig-allowed-models": "groq/llama" });
+    expect([none.status, JSON.parse(none.body).error.code]).toEqual([400, "2045"]);
+    expect((await ask({}, { "gw-aig-allowed-models": "a b" })).status).toBe(400);
+  });
+
+  it("falls back to the other models, and keeps the one that answered", async () => {
+    const { answer } = openAiPeer;
+    openAiPeer.answer = (_, response) => void response.writeHead(500).end();
+    try {
+      const session = { "gw-aig-session-id": "s-3" };
+      expect((await ask({ tools: [] }, session)).model).toBe("anthropic/claude-opus-5");
+      expect((await ask({ tools: [TOOL] }, session)).reason).toBe("turn_affinity");
+    } finally {
+      openAiPeer.answer = answer;
+    }
+  });
+
+  it("is in the list of models, and is held to the models of a token", async () => {
+    const { body } = await send(server, "GET", "/v1/models");
+    expect((JSON.parse(body) as { data: { id: string }[] }).data.map(({ id }) => id)).toContain(
+      "cloudflare/auto",
+    );
+    const { body: minted } = await server.api("POST", "/accounts/default/tokens", {
+      name: "only openai",
+      permissions: ["gateway.run"],
+      models: ["openai/*"],
+    });
+    const { token } = (minted as { result: { token: string } }).result;
+    const held = await ask(HARD, { "gw-aig-authorization": `Bearer ${token}` });
+    expect(held.model).toBe("openai/gpt-small");
+  });
 });

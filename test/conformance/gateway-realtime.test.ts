@@ -1,6 +1,7 @@
 /** Realtime sessions through a gateway: authentication, stored keys, limits, usage and the row of a session. */
 import { describe, expect, it } from "vitest";
 import { respond, send, serveLikeOpenAi, USAGE } from "../peers/realtime.ts";
+import { setGateway } from "../support/gateway.ts";
 import { readMetric } from "../support/read-metric.ts";
 import { own, useRealtimeGateway } from "../support/realtime-gateway.ts";
 import { openSession, refusedSession } from "../support/realtime.ts";
@@ -312,4 +313,103 @@ describe("limits", () => {
 
 it("the peer reports the usage that these tests expect", () => {
   expect(USAGE.input_tokens + USAGE.output_tokens).toBe(USAGE.total_tokens);
+});
+
+describe("a socket at the universal endpoint", () => {
+  const MESSAGES = [{ role: "user", content: "Hello" }];
+  const create = (eventId: string, query: object, rest: object = {}) => ({
+    type: "universal.create",
+    request: { eventId, provider: "echo", endpoint: "chat/completions", headers: {}, query, ...rest },
+  });
+  const openSocket = (options: Parameters<typeof openSession>[1]) =>
+    openSession(`${gateway.server.url}/v1/default/default/`, options);
+  type Event = {
+    readonly type: string;
+    readonly metadata: Record<string, unknown>;
+    readonly response?: unknown;
+  };
+  const eventsOf = (client: Awaited<ReturnType<typeof openSocket>>, id: string) =>
+    (client.events as unknown as Event[]).filter(({ metadata }) => metadata["eventId"] === id);
+  const waitFor = (client: Awaited<ReturnType<typeof openSocket>>, id: string, type: string) =>
+    waitUntil(
+      () => eventsOf(client, id).find((event) => event.type === type),
+      (event) => event !== undefined,
+    );
+
+  it("answers each message as the endpoint answers a request, with a row for each", async () => {
+    const { token } = await mint();
+    const before = await rowsSoFar();
+    const client = await openSocket(own(token));
+    client.send(create("one", { model: "echo", messages: MESSAGES }));
+    client.send(create("two", { model: "echo", messages: MESSAGES, stream: true }));
+    client.send(create("three", { model: "x" }, { provider: "nowhere" }));
+    const whole = await waitFor(client, "one", "universal.created");
+    const rows = await openRows(before + 2);
+    const row = rows.find(({ id }) => id === whole?.metadata["logId"]);
+    expect(row).toMatchObject({ provider: "echo", event_id: "one" });
+    expect(whole).toMatchObject({
+      metadata: {
+        status: 200,
+        step: "0",
+        contentType: expect.stringContaining("application/json") as string,
+      },
+      response: { object: "chat.completion", choices: [{ message: { content: "Hello" } }] },
+    });
+    await waitFor(client, "two", "universal.done");
+    const streamed = eventsOf(client, "two");
+    expect([streamed[0]?.type, streamed[0]?.response, streamed.at(-1)?.type]).toEqual([
+      "universal.created",
+      undefined,
+      "universal.done",
+    ]);
+    const chunks = streamed.slice(1, -1);
+    expect(new Set(chunks.map(({ type }) => type))).toEqual(new Set(["universal.stream"]));
+    const texts = chunks.map(
+      ({ response }) =>
+        (response as { choices: { delta?: { content?: string } }[] }).choices[0]?.delta?.content ?? "",
+    );
+    expect(texts.join("")).toBe("Hello");
+    expect(await waitFor(client, "three", "universal.created")).toMatchObject({
+      metadata: { status: 400 },
+      response: { success: false, error: [{ code: 2008 }] },
+    });
+    client.socket.close();
+    await client.closed;
+  });
+
+  it("refuses messages that are no calls, and goes on", async () => {
+    const { token } = await mint();
+    const client = await openSocket(own(token));
+    for (const wrong of [
+      "{",
+      '"x"',
+      '{"type":"response.create"}',
+      '{"type":"universal.create","request":[]}',
+    ]) {
+      client.socket.send(wrong);
+    }
+    client.send(create("\n", {}));
+    await waitUntil(
+      () => client.events.length,
+      (count) => count === 5,
+    );
+    for (const event of client.events) expect(event).toMatchObject({ type: "error", error: { code: 2002 } });
+    client.send(create("after", { model: "echo", messages: MESSAGES }));
+    expect(await waitFor(client, "after", "universal.created")).toMatchObject({ metadata: { status: 200 } });
+    client.socket.close();
+    await client.closed;
+  });
+
+  it("needs the token of its gateway, and closes when the token ends", async () => {
+    await setGateway(gateway.server, { authentication: true });
+    const url = `${gateway.server.url}/v1/default/default`;
+    expect((await refusedSession(url)).status).toBe(401);
+    expect((await refusedSession(`${gateway.server.url}/v1/default/nowhere`)).status).toBe(400);
+    const { id, token } = await mint();
+    const client = await openSession(url, { protocols: [`cf-aig-authorization.${token}`] });
+    client.send(create("one", { model: "echo", messages: MESSAGES }));
+    expect(await waitFor(client, "one", "universal.created")).toMatchObject({ metadata: { status: 200 } });
+    await gateway.server.api("DELETE", `/accounts/default/tokens/${id}`);
+    expect((await client.closed).code).toBe(4401);
+  });
 });

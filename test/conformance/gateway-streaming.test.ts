@@ -11,9 +11,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ProviderPeer, startProvider } from "../peers/provider.ts";
-import { callPath, CHAT, post } from "../support/gateway.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
+import { callPath, CHAT, post, readLogs, send } from "../support/gateway.ts";
 import { patiently } from "../support/patience.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -38,11 +38,15 @@ afterAll(async () => {
   await provider.close();
 });
 
-function sendCall(path = "openai/chat/completions", at: { url: string } = server): ClientRequest {
+function sendCall(
+  path = "openai/chat/completions",
+  at: { url: string } = server,
+  headers: Record<string, string> = {},
+): ClientRequest {
   const request = httpRequest(`${at.url}${callPath(path)}`, {
     method: "POST",
     agent: false,
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
   });
   request.on("error", () => undefined);
   request.end(CHAT);
@@ -96,6 +100,86 @@ it("the upstream call is cancelled when the client disconnects, before and durin
     // The provider never ends this response; only a cancellation closes it.
     await closed;
   }
+});
+
+describe("a resumable stream", () => {
+  const EVENTS = ["data: 1\n\n", ": ping\n\n", "data: 3\n\n", "data: 4\n\n"];
+
+  /** Begins a stream, reads its first event, and leaves. Returns its id and the provider's side of it. */
+  async function beginAndLeave(headers: Record<string, string> = {}) {
+    const { promise, resolve } = Promise.withResolvers<ServerResponse>();
+    provider.answer = (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(EVENTS[0]);
+      resolve(response);
+    };
+    const request = sendCall(undefined, server, { "gw-aig-resumable": "true", ...headers });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    response.on("error", () => undefined);
+    await once(response, "data");
+    request.destroy();
+    return { id: String(response.headers["gw-aig-run-id"]), upstream: await promise };
+  }
+  const resume = (id: string, query: string, headers: Record<string, string> = {}) =>
+    send(server, "GET", callPath(`run/${id}/resume${query}`), { headers });
+
+  it("goes on without its client, and is read from any event on, while it runs and after its end", async () => {
+    const { id, upstream } = await beginAndLeave();
+    const running = resume(id, "?from=1");
+    for (const event of EVENTS.slice(1)) upstream.write(event);
+    upstream.end();
+    const { status, headers, body } = await running;
+    expect([status, headers["gw-aig-run-id"], body]).toEqual([200, id, EVENTS.slice(1).join("")]);
+    for (let from = 0; from <= EVENTS.length; from++) {
+      expect((await resume(id, `?from=${from}`)).body).toBe(EVENTS.slice(from).join(""));
+    }
+    expect((await resume(id, "?from=99")).body).toBe("");
+    expect((await readLogs(server))[0]).toMatchObject({ status_code: 200, success: true });
+  });
+
+  it("that breaks off breaks off for those who read it again, too", async () => {
+    const { id, upstream } = await beginAndLeave();
+    upstream.destroy();
+    await expect(resume(id, "?from=0")).rejects.toThrow();
+  });
+
+  it("is that of its token, and is ended by a DELETE", async () => {
+    const token = await server.token(["gateway.run"]);
+    const other = await server.token(["gateway.run"]);
+    const own = { "gw-aig-authorization": `Bearer ${token}` };
+    const { id, upstream } = await beginAndLeave(own);
+    const foreign = { "gw-aig-authorization": `Bearer ${other}` };
+    for (const headers of [foreign, {}]) expect((await resume(id, "", headers)).status).toBe(404);
+    expect((await resume(id, "?from=-1", own)).status).toBe(400);
+    const ended = once(upstream, "close");
+    expect((await send(server, "DELETE", callPath(`run/${id}`), { headers: own })).status).toBe(204);
+    await ended;
+    expect((await resume(id, "", own)).status).toBe(404);
+  });
+
+  it("is only a stream: other responses end with their connection, and have no run", async () => {
+    provider.answer = (_, response) => sendJson(response, 200, { id: "c", choices: [] });
+    const headers = { "gw-aig-resumable": "true" };
+    const plain = await post(server, "openai/chat/completions", { headers });
+    expect([plain.status, plain.headers["gw-aig-run-id"], JSON.parse(plain.body)]).toEqual([
+      200,
+      undefined,
+      { id: "c", choices: [] },
+    ]);
+    provider.answer = (_, response) => sendJson(response, 429, { error: { message: "slow down" } });
+    expect((await post(server, "openai/chat/completions", { headers })).status).toBe(429);
+    expect((await post(server, "nowhere/chat/completions", { headers })).status).toBe(400);
+    const closed = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    provider.answer = (_, response) => {
+      response.on("close", () => closed.resolve());
+      reached.resolve();
+    };
+    const request = sendCall(undefined, server, headers);
+    await reached.promise;
+    request.destroy();
+    await closed.promise;
+  });
 });
 
 it("the client detects that the provider broke off the response", async () => {

@@ -383,6 +383,20 @@ describe("ai/run", () => {
     expect(streamed.body).toMatch(/^data: \{"id"/);
   });
 
+  it("answers a credential that the provider refuses with the code of the hosted original", async () => {
+    const body = { model: "openai/gpt", input: { messages: MESSAGES } };
+    for (const [status, code] of [
+      [401, 2009],
+      [403, 2005],
+    ] as const) {
+      peers.openai.answer = (_, response) => sendJson(response, status, { error: { message: "no" } });
+      // A key of the caller: a stored one would not be used again.
+      const refused = await call("/accounts/default/ai/run", body, { authorization: "Bearer sk-old" });
+      expect(refused.status).toBe(status);
+      expect(JSON.parse(refused.body)).toMatchObject({ success: false, errors: [{ code, message: "no" }] });
+    }
+  });
+
   it("refuses bad input in the envelope", async () => {
     for (const body of [
       {},

@@ -92,6 +92,8 @@ export const ERROR_TABLE = {
   gateway_model_not_allowed: gateway(2043, 403, "Model not allowed for this token"),
   gateway_unknown_route: gateway(2044, 400, "Unknown dynamic route"),
   gateway_route_without_model: gateway(2045, 400, "The dynamic route reached no model"),
+  gateway_credential_required: gateway(2047, 400, "Provider credentials required"),
+  gateway_identity_failed: gateway(2046, 502, "The identity of the provider key gave no credential", true),
 
   // Webhook intake.
   webhook_invalid_signature: webhooks(4001, 401, "Invalid signature"),

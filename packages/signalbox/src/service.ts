@@ -276,6 +276,7 @@ function openListeners(base: Base, parts: FrontParts): Promise<Front> {
   });
   return openFront({
     fallback: worker?.fallback ?? null,
+    placeAtHost: gateway.placeAtHost,
     traffic: [...gateway.mounts, ...webhooks.mounts],
     shared: agents.mounts,
     health: createHealth(problems),

@@ -30,6 +30,8 @@ export interface GatewaySettings {
   readonly authentication: boolean;
   /** True: stored provider keys are also used for calls without a token. */
   readonly allow_anonymous_keys: boolean;
+  /** True: calls that neither have a provider's credential nor get a stored key are refused. */
+  readonly byok_only: boolean;
   /** Seconds; null or 0 disables the cache. */
   readonly cache_ttl: number | null;
   readonly cache_invalidate_on_update: boolean;

@@ -24,6 +24,12 @@ export interface ProviderKey {
   readonly cooldown_until: string | null;
   /** Models for which the provider refused the key. */
   readonly refused_models: readonly string[];
+  /** Of a key that is a cloud identity: where its credentials come from, until when they are good, and why there are no newer ones. */
+  readonly identity: {
+    readonly source: string;
+    readonly expires_at: string | null;
+    readonly error: string | null;
+  } | null;
   readonly last_used_at: string | null;
   readonly created_at: string;
   readonly modified_at: string;

@@ -23,6 +23,13 @@ const SETTINGS: readonly SettingOption[] = [
     toSwitch,
   ),
   setting(
+    "require-keys",
+    "on|off",
+    "byok_only",
+    "refuse calls without a credential of their provider",
+    toSwitch,
+  ),
+  setting(
     "trust-custom-cost",
     "on|off",
     "trust_custom_cost",

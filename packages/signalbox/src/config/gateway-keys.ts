@@ -87,6 +87,31 @@ export const gatewayKeys = {
       z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
     )
     .default({}),
+  /** The auto router, which is the model `cloudflare/auto` (or `auto`) at the unified doors. */
+  auto: z
+    .strictObject({
+      /** Models to choose from, as `provider/model`, from the simplest to the strongest. Default: none; callers name some in `gw-aig-allowed-models`. */
+      models: z
+        .array(z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'))
+        .max(20)
+        .default([]),
+    })
+    .prefault({}),
+  /**
+   * By host name: the gateway that it stands for, as `account/gateway`, e.g. `{"ai.example.com": "default/main"}`. All paths of the host are below the gateway
+   * (`https://ai.example.com/openai/…`, `/compat/…`, `/v1/messages`), and nothing else of the service is there. Default: none.
+   */
+  hosts: z
+    .record(
+      z
+        .string()
+        .regex(
+          /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/,
+          "expected a host name in lower case, without a port",
+        ),
+      z.string().regex(/^[A-Za-z0-9_-]{1,64}\/[A-Za-z0-9_-]{1,64}$/, 'expected "account/gateway"'),
+    )
+    .default({}),
   /** Provider keys may name files directly in this folder (`file:/run/secrets/openai_api_key`). Default `/run/secrets`. */
   secretFolder: z
     .string()

@@ -21,6 +21,7 @@ import { LongWork } from "../core/long-work.ts";
 import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
+import { ResumableRuns } from "./call/resumable-runs.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { JobStore } from "./jobs/job-store.ts";
 import { Jobs } from "./jobs/jobs.ts";
@@ -38,10 +39,14 @@ import { gatewayOwner } from "./limits/limits.ts";
 import { priceListRoutes } from "./limits/price-list-routes.ts";
 import { limitRoutes } from "./limits/limit-routes.ts";
 import { GatewayMetrics } from "./metrics.ts";
+import type { PlaceAtHost } from "../http/area.ts";
+import { createHostPaths } from "./door/host-path.ts";
 import { ModelList } from "./door/model-list.ts";
 import { ModelNames } from "./models/model-names.ts";
 import { CustomProviders } from "./providers/custom-providers.ts";
 import { CUSTOM_PREFIX, ProviderDirectory } from "./providers/provider.ts";
+import { askServer } from "./providers/identity/ask-server.ts";
+import { CloudIdentities } from "./providers/identity/cloud-identities.ts";
 import { createSigners } from "./providers/signers.ts";
 import { createSharedProviders } from "./providers/shared-providers.ts";
 import { customProviderRoutes } from "./providers/custom-provider-routes.ts";
@@ -55,6 +60,7 @@ import { LazyGatewayTracing } from "./trace/lazy-gateway-tracing.ts";
 import { gatewayRoutes } from "./settings/gateway-routes.ts";
 import { UpstreamClient } from "../engines/relay/index.ts";
 import { DynamicRoutes } from "./routes/dynamic-routes.ts";
+import { AutoRouter } from "./routes/auto-router.ts";
 import { RouteResolver } from "./routes/resolve-route.ts";
 import { RouteCounters } from "./routes/route-counters.ts";
 import { dynamicRouteRoutes } from "./routes/dynamic-route-routes.ts";
@@ -93,6 +99,8 @@ export interface GatewayParts {
 
 export interface GatewayArea extends AreaModule {
   exists(accountId: string, gatewayId: string): boolean;
+  /** Paths of host names that stand for a gateway; null: there are none. */
+  readonly placeAtHost: PlaceAtHost | null;
   /** Gateways that require no token: every client that reaches the listener may use them. */
   withoutAuthentication(): readonly GatewayRef[];
 }
@@ -113,6 +121,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
   return {
     mounts: [door],
+    placeAtHost: createHostPaths(parts.config.file.gateway.hosts),
     exists,
     withoutAuthentication: () =>
       parts.accounts
@@ -214,6 +223,12 @@ function createSettings(parts: GatewayParts, client: UpstreamClient) {
       clock,
       masterKeys,
       sources: new KeySources(config.environment, clock),
+      identities: new CloudIdentities({
+        ask: askServer(client),
+        clock,
+        environment: config.environment,
+        region: config.file.providers["aws-bedrock"]?.region,
+      }),
       secretFolder: keys.secretFolder,
       grants: keys.providerKeys,
       customAddress: (accountId, slug) =>
@@ -262,7 +277,9 @@ function createDataPlane(
   });
   const { prices } = gatewayLimits;
   const latencies = new TargetLatencies();
+  const runs = new ResumableRuns();
   const runner = new CallRunner({
+    runs,
     client,
     callLog,
     gateways,
@@ -290,6 +307,7 @@ function createDataPlane(
   });
   const modelNames = new ModelNames(keys.models, providers);
   const door = new GatewayDoor({
+    runs,
     clock,
     modelNames,
     modelList: new ModelList({
@@ -299,6 +317,7 @@ function createDataPlane(
       routes: dynamicRoutes,
       prices: keys.prices,
       clock,
+      auto: keys.auto.models,
     }),
     gateways,
     providers,
@@ -315,12 +334,20 @@ function createDataPlane(
       counters: new RouteCounters(ledger),
       providers,
     }),
+    autoRouter: new AutoRouter({
+      models: keys.auto.models,
+      names: modelNames,
+      keys: providerKeys,
+      prices,
+      clock,
+    }),
     openRealtime: async () => {
       const { RealtimeDoor } = await import("./realtime/realtime-door.ts");
       return new RealtimeDoor({
         gateways,
         authenticator,
         tokens: parts.tokens,
+        server: parts.server,
         providers,
         keys: providerKeys,
         injectsStreamUsage: keys.injectStreamUsage,

@@ -29,3 +29,6 @@ export interface FallbackArea extends Area {
   /** `segment` is the decoded first segment of `path`, and belongs to another area. */
   takes(segment: string, path: string): boolean;
 }
+
+/** The path behind a path of a host name that stands for a part of the service; null for other hosts. */
+export type PlaceAtHost = (host: string, path: string) => string | null;

@@ -15,7 +15,7 @@ import {
 } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
-import type { Area, FallbackArea } from "./area.ts";
+import type { Area, FallbackArea, PlaceAtHost } from "./area.ts";
 import { INERT_HEADER_LIST, INERT_HEADERS } from "./foreign-answer.ts";
 import {
   type ErrorDialect,
@@ -25,7 +25,7 @@ import {
   toSignalboxError,
 } from "./render-error.ts";
 import { RequestContext } from "./request-context.ts";
-import { decodeSegment, settleHost, splitTarget } from "./request-target.ts";
+import { decodeSegment, type RequestTarget, settleHost, splitTarget } from "./request-target.ts";
 
 const CALLER_REQUEST_ID = /^[\w.-]{1,128}$/;
 const INERT = { record: INERT_HEADERS, list: INERT_HEADER_LIST };
@@ -52,6 +52,7 @@ export class Dispatcher implements HttpApplication {
   readonly #metrics: HttpMetrics;
   readonly #logger: Logger;
   readonly #admit: AdmitRequest | null;
+  readonly #placeAtHost: PlaceAtHost | null;
   readonly #idPrefix = `${randomBytes(6).toString("hex")}-`;
   #idCounter = 0;
 
@@ -61,7 +62,9 @@ export class Dispatcher implements HttpApplication {
     logger: Logger,
     fallback: FallbackArea | null = null,
     admit: AdmitRequest | null = null,
+    placeAtHost: PlaceAtHost | null = null,
   ) {
+    this.#placeAtHost = placeAtHost;
     this.#fallback = fallback;
     this.#admit = admit;
     this.#metrics = metrics;
@@ -87,7 +90,7 @@ export class Dispatcher implements HttpApplication {
         throw new SignalboxError("malformed_http");
       }
       settleHost(request);
-      const target = splitTarget(request.url ?? "/");
+      const target = this.#targetOf(request);
       area = this.#areaOf(target.path);
       if (area === undefined) throw new SignalboxError("not_found");
       tracking.area = area.name;
@@ -113,7 +116,7 @@ export class Dispatcher implements HttpApplication {
       sendFinalAnswer(socket, rawErrorResponse(this.#explain(error, id), area?.dialect ?? "envelope", id));
     try {
       settleHost(request);
-      const target = splitTarget(request.url ?? "/");
+      const target = this.#targetOf(request);
       area = this.#areaOf(target.path);
       if (area?.upgrade === undefined) throw new SignalboxError("not_found");
       const context = new RequestContext(id, target, request, new HeldMemory());
@@ -163,6 +166,12 @@ export class Dispatcher implements HttpApplication {
   /** Null if the request may be handled at once. */
   #admission(area: Area, path: string): Promise<void> | null {
     return this.#admit === null || area.isAlwaysServed?.(path) === true ? null : this.#admit();
+  }
+
+  #targetOf(request: HttpRequest): RequestTarget {
+    const target = splitTarget(request.url ?? "/");
+    const path = this.#placeAtHost?.(request.headers.host ?? "", target.path) ?? null;
+    return path === null ? target : { ...target, path };
   }
 
   #areaOf(path: string): Area | undefined {

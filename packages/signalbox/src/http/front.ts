@@ -6,7 +6,7 @@
  */
 import type { Logger } from "../telemetry/logger.ts";
 import type { HttpMetrics } from "../telemetry/metrics.ts";
-import type { Area, FallbackArea } from "./area.ts";
+import type { Area, FallbackArea, PlaceAtHost } from "./area.ts";
 import { toListenError } from "./listen-error.ts";
 import { type AdmitRequest, Dispatcher } from "./dispatch.ts";
 import {
@@ -33,6 +33,8 @@ export interface FrontOptions {
   readonly shared: readonly Area[];
   /** Answers all other paths of the traffic address; null: they are not found. */
   readonly fallback: FallbackArea | null;
+  /** Paths of host names that stand for a part of the traffic; null: there are none. */
+  readonly placeAtHost: PlaceAtHost | null;
   /** Health checks of the traffic address, if it is a separate one. */
   readonly health: Area;
   readonly address: ListenAddress;
@@ -73,8 +75,10 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     areas: readonly Area[],
     address: ListenAddress,
     fallback: FallbackArea | null,
+    placeAtHost: PlaceAtHost | null,
   ): Promise<BoundAddress> => {
-    const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.admit);
+    const { metrics, logger, admit } = options;
+    const dispatcher = new Dispatcher(areas, metrics, logger, fallback, admit, placeAtHost);
     const listener = new Listener(dispatcher, options.limits, options.certificate);
     const prefix = address === adminAddress ? "--admin-" : "--";
     const bound = await listener.listen(address.host, address.port).catch((error: unknown) => {
@@ -95,11 +99,12 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   };
   try {
     // The admin address first: when the traffic port is open, both are.
-    const admin = isOne ? null : await open([...administration, ...shared], adminAddress, null);
+    const admin = isOne ? null : await open([...administration, ...shared], adminAddress, null, null);
     const bound = await open(
       isOne ? [...administration, ...traffic, ...shared] : [health, ...traffic, ...shared],
       options.address,
       options.fallback,
+      options.placeAtHost,
     );
     return {
       url: urlOf(bound),

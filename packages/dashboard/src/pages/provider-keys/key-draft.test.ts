@@ -18,6 +18,7 @@ const KEY: ProviderKey = {
   status: "active",
   cooldown_until: null,
   refused_models: [],
+  identity: null,
   last_used_at: null,
   created_at: "2026-01-01T00:00:00Z",
   modified_at: "2026-01-01T00:00:00Z",

@@ -109,6 +109,17 @@ function Health({ of: key }: { readonly of: ProviderKey }) {
       {key.refused_models.length > 0 && (
         <div className="muted small">Refused for {key.refused_models.join(", ")}.</div>
       )}
+      {key.identity !== null && (
+        <div className="muted small">
+          Identity: {key.identity.source}
+          {key.identity.expires_at !== null && (
+            <>
+              , until <Time at={key.identity.expires_at} isDue />
+            </>
+          )}
+          {key.identity.error !== null && `. ${key.identity.error}`}
+        </div>
+      )}
     </>
   );
 }

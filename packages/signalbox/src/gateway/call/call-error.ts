@@ -8,6 +8,7 @@ export function sendCallError(start: CallStart, place: number, error: SignalboxE
   if (response.destroyed) return;
   const rendered = renderError(error, context.errorDialect ?? "gateway", context.id);
   const headers: Record<string, string> = { ...rendered.headers };
+  headers["gw-aig-request-id"] = id;
   if (logDetail !== "none") headers["gw-aig-log-id"] = id;
   if (showsStep) headers["gw-aig-step"] = headers["cf-aig-step"] = String(place);
   for (let i = 0; i + 1 < routeHeaders.length; i += 2)

@@ -21,9 +21,11 @@ import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
-import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
+import type { ResumableRuns } from "./resumable-runs.ts";
+import { addRouteHeaders, addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 export interface CallRunnerParts extends CallParts {
+  readonly runs: ResumableRuns;
   readonly cache: ResponseCache;
   readonly limits: Limits;
 }
@@ -44,6 +46,13 @@ export class CallRunner {
 
   /** Ends, or resolves, when the call is under way upstream or answered from the cache. */
   run(planned: PlannedCall): void | Promise<void> {
+    const { runs } = this.#parts;
+    return planned.options.isResumable === true
+      ? runs.run(planned, (call) => this.#run(call))
+      : this.#run(planned);
+  }
+
+  #run(planned: PlannedCall): void | Promise<void> {
     const account = this.#accountOf(planned);
     // Counts the call. Everything is checked before anything is counted.
     const admission: Admission = account === null ? null : account.arrive(planned.steps);
@@ -257,12 +266,14 @@ export class CallRunner {
     // The tokens were used by the call that filled the cache.
     this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {
-      logId: start.logDetail === "none" ? null : start.id,
+      id: start.id,
+      isLogged: start.logDetail !== "none",
       cacheStatus: "HIT",
       step: start.showsStep ? 0 : null,
       errorOrigin: null,
       translation: step.translation,
     });
+    addRouteHeaders(headers, start, step);
     addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: step.model,

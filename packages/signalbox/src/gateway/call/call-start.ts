@@ -43,6 +43,8 @@ export interface CallPlan {
   readonly showsStep: boolean;
   /** Headers about the route, for every response: name, value, … */
   readonly routeHeaders?: readonly string[] | undefined;
+  /** Whether the response names the model that answered. */
+  readonly showsModel?: boolean | undefined;
   /** Budgets of the route; undefined when the route has none. */
   readonly budgets?: readonly RouteBudget[] | undefined;
   /** Called when a call that went upstream has ended, with the beginning of its response. */

@@ -10,7 +10,7 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import type { CallStart } from "./call-start.ts";
-import { addSpendHeaders, toClientHeaders } from "./response-headers.ts";
+import { addRouteHeaders, addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
 const TRAILER_NAMES =
   "gw-aig-cost, gw-aig-tokens-in, gw-aig-tokens-out, gw-aig-budget-remaining, gw-aig-budget-reset";
@@ -97,17 +97,18 @@ export class ClientResponse {
   }
 
   #writeHead(spend: CallSpend | null): SignalboxError | null {
-    const { id, logDetail, response, request, routeHeaders, cacheStatus, showsStep, account } = this.#start;
+    const { id, logDetail, response, request, cacheStatus, showsStep, account } = this.#start;
     const head = this.#head;
     const step = this.#step;
     const headers = toClientHeaders(head, {
       cacheStatus,
-      logId: logDetail === "none" ? null : id,
+      id,
+      isLogged: logDetail !== "none",
       step: showsStep ? this.#place : null,
       errorOrigin: head.status >= 400 ? "provider" : null,
       translation: step.translation,
     });
-    if (routeHeaders !== undefined) headers.push(...routeHeaders);
+    addRouteHeaders(headers, this.#start, step);
     addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: spend?.model ?? step.model,

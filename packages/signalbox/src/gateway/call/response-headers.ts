@@ -9,10 +9,14 @@ import type { ResponseHead } from "../../engines/relay/index.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Remaining } from "../limits/limit-rule.ts";
 import { gatewayHeaderName } from "../step/call-options.ts";
+import type { Step } from "../step/step.ts";
 import type { Translation } from "../step/translation.ts";
+import type { CallPlan } from "./call-start.ts";
 
 interface ResponseMarks {
-  readonly logId: string | null;
+  readonly id: string;
+  /** Whether the call has a row. */
+  readonly isLogged: boolean;
   readonly cacheStatus: "HIT" | "MISS" | null;
   readonly step: number | null;
   readonly errorOrigin: "gateway" | "provider" | null;
@@ -89,13 +93,25 @@ export function toClientHeaders(head: ResponseHead, marks: ResponseMarks): strin
     if (isBodiless && name.toLowerCase() === "content-length") continue;
     headers.push(name, value);
   }
-  if (marks.logId !== null) headers.push("gw-aig-log-id", marks.logId);
+  headers.push("gw-aig-request-id", marks.id);
+  if (marks.isLogged) headers.push("gw-aig-log-id", marks.id);
   if (marks.cacheStatus !== null) headers.push("gw-aig-cache-status", marks.cacheStatus);
   // Clients of the hosted original choose by its name for the header which of their models reads the answer.
   if (marks.step !== null) headers.push("gw-aig-step", String(marks.step), "cf-aig-step", String(marks.step));
   if (marks.translation !== null) headers.push(...marks.translation.responseHeaders);
   if (marks.errorOrigin !== null) headers.push("gw-aig-error-origin", marks.errorOrigin);
   return headers;
+}
+
+/** Adds what a route has decided. */
+export function addRouteHeaders(
+  headers: string[],
+  { routeHeaders, showsModel }: Pick<CallPlan, "routeHeaders" | "showsModel">,
+  { provider, model }: Pick<Step, "provider" | "model">,
+): void {
+  if (routeHeaders !== undefined) headers.push(...routeHeaders);
+  const name = `${provider.slug}/${model}`;
+  if (showsModel === true && HEADER_TEXT.test(name)) headers.push("gw-aig-routed-model", name);
 }
 
 interface SpendMarks {

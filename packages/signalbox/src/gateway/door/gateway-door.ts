@@ -10,6 +10,7 @@ import { NO_BODY, type RequestBody } from "../../engines/relay/index.ts";
 import type { Area } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
+import type { ResumableRuns } from "../call/resumable-runs.ts";
 import type { JobApi } from "../jobs/job-api.ts";
 import type { Jobs } from "../jobs/jobs.ts";
 import { requireAllowedSteps, stampOptions } from "../keys/policy-use.ts";
@@ -45,6 +46,7 @@ import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 
 export interface GatewayDoorParts extends UnifiedDoorParts {
+  readonly runs: ResumableRuns;
   readonly jobs: Jobs;
   readonly metrics: GatewayMetrics;
   readonly stepOrder: StepOrderParts;
@@ -57,6 +59,9 @@ export interface RealtimeSockets {
   upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void>;
   close(): void;
 }
+
+/** In place of a provider: streams that can be read again. */
+const RUN = "run";
 
 /** The body of a refused request up to this size is read and dropped to keep the connection; after a larger one it is closed. */
 const SKIPPED_BODY_BYTES = 64 * 1024;
@@ -102,6 +107,7 @@ export class GatewayDoor implements Area {
   /** Closes all WebSockets, and ends what runs in the background. */
   async closeSockets(): Promise<void> {
     this.#unified.close();
+    this.#parts.runs.close();
     (await this.#realtime)?.close();
   }
 
@@ -148,7 +154,10 @@ export class GatewayDoor implements Area {
     const { request, gateway, caller } = arrival;
     const { providers, authenticator } = this.#parts;
     const provider = providers.find(gateway.accountId, slug);
-    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+    if (provider === undefined) {
+      if (slug === RUN) return this.#parts.runs.serve(arrival, path);
+      throw new SignalboxError("gateway_unknown_provider");
+    }
     refuseOwnTokenInTarget(authenticator, path, caller.query);
     const forwarded = readForwardedHeaders(
       request.rawHeaders,

@@ -13,7 +13,7 @@ import type { DynamicRoutes } from "../routes/dynamic-routes.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { ProviderKeys } from "../keys/provider-keys.ts";
 import { type ListFormat, type ListingCaller, ModelAccess } from "./model-access.ts";
-import { type ModelNames, ROUTE_PREFIX } from "../models/model-names.ts";
+import { AUTO_ROUTE, type ModelNames, ROUTE_PREFIX } from "../models/model-names.ts";
 
 export interface ModelListParts {
   readonly names: ModelNames;
@@ -22,6 +22,8 @@ export interface ModelListParts {
   readonly routes: DynamicRoutes;
   readonly prices: PriceOverrides;
   readonly clock: Clock;
+  /** Models of the auto router. */
+  readonly auto: readonly string[];
 }
 
 export interface ModelListRequest {
@@ -105,6 +107,9 @@ export class ModelList {
         id: alias,
       });
     }
+    if (this.#parts.auto.some((name) => this.#mayCall(gateway, access, name))) {
+      all.set(AUTO_ROUTE, toListed(AUTO_ROUTE, ROUTES, AUTO_ROUTE, undefined));
+    }
     for (const { name } of routes.list(gateway)) {
       const id = ROUTE_PREFIX + name;
       if (!all.has(id) && this.#mayCallRoute(gateway, access, name)) {
@@ -117,6 +122,11 @@ export class ModelList {
       if (id !== undefined && !all.has(id)) all.set(id, { ...model, id });
     }
     return [...all.values()];
+  }
+
+  #mayCall(gateway: Gateway, access: ModelAccess, name: string): boolean {
+    const found = this.#parts.names.find(gateway.accountId, name);
+    return found?.kind === "model" && access.mayCall(found);
   }
 
   #isReachedAs(

@@ -12,7 +12,7 @@ import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
-import type { ModelNames } from "../models/model-names.ts";
+import { AUTO_ROUTE, type ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import {
   decodePath,
@@ -28,6 +28,7 @@ import { type PassedRequest, planPassedStep, readPassedModel } from "../plan/pla
 import { planRunStep } from "../plan/plan-run-step.ts";
 import type { StepParts } from "../plan/plan-step.ts";
 import { stepContextOf } from "../plan/step-request.ts";
+import type { AutoRouter } from "../routes/auto-router.ts";
 import type { RouteResolver } from "../routes/resolve-route.ts";
 import { parseFields } from "../step/json-body.ts";
 import { malformed } from "../step/malformed.ts";
@@ -45,6 +46,7 @@ export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts {
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
   readonly routes: RouteResolver;
+  readonly autoRouter: AutoRouter;
   /** For calls in the background. */
   readonly server: OwnServer;
 }
@@ -319,6 +321,9 @@ export class UnifiedDoor {
     const bytes = body.kind === "whole" ? body.bytes.length : 0;
     // A route decides which provider gets the call, so the caller's key, which is for one of them, goes to none.
     const own = { ...request, forwarded: { ...forwarded, credential: NO_CREDENTIAL } };
+    if (name === AUTO_ROUTE) {
+      return this.#parts.autoRouter.plan(arrival, { options, fields, body }, (target) => plan(own, target));
+    }
     return this.#parts.routes.resolveRoute(arrival, { name, options, body: fields, bytes }, (target) =>
       plan(own, target),
     );

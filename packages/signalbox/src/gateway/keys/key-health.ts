@@ -12,6 +12,7 @@
  *
  * A 403 of a key that has worked before concerns the model of the call only: providers answer 403 for a model that the key's account has not enabled, and a
  * caller chooses the model. Otherwise any caller could make a working key invalid for all others.
+ * A cloud identity whose credential was refused is active again with its next credential.
  * See docs/decisions/0119 and gateway/README.md.
  */
 import type { ProviderKey } from "./provider-key.ts";
@@ -54,6 +55,7 @@ export class KeyHealth {
   usedAt: number | null;
   readonly refusedModels = new Set<string>();
   #textState: string | null = null;
+  #credential = "";
   /** By model. */
   readonly #cooldowns = new Map<string, Cooldown>();
   #periodStart = 0;
@@ -78,6 +80,14 @@ export class KeyHealth {
   followText(state: string): void {
     if (this.#textState !== null && this.#textState !== state) this.#reset();
     this.#textState = state;
+  }
+
+  /** `generation` identifies the credential of a cloud identity. The cloud knows the identity, so what a provider then refuses is a model. */
+  followCredential(generation: string): void {
+    if (this.#credential === generation) return;
+    this.#credential = generation;
+    this.isInvalid = false;
+    if (generation !== "") this.hasWorked = true;
   }
 
   #reset(): void {

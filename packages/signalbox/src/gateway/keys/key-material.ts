@@ -8,11 +8,13 @@ import type { KeyHealth } from "./key-health.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, type KeySources } from "./key-source.ts";
 import type { KeyVault } from "./key-vault.ts";
+import type { CloudIdentities, KeyIdentity } from "../providers/identity/cloud-identities.ts";
 import type { ProviderKey } from "./provider-key.ts";
 
 export interface KeyMaterialParts {
   readonly sources: KeySources;
   readonly grants: KeyGrants;
+  readonly identities: CloudIdentities;
   /** The current base address of a custom provider; undefined when it does not exist. */
   readonly customAddress: (accountId: string, providerSlug: string) => string | undefined;
   /** The provider refused a key, or a key cannot be decrypted. */
@@ -63,7 +65,14 @@ export class KeyMaterial {
       const read = this.mayUse(key, secretId) ? this.#parts.sources.read(secretId) : null;
       if (read === null) return null;
       health.followText(read.state);
+      const identity = this.identityOf(key, read.text);
+      if (identity !== null) health.followCredential(identity.generation);
       return read.text;
     };
+  }
+
+  /** The cloud identity that the variable or file describes; null for a key, and for every text that was stored through the API. */
+  identityOf({ providerSlug, secretId }: ProviderKey, text: string): KeyIdentity | null {
+    return secretId === null ? null : this.#parts.identities.find(providerSlug, text);
   }
 }

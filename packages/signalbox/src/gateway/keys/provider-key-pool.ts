@@ -7,7 +7,7 @@
  * See docs/decisions/0119.
  */
 import { createHash } from "node:crypto";
-import type { SignalboxError } from "@signalbox/protocol";
+import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
 import type { Taken } from "../limits/ledger.ts";
 import { Refusal } from "../limits/limit-refusal.ts";
@@ -16,13 +16,13 @@ import type { ProviderKey } from "./provider-key.ts";
 
 /**
  * `cooling`: a key is available again after this time. `unusable`: waiting does not help. If nodes share the rate limits of keys, `unchecked`: the
- * database is unavailable.
+ * database is unavailable. `failed`: no key is left but cloud identities that have no credential.
  */
 export type KeyChoice =
   | { readonly kind: "key"; readonly id: string; readonly headers: readonly string[] }
   | { readonly kind: "cooling"; readonly retryAfterMs: number }
   | { readonly kind: "unusable" }
-  | { readonly kind: "unchecked"; readonly error: SignalboxError };
+  | { readonly kind: "unchecked" | "failed"; readonly error: SignalboxError };
 
 interface FoundKey {
   readonly kind: "found";
@@ -49,8 +49,8 @@ export interface ProviderKeyPoolParts {
   readonly takeRate: ((key: ProviderKey, isNow: boolean) => Taken | Promise<Taken>) | null;
   /** Identifies the keys, for the cache: a response is shared only by calls that could have used the same keys. */
   readonly scope: string;
-  /** The headers that carry the key. */
-  readonly toHeaders: (text: string) => readonly string[];
+  /** The headers that carry the key; a promise while the key is a cloud identity without a credential. It rejects with an error for the caller. */
+  readonly toHeaders: (key: ProviderKey, text: string) => readonly string[] | Promise<readonly string[]>;
   /** What the answer changed in the health of a key. */
   readonly onReport: (key: PoolKey, outcome: KeyOutcome) => void;
 }
@@ -66,30 +66,56 @@ export class ProviderKeyPool {
     return this.#parts.scope;
   }
 
-  /** A promise only if nodes share the rate limits of keys. `isNow`: the call cannot wait. */
+  /** A promise only if nodes share the rate limits of keys, or a cloud identity has no credential. `isNow`: the call cannot wait. */
   pick(
     model: string,
     session: string | undefined,
     tried: ReadonlySet<string> | null,
     isNow: boolean,
   ): KeyChoice | Promise<KeyChoice> {
-    const { clock, takeRate, toHeaders } = this.#parts;
     const found = this.#find(model, session, tried);
     if (found.kind !== "found") return found;
-    const { key, health } = found.chosen;
+    const { key } = found.chosen;
+    const again = (others: ReadonlySet<string> | null) => this.pick(model, session, others, isNow);
+    const headers = this.#parts.toHeaders(key, found.text);
+    if (!(headers instanceof Promise)) return this.#count(found.chosen, headers, isNow, () => again(tried));
+    const others = new Set(tried).add(key.id);
+    if (isNow) {
+      headers.catch(() => undefined);
+      return again(others);
+    }
+    return headers.then(
+      (late) => this.#count(found.chosen, late, isNow, () => again(tried)),
+      async (error: unknown) => {
+        if (!(error instanceof SignalboxError)) throw error;
+        // Another key may be a key.
+        const other = await again(others);
+        return other.kind === "unusable" ? { kind: "failed", error } : other;
+      },
+    );
+  }
+
+  /** `again`: a key whose rate is used up is not found again, and another one may be. */
+  #count(
+    chosen: PoolKey,
+    headers: readonly string[],
+    isNow: boolean,
+    again: () => KeyChoice | Promise<KeyChoice>,
+  ): KeyChoice | Promise<KeyChoice> {
+    const { clock, takeRate } = this.#parts;
+    const { key, health } = chosen;
     if (key.rateLimit === null || takeRate === null) {
       health.count(key, clock.now());
-      return { kind: "key", id: key.id, headers: toHeaders(found.text) };
+      return { kind: "key", id: key.id, headers };
     }
-    // A key whose rate is used up is not found again: another one may be.
-    const conclude = (taken: Taken) => this.#counted(found, taken) ?? this.pick(model, session, tried, isNow);
+    const conclude = (taken: Taken) => this.#counted(chosen, headers, taken) ?? again();
     const taken = takeRate(key, isNow);
     return taken instanceof Promise ? taken.then(conclude) : conclude(taken);
   }
 
   /** Null if the rate of the key is used up. */
-  #counted({ chosen: { key, health }, text }: FoundKey, taken: Taken): KeyChoice | null {
-    if (!(taken instanceof Refusal)) return { kind: "key", id: key.id, headers: this.#parts.toHeaders(text) };
+  #counted({ key, health }: PoolKey, headers: readonly string[], taken: Taken): KeyChoice | null {
+    if (!(taken instanceof Refusal)) return { kind: "key", id: key.id, headers };
     if (!taken.isChecked) return { kind: "unchecked", error: taken.toError() };
     health.fullUntil = this.#parts.clock.now() + Math.max(taken.waitMs, 1);
     return null;

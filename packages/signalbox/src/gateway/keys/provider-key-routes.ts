@@ -11,6 +11,7 @@ import { Secret } from "../../core/secret.ts";
 import { defineRoute, type PathParams, type Route } from "../../http/route.ts";
 import type { PoolKey } from "./provider-key-pool.ts";
 import { grantName, SECRET_TEXT } from "./key-source.ts";
+import type { IdentityState } from "../providers/identity/cloud-identities.ts";
 import type { ProviderDirectory } from "../providers/provider.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import { pageOf, pageQuery } from "../page.ts";
@@ -71,6 +72,7 @@ const change = z.strictObject({
   status: z.unknown().optional(),
   cooldown_until: z.unknown().optional(),
   refused_models: z.unknown().optional(),
+  identity: z.unknown().optional(),
 });
 
 const result = z.object({
@@ -89,6 +91,10 @@ const result = z.object({
   status: z.enum(["active", "cooldown", "invalid", "disabled"]),
   cooldown_until: z.iso.datetime().nullable(),
   refused_models: z.array(z.string()),
+  /** Of a key that is a cloud identity: where its credentials come from, until when they are good, and why there are no newer ones. */
+  identity: z
+    .object({ source: z.string(), expires_at: z.iso.datetime().nullable(), error: z.string().nullable() })
+    .nullable(),
   last_used_at: z.iso.datetime().nullable(),
   created_at: z.iso.datetime(),
   modified_at: z.iso.datetime(),
@@ -149,7 +155,7 @@ function scopeRoutes<All extends string, One extends string>(
   { keys, providers, clock }: ProviderKeyRouteParts,
   { all, one, owner, scopeOf, keyOf }: ScopePaths<All, One>,
 ): Route[] {
-  const show = (key: PoolKey) => showKey(key, clock.now());
+  const show = (key: PoolKey) => showKey(key, clock.now(), keys.identityOf(key)?.state ?? null);
   return [
     defineRoute({
       method: "GET",
@@ -248,7 +254,11 @@ function secretIdOf(key: PoolKey["key"]): string {
   return key.secretId === null ? key.id : grantName(key.secretId);
 }
 
-function showKey({ key, health }: PoolKey, now: number): z.input<typeof result> {
+function showKey(
+  { key, health }: PoolKey,
+  now: number,
+  identity: IdentityState | null,
+): z.input<typeof result> {
   const { secretId } = key;
   return {
     id: key.id,
@@ -266,6 +276,14 @@ function showKey({ key, health }: PoolKey, now: number): z.input<typeof result> 
     status: health.statusOf(key, now),
     cooldown_until: health.cooldownUntil > now ? isoTime(health.cooldownUntil) : null,
     refused_models: [...health.refusedModels],
+    identity:
+      identity === null
+        ? null
+        : {
+            source: identity.source,
+            expires_at: identity.expiresAt === null ? null : isoTime(identity.expiresAt),
+            error: identity.error,
+          },
     last_used_at: health.usedAt === null ? null : isoTime(health.usedAt),
     created_at: isoTime(key.createdAt),
     modified_at: isoTime(key.modifiedAt),

@@ -32,6 +32,7 @@ import { checkSecretId, envPrefix, grantName } from "./key-source.ts";
 import { KeyVault } from "./key-vault.ts";
 import { fromRow, type ProviderKey, type ProviderKeyRow, putKey } from "./provider-key.ts";
 import { StoredHealth } from "./stored-health.ts";
+import type { KeyIdentity } from "../providers/identity/cloud-identities.ts";
 import { CUSTOM_PREFIX, type Provider } from "../providers/provider.ts";
 import type { Gateway } from "../settings/gateway.ts";
 
@@ -227,6 +228,12 @@ export class ProviderKeys implements SettingsStore {
     return found;
   }
 
+  /** The cloud identity of a key that is one. */
+  identityOf({ key, reveal }: PoolKey): KeyIdentity | null {
+    const text = key.secretId === null ? null : reveal();
+    return text === null ? null : this.#material.identityOf(key, text);
+  }
+
   /** The gateway was deleted; the database deleted the rows. */
   forget(gateway: Gateway): void {
     for (const { key } of this.list({ accountId: gateway.accountId, gatewayId: gateway.id })) {
@@ -353,7 +360,11 @@ export class ProviderKeys implements SettingsStore {
       scope,
       clock: this.#parts.clock,
       takeRate: rates === null ? null : (key, isNow) => rates.take(key, gateway, isNow),
-      toHeaders: (text) => [provider.credentialHeaders[0] ?? "authorization", provider.toCredential(text)],
+      toHeaders: (key, text) =>
+        this.#material.identityOf(key, text)?.headers() ?? [
+          provider.credentialHeaders[0] ?? "authorization",
+          provider.toCredential(text),
+        ],
       onReport: (key, outcome) => this.#onReport(key, outcome),
     });
   }
@@ -365,6 +376,7 @@ export class ProviderKeys implements SettingsStore {
     const now = this.#parts.clock.now();
     const change = health.report(outcome, now);
     if (change === "invalid") this.#parts.onProblem(key, "refused");
+    if (outcome.status === 401 || outcome.status === 403) this.identityOf(found)?.refuse();
     this.#storedHealth.store(found, change, outcome, now);
   }
 }

@@ -75,7 +75,7 @@ export class StepKeys implements KeyPool {
 
   #noKey(choice: Exclude<KeyChoice, { kind: "key" }>): SignalboxError {
     const { providerSlug } = this.#call;
-    if (choice.kind === "unchecked") return choice.error;
+    if (choice.kind === "unchecked" || choice.kind === "failed") return choice.error;
     if (choice.kind === "cooling") {
       return new SignalboxError("gateway_rate_limited", {
         message: `All stored keys of ${providerSlug} have reached a rate limit`,

@@ -19,6 +19,9 @@ export type NamedModel =
   | { readonly kind: "route"; readonly name: string };
 
 export const ROUTE_PREFIX = "dynamic/";
+/** The route that chooses among models by itself (`routes/auto-router.ts`). Routes of gateways have no `/` in their names. */
+export const AUTO_ROUTE = "cloudflare/auto";
+const AUTO_NAMES: ReadonlySet<string> = new Set([AUTO_ROUTE, "auto"]);
 
 /** Other names of providers in `provider/model`. */
 const PROVIDER_ALIASES: Readonly<Record<string, string>> = {
@@ -106,6 +109,7 @@ export class ModelNames {
   find(accountId: string, name: string): NamedModel | null {
     const configured = this.#exact.get(name) ?? findTarget(this.#patterns, name);
     if (configured !== undefined) return this.#split(accountId, configured, false);
+    if (AUTO_NAMES.has(name)) return { kind: "route", name: AUTO_ROUTE };
     if (name.includes("/")) return this.#split(accountId, name, true);
     const usual = findTarget(this.#usual, name);
     return usual === undefined ? null : this.#split(accountId, usual, false);

@@ -21,15 +21,19 @@ const ENVELOPE: ResponseTranslation = {
   translate: (result) => ({ success: true, errors: [], messages: [], result }),
   translateError: (status, body) => ({
     success: false,
-    errors: [
-      { code: ERROR_TABLE.gateway_provider_unreachable.code, message: messageOf(body) ?? `HTTP ${status}` },
-    ],
+    errors: [{ code: codeOf(status), message: messageOf(body) ?? `HTTP ${status}` }],
     messages: [],
     result: null,
   }),
   translateAsStream: noEnvelope,
   createStream: noEnvelope,
 };
+
+/** Clients of the hosted original recognise a credential that a provider has refused by the code. */
+function codeOf(status: number): number {
+  const { gateway_unauthorized: refused, gateway_provider_unreachable: failed } = ERROR_TABLE;
+  return status === refused.status ? refused.code : failed.code;
+}
 
 function noEnvelope(): never {
   throw new Error("a stream has no envelope");

@@ -52,6 +52,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 ]);
 
 const NO_HEADERS: readonly string[] = [];
+const ECHO = "echo";
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const FORM_TYPE = /^multipart\/form-data\s*;/i;
 const OPEN_BRACE = 0x7b;
@@ -138,6 +139,11 @@ function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | 
   const { gateway, isAuthenticated } = wanted.context;
   if (options.keyAlias === undefined && sendsKey(wanted)) return null;
   const pool = keys.poolFor(gateway, provider, options.keyAlias);
+  if (pool === null && gateway.settings.byok_only && needsKey(provider)) {
+    throw new SignalboxError("gateway_credential_required", {
+      message: `This gateway requires provider credentials: send a key of ${provider.slug}, or store one`,
+    });
+  }
   if (pool !== null && !mayUseStoredKeys(gateway, isAuthenticated)) {
     throw new SignalboxError("gateway_unauthorized", {
       message: `Stored keys of ${provider.slug} are used only for calls with a token; send one, or set allow_anonymous_keys on the gateway`,
@@ -150,6 +156,11 @@ function storedKeys(keys: ProviderKeys, wanted: StepRequest): ProviderKeyPool | 
     );
   }
   return pool;
+}
+
+/** Headers of a custom provider contain its credential; a provider inside this process has none. */
+export function needsKey({ extraHeaders, slug }: Provider): boolean {
+  return extraHeaders.length === 0 && slug !== ECHO;
 }
 
 function sendsKey({ forwarded, provider, query }: StepRequest): boolean {

@@ -17,6 +17,8 @@ export interface AwsRequest {
   readonly service: string;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** Name and value of one more header to sign, whose name comes after the others. */
+  readonly extra?: readonly [string, string];
 }
 
 const KEY_TEXT = /^((?:AKIA|ASIA)[A-Z0-9]{8,124}):([^\s:]{16,128})(?::([^\s:]+))?$/;
@@ -57,6 +59,7 @@ export function signAws(request: AwsRequest, credentials: AwsCredentials): strin
     ...(isS3 ? [["x-amz-content-sha256", bodyHash] as [string, string]] : []),
     ["x-amz-date", time],
     ...(sessionToken === null ? [] : [["x-amz-security-token", sessionToken] as [string, string]]),
+    ...(request.extra === undefined ? [] : [[...request.extra] as [string, string]]),
   ];
   const names = signed.map(([name]) => name).join(";");
   const question = request.target.indexOf("?");

@@ -7,13 +7,13 @@
  */
 import type { Clock } from "../../core/clock.ts";
 import {
-  toOrigin,
   type UpstreamClient,
   type UpstreamExchange,
   UpstreamFailure,
   type UpstreamHandler,
   type UpstreamRequest,
 } from "../../engines/relay/index.ts";
+import { askServer, FORM } from "./identity/ask-server.ts";
 import { type AwsCredentials, parseAwsCredentials, signAws } from "./aws-signature.ts";
 import { GOOGLE_TOKEN_URL, GoogleAccessTokens, type PostForm } from "./google-access-token.ts";
 import type { ConfiguredProviders, Signers } from "./shared-providers.ts";
@@ -21,8 +21,6 @@ import type { ConfiguredProviders, Signers } from "./shared-providers.ts";
 const BEDROCK_HOST = /^bedrock-runtime\.([a-z0-9-]+)\./;
 const BEARER = "Bearer ";
 const NO_BYTES = Buffer.from("");
-/** An answer with a token is much shorter. */
-const MAX_ANSWER_BYTES = 64 * 1024;
 
 export function createSigners(
   client: Pick<UpstreamClient, "send">,
@@ -30,7 +28,9 @@ export function createSigners(
   configured: ConfiguredProviders,
 ): Signers {
   const vertex = configured["google-vertex-ai"];
-  const tokens = new GoogleAccessTokens(postForm(client), clock, vertex?.tokenUrl ?? GOOGLE_TOKEN_URL);
+  const ask = askServer(client);
+  const post: PostForm = (url, form) => ask({ url, method: "POST", headers: FORM, body: form });
+  const tokens = new GoogleAccessTokens(post, clock, vertex?.tokenUrl ?? GOOGLE_TOKEN_URL);
   const region = configured["aws-bedrock"]?.region;
   return new Map([
     [
@@ -141,39 +141,4 @@ function sendSigned(
       exchange?.abort();
     },
   };
-}
-
-function postForm(client: Pick<UpstreamClient, "send">): PostForm {
-  return (url, form) =>
-    new Promise((resolve, reject) => {
-      const { pathname, search } = new URL(url);
-      const chunks: Buffer[] = [];
-      let status = 0;
-      let size = 0;
-      const exchange = client.send(
-        {
-          // The operator chose the address.
-          origin: toOrigin(new URL(url), true),
-          method: "POST",
-          target: pathname + search,
-          headers: ["content-type", "application/x-www-form-urlencoded", "accept-encoding", "identity"],
-          body: { kind: "whole", bytes: Buffer.from(form) },
-        },
-        {
-          onHead: (head) => (status = head.status),
-          onBody(chunk, isLast) {
-            chunks.push(chunk);
-            size += chunk.length;
-            if (size > MAX_ANSWER_BYTES) {
-              exchange.abort();
-              reject(new Error("the answer is too long"));
-            } else if (isLast) {
-              resolve({ status, body: Buffer.concat(chunks).toString("utf8") });
-            }
-          },
-          onReadEnd: () => undefined,
-          onFailure: reject,
-        },
-      );
-    });
 }

@@ -34,7 +34,10 @@ function notAHandshake(message: string): SignalboxError {
 }
 
 /** The head of the response to a client whose session the provider has refused. */
-export function refusalHead(refused: Extract<Dialled, { kind: "refused" }>, logId: string | null): string {
+export function refusalHead(
+  refused: Extract<Dialled, { kind: "refused" }>,
+  marks: Readonly<Record<string, string>>,
+): string {
   const { status, contentType, retryAfter, body } = refused;
   const headers = Object.entries({
     ...INERT_HEADERS,
@@ -42,7 +45,7 @@ export function refusalHead(refused: Extract<Dialled, { kind: "refused" }>, logI
     "content-type": contentType.replaceAll(/[\r\n]/g, " "),
     "content-length": String(body.length),
     "gw-aig-error-origin": "provider",
-    ...(logId === null ? {} : { "gw-aig-log-id": logId }),
+    ...marks,
     ...(retryAfter === undefined ? {} : { "retry-after": retryAfter.replaceAll(/[\r\n]/g, " ") }),
     connection: "close",
   });

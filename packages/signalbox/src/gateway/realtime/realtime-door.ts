@@ -1,5 +1,5 @@
 /**
- * WebSockets below `/v1`: realtime sessions with a provider. The order of work is that of a call: path → gateway → token → provider → limits →
+ * WebSockets below `/v1`: realtime sessions with a provider, and calls at the universal endpoint (`universal-sockets.ts`). The order of work is that of a call: path → gateway → token → provider → limits →
  * upstream. The provider is dialled before the client's handshake is answered, so that a refusal of either has an HTTP status, and so that a
  * stranger costs no connection, no memory and no row.
  * See docs/decisions/0183.
@@ -9,6 +9,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { WebSocketServer, type ServerOptions, type WebSocket } from "ws";
 import type { Tokens } from "../../accounts/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
+import type { OwnServer } from "../../contracts/own-server.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import {
   type HttpRequest,
@@ -33,9 +34,12 @@ import { SessionTranscript } from "./session-transcript.ts";
 import { chooseSubprotocol } from "./subprotocols.ts";
 import { type AdmissionParts, type Admitted, admitSession } from "./admission.ts";
 import { refusalHead, requireHandshake } from "./handshake.ts";
+import { parseUniversalPath, UniversalSockets } from "./universal-sockets.ts";
 
 export interface RealtimeParts extends AdmissionParts {
   readonly tokens: Tokens;
+  /** For calls at the universal endpoint. */
+  readonly server: OwnServer;
   readonly metrics: GatewayMetrics;
   readonly limits: Limits;
   readonly prices: PriceTable;
@@ -73,16 +77,18 @@ export class RealtimeDoor {
   readonly #parts: RealtimeParts;
   readonly #server: WebSocketServer;
   readonly #sessions: SessionList;
+  readonly #universal: UniversalSockets;
   /** What the handshake of a request answers. */
   readonly #answers = new WeakMap<
     object,
-    { readonly protocol: string | false; readonly logId: string | null }
+    { readonly protocol: string | false; readonly marks: Readonly<Record<string, string>> }
   >();
 
   constructor(parts: RealtimeParts) {
     this.#parts = parts;
     this.#sessions = new SessionList({ ...parts, maxBufferedBytes: parts.budget.max }, parts.metrics);
     this.#server = this.#createServer();
+    this.#universal = new UniversalSockets(parts, this.#sessions);
     parts.gateways.listen({
       onChanged: () => undefined,
       onDeleted: (gateway) => this.#sessions.endOf(gateway, POLICY, "The gateway was deleted"),
@@ -92,11 +98,17 @@ export class RealtimeDoor {
   /** Closes all sessions. */
   close(): void {
     this.#sessions.close();
+    this.#universal.close();
   }
 
   async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
     try {
       requireHandshake(request);
+      const universal = parseUniversalPath(context.path);
+      if (universal !== null) {
+        this.#universal.upgrade(universal, request, socket, head, context);
+        return;
+      }
       const admitted = admitSession(this.#parts, request, context);
       if (!this.#parts.callLog.hasRoom) await this.#parts.callLog.whenRoom();
       await this.#open(admitted, { request, socket, head });
@@ -175,7 +187,7 @@ export class RealtimeDoor {
     });
     this.#parts.metrics.ended(step.provider.slug, status, null, NO_SPEND);
     if (!isRefused) throw dialled.error;
-    const head = refusalHead(dialled, start.logDetail === "none" ? null : start.id);
+    const head = refusalHead(dialled, marksOf(start));
     sendFinalAnswer(socket, Buffer.concat([Buffer.from(head, "latin1"), dialled.body]));
   }
 
@@ -187,10 +199,9 @@ export class RealtimeDoor {
     provider: WebSocket,
   ): Session | null {
     const { protocols, start } = admitted;
-    const logId = start.logDetail === "none" ? null : start.id;
     this.#answers.set(toIncomingMessage(request), {
       protocol: chooseSubprotocol(provider.protocol, protocols),
-      logId,
+      marks: marksOf(start),
     });
     let session: Session | null = null;
     if (!socket.destroyed) {
@@ -289,8 +300,8 @@ export class RealtimeDoor {
     const server = new WebSocketServer(options);
     server.on("error", () => undefined);
     server.on("headers", (headers, request) => {
-      const logId = this.#answers.get(request)?.logId ?? null;
-      if (logId !== null) headers.push(`gw-aig-log-id: ${logId}`);
+      const marks = this.#answers.get(request)?.marks ?? {};
+      for (const [name, value] of Object.entries(marks)) headers.push(`${name}: ${value}`);
     });
     // `requireHandshake` has checked the request; without a listener `ws` would send a response of its own.
     server.on("wsClientError", ({ message }) => {
@@ -298,6 +309,11 @@ export class RealtimeDoor {
     });
     return server;
   }
+}
+
+/** The headers that name the session, and its row if it has one. */
+function marksOf({ id, logDetail }: SessionStart): Record<string, string> {
+  return { "gw-aig-request-id": id, ...(logDetail === "none" ? {} : { "gw-aig-log-id": id }) };
 }
 
 /** Whether the session ended as sessions do: its client left, the provider was done, or the gateway closed it in time. */

@@ -99,6 +99,8 @@ export const gatewaySettings = z.object({
   authentication: z.boolean().default(false),
   /** Stored provider keys are also used for calls without a token. */
   allow_anonymous_keys: z.boolean().default(false),
+  /** A call that neither has a provider's credential nor gets a stored key is refused instead of sent. */
+  byok_only: z.boolean().default(false),
   /** Seconds; null or 0 switches the cache off. */
   cache_ttl: z.int().min(0).max(MAX_CACHE_TTL_S).nullable().default(null),
   /** Whether a change of the settings empties the cache. */
@@ -150,7 +152,6 @@ function isOff(value: unknown, values: readonly unknown[]): boolean {
 }
 
 const unsupported = {
-  byok_only: off(false),
   dlp: off(null),
   guardrails: off(null),
   log_classification: off(false),

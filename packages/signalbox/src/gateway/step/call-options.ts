@@ -40,6 +40,15 @@ export interface CallOptions {
   readonly weight?: number;
   /** Calls with the same session go to the same target under the strategy `sticky`, and take the same way through a route. */
   readonly sessionId?: string;
+  /** One input of a user and what follows it: the auto router keeps its model. */
+  readonly turnId?: string;
+  /** False: the auto router chooses anew for each call. */
+  readonly hasSessionAffinity?: boolean;
+  /** Names and patterns that narrow the models of the auto router. */
+  readonly allowedModels?: readonly string[];
+  readonly allowedProviders?: readonly string[];
+  /** The stream of the response can be read again after its connection has closed. */
+  readonly isResumable?: boolean;
   /** The trace and the span that the span of the call belongs to, for callers that cannot send `traceparent`. */
   readonly otelTraceId?: string;
   readonly otelParentSpanId?: string;
@@ -68,6 +77,7 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_RETRY_WAIT_MS = 600_000;
 const MAX_WEIGHT = 1_000_000;
 const MAX_TEXT = 512;
+const MAX_PATTERNS = 32;
 
 type OptionReader = (options: MutableOptions, value: string, name: string) => void;
 
@@ -99,12 +109,17 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
     "otel-trace-id": (options, value, name) => (options.otelTraceId = toHex(value, name, 32)),
     "otel-parent-span-id": (options, value, name) => (options.otelParentSpanId = toHex(value, name, 16)),
     "hold-response": (options, value, name) => (options.holdsResponse = toBoolean(value, name)),
+    resumable: (options, value, name) => (options.isResumable = toBoolean(value, name)),
     "fallback-on": (options, value, name) => (options.fallbackOn = toFallbackCauses(value, name)),
     "hedge-after": (options, value, name) =>
       (options.hedgeAfterMs = toInteger(value, name, 1, MAX_TIMEOUT_MS)),
     strategy: (options, value, name) => (options.strategy = toStrategy(value, name)),
     weight: (options, value, name) => (options.weight = toWeight(value, name)),
     "session-id": (options, value, name) => (options.sessionId = toText(value, name)),
+    "turn-id": (options, value, name) => (options.turnId = toText(value, name)),
+    "no-session-affinity": (options, value, name) => (options.hasSessionAffinity = !toBoolean(value, name)),
+    "allowed-models": (options, value, name) => (options.allowedModels = toPatterns(value, name)),
+    "allowed-providers": (options, value, name) => (options.allowedProviders = toPatterns(value, name)),
   }),
 );
 
@@ -179,6 +194,15 @@ function toInteger(value: string, name: string, min: number, max: number): numbe
 function toText(value: string, name: string): string {
   if (value === "" || value.length > MAX_TEXT) throw invalid(name, `1 to ${MAX_TEXT} characters`);
   return value;
+}
+
+/** Names of models or providers, with `*` for any text and `!` for an exclusion. */
+function toPatterns(value: string, name: string): string[] {
+  const patterns = value.split(",").map((part) => part.trim().toLowerCase());
+  const isGood =
+    patterns.length <= MAX_PATTERNS && patterns.every((text) => /^!?[\w@./:*-]{1,256}$/.test(text));
+  if (!isGood) throw invalid(name, `a list of at most ${MAX_PATTERNS} names, with * for any text`);
+  return patterns;
 }
 
 function toBackoff(value: string, name: string): Backoff {

@@ -5,7 +5,7 @@ import type { UpstreamRequest } from "../../engines/relay/index.ts";
 export interface KeyPool {
   /**
    * Called before each attempt with the step's request. An error when no key can be used; the loop then goes to the next step. A promise only if nodes
-   * share the rate of a key and PostgreSQL must be asked; `isNow`: the attempt cannot wait, and such a key is not picked.
+   * share the rate of a key and PostgreSQL must be asked, or a cloud identity has no credential; `isNow`: the attempt cannot wait, and such a key is not picked.
    */
   pick(
     upstream: UpstreamRequest,

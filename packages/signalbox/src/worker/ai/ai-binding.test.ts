@@ -119,3 +119,14 @@ test("a refusal is an error with the status, the code and the id of the call", a
   const raw = (await ai.run("@cf/x", { prompt: "x" }, { returnRawResponse: true })) as Response;
   expect([raw.status, raw.headers.get("cf-aig-log-id")]).toEqual([403, "log1"]);
 });
+
+test("the stream of a raw response can be read again by the id of its run", async () => {
+  const { ai, calls } = open("data: 1\n\n");
+  await ai.run("openai/gpt", { messages: [], stream: true }, { returnRawResponse: true });
+  await ai.run("openai/gpt", { messages: [], stream: true });
+  expect(calls.map(({ headers }) => headers?.["gw-aig-resumable"])).toEqual(["true", undefined]);
+  const resumed = await ai.fetch("https://workers-binding.ai/ai-gateway/gateways/g/run/r-1/resume?from=3");
+  expect(await resumed.text()).toBe("data: 1\n\n");
+  expect(calls.at(-1)).toMatchObject({ method: "GET", target: "/v1/default/g/run/r-1/resume?from=3" });
+  await expect(ai.fetch("https://workers-binding.ai/anything")).rejects.toThrow("not available");
+});

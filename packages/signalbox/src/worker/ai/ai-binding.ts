@@ -21,6 +21,9 @@ export interface AiRunOptions {
   readonly signal?: AbortSignal;
 }
 
+const RESUMABLE = { "gw-aig-resumable": "true" };
+/** The only address of the originals' service that libraries fetch: the rest of a stream. */
+const RESUME = /^\/ai-gateway\/gateways\/([^/]+)\/run\/([^/]+)\/resume$/;
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Names of models of the originals; answers to others are not translated. */
 const ORIGINAL = /^@(cf|hf)\//;
@@ -52,6 +55,8 @@ export class AiBinding {
         target: `/v1/${this.#settings.account}/${gateway}/${target.provider}/${request.path}`,
         headers: {
           "content-type": "application/json",
+          // Only a raw response shows the id of the run.
+          ...(request.isStream && options.returnRawResponse === true ? RESUMABLE : {}),
           ...lowerCase(options.extraHeaders ?? {}),
           ...toGatewayHeaders(options.gateway ?? {}, this.#agent()),
         },
@@ -71,6 +76,20 @@ export class AiBinding {
     if (!isWhole) throw new AiError("the answer of the model is too large", 502, this.aiGatewayLogId);
     const answer: unknown = JSON.parse(bytes.toString("utf8"));
     return isOriginal || request.task === "embeddings" ? toAnswer(request.task, answer) : answer;
+  }
+
+  /** Reads a stream again whose connection has closed, as libraries do with the id of its run. */
+  async fetch(
+    input: string | URL | Request,
+    init: { readonly signal?: AbortSignal } = {},
+  ): Promise<Response> {
+    const { pathname, search } = new URL(input instanceof Request ? input.url : input);
+    const [, gateway, run] = RESUME.exec(pathname) ?? [];
+    if (gateway === undefined || run === undefined) {
+      throw new Error(`AI.fetch is not available on Signalbox for ${pathname}`);
+    }
+    const target = `/v1/${this.#settings.account}/${gateway}/run/${run}/resume${search}`;
+    return withOriginalHeaders(await this.#server.call({ method: "GET", target, signal: init.signal }));
   }
 
   gateway(id: string): AiGateway {

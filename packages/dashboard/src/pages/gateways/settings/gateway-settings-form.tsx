@@ -150,6 +150,16 @@ export function GatewaySettingsForm({ gateway, onChange }: GatewaySettingsFormPr
                 ]}
                 onChange={(value) => change({ trust_custom_cost: value === "limits" })}
               />
+              <SelectField
+                label="Calls without a key of their provider"
+                hint="Neither the caller sends one, nor is one stored for the provider."
+                value={shown.byok_only ? "refuse" : "send"}
+                options={[
+                  ["send", "Sent without one"],
+                  ["refuse", "Refused"],
+                ]}
+                onChange={(value) => change({ byok_only: value === "refuse" })}
+              />
             </SettingGroup>
           </div>
         </fieldset>

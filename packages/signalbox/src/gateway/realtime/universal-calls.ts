@@ -1,0 +1,169 @@
+/**
+ * The calls of one WebSocket at the universal endpoint (`/v1/{account}/{gateway}`), as the hosted original's interface for sockets without a realtime session has them.
+ *
+ *   → {"type":"universal.create","request":{"eventId":…,"provider":…,"endpoint":…,"headers":…,"query":…}}
+ *   ← {"type":"universal.created","metadata":{…},"response":…}                              a whole answer, also that of an error
+ *   ← universal.created without a response, universal.stream for each event, universal.done  a stream
+ *   ← {"type":"error","metadata":{"eventId":…},"error":{"code":…,"message":…}}               a message that is no call
+ *
+ * Invariants:
+ * 1. A message runs as a POST of the same caller to the universal endpoint: its token is checked, its limits count, and it has a row.
+ * 2. A socket that closes ends its calls, except resumable streams.
+ * 3. At most `MAX_CALLS` run at a time, and what a client does not read is not read from the provider: both stop the reading of the other side.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { WebSocket } from "ws";
+import type { OwnServer } from "../../contracts/own-server.ts";
+import { type Fields, isFields } from "../../core/fields.ts";
+import { readStart } from "../../core/response-start.ts";
+
+export interface UniversalCallsParts {
+  readonly client: WebSocket;
+  readonly server: Pick<OwnServer, "call">;
+  /** Path of the endpoint. */
+  readonly target: string;
+  /** Credentials and options of the handshake. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly maxMessageBytes: number;
+}
+
+const MAX_CALLS = 32;
+const EVENT_ID = /^[\x20-\x7e]{1,512}$/;
+const EVENT_END = /\r?\n\r?\n/;
+const LAST_EVENT = "[DONE]";
+
+export class UniversalCalls {
+  readonly #parts: UniversalCallsParts;
+  readonly #abort = new AbortController();
+  #running = 0;
+  /** `performance.now()` of the last message in either direction. */
+  lastMessageAt = performance.now();
+
+  constructor(parts: UniversalCallsParts) {
+    this.#parts = parts;
+    const { client } = parts;
+    client.on("message", (data: Buffer) => void this.#receive(data));
+    client.on("close", () => this.#abort.abort());
+  }
+
+  async #receive(data: Buffer): Promise<void> {
+    const { client } = this.#parts;
+    this.lastMessageAt = performance.now();
+    this.#running += 1;
+    if (this.#running >= MAX_CALLS) client.pause();
+    let eventId: string | null = null;
+    try {
+      const { eventId: named, ...step } = readRequest(data);
+      eventId = named;
+      await this.#call(eventId, step);
+    } catch (error) {
+      const known =
+        error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
+      await this.#send({
+        type: "error",
+        metadata: { eventId },
+        error: { code: known.code, message: known.message },
+      });
+    } finally {
+      this.#running -= 1;
+      if (this.#running === MAX_CALLS - 1) client.resume();
+    }
+  }
+
+  async #call(eventId: string | null, step: Fields): Promise<void> {
+    const { server, target, headers, maxMessageBytes } = this.#parts;
+    const response = await server.call({
+      method: "POST",
+      target,
+      headers: {
+        ...headers,
+        "content-type": "application/json",
+        ...(eventId === null ? {} : { "gw-aig-event-id": eventId }),
+      },
+      body: Buffer.from(JSON.stringify([step])),
+      authorization: null,
+      signal: this.#abort.signal,
+    });
+    const metadata = metadataOf(response, eventId);
+    if (metadata.contentType?.startsWith("text/event-stream") === true && response.body !== null) {
+      await this.#send({ type: "universal.created", metadata });
+      for await (const event of eventsOf(response.body as ReadableStream<Uint8Array>))
+        await this.#send({ type: "universal.stream", metadata: { eventId }, response: event });
+      await this.#send({ type: "universal.done", metadata });
+      return;
+    }
+    const { bytes, isWhole } = await readStart(response, maxMessageBytes);
+    if (!isWhole) {
+      throw new SignalboxError("gateway_body_too_large", {
+        message: "The answer is too large for a message",
+      });
+    }
+    await this.#send({ type: "universal.created", metadata, response: parsed(bytes.toString("utf8")) });
+  }
+
+  /** Resolves when the message has left, or the socket has closed. */
+  #send(message: object): Promise<void> {
+    this.lastMessageAt = performance.now();
+    return new Promise((resolve) => this.#parts.client.send(JSON.stringify(message), () => resolve()));
+  }
+}
+
+/** A step of the universal endpoint, with the id of the call. */
+function readRequest(data: Buffer): { readonly eventId: string | null; readonly [member: string]: unknown } {
+  const message = parsed(data.toString("utf8"));
+  if (!isFields(message) || message["type"] !== "universal.create" || !isFields(message["request"])) {
+    throw invalid('a message must be {"type":"universal.create","request":{…}}');
+  }
+  const { eventId = null, ...step } = message["request"];
+  if (eventId !== null && (typeof eventId !== "string" || !EVENT_ID.test(eventId))) {
+    throw invalid("eventId must be 1 to 512 printable characters");
+  }
+  return { ...step, eventId };
+}
+
+function invalid(message: string): SignalboxError {
+  return new SignalboxError("gateway_malformed_request", { message });
+}
+
+function metadataOf({ headers, status }: Response, eventId: string | null) {
+  return {
+    cacheStatus: headers.get("gw-aig-cache-status"),
+    eventId,
+    logId: headers.get("gw-aig-log-id"),
+    requestId: headers.get("gw-aig-request-id"),
+    runId: headers.get("gw-aig-run-id"),
+    step: headers.get("gw-aig-step"),
+    contentType: headers.get("content-type"),
+    status,
+  };
+}
+
+/** The data of each event, as JSON if it is JSON. */
+async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of body) {
+    rest += decoder.decode(chunk, { stream: true });
+    const events = rest.split(EVENT_END);
+    rest = events.pop() ?? "";
+    for (const event of events) {
+      const data = dataOf(event);
+      if (data !== null) yield parsed(data);
+    }
+  }
+}
+
+/** Null for a comment, and for the mark of the end. */
+function dataOf(event: string): string | null {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+  const data = lines.map((line) => line.slice("data:".length).replace(/^ /, "")).join("\n");
+  return lines.length === 0 || data === LAST_EVENT ? null : data;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
