@@ -110,8 +110,9 @@ export function addRouteHeaders(
   { provider, model }: Pick<Step, "provider" | "model">,
 ): void {
   if (routeHeaders !== undefined) headers.push(...routeHeaders);
+  if (showsModel !== true) return;
   const name = `${provider.slug}/${model}`;
-  if (showsModel === true && HEADER_TEXT.test(name)) headers.push("gw-aig-routed-model", name);
+  if (HEADER_TEXT.test(name)) headers.push("gw-aig-routed-model", name);
 }
 
 interface SpendMarks {

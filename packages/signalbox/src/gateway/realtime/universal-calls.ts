@@ -87,17 +87,13 @@ export class UniversalCalls {
     const metadata = metadataOf(response, eventId);
     if (metadata.contentType?.startsWith("text/event-stream") === true && response.body !== null) {
       await this.#send({ type: "universal.created", metadata });
-      for await (const event of eventsOf(response.body as ReadableStream<Uint8Array>))
+      for await (const event of eventsOf(response.body as ReadableStream<Uint8Array>, maxMessageBytes))
         await this.#send({ type: "universal.stream", metadata: { eventId }, response: event });
       await this.#send({ type: "universal.done", metadata });
       return;
     }
     const { bytes, isWhole } = await readStart(response, maxMessageBytes);
-    if (!isWhole) {
-      throw new SignalboxError("gateway_body_too_large", {
-        message: "The answer is too large for a message",
-      });
-    }
+    if (!isWhole) throw tooLarge();
     await this.#send({ type: "universal.created", metadata, response: parsed(bytes.toString("utf8")) });
   }
 
@@ -121,6 +117,10 @@ function readRequest(data: Buffer): { readonly eventId: string | null; readonly 
   return { ...step, eventId };
 }
 
+function tooLarge(): SignalboxError {
+  return new SignalboxError("gateway_body_too_large", { message: "The answer is too large for a message" });
+}
+
 function invalid(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
 }
@@ -139,13 +139,14 @@ function metadataOf({ headers, status }: Response, eventId: string | null) {
 }
 
 /** The data of each event, as JSON if it is JSON. */
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
+async function* eventsOf(body: ReadableStream<Uint8Array>, maxEventLength: number): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of body) {
     rest += decoder.decode(chunk, { stream: true });
     const events = rest.split(EVENT_END);
     rest = events.pop() ?? "";
+    if (rest.length > maxEventLength) throw tooLarge();
     for (const event of events) {
       const data = dataOf(event);
       if (data !== null) yield parsed(data);
