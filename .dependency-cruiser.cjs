@@ -10,6 +10,7 @@ const ENGINES = [
   "turn-runtime",
   "tag-index",
   "node-link",
+  "program-process",
   "otlp-export",
   "archive",
   "sqlite-file",
@@ -34,7 +35,7 @@ const islands = AREAS.map((name) => ({
   from: { path: area(name), pathNot: "\\.test\\.ts$" },
   to: {
     path: `${SRC}/(${AREAS.filter((other) => other !== name).join("|")})/`,
-    ...(name === "webhooks" || name === "worker" ? { pathNot: `${SRC}/agents/index\\.ts$` } : {}),
+    ...(name === "webhooks" || name === "worker" ? { pathNot: `${SRC}/agents/(index|calls)\\.ts$` } : {}),
   },
 }));
 

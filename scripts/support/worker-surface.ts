@@ -206,6 +206,16 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     members: ["getLog", "getUrl", "patchLog", "run"],
   },
   {
+    name: "worker loader",
+    about: "`env.<LOADER>` of `worker_loaders`: programs that are loaded at run time, each in a process.",
+    members: ["get", "load"],
+  },
+  {
+    name: "loaded worker",
+    about: "What `get` and `load` return.",
+    members: ["getDurableObjectClass", "getEntrypoint"],
+  },
+  {
     name: "env.ASSETS",
     about:
       "Static files. Not part of the site, and never found: what `.assetsignore` of the folder lists (read at start), names that begin with a dot other than " +

@@ -72,6 +72,19 @@ export const agentsConfig = z
      * file. They answer no requests of the network. Default: none.
      */
     workers: z.array(z.strictObject(program)).default([]),
+    /** Programs that workers load at run time (`worker_loaders` of the wrangler file). Each is a process. */
+    loader: z
+      .strictObject({
+        /** Processes at the same time. Further programs wait for one that is idle. Default 16. */
+        maxPrograms: z.int().min(1).max(1000).default(16),
+        /** A process without a call ends after this time. Default 10 s. */
+        idleMs: z.int().min(0).max(3_600_000).default(10_000),
+        /** Limit of the heap of a program, and of its buffers beside it. Default 128. */
+        memoryMb: z.int().min(16).max(16_384).default(128),
+        /** Processor time that a program may use without a pause. `limits.cpuMs` of a program can only lower it. Default 30 s. */
+        cpuMs: z.int().min(10).max(600_000).default(30_000),
+      })
+      .prefault({}),
     /** The models behind `env.AI` of the worker. */
     ai,
     /**

@@ -20,6 +20,8 @@ import { VERSION } from "../version.ts";
 import { AiBinding } from "./ai/ai-binding.ts";
 import { Assets } from "./assets/assets.ts";
 import { checkCrons, type CronTrigger } from "./events/cron-object.ts";
+import type { LoadedPrograms } from "./loader/loaded-programs.ts";
+import { WorkerLoader } from "./loader/worker-loader.ts";
 import { createEntrypointStub, handlerTarget } from "./program/entrypoint-stub.ts";
 import type { BackgroundWork } from "./program/execution-context.ts";
 import { addBindings, readVariables } from "./program/worker-environment.ts";
@@ -42,6 +44,7 @@ export interface HostedWorkerParts {
   /** Variables of the process that programs may see. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly work: BackgroundWork;
+  readonly programs: LoadedPrograms;
   /** Another worker of the server, by its name. */
   find(name: string): HostedWorker | undefined;
 }
@@ -200,6 +203,7 @@ export class HostedWorker {
       service: ({ entrypoint, props }, script) => this.#worker(script)?.service(entrypoint, props) ?? null,
       ai: this.#ai,
       assets: assets === null ? null : { fetch: assets.fetch },
+      loader: (binding) => new WorkerLoader(this.#parts.programs, `${this.#prefix}/${binding}`),
       version: VERSION,
     });
   }

@@ -4,6 +4,7 @@
  *   door        requests and WebSockets of the network
  *   events      cron triggers and email
  *   program     the user's module, its environment and its handlers
+ *   loader      programs that are loaded at run time, each in a process
  *   ai          `env.AI` through the gateway
  *   workflows   durable steps on objects
  *   assets      static files

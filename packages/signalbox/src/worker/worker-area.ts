@@ -22,6 +22,7 @@ import { WorkerSockets } from "./door/worker-sockets.ts";
 import { createCronClass, type CronObject } from "./events/cron-object.ts";
 import { EventPaths } from "./events/event-paths.ts";
 import { HostedWorker } from "./hosted-worker.ts";
+import { LoadedPrograms } from "./loader/loaded-programs.ts";
 import { BackgroundWork } from "./program/execution-context.ts";
 import type { WorkerProgram } from "./program/worker-program.ts";
 
@@ -55,10 +56,11 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
   const { worker: settings, workers: further } = config.file.agents;
   if (settings === undefined) throw new ConfigError("agents.worker: expected a worker, found none");
   const work = new BackgroundWork(logger);
+  const programs = new LoadedPrograms(config.file.agents.loader, logger);
   const byName = new Map<string, HostedWorker>();
   const workers = [settings, ...further].map((one, i) => {
     const worker = new HostedWorker(
-      { ...parts, work, find: (name: string) => byName.get(name) },
+      { ...parts, work, programs, find: (name: string) => byName.get(name) },
       one,
       i === 0,
     );
@@ -125,7 +127,10 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
         const stub = parts.objects.namespace(CRONS).getByName("crons") as unknown as CronObject;
         await stub.begin();
       },
-      stop: () => work.finish(config.file.listener.gracePeriodMs),
+      async stop() {
+        await work.finish(config.file.listener.gracePeriodMs);
+        programs.close();
+      },
     },
   };
 }

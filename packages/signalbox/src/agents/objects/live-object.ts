@@ -20,6 +20,7 @@ import type { ObjectSockets } from "./object-sockets.ts";
 import { ObjectPast, type ObjectPasts } from "./object-past.ts";
 import { ObjectStorage } from "./object-storage.ts";
 import type { ObjectClass, ObjectId } from "./object-types.ts";
+import { targetOf } from "./rpc-stub.ts";
 import { endingWith, reach, transferResult } from "./rpc-values.ts";
 import {
   cutAccepted,
@@ -179,7 +180,8 @@ export class LiveObject implements Resident {
 
   /** Calls a method or reads a property; the result is a copy for the caller. */
   async invoke(path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
-    if (!(OBJECT in this.#handlers))
+    // The object of a loaded class is a stub of the one in its process.
+    if (!(OBJECT in this.#handlers) && targetOf(this.#handlers) === undefined)
       throw new TypeError(
         "The object does not support RPC, because its class does not extend DurableObject of cloudflare:workers: only fetch() can be called.",
       );

@@ -37,6 +37,10 @@ export function createObjectStub(
     const copies = args === null ? null : transferArguments(args, caller ?? null);
     if (caller !== undefined) await caller.passGate();
     try {
+      // From another process: there the stub itself has no `fetch`.
+      const [request] = copies ?? [];
+      if (path.length === 1 && path[0] === "fetch" && request instanceof Request)
+        return await calls.fetch(request);
       return await calls.invoke(path, copies);
     } catch (error) {
       throw toRemoteError(error);

@@ -5,6 +5,7 @@ export { Link, type LinkHandler } from "./link.ts";
 export { LinkError, type LinkFailure } from "./link-failure.ts";
 export { LinkStream } from "./link-stream.ts";
 export { Links, type Peer } from "./links.ts";
+export { linkProcesses } from "./process-link.ts";
 export { LINK_VERSIONS } from "./handshake.ts";
 export {
   decodePacket,

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. Each call and each stream ends exactly once: with an answer, a failure, or `broken` when the link ends.
  * 2. Calls without an answer hold at most `MAX_UNANSWERED_BYTES` of payload; further calls fail with `overloaded` and are not sent.
- * 3. A side that receives nothing for `SILENCE_MS` closes the link. Both sides send a ping each second when they have nothing else to send.
+ * 3. A side that receives nothing for `SILENCE_MS` closes the link. Both sides send a ping each second when they have nothing else to send. A link to a process of this machine
+ *    (`isWatched` false) stays: the socket closes with the process.
  * 4. A node that `leave`s loses no answer: its peer begins nothing more on the link, and says so when everything that it had begun has ended.
  * 5. A frame that the protocol does not allow closes the link: the other node has a defect, and its next bytes cannot be trusted.
  *
@@ -53,7 +54,7 @@ export class Link {
   readonly #calls = new Map<number, PendingCall>();
   readonly #streams = new Map<number, LinkStream>();
   readonly #names = new Map<string, Buffer>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout | undefined;
   #nextId: number;
   #unansweredBytes = 0;
   #isClosed = false;
@@ -71,6 +72,7 @@ export class Link {
     side: "dialler" | "listener",
     handler: LinkHandler,
     onClose: (link: Link, failure: LinkFailure) => void,
+    isWatched = true,
   ) {
     this.peer = peer;
     this.#socket = socket;
@@ -78,7 +80,7 @@ export class Link {
     this.#onClose = onClose;
     this.#writer = new FrameWriter(socket);
     this.#nextId = side === "dialler" ? 1 : 2;
-    this.#timer = setInterval(() => this.#tick(), PING_MS).unref();
+    this.#timer = isWatched ? setInterval(() => this.#tick(), PING_MS).unref() : undefined;
   }
 
   /** Bytes that the kernel has not accepted yet. */

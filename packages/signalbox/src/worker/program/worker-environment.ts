@@ -38,6 +38,8 @@ export interface BindingParts {
   service(service: ServiceBinding, script: string | null): object | null;
   readonly ai: object;
   readonly assets: object | null;
+  /** The loader of a binding. */
+  readonly loader: (binding: string) => object;
   readonly version: string;
 }
 
@@ -47,6 +49,7 @@ export function addBindings(env: Record<string, unknown>, parts: BindingParts): 
   for (const missing of wrangler.missing) env[missing.binding] = createMissingBinding(missing);
   for (const service of wrangler.services) env[service.binding] = parts.service(service, null);
   env[wrangler.ai ?? "AI"] = parts.ai;
+  for (const binding of wrangler.loaders) env[binding] = parts.loader(binding);
   if (wrangler.versionMetadata !== null)
     env[wrangler.versionMetadata] = { id: parts.version, tag: "", timestamp: new Date().toISOString() };
   const assets = wrangler.assets?.binding ?? "ASSETS";

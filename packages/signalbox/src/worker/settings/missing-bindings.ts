@@ -17,7 +17,6 @@ const PLACES: readonly (readonly [path: string, nameKey: string, kind: string])[
   ["queues.producers", "binding", "queue"],
   ["vectorize", "binding", "vectorize index"],
   ["browser", "binding", "browser"],
-  ["worker_loaders", "binding", "worker loader"],
   ["send_email", "name", "email sender"],
   ["hyperdrive", "binding", "hyperdrive"],
   ["analytics_engine_datasets", "binding", "analytics engine"],

@@ -63,6 +63,7 @@ const wranglerFile = z.looseObject({
   rules: z.array(rule).default([]),
   services: z.array(service).default([]),
   version_metadata: z.looseObject({ binding: text }).optional(),
+  worker_loaders: z.array(z.looseObject({ binding: text })).default([]),
   define: z.record(z.string(), z.string()).default({}),
   compatibility_date: z
     .string()
@@ -113,6 +114,8 @@ export interface WranglerSettings {
     readonly services: readonly (ServiceBinding & { readonly script: string })[];
   };
   readonly versionMetadata: string | null;
+  /** Names of bindings that load programs. */
+  readonly loaders: readonly string[];
   readonly missing: readonly MissingBinding[];
 }
 
@@ -203,6 +206,7 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
         .map((item) => ({ ...toService(item), script: item.service })),
     },
     versionMetadata: file.version_metadata?.binding ?? null,
+    loaders: file.worker_loaders.map(({ binding }) => binding),
     missing: findMissingBindings(content),
   };
 }

@@ -85,6 +85,8 @@ export default {
       step: status.output.step,
       "env.AI": members(env.AI),
       "env.AI.gateway()": members(env.AI.gateway("default")),
+      "worker loader": members(env.LOADER),
+      "loaded worker": members(env.LOADER.get("any", () => ({}))),
       "env.ASSETS": members(env.ASSETS),
     });
   },

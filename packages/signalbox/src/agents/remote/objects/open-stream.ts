@@ -1,12 +1,11 @@
 /** Opens streams to other nodes. */
-import type { NodeNetwork } from "../../../contracts/node-network.ts";
-import { LinkError, type LinkStream } from "../../../engines/node-link/index.ts";
+import { type Link, LinkError, type LinkStream } from "../../../engines/node-link/index.ts";
 import type { NodeInc } from "../../../core/node-inc.ts";
 import { NotSentError } from "../../placement/placement.ts";
 
 /** The returned function throws `NotSentError` if there is no link to the node, or the link takes no more. */
 export function openOn(
-  network: Pick<NodeNetwork, "linkTo">,
+  network: { linkTo(node: NodeInc): Pick<Link, "openStream"> | null },
   node: NodeInc,
   name: string,
 ): (payload: Uint8Array) => LinkStream {

@@ -8,6 +8,8 @@ export type Reference = number;
 
 /** Makes values of this side usable on the other. */
 export interface Offers {
+  /** The other side can find objects by their addresses; otherwise it gets references. */
+  readonly sharesObjects: boolean;
   /** `onRelease` is called once, when the other side needs the target no more. */
   target(target: CallTarget, onRelease: (wasDisposed: boolean) => void): Reference;
   signal(signal: AbortSignal): Reference;

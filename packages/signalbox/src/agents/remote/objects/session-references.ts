@@ -1,6 +1,6 @@
 /** What the two sides of one session offer each other: call targets, signals and WebSockets, by their numbers. */
-import type { NodeNetwork } from "../../../contracts/node-network.ts";
-import type { LinkStream } from "../../../engines/node-link/index.ts";
+import type { NodeInc } from "../../../core/node-inc.ts";
+import type { Link, LinkStream } from "../../../engines/node-link/index.ts";
 import type { ObjectAddress } from "../../objects/object-calls.ts";
 import type { CallTarget } from "../../objects/rpc-stub.ts";
 import { endOf, WebSocketPair, type WorkerWebSocket } from "../../objects/web-socket.ts";
@@ -12,9 +12,9 @@ import { encodeValue, plainReason } from "./wire-values.ts";
 
 /** What sessions use of their node. */
 export interface SessionHost extends TunnelHost {
-  readonly network: Pick<NodeNetwork, "linkTo">;
-  /** A stub of an object that the other side named. */
-  objectStub(address: ObjectAddress): object;
+  readonly network: { linkTo(node: NodeInc): Pick<Link, "openStream"> | null };
+  /** A stub of an object that the other side named; null: the other side is no node, and cannot name objects. */
+  readonly objectStub: ((address: ObjectAddress) => object) | null;
   /** Sessions that other nodes have opened, by their ids. */
   readonly sessions: Map<string, ServedSession>;
   /** Sessions that wait for their links. */
@@ -84,6 +84,11 @@ export class SessionReferences implements Offers, Finds {
 
   get isEmpty(): boolean {
     return this.#offered.size + this.#held.size + this.#tunnels.size === 0;
+  }
+
+  /** Targets, streams and WebSockets of the other side that are in use here. */
+  get heldCount(): number {
+    return this.#held.size + this.#tunnels.size;
   }
 
   get hasTunnels(): boolean {
@@ -193,8 +198,14 @@ export class SessionReferences implements Offers, Finds {
     return pair[0];
   }
 
+  get sharesObjects(): boolean {
+    return this.#host.objectStub !== null;
+  }
+
   object(address: ObjectAddress): object {
-    return this.#host.objectStub(address);
+    const { objectStub } = this.#host;
+    if (objectStub === null) throw new Error("the other side names an object that it cannot know");
+    return objectStub(address);
   }
 
   /** `end`: how the session ended. After a failure, what was offered counts as disposed by the other side. */

@@ -12,7 +12,7 @@ const transferOne = (value: unknown): unknown => transferArguments([value], null
 
 const offered: unknown[] = [];
 const offer = (value: unknown) => offered.push(value) - 1;
-const OFFERS: Offers = { target: offer, signal: offer, socket: offer };
+const OFFERS: Offers = { sharesObjects: true, target: offer, signal: offer, socket: offer };
 const FINDS: Finds = {
   target: (reference) => offered[reference] as never,
   signal: () => new AbortController().signal,

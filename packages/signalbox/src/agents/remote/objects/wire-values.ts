@@ -6,9 +6,10 @@
  */
 import { deserialize, serialize } from "node:v8";
 import { currentWork } from "../../objects/current-work.ts";
+import { fetchFollowing } from "../../objects/follow-redirects.ts";
 import type { ObjectAddress } from "../../objects/object-calls.ts";
 import { makeDisposable, refused, replaceReferences, transferArguments } from "../../objects/rpc-values.ts";
-import { type CallTarget, createStub, targetOf } from "../../objects/rpc-stub.ts";
+import { type CallTarget, createStub, ServiceStub, targetOf } from "../../objects/rpc-stub.ts";
 import { WorkerWebSocket } from "../../objects/web-socket.ts";
 import type { Finds, Offers, Reference } from "./references.ts";
 import { blobOf, type BlobParts, describeBlob, formOf, type FormEntry } from "./wire-blobs.ts";
@@ -19,7 +20,13 @@ import { MAX_MESSAGE_BYTES } from "./wire-message.ts";
 import { readableOf, readableTarget, writableOf, writableTarget } from "./wire-streams.ts";
 
 type Special =
-  | { readonly kind: "stub"; readonly reference: Reference; readonly isCallable: boolean }
+  | {
+      readonly kind: "stub";
+      readonly reference: Reference;
+      readonly isCallable: boolean;
+      /** Of an object or an entrypoint: it has `fetch`. */
+      readonly isService: boolean;
+    }
   | { readonly kind: "object"; readonly address: ObjectAddress }
   | { readonly kind: "error"; readonly error: WireError }
   | { readonly kind: "view"; readonly type: string; readonly buffer: ArrayBuffer }
@@ -113,14 +120,18 @@ function describe(value: object, offers: Offers): Special | null {
 }
 
 function describeStub(stub: object, target: CallTarget, offers: Offers): Special {
-  if (target.address !== undefined) return { kind: "object", address: { ...target.address } };
+  if (target.address !== undefined && offers.sharesObjects)
+    return { kind: "object", address: { ...target.address } };
+  const isService = stub instanceof ServiceStub;
   const release = (wasDisposed: boolean) => {
-    if (wasDisposed) (stub as Disposable)[Symbol.dispose]();
+    // The stub of a service is the binding itself: it has nothing to dispose, and others use it.
+    if (wasDisposed && !isService) (stub as Disposable)[Symbol.dispose]();
   };
   return {
     kind: "stub",
     reference: offers.target(target, release),
     isCallable: typeof stub === "function",
+    isService,
   };
 }
 
@@ -195,7 +206,12 @@ export function reasonOf(wire: unknown): unknown {
 function build(entry: Exclude<Special, { kind: "blob" | "form" }>, finds: Finds, stubs: object[]): unknown {
   switch (entry.kind) {
     case "stub": {
-      const stub = createStub(outputOf(finds.target(entry.reference)), { isCallable: entry.isCallable });
+      const { isCallable, isService } = entry;
+      const target = outputOf(finds.target(entry.reference));
+      const stub = createStub(
+        target,
+        isService ? { isCallable, isService, ...fetching(target) } : { isCallable },
+      );
       stubs.push(stub);
       return stub;
     }
@@ -241,11 +257,18 @@ function outputOf(target: CallTarget): CallTarget {
   };
 }
 
+/** `fetch` of a service on the other side: its arguments become a request here. */
+function fetching(target: CallTarget): { members: Record<string, unknown> } {
+  const fetch = (input: string | URL | Request, init?: RequestInit) =>
+    fetchFollowing(input, init, async (request) => (await target.send(["fetch"], [request])) as Response);
+  return { members: { fetch } };
+}
+
 type ViewClass = new (buffer: ArrayBuffer) => ArrayBufferView;
 
 function viewOf(type: string, buffer: ArrayBuffer): ArrayBufferView {
   const View = (globalThis as unknown as Record<string, ViewClass>)[type];
-  return View === undefined ? new Uint8Array(buffer) : new View(buffer);
+  return View !== undefined && VIEWS.has(type) ? new View(buffer) : new Uint8Array(buffer);
 }
 
 /** Puts the specials in their places. Everything else is changed in place: no other code has seen it yet. */
@@ -273,5 +296,22 @@ function restore(value: unknown, specials: ReadonlyMap<object, unknown>, seen: S
   }
   return value;
 }
+
+/** Only these: the name comes from the other side. */
+const VIEWS: ReadonlySet<string> = new Set([
+  "BigInt64Array",
+  "BigUint64Array",
+  "DataView",
+  "Float16Array",
+  "Float32Array",
+  "Float64Array",
+  "Int16Array",
+  "Int32Array",
+  "Int8Array",
+  "Uint16Array",
+  "Uint32Array",
+  "Uint8Array",
+  "Uint8ClampedArray",
+]);
 
 const OWN = { enumerable: true, configurable: true, writable: true };

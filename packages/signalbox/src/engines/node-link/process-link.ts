@@ -1,0 +1,25 @@
+/** A link between two processes of one machine over a socket that only they have: no handshake, and silence is no failure. */
+import type { Duplex } from "node:stream";
+import { Link, type LinkHandler } from "./link.ts";
+
+/** `onClose` is called once, when the socket has closed or the other side has sent what the protocol does not allow. */
+export function linkProcesses(
+  socket: Duplex,
+  side: "dialler" | "listener",
+  handler: LinkHandler,
+  onClose: (reason: string) => void,
+): Link {
+  const link = new Link(
+    socket,
+    { node: "process", version: 0 },
+    side,
+    handler,
+    (_link, { message }) => onClose(message),
+    false,
+  );
+  const close = (message: string) => link.close({ code: "broken", message });
+  socket.on("data", (chunk: Buffer) => link.receive(chunk));
+  socket.on("error", (error) => close(error.message));
+  socket.on("close", () => close("the process has ended"));
+  return link;
+}

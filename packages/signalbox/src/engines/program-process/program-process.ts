@@ -1,0 +1,153 @@
+/**
+ * A process that runs one source text with Node's permission model: no files, no child processes, no threads, no addons, an empty environment. It has a socket to this
+ * process (descriptor 3) and one for questions (descriptor 4), and ends with it.
+ *
+ *   running ─ it exits, or `end` → over (`whenOver` resolves once)
+ *
+ * The limits hold without the help of the process: V8 limits its heap, the kernel its memory and its processor time. Where the kernel allows it, the process has no network
+ * interfaces, and ends with this process even if it never looks at its socket; elsewhere only `confineProcess`, which runs in it, keeps it from the network, and only its
+ * processor time ends it.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import type { Duplex, Readable } from "node:stream";
+
+export interface ProcessLimits {
+  /** Of the heap, and again of the buffers outside of it. */
+  readonly memoryMb: number;
+  /** Processor time of the whole life of the process. Ends also a process that no one watches any more. */
+  readonly processorSeconds: number;
+}
+
+export interface ProcessEnd {
+  readonly signal: NodeJS.Signals | null;
+  /** The last lines of its standard error. */
+  readonly errors: string;
+}
+
+/** Writable memory that Node has mapped before a program runs, most of it never used: stacks of threads, code, young generations. Measured at 330 MiB. */
+const BASE_MB = 384;
+/** The kernel counts processor time in these units. */
+const TICKS_PER_SECOND = 100;
+/** Programs of util-linux that start another one: without network interfaces, and ended by the kernel together with this process. */
+const WRAPPERS: readonly (readonly string[])[] = [
+  ["/usr/bin/unshare", "--map-root-user", "--net"],
+  ["/usr/bin/setpriv", "--pdeathsig", "KILL"],
+];
+const MAX_QUESTION_BYTES = 32 * 1024 * 1024;
+/** Of what the process writes to its standard error, for the log. */
+const MAX_ERROR_BYTES = 4096;
+
+let usable: readonly string[] | undefined;
+
+export class ProgramProcess {
+  /** To the process. Its `error` events are handled. */
+  readonly socket: Duplex;
+  readonly whenOver: Promise<ProcessEnd>;
+  readonly #child: ChildProcess;
+
+  constructor(source: string, limits: ProcessLimits) {
+    const [command, ...args] = commandOf(limits);
+    this.#child = spawn(command ?? "", args, {
+      cwd: "/",
+      env: {},
+      stdio: ["pipe", "ignore", "pipe", "pipe", "pipe"],
+    });
+    const { stdin, stderr, stdio } = this.#child;
+    this.socket = stdio[3] as Duplex;
+    // A process that ends early closes them; `whenOver` reports it.
+    for (const stream of [stdin, stderr, this.socket, stdio[4]]) stream?.on("error", () => undefined);
+    const errors = lastOf(stderr);
+    this.whenOver = new Promise((resolve) => {
+      this.#child.once("error", ({ message }) => resolve({ signal: null, errors: message }));
+      this.#child.once("close", (_code, signal) => resolve({ signal, errors: errors() }));
+    });
+    stdin?.end(source);
+  }
+
+  /** Answers the questions of the process, one after the other. Null: the message needs no answer. */
+  answer(answerTo: (question: Buffer) => Promise<Uint8Array | null>): void {
+    const channel = this.#child.stdio[4] as Duplex;
+    let unread = Buffer.from("");
+    let last = Promise.resolve();
+    const answer = async (question: Buffer) => {
+      const bytes = await answerTo(question);
+      if (bytes === null) return;
+      const head = Buffer.allocUnsafe(4);
+      head.writeUInt32LE(bytes.length);
+      channel.write(Buffer.concat([head, bytes]));
+    };
+    channel.on("data", (chunk: Buffer) => {
+      unread = Buffer.concat([unread, chunk]);
+      while (unread.length >= 4) {
+        const length = unread.readUInt32LE();
+        if (length > MAX_QUESTION_BYTES) this.end();
+        if (unread.length < 4 + length) return;
+        const question = unread.subarray(4, 4 + length);
+        unread = unread.subarray(4 + length);
+        last = last.then(() => answer(question)).catch(() => this.end());
+      }
+    });
+  }
+
+  /** Ends the process at once. */
+  end(): void {
+    this.#child.kill("SIGKILL");
+  }
+
+  /** Processor time that the process has used; null where the system does not tell. */
+  get processorMs(): number | null {
+    try {
+      const fields =
+        readFileSync(`/proc/${this.#child.pid}/stat`, "latin1").split(") ").at(-1)?.split(" ") ?? [];
+      return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+    } catch {
+      // Not Linux, or the process has just ended.
+      return null;
+    }
+  }
+}
+
+function commandOf({ memoryMb, processorSeconds }: ProcessLimits): string[] {
+  const limits = [
+    `ulimit -c 0`,
+    `ulimit -d ${(BASE_MB + 2 * memoryMb) * 1024}`,
+    `ulimit -t ${processorSeconds}`,
+  ];
+  const node = [
+    process.execPath,
+    "--permission",
+    "--disallow-code-generation-from-strings",
+    "--no-addons",
+    "--no-warnings",
+    "--unhandled-rejections=warn",
+    `--max-old-space-size=${memoryMb}`,
+    "--input-type=module",
+    "-",
+  ];
+  // A system that does not know a limit goes on without it.
+  const shell = [
+    "/bin/sh",
+    "-c",
+    `${limits.map((limit) => `${limit} 2>/dev/null;`).join(" ")} exec "$0" "$@"`,
+    ...node,
+  ];
+  return [...wrappers(), ...shell];
+}
+
+/** Those that work here: containers often refuse the first one. */
+function wrappers(): readonly string[] {
+  usable ??= WRAPPERS.flatMap(([command = "", ...args]) =>
+    spawnSync(command, [...args, "true"], { stdio: "ignore" }).status === 0 ? [command, ...args] : [],
+  );
+  return usable;
+}
+
+/** The last bytes of a stream, when it has ended. */
+function lastOf(stream: Readable | null): () => string {
+  let kept = Buffer.from("");
+  stream?.on("data", (chunk: Buffer) => {
+    kept = Buffer.concat([kept, chunk]).subarray(-MAX_ERROR_BYTES);
+  });
+  return () => kept.toString("utf8");
+}

@@ -1,0 +1,272 @@
+/**
+ * One loaded program: its process, and the session with it.
+ *
+ *   running ─ the process ends by itself, or is ended (idle, a limit, the server stops) → over
+ *
+ * Invariants:
+ * 1. When the program is over, every call has failed with the reason, and no later call begins.
+ * 2. While calls run, the event loop of the program is asked for a sign of life. If it uses more processor time than its limit before it gives one, it is ended.
+ */
+import { deserialize, serialize } from "node:v8";
+import {
+  openProcessSession,
+  type ProcessSession,
+  readFlags,
+  targetOf,
+  transferArguments,
+  workersModule,
+} from "../../agents/calls.ts";
+import { type ProcessEnd, ProgramProcess } from "../../engines/program-process/index.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { FacetStorage, StorageQuestion } from "./facet-storage.ts";
+import type { LoadedHost, LoadedStart } from "./inside/loaded-main.ts";
+import type { ProgramCode } from "./program-code.ts";
+
+export interface ProgramSettings {
+  readonly memoryMb: number;
+  readonly cpuMs: number;
+}
+
+/** Between questions for a sign of life. */
+const WATCH_MS = 250;
+/** Processor time of the whole life of a process; a program that is used on gets another one. */
+const LIFE_SECONDS = 1200;
+const OUT_OF_MEMORY = /out of memory|allocation failed/i;
+const NO_NETWORK =
+  "This program has no access to the network: it was loaded with globalOutbound null. It can use the bindings in its env.";
+
+interface Silence {
+  readonly since: number;
+  /** Null where the system does not tell. */
+  readonly processorMs: number | null;
+}
+
+/** An object of the program, as the server has it. */
+export interface LoadedFacet {
+  readonly storage: FacetStorage;
+  /** Ends the facet at once. */
+  readonly abort: (reason: string) => void;
+}
+
+export class LoadedProgram {
+  /** Objects of the program's classes, by their numbers. */
+  readonly facets = new Map<number, LoadedFacet>();
+  /** Resolves when the process has ended. */
+  readonly whenOver: Promise<void>;
+  readonly #process: ProgramProcess;
+  readonly #session: ProcessSession;
+  readonly #cpuMs: number;
+  readonly #over = Promise.withResolvers<never>();
+  #failure: Error | null = null;
+  #running = 0;
+  #isWaiting = false;
+  #watch: NodeJS.Timeout | undefined;
+  #silence: Silence | null = null;
+
+  constructor(source: string, code: ProgramCode, settings: ProgramSettings, name: string, logger: Logger) {
+    this.#cpuMs = Math.min(code.limits.cpuMs ?? settings.cpuMs, settings.cpuMs);
+    this.#process = new ProgramProcess(source, {
+      memoryMb: settings.memoryMb,
+      processorSeconds: LIFE_SECONDS,
+    });
+    // Without a call nobody waits for it.
+    this.#over.promise.catch(() => undefined);
+    this.whenOver = this.#process.whenOver.then((end) => this.#fail(reasonOf(end)));
+    this.#process.answer((question) => this.#answer(question));
+    const host = new Host(code, name, logger, {
+      waiting: (isWaiting) => {
+        this.#isWaiting = isWaiting;
+      },
+      abort: (facet, reason) => this.facets.get(facet)?.abort(reason),
+    });
+    const start: LoadedStart = {
+      mainModule: code.mainModule,
+      modules: code.modules,
+      env: code.env as LoadedStart["env"],
+      flags: readFlags(code.date, code.flags),
+      host: host as unknown as LoadedHost,
+      hasTails: code.tails.length > 0,
+      subRequests: code.limits.subRequests ?? null,
+    };
+    try {
+      const [first] = transferArguments([start], null);
+      this.#session = openProcessSession(this.#process.socket, first, () => this.#process.end());
+    } catch (error) {
+      this.#process.end();
+      throw error;
+    }
+    // Every call awaits it.
+    this.#session.root.catch(() => undefined);
+  }
+
+  get isOver(): boolean {
+    return this.#failure !== null;
+  }
+
+  /** No call runs, and no work that a call has left behind. */
+  get isIdle(): boolean {
+    return this.#running === 0 && !this.#isWaiting;
+  }
+
+  /** Nothing of the program is in use: no stub, no body that is still read. */
+  get isQuiet(): boolean {
+    return this.#session.isQuiet;
+  }
+
+  /** Calls the program. `args` were transferred. */
+  run(
+    name: string | null,
+    props: unknown,
+    path: readonly string[],
+    args: readonly unknown[] | null,
+  ): Promise<unknown> {
+    return this.#call("run", name, props, path, args);
+  }
+
+  /** Constructs an object of one of the program's classes. */
+  async construct(facet: number, name: string | null, id: object, props: unknown): Promise<void> {
+    await this.#call("construct", facet, name, id, props);
+  }
+
+  /** Calls an object. */
+  invoke(facet: number, path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
+    return this.#call("invoke", facet, path, args);
+  }
+
+  async forget(facet: number): Promise<void> {
+    this.facets.delete(facet);
+    if (!this.isOver) await this.#call("forget", facet);
+  }
+
+  async #call(method: string, ...args: readonly unknown[]): Promise<unknown> {
+    this.#running += 1;
+    this.#watch ??= setInterval(() => this.#check(), WATCH_MS).unref();
+    try {
+      return await Promise.race([this.#send(method, args), this.#over.promise]);
+    } catch (error) {
+      // The session fails before the process is known to have ended.
+      if (isLost(error)) await this.whenOver;
+      throw this.#failure ?? error;
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#stopWatching();
+    }
+  }
+
+  async #send(method: string, args: readonly unknown[]): Promise<unknown> {
+    const root = await this.#session.root;
+    return targetOf(root as object)?.send([method], args);
+  }
+
+  /** A question of the process about the storage of one of its objects. */
+  async #answer(question: Buffer): Promise<Uint8Array | null> {
+    const [facet, operation, args] = deserialize(question) as StorageQuestion;
+    const storage = this.facets.get(facet)?.storage;
+    try {
+      if (storage === undefined) throw new Error("The object is gone.");
+      const value = await storage.run(operation, args);
+      return operation === "rest" ? null : serialize({ value });
+    } catch (error) {
+      if (operation === "rest") return null;
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      return serialize({ error: { name, message } });
+    }
+  }
+
+  end(reason: Error): void {
+    this.#fail(reason);
+    this.#process.end();
+  }
+
+  #fail(reason: Error): void {
+    if (this.#failure !== null) return;
+    this.#failure = reason;
+    this.#stopWatching();
+    // First: what their events have begun to write is undone, and the events fail with this reason.
+    for (const { abort } of this.facets.values()) abort(reason.message);
+    this.#over.reject(reason);
+  }
+
+  #stopWatching(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+    this.#silence = null;
+  }
+
+  #check(): void {
+    const { processorMs } = this.#process;
+    if (this.#silence === null) {
+      const silence = { since: Date.now(), processorMs };
+      this.#silence = silence;
+      this.#session.ping().then(
+        () => {
+          if (this.#silence === silence) this.#silence = null;
+        },
+        // The process has ended, which `whenOver` reports.
+        () => undefined,
+      );
+      return;
+    }
+    const { since, processorMs: before } = this.#silence;
+    const used = processorMs === null || before === null ? Date.now() - since : processorMs - before;
+    if (used > this.#cpuMs) this.end(new Error("Worker exceeded CPU time limit."));
+  }
+}
+
+interface HostEvents {
+  waiting(isWaiting: boolean): void;
+  abort(facet: number, reason: string): void;
+}
+
+/** What the server does for the process: the only way out of it. */
+class Host extends workersModule.RpcTarget {
+  readonly #code: ProgramCode;
+  readonly #name: string;
+  readonly #logger: Logger;
+  readonly #events: HostEvents;
+
+  constructor(code: ProgramCode, name: string, logger: Logger, events: HostEvents) {
+    super();
+    this.#code = code;
+    this.#name = name;
+    this.#logger = logger;
+    this.#events = events;
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    const { globalOutbound: outbound } = this.#code;
+    if (outbound === null) throw new Error(NO_NETWORK);
+    if (outbound === undefined) return fetch(request);
+    return (outbound as { fetch(request: Request): Promise<Response> }).fetch(request);
+  }
+
+  async trace(trace: Parameters<LoadedHost["trace"]>[0]): Promise<void> {
+    for (const { level, message } of trace.logs)
+      this.#logger.info(
+        { program: this.#name, level, message: message.join(" ") },
+        "a loaded program wrote a line",
+      );
+    const event = { ...trace, scriptName: this.#name, event: null, diagnosticsChannelEvents: [] };
+    for (const tail of this.#code.tails)
+      await (tail as { tail(events: object[]): Promise<void> }).tail([event]);
+  }
+
+  async waiting(isWaiting: boolean): Promise<void> {
+    this.#events.waiting(isWaiting);
+  }
+
+  async abort(facet: number, reason: string): Promise<void> {
+    this.#events.abort(facet, reason);
+  }
+}
+
+function reasonOf({ signal, errors }: ProcessEnd): Error {
+  if (signal === "SIGXCPU") return new Error("Worker exceeded CPU time limit.");
+  if (OUT_OF_MEMORY.test(errors)) return new Error("Worker exceeded memory limit.");
+  const [line = ""] = errors.split("\n").filter((text) => text.trim() !== "");
+  return new Error(`The process of the loaded program has ended${line === "" ? "" : `: ${line}`}.`);
+}
+
+function isLost(error: unknown): boolean {
+  return error instanceof Error && error.message === "Network connection lost.";
+}
