@@ -17,3 +17,9 @@ it("has close codes that applications may use", () => {
     ).toBe(true);
   }
 });
+
+it("closes a WebSocket with a code that says `later` for everything that passes by itself", () => {
+  const ofAgents = entries.filter(([, { area, status }]) => area !== "gateway" && status === 503);
+  expect(ofAgents.length).toBeGreaterThan(0);
+  for (const [name, { closeCode }] of ofAgents) expect([1012, 1013], name).toContain(closeCode);
+});
