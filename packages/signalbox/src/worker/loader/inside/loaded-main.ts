@@ -96,6 +96,8 @@ async function load(start: LoadedStart): Promise<unknown> {
     },
   });
   installConsole();
+  // An error in a timer of the program ends none of its calls.
+  process.on("uncaughtException", (error) => console.error(error));
   Object.assign(globalThis, {
     WebSocket: NoWebSocket,
     fetch: async (input: string | URL | Request, init?: RequestInit) => {
