@@ -96,7 +96,7 @@ export const vi = {
     return vi;
   },
   unstubAllGlobals() {
-    for (const [name, before] of replaced.splice(0).reverse())
+    for (const [name, before] of replaced.splice(0).toReversed())
       if (before === undefined) delete globalThis[name];
       else Object.defineProperty(globalThis, name, before);
   },

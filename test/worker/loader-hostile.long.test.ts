@@ -14,7 +14,7 @@ beforeAll(async () => {
     file: {
       agents: {
         access: "worker",
-        loader: { maxPrograms: MAX_PROGRAMS, idleMs: 1000, memoryMb: 64, cpuMs: 500 },
+        loader: { maxPrograms: MAX_PROGRAMS, idleMs: 1000, memoryMb: 64, cpuMs: 20_000 },
       },
     },
   });

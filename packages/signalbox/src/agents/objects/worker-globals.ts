@@ -53,9 +53,9 @@ function acceptTexts(base: typeof Response): void {
     prototype[name] = function readBody(this: Response) {
       const { body } = this;
       if (!STREAMING.has(this) || body === null || body.locked || this.bodyUsed)
-        return Reflect.apply(read, this, []) as unknown;
+        return Reflect.apply(read, this, []);
       const { headers } = this;
-      return Reflect.apply(read, new base(body.pipeThrough(encodeTexts()), { headers }), []) as unknown;
+      return Reflect.apply(read, new base(body.pipeThrough(encodeTexts()), { headers }), []);
     };
   }
   const clone = prototype["clone"];

@@ -15,6 +15,7 @@ import {
   escapeHtml,
   type Piece,
   TextChunk,
+  toText,
 } from "./tokens.ts";
 
 type Handler<T> = (token: T) => unknown;
@@ -121,6 +122,7 @@ async function* rewritten(
     yield* rewriting.push(decoder.decode(), true);
     return undefined;
   } catch (error) {
+    // A body that cannot be cancelled has ended.
     await reader.cancel(error).catch(() => undefined);
     throw error;
   }
@@ -311,6 +313,6 @@ async function* written(pieces: readonly Piece[]): AsyncGenerator<string, void> 
       for await (const chunk of stream as ReadableStream<Uint8Array | string>)
         yield escape(typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true }));
       yield escape(decoder.decode());
-    } else yield escape(String(content));
+    } else yield escape(toText(content));
   }
 }

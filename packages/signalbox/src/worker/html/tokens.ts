@@ -11,6 +11,9 @@ export interface ContentOptions {
 /** Pieces of the output, in order. */
 export type Piece = { readonly content: Content; readonly isHtml: boolean };
 
+/** As programs without types expect it: any value becomes text. */
+export const toText: (value: unknown) => string = String;
+
 export function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
@@ -108,9 +111,9 @@ export class Element extends Mutable {
     const known = this.#find(name);
     this.#isChanged = true;
     if (known === undefined)
-      this.#token.attributes.push({ name: name.toLowerCase(), value: String(value), raw: null });
+      this.#token.attributes.push({ name: name.toLowerCase(), value: toText(value), raw: null });
     else {
-      known.value = String(value);
+      known.value = toText(value);
       known.raw = null;
     }
     return this;
