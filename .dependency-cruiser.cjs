@@ -243,9 +243,9 @@ module.exports = {
     doNotFollow: { path: "node_modules" },
     parser: "swc",
     tsPreCompilationDeps: true,
-    // Programs of the worker mode are resolved by its own loader; the template is a project of its own.
+    // Programs of the worker mode are resolved by its own loader; the template is a project of its own; scripts/originals runs inside of checkouts.
     exclude: {
-      path: "(^|/)(dist|node_modules)/|^test/worker/programs/|^packages/create-signalbox/template/",
+      path: "(^|/)(dist|node_modules)/|^test/worker/programs/|^scripts/originals/|^packages/create-signalbox/template/",
     },
     enhancedResolveOptions: {
       exportsFields: ["exports"],

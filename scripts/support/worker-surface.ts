@@ -69,6 +69,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
       "Cloudflare",
       "EventSource",
       "FixedLengthStream",
+      "HTMLRewriter",
       "IdentityTransformStream",
       "WebSocketPair",
       "WebSocketRequestResponsePair",

@@ -85,6 +85,8 @@ test("the names that programs import or find as globals are there", async () => 
       nodejs_compat: true,
     },
     digest: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    texts: ["ü!€", 6, "ü!€", "ü!€"],
+    rewritten: "<p>new</p>",
     cf: { colo: "X" },
     events: ["one", "named two\nthree 7"],
   });

@@ -5,6 +5,7 @@
  *   events      cron triggers and email
  *   program     the user's module, its environment and its handlers
  *   loader      programs that are loaded at run time, each in a process
+ *   html        `HTMLRewriter`
  *   ai          `env.AI` through the gateway
  *   workflows   durable steps on objects
  *   assets      static files

@@ -18,6 +18,7 @@ export function installWorkerGlobals(): void {
   if (target[INSTALLED] === true) return;
   Object.defineProperty(target, INSTALLED, { value: true });
   const fetch = target.fetch;
+  acceptTexts(target.Response);
   Object.assign(target, {
     WebSocketPair,
     WebSocketRequestResponsePair,
@@ -39,6 +40,38 @@ export function installWorkerGlobals(): void {
 /** True for a response whose body is a stream that a program produces: its object must stay in memory until the stream has ended. */
 export function isStreaming(response: Response): boolean {
   return STREAMING.has(response);
+}
+
+/**
+ * A body that a program produces may consist of texts, which are UTF-8 on the network. Node's own readers of bodies want bytes: such a body is encoded when one of them is called.
+ */
+function acceptTexts(base: typeof Response): void {
+  const prototype = base.prototype as unknown as Record<string, (this: Response) => unknown>;
+  for (const name of ["arrayBuffer", "blob", "bytes", "formData", "json", "text"]) {
+    const read = prototype[name];
+    if (read === undefined) continue;
+    prototype[name] = function readBody(this: Response) {
+      const { body } = this;
+      if (!STREAMING.has(this) || body === null || body.locked || this.bodyUsed)
+        return Reflect.apply(read, this, []);
+      const { headers } = this;
+      return Reflect.apply(read, new base(body.pipeThrough(encodeTexts()), { headers }), []);
+    };
+  }
+  const clone = prototype["clone"];
+  prototype["clone"] = function cloneResponse(this: Response) {
+    const copy = Reflect.apply(clone ?? (() => this), this, []) as Response;
+    if (STREAMING.has(this)) STREAMING.add(copy);
+    return copy;
+  };
+}
+
+function encodeTexts(): TransformStream<unknown, Uint8Array> {
+  const encoder = new TextEncoder();
+  return new TransformStream({
+    transform: (chunk, controller) =>
+      controller.enqueue(typeof chunk === "string" ? encoder.encode(chunk) : (chunk as Uint8Array)),
+  });
 }
 
 /** Node's `Response` refuses status 101. The prototype is the same, so `instanceof` holds for the responses of either class. */

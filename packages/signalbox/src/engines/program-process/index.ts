@@ -4,4 +4,4 @@
 export { confineProcess } from "./confine-process.ts";
 export { askParent, tellParent } from "./parent-questions.ts";
 export { openParentSocket } from "./parent-socket.ts";
-export { type ProcessEnd, type ProcessLimits, ProgramProcess } from "./program-process.ts";
+export { type ProcessEnd, ProgramProcess } from "./program-process.ts";

@@ -12,7 +12,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Duplex, Readable } from "node:stream";
 
-export interface ProcessLimits {
+interface ProcessLimits {
   /** Of the heap, and again of the buffers outside of it. */
   readonly memoryMb: number;
   /** Processor time of the whole life of the process. Ends also a process that no one watches any more. */

@@ -84,7 +84,7 @@ export class LoadedProgram {
       modules: code.modules,
       env: code.env as LoadedStart["env"],
       flags: readFlags(code.date, code.flags),
-      host: host as unknown as LoadedHost,
+      host,
       hasTails: code.tails.length > 0,
       subRequests: code.limits.subRequests ?? null,
     };

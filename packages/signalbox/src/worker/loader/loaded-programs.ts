@@ -95,7 +95,7 @@ export class LoadedPrograms {
           key.split("\0").join(" "),
           this.#logger,
         );
-        program.whenOver.then(() => this.#freePlace());
+        void program.whenOver.then(() => this.#freePlace());
         return program;
       });
     } catch (error) {
@@ -112,7 +112,7 @@ export class LoadedPrograms {
       entry.started = program;
       entry.usedAt = Date.now();
       this.#sweep ??= setInterval(() => this.#endIdle(), SWEEP_MS).unref();
-      program.whenOver.then(forget);
+      void program.whenOver.then(forget);
     }, forget);
   }
 

@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { knowLength } from "../body-lengths.ts";
+import { HTMLRewriter } from "../html/html-rewriter.ts";
 import { EventSource } from "./event-source.ts";
 import { addGlobalEvents } from "./global-events.ts";
 
@@ -85,6 +86,7 @@ export function addRuntimeGlobals(compatibilityFlags: Readonly<Record<string, bo
     self: globalThis,
     Cloudflare: { compatibilityFlags },
     EventSource,
+    HTMLRewriter,
   });
   addMissing(crypto, { DigestStream });
   addGlobalEvents();

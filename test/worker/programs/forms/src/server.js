@@ -113,6 +113,26 @@ async function sha256(text) {
   return Buffer.from(await stream.digest).toString("hex");
 }
 
+/** A body of texts, read, and read from a copy. */
+async function textChunks() {
+  const open = () =>
+    new Response(
+      new ReadableStream({
+        start(controller) {
+          for (const chunk of ["ü", new Uint8Array([33]), "€"]) controller.enqueue(chunk);
+          controller.close();
+        },
+      }),
+    );
+  const copied = open();
+  return [
+    await open().text(),
+    (await open().arrayBuffer()).byteLength,
+    await copied.clone().text(),
+    await copied.text(),
+  ];
+}
+
 async function events(text) {
   const source = EventSource.from(new Response(text).body);
   const found = [];
@@ -150,6 +170,11 @@ const ROUTES = {
       self: self === globalThis,
       flags: Cloudflare.compatibilityFlags,
       digest: await sha256("abc"),
+      texts: await textChunks(),
+      rewritten: await new HTMLRewriter()
+        .on("p", { element: (element) => element.setInnerContent("new") })
+        .transform(new Response("<p>old</p>"))
+        .text(),
       cf: new Request(new Request("https://example.com/", { cf: { colo: "X" } })).cf,
       events: await events("data: one\n\nevent: named\nid: 7\ndata: two\ndata: three\n\n: comment\n\n"),
     };

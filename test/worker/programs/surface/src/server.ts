@@ -49,6 +49,7 @@ export class Probe extends workers.DurableObject {
 const GLOBALS = [
   "WebSocketPair",
   "WebSocketRequestResponsePair",
+  "HTMLRewriter",
   "IdentityTransformStream",
   "FixedLengthStream",
   "scheduler",

@@ -8,6 +8,9 @@ type Entries = readonly (readonly [string, unknown])[];
 type Answer = { readonly value: unknown } | { readonly error: { name: string; message: string } };
 type Cells = ConstructorParameters<typeof SqlStorageCursor>[1];
 
+/** As programs without types expect it: any value becomes text. */
+const toText: (value: unknown) => string = String;
+
 const NOT_HERE = "is not available to objects of loaded programs on Signalbox";
 
 /** The questions of one object. */
@@ -74,7 +77,7 @@ class FacetStorageClient {
     this.sql = {
       Cursor: SqlStorageCursor,
       exec: (query: string, ...bindings: readonly unknown[]) => {
-        const { columns, rows, rowsWritten } = questions.change("sql", String(query), bindings) as SqlAnswer;
+        const { columns, rows, rowsWritten } = questions.change("sql", query, bindings) as SqlAnswer;
         return new SqlStorageCursor(columns, rows as Cells, rowsWritten);
       },
       get databaseSize() {
@@ -218,7 +221,7 @@ export class FacetContext {
 
   abort(reason?: unknown): never {
     const text =
-      reason === undefined ? "Application called abort() to reset Durable Object." : String(reason);
+      reason === undefined ? "Application called abort() to reset Durable Object." : toText(reason);
     this.#abort(text);
     throw new Error(text);
   }

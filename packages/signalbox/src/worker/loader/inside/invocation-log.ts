@@ -46,16 +46,20 @@ export function countRequest(max: number | null): void {
   if (trace.requests > max) throw new Error("Too many subrequests.");
 }
 
+function write(level: string, values: readonly unknown[]): void {
+  const trace = running.getStore();
+  if (trace === undefined || trace.logs.length >= MAX_LINES) return;
+  const text = format(...values).slice(0, MAX_LINE_LENGTH);
+  trace.logs.push({ level, message: [text], timestamp: Date.now() });
+}
+
+/** An error that no code of the program has caught. */
+export function logError(error: unknown): void {
+  write("error", [error]);
+}
+
 /** Replaces `console`: its functions write to the call that runs. */
 export function installConsole(): void {
-  const write =
-    (level: string) =>
-    (...values: unknown[]) => {
-      const trace = running.getStore();
-      if (trace === undefined || trace.logs.length >= MAX_LINES) return;
-      const text = format(...values).slice(0, MAX_LINE_LENGTH);
-      trace.logs.push({ level, message: [text], timestamp: Date.now() });
-    };
   const nothing = () => undefined;
   const others = [
     "assert",
@@ -74,7 +78,7 @@ export function installConsole(): void {
   ];
   const console = {
     ...Object.fromEntries(others.map((name) => [name, nothing])),
-    ...Object.fromEntries(LEVELS.map((level) => [level, write(level)])),
+    ...Object.fromEntries(LEVELS.map((level) => [level, (...values: unknown[]) => write(level, values)])),
   };
   Object.defineProperty(globalThis, "console", { value: console, writable: true, configurable: true });
 }

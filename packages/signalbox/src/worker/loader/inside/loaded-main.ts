@@ -25,6 +25,7 @@ import { FacetContext, type FacetContextParts } from "./facet-context.ts";
 import {
   countRequest,
   installConsole,
+  logError,
   type InvocationTrace,
   recordException,
   startTrace,
@@ -68,10 +69,8 @@ type Construct = (
   props: unknown,
 ) => { readonly context: FacetContext; readonly object: Record<string, unknown> };
 
-class NoWebSocket {
-  constructor() {
-    throw new Error("new WebSocket(url) is not available to loaded programs");
-  }
+function NoWebSocket(): never {
+  throw new Error("new WebSocket(url) is not available to loaded programs");
 }
 
 async function load(start: LoadedStart): Promise<unknown> {
@@ -96,6 +95,8 @@ async function load(start: LoadedStart): Promise<unknown> {
     },
   });
   installConsole();
+  // An error in a timer of the program ends none of its calls.
+  process.on("uncaughtException", logError);
   Object.assign(globalThis, {
     WebSocket: NoWebSocket,
     fetch: async (input: string | URL | Request, init?: RequestInit) => {

@@ -72,7 +72,7 @@ export function createLoader({ main, modules, platform }: ProgramModules): () =>
     const module: { exports: unknown } = { exports: {} };
     common.set(name, module);
     const run = compileFunction(
-      String(byName.get(name)?.content),
+      (byName.get(name)?.content ?? "") as string,
       ["exports", "require", "module", "__filename", "__dirname"],
       { filename: name },
     );
