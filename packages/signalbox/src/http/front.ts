@@ -13,6 +13,7 @@ import {
   type BoundAddress,
   isLoopback,
   Listener,
+  type ListenerEngine,
   type ListenerLimits,
   type ServerCertificate,
   urlOf,
@@ -40,6 +41,7 @@ export interface FrontOptions {
   readonly adminAddress: ListenAddress | null;
   /** Whether a request may be handled, in a cluster; null: always. */
   readonly admit: AdmitRequest | null;
+  readonly engine: ListenerEngine;
   readonly limits: ListenerLimits;
   /** Of both addresses; null: plain HTTP. */
   readonly certificate: ServerCertificate | null;
@@ -75,7 +77,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
     fallback: FallbackArea | null,
   ): Promise<BoundAddress> => {
     const dispatcher = new Dispatcher(areas, options.metrics, options.logger, fallback, options.admit);
-    const listener = new Listener(dispatcher, options.limits, options.certificate);
+    const listener = new Listener(dispatcher, options.limits, options.certificate, options.engine);
     const prefix = address === adminAddress ? "--admin-" : "--";
     const bound = await listener.listen(address.host, address.port).catch((error: unknown) => {
       throw toListenError(error, {
