@@ -10,6 +10,12 @@ const LONG = "{packages,test}/**/*.long.test.ts";
  * changes globals of the process cleans up after itself.
  */
 const SHARED = ["packages/*/src/**/*.test.ts", "test/{browser,conformance,hostile}/**/*.test.ts"];
+/** Attacks on the listener and what depends on it: they run a second time on `listener.engine: "node"`, by which requests are parsed by Node.js alone. */
+const ON_BOTH_ENGINES = [
+  "test/hostile/{ended-credentials,gateway-memory,hosts-and-upgrades,left-connections,listener-refusals,pipelining}.test.ts",
+  "test/hostile/{shares,unauthenticated-callers,untrusted-responses,websocket-bytes}.test.ts",
+  "test/conformance/{gateway-streaming,listener,tls,webhook-intake}.test.ts",
+];
 /** They replace modules, which must not be imported yet. */
 const REPLACES_MODULES = [
   "packages/signalbox/src/engines/call-log/versions.test.ts",
@@ -31,6 +37,15 @@ export default defineConfig({
           name: "shared worker",
           include: SHARED,
           exclude: [...configDefaults.exclude, LONG, ...REPLACES_MODULES],
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "node engine",
+          include: ON_BOTH_ENGINES,
+          env: { SIGNALBOX_TEST_ENGINE: "node" },
           isolate: false,
         },
       },

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { CHROMIUM, OTHER_PROGRAMS, provide } from "./support/programs.ts";
 
 /** Names of projects in `vitest.config.ts`. */
-const QUICK = ["shared worker", "own worker"];
+const QUICK = ["shared worker", "node engine", "own worker"];
 const LONG = ["long"];
 
 const args = process.argv.slice(2).filter((arg) => arg !== "--long");

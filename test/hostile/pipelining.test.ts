@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { MAX_UNANSWERED } from "../../packages/signalbox/src/engines/http-server/listener.ts";
+import { MAX_UNANSWERED } from "../../packages/signalbox/src/engines/http-server/tracking.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { readResponses } from "./support/read-responses.ts";
 

@@ -4,6 +4,8 @@
  */
 import type { ConfigFileInput } from "../../packages/signalbox/src/config/index.ts";
 
+/** Set in one project of the test runner. */
+const ENGINE = process.env["SIGNALBOX_TEST_ENGINE"] === "node" ? { engine: "node" as const } : {};
 const PATIENCE_MS = 600_000;
 
 /** Twice the default, which `test/chaos` uses: starting a node on a busy machine can take longer than that. */
@@ -15,6 +17,7 @@ export function patiently(file: ConfigFileInput): ConfigFileInput {
   return {
     ...file,
     listener: {
+      ...ENGINE,
       headerTimeoutMs: PATIENCE_MS,
       bodyTimeoutMs: PATIENCE_MS,
       idleTimeoutMs: PATIENCE_MS,

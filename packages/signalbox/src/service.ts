@@ -284,6 +284,7 @@ function openListeners(base: Base, parts: FrontParts): Promise<Front> {
     address: { host: config.host, port: config.port },
     adminAddress: config.admin,
     admit: admissionOf(topology),
+    engine: config.file.listener.engine,
     limits: config.file.listener,
     certificate: tls.certificate,
     metrics: createHttpMetrics(registry),

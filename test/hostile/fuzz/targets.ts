@@ -3,6 +3,7 @@ import { agentSqlTarget } from "./agent-sql.ts";
 import { gatewayRequestsTarget } from "./gateway-requests.ts";
 import { httpTarget } from "./http.ts";
 import { nodeLinksTarget } from "./node-links.ts";
+import { plainRequestsTarget } from "./plain-requests.ts";
 import { tagFiltersTarget } from "./tag-filters.ts";
 import { upstreamTarget } from "./upstream.ts";
 import { webhookSignaturesTarget } from "./webhook-signatures.ts";
@@ -11,6 +12,7 @@ import type { FuzzTarget } from "./fuzz-target.ts";
 
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   httpTarget,
+  plainRequestsTarget,
   websocketFramesTarget,
   upstreamTarget,
   webhookSignaturesTarget,

@@ -34,6 +34,11 @@ const listener = z
       .default([]),
     /** Certificate and key for HTTPS on all addresses. They are read again when they change, and on SIGHUP. Default: plain HTTP. */
     tls: tlsKeys.optional(),
+    /**
+     * `own`: plain requests are parsed by this server, and all others by Node.js, on the same connection. `node`: all by Node.js, which is slower.
+     * Default `own`.
+     */
+    engine: z.enum(["own", "node"]).default("own"),
     /** Maximum size of request headers. Default 32 KiB. */
     maxHeaderBytes: z
       .int()

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
+import type { HttpRequest } from "../engines/http-server/index.ts";
 import { type BuiltFiles, readBuiltFiles } from "./built-files.ts";
 import { serveFile } from "./serve-files.ts";
 
@@ -16,7 +17,7 @@ afterEach(async () => {
 async function serve(files: BuiltFiles | null): Promise<string> {
   server = createServer((request, response) => {
     try {
-      serveFile(request, response, files, (request.url ?? "").slice(1));
+      serveFile(request as unknown as HttpRequest, response, files, (request.url ?? "").slice(1));
     } catch {
       response.writeHead(404).end();
     }

@@ -10,7 +10,7 @@ import {
   type HttpRequest,
   type ListenerRefusal,
   sendFinalAnswer,
-  type TrackedResponse,
+  type ServedResponse,
   type Tracking,
 } from "../engines/http-server/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -80,7 +80,7 @@ export class Dispatcher implements HttpApplication {
     }
   }
 
-  handle(request: HttpRequest, response: TrackedResponse, tracking: Tracking): void {
+  handle(request: HttpRequest, response: ServedResponse, tracking: Tracking): void {
     const id = tracking.requestId;
     let area: Area | undefined;
     let context: RequestContext | undefined;
@@ -131,7 +131,7 @@ export class Dispatcher implements HttpApplication {
     }
   }
 
-  refuse(refusal: ListenerRefusal, response: TrackedResponse, tracking: Tracking): void {
+  refuse(refusal: ListenerRefusal, response: ServedResponse, tracking: Tracking): void {
     // The path may belong to any area.
     tracking.added = INERT;
     this.#fail(response, "envelope", tracking.requestId, new SignalboxError(REFUSAL_ERRORS[refusal]));
@@ -141,7 +141,7 @@ export class Dispatcher implements HttpApplication {
     return rawErrorResponse(new SignalboxError(REFUSAL_ERRORS[refusal]), "envelope", this.requestId(request));
   }
 
-  ended(response: TrackedResponse, { area, startedAt }: Tracking): void {
+  ended(response: ServedResponse, { area, startedAt }: Tracking): void {
     // The parser accepts only methods it knows, so the label has few values.
     this.#metrics.requests.add(1, area, response.req.method ?? "", response.statusCode);
     this.#metrics.durations.observe((performance.now() - startedAt) / 1000, area);
@@ -184,7 +184,7 @@ export class Dispatcher implements HttpApplication {
     return area === undefined || fallback.takes(segment, path) ? fallback : area;
   }
 
-  #fail(response: TrackedResponse, dialect: ErrorDialect | undefined, id: string, error: unknown): void {
+  #fail(response: ServedResponse, dialect: ErrorDialect | undefined, id: string, error: unknown): void {
     sendError(response, renderError(this.#explain(error, id), dialect ?? "envelope", id));
   }
 

@@ -13,6 +13,7 @@ import {
   type BoundAddress,
   isLoopback,
   Listener,
+  type ListenerEngine,
   type ListenerLimits,
   type ServerCertificate,
   urlOf,
@@ -42,6 +43,7 @@ export interface FrontOptions {
   readonly adminAddress: ListenAddress | null;
   /** Whether a request may be handled, in a cluster; null: always. */
   readonly admit: AdmitRequest | null;
+  readonly engine: ListenerEngine;
   readonly limits: ListenerLimits;
   /** Of both addresses; null: plain HTTP. */
   readonly certificate: ServerCertificate | null;
@@ -79,7 +81,7 @@ export async function openFront(options: FrontOptions): Promise<Front> {
   ): Promise<BoundAddress> => {
     const { metrics, logger, admit } = options;
     const dispatcher = new Dispatcher(areas, metrics, logger, fallback, admit, placeAtHost);
-    const listener = new Listener(dispatcher, options.limits, options.certificate);
+    const listener = new Listener(dispatcher, options.limits, options.certificate, options.engine);
     const prefix = address === adminAddress ? "--admin-" : "--";
     const bound = await listener.listen(address.host, address.port).catch((error: unknown) => {
       throw toListenError(error, {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
-import { HeldMemory } from "../engines/http-server/index.ts";
+import { HeldMemory, type HttpRequest } from "../engines/http-server/index.ts";
 import { RequestContext } from "./request-context.ts";
 import { splitTarget } from "./request-target.ts";
 
@@ -19,10 +19,11 @@ async function serve(options: { registry?: Registry; openApi?: () => object }): 
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
+    const received = request as unknown as HttpRequest;
     void area.handle(
-      request,
+      received,
       response,
-      new RequestContext("id", splitTarget(request.url ?? "/"), request, new HeldMemory()),
+      new RequestContext("id", splitTarget(received.url ?? "/"), received, new HeldMemory()),
     );
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -67,11 +68,12 @@ it("collects the metrics again after a failed collection", async () => {
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
+    const received = request as unknown as HttpRequest;
     Promise.resolve(
       area.handle(
-        request,
+        received,
         response,
-        new RequestContext("id", splitTarget(request.url ?? "/"), request, new HeldMemory()),
+        new RequestContext("id", splitTarget(received.url ?? "/"), received, new HeldMemory()),
       ),
     ).catch(() => response.writeHead(500).end());
   }).listen(0, "127.0.0.1");

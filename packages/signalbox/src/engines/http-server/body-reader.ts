@@ -10,10 +10,10 @@
  * See docs/decisions/0073.
  */
 import { NO_BODY, type RequestBody } from "../../core/request-body.ts";
+import type { BodyReceiver } from "./collected-body.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { MemoryShare, Upload } from "./memory-budget.ts";
-import { type BodyReceiver, TrackedRequest } from "./tracked-request.ts";
-import type { HeldMemory } from "./tracked-response.ts";
+import type { HeldMemory } from "./tracking.ts";
 
 /** Memory of one piece in addition to its bytes: a Buffer object and list entries. A body may arrive in pieces of one byte. */
 export const PIECE_OVERHEAD_BYTES = 256;
@@ -94,19 +94,18 @@ class BodyReader implements BodyReceiver {
     const request = this.#request;
     // A client that waits for `100 Continue` receives it when the stream begins to flow.
     this.#isCollecting =
-      this.#length !== null &&
-      this.#length <= this.#keepBytes &&
-      request.headers.expect === undefined &&
-      request instanceof TrackedRequest &&
-      request.collect(this);
-    if (this.#isCollecting) return;
-    request.on("data", (chunk: Buffer) => this.#onData(chunk));
-    request.on("end", () => {
+      this.#length !== null && this.#length <= this.#keepBytes && request.headers.expect === undefined;
+    // What has arrived may be passed on before `collect` returns.
+    if (this.#isCollecting && request.collect(this)) return;
+    this.#isCollecting = false;
+    const { body } = request;
+    body.on("data", (chunk: Buffer) => this.#onData(chunk));
+    body.on("end", () => {
       if (this.#state === "keeping") this.onBody(join(this.#pieces));
     });
-    request.on("error", () => this.onBroken());
+    body.on("error", () => this.onBroken());
     // A body that breaks off may end with `close` alone.
-    request.on("close", () => this.onBroken());
+    body.on("close", () => this.onBroken());
   }
 
   get #keepBytes(): number {
@@ -142,10 +141,10 @@ class BodyReader implements BodyReceiver {
 
   #beginStreaming(): void {
     this.#settle("streaming");
-    this.#request.pause();
+    this.#request.body.pause();
     const start = join(this.#pieces);
     this.#pieces = [];
-    this.#handler.onBody({ kind: "streamed", start, rest: this.#request, length: this.#length });
+    this.#handler.onBody({ kind: "streamed", start, rest: this.#request.body, length: this.#length });
   }
 
   /** Counts a piece that is kept. Returns false if the body failed because of it. */
@@ -177,8 +176,8 @@ class BodyReader implements BodyReceiver {
     const wasStreaming = this.#state === "streaming";
     this.#settle("over");
     this.#pieces = [];
-    if (this.#isCollecting) (this.#request as TrackedRequest).stopCollecting();
-    else this.#request.pause();
+    if (this.#isCollecting) this.#request.stopCollecting();
+    else this.#request.body.pause();
     // The beginning of a streamed body is in use elsewhere and stays counted until the request ends.
     if (!wasStreaming) this.#memory.release();
     this.#handler.onFailure(failure);

@@ -13,59 +13,18 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { whenAnswered } from "./answer-order.ts";
 import { sendFinalAnswer } from "./final-answer.ts";
+import type { HttpApplication, ListenerEngine, ListenerLimits, ListenerRefusal } from "./application.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { BoundAddress } from "./listen-address.ts";
 import { createSecureServer, createServer } from "./node-http.ts";
+import { PlainConnections } from "./plain-connections.ts";
 import type { ServerCertificate } from "./server-certificate.ts";
 import { TrackedRequest } from "./tracked-request.ts";
-import { type ListenerState, type Pipeline, TrackedResponse, Tracking } from "./tracked-response.ts";
-
-export interface ListenerLimits {
-  readonly maxHeaderBytes: number;
-  /** From the first byte of a request to the end of its headers. */
-  readonly headerTimeoutMs: number;
-  /** From the first byte of a request to the end of its body. */
-  readonly bodyTimeoutMs: number;
-  /** Between two requests on a connection. */
-  readonly idleTimeoutMs: number;
-  readonly maxConnections: number;
-}
-
-/** Why bytes or a request are refused before the application sees them. */
-export type ListenerRefusal =
-  | "malformed"
-  | "headers_too_large"
-  | "too_slow"
-  | "method_not_allowed"
-  | "expectation_failed";
-
-/** The application of a listener. */
-export interface HttpApplication {
-  /** The id of a request; without a request, a new one. */
-  requestId(request?: HttpRequest): string;
-  handle(request: TrackedRequest, response: TrackedResponse, tracking: Tracking): void;
-  /** A WebSocket handshake. `head` are bytes that followed the request. */
-  upgrade(request: TrackedRequest, socket: Duplex, head: Buffer): void;
-  /** Answers a request that is refused; its body is not read. */
-  refuse(refusal: ListenerRefusal, response: TrackedResponse, tracking: Tracking): void;
-  /** A complete response for bytes that are not a request, or for a connection without a response object. */
-  refusalText(refusal: ListenerRefusal, request?: HttpRequest): string;
-  /** After the last byte of a response, or when its connection broke. */
-  ended(response: TrackedResponse, tracking: Tracking): void;
-  /** A connection was opened (1) or closed (-1). */
-  connection(change: 1 | -1): void;
-  /** Bytes were refused that are not valid HTTP. */
-  malformed(): void;
-}
+import { TrackedResponse } from "./tracked-response.ts";
+import { type ListenerState, MAX_UNANSWERED, type Pipeline, Tracking } from "./tracking.ts";
 
 /** Interval at which Node.js checks the request timeouts. */
 const TIMEOUT_CHECK_MS = 1000;
-/**
- * A client may send requests without waiting for responses (RFC 9112, section 9.3.2). Clients that pipeline send a few dozen; a client that never
- * reads responses would fill the memory with 1 to 2 KB per request. With more unanswered requests the connection is closed.
- */
-export const MAX_UNANSWERED = 100;
-
 export class Listener {
   readonly #server: Server<typeof TrackedRequest, typeof TrackedResponse>;
   readonly #application: HttpApplication;
@@ -78,12 +37,15 @@ export class Listener {
   readonly #sockets = new Set<Socket>();
   /** Connections that sent malformed bytes: the refusal waits for earlier responses, and Node reports each further read. */
   readonly #refused = new WeakSet<Socket>();
+  /** Connections that are not at node:http; null if all are. */
+  readonly #plain: PlainConnections | null;
 
   /** `certificate`: null for plain HTTP. */
   constructor(
     application: HttpApplication,
     limits: ListenerLimits,
     certificate: ServerCertificate | null = null,
+    engine: ListenerEngine = "own",
   ) {
     this.#application = application;
     this.#isTls = certificate !== null;
@@ -95,6 +57,7 @@ export class Listener {
       tracking.pipeline.unanswered -= 1;
       application.ended(this, tracking);
     };
+    const sweepMs = Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs);
     const options = {
       IncomingMessage: TrackedRequest,
       ServerResponse: TrackedResponse,
@@ -102,7 +65,7 @@ export class Listener {
       headersTimeout: limits.headerTimeoutMs,
       requestTimeout: limits.bodyTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,
-      connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs),
+      connectionsCheckingInterval: sweepMs,
       // Node would answer a missing Host header with a bare status; the application refuses it, and a second one.
       requireHostHeader: false,
       // A server may ignore the offer of any other protocol (RFC 9110, section 7.8); the request then gets an ordinary response.
@@ -111,6 +74,7 @@ export class Listener {
     this.#server =
       certificate === null ? createServer(options) : this.#createSecure(options, certificate, limits);
     this.#server.maxConnections = limits.maxConnections;
+    this.#plain = engine === "own" ? this.#parsePlain(limits, sweepMs) : null;
     this.#listenToRequests();
     this.#listenToConnections();
   }
@@ -140,6 +104,7 @@ export class Listener {
     this.#server.keepAliveTimeoutBuffer = 0;
     this.#closed = new Promise((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
+    this.#plain?.drain();
   }
 
   /** Waits for running requests, at most `graceMs`, then cuts the remaining connections. */
@@ -171,6 +136,22 @@ export class Listener {
       socket.destroy();
     });
     return server;
+  }
+
+  /**
+   * Takes the place of the one function with which node:http listens for connections. Node documents that a server takes any connection that
+   * is passed to this function, by an event of this name.
+   */
+  #parsePlain(limits: ListenerLimits, sweepMs: number): PlainConnections {
+    const server = this.#server;
+    const event = this.#isTls ? "secureConnection" : "connection";
+    const attach = server.listeners(event) as ((socket: Socket) => void)[];
+    const plain = new PlainConnections(this.#application, this.#state, limits, sweepMs, (socket) => {
+      for (const listener of attach) listener.call(server, socket);
+    });
+    server.removeAllListeners(event);
+    server.on(event, (socket: Socket) => plain.accept(socket));
+    return plain;
   }
 
   #listenToRequests(): void {

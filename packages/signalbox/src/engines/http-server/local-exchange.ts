@@ -48,6 +48,17 @@ export class LocalRequest extends Readable implements HttpRequest {
     return this.#body === null;
   }
 
+  /** The request itself. */
+  get body(): this {
+    return this;
+  }
+
+  collect(): boolean {
+    return false;
+  }
+
+  stopCollecting(): void {}
+
   override _read(): void {
     const body = this.#body;
     this.#body = null;

@@ -6,4 +6,5 @@
 const http = process.getBuiltinModule("node:http");
 
 export const { Agent, createServer, IncomingMessage, request, ServerResponse, STATUS_CODES } = http;
+export const { validateHeaderName, validateHeaderValue } = http;
 export const { createServer: createSecureServer } = process.getBuiltinModule("node:https");

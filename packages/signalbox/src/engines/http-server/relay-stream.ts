@@ -1,9 +1,10 @@
 /** The body of a program's `Response` on the network, at the client's pace. A client that disconnects cancels the body. */
-import type { Writable } from "node:stream";
 
 /** A response, or the connection itself. */
-interface Receiver extends Writable {
+interface Receiver extends NodeJS.WritableStream {
   readonly headersSent?: boolean;
+  readonly destroyed: boolean;
+  destroy(): unknown;
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * node:http's response, with the headers and the accounting that every response has.
+ * node:http's response, with the headers and the accounting that every response has (`tracking.ts`).
  *
  * Invariants:
  * 1. Every response carries the request id and the headers in `Tracking.added`, whichever code writes it. They are added inside `writeHead`:
@@ -10,93 +10,10 @@
  *    last one. A request that arrives behind such a response is not handled (RFC 9112, section 9.6).
  * See docs/decisions/0051 and docs/decisions/0070.
  */
-import type { OutgoingHttpHeader } from "node:http";
 import type { HeaderList } from "./http-exchange.ts";
-import type { Share } from "../../core/shared-pool.ts";
-import type { MemoryShare } from "./memory-budget.ts";
 import { ServerResponse } from "./node-http.ts";
 import type { TrackedRequest } from "./tracked-request.ts";
-
-/** Shared by all responses of a listener. */
-export interface ListenerState {
-  isDraining: boolean;
-}
-
-/** Requests of one connection that have no complete response yet. */
-export interface Pipeline {
-  unanswered: number;
-  /** Of the request that was received last. */
-  latest: Tracking | null;
-  /** A response has told the client that the connection is closed. */
-  isClosing: boolean;
-}
-
-/** The same headers in the two forms that `writeHead` takes. */
-export interface AddedHeaders {
-  readonly record: Readonly<Record<string, string>>;
-  readonly list: readonly string[];
-}
-
-/** What one request holds of what is shared. Released when its response has ended or its connection broke, so no code path can leak it. */
-export class HeldMemory {
-  #share: MemoryShare | null = null;
-  #place: Share | null = null;
-  #bytes = 0;
-  #isOver = false;
-
-  /** False when the bytes do not fit, or when the request has ended and could not release them. All bytes of a request are of one share. */
-  hold(share: MemoryShare, bytes: number, isSmall = false): boolean {
-    if (this.#share !== null && this.#share !== share)
-      throw new Error("a request has one share of the memory");
-    if (this.#isOver || !share.take(bytes, isSmall)) return false;
-    this.#share = share;
-    this.#bytes += bytes;
-    return true;
-  }
-
-  /** Takes one place. False when there is none, or when the request has ended. */
-  occupy(place: Share): boolean {
-    if (this.#isOver || !place.take()) return false;
-    this.#place = place;
-    return true;
-  }
-
-  /** Transfers the memory that is held to the caller, who must call the function that is returned. */
-  handOver(): () => void {
-    const [share, bytes] = [this.#share, this.#bytes];
-    this.#bytes = 0;
-    return () => share?.release(bytes);
-  }
-
-  /** Releases everything; nothing can be held afterwards. */
-  release(): void {
-    this.#isOver = true;
-    this.#place?.release();
-    this.#place = null;
-    if (this.#bytes === 0) return;
-    this.#share?.release(this.#bytes);
-    this.#bytes = 0;
-  }
-}
-
-/** The accounting of one response. Its request uses shared memory until the response has ended. */
-export class Tracking extends HeldMemory {
-  readonly requestId: string;
-  readonly startedAt = performance.now();
-  readonly listener: ListenerState;
-  readonly pipeline: Pipeline;
-  /** Label in metrics. */
-  area = "none";
-  /** Headers that replace those of the same name. */
-  added: AddedHeaders | null = null;
-
-  constructor(requestId: string, listener: ListenerState, pipeline: Pipeline) {
-    super();
-    this.requestId = requestId;
-    this.listener = listener;
-    this.pipeline = pipeline;
-  }
-}
+import { type Tracking, withAdded } from "./tracking.ts";
 
 export class TrackedResponse extends ServerResponse<TrackedRequest> {
   /** A single property: each one added to Node's object has a cost. Undefined for responses that Node writes itself. */
@@ -104,10 +21,7 @@ export class TrackedResponse extends ServerResponse<TrackedRequest> {
 
   override writeHead(statusCode: number, reason?: string | HeaderList, headers?: HeaderList): this {
     const { tracking } = this;
-    if (tracking?.listener.isDraining === true && tracking.pipeline.latest === tracking) {
-      this.shouldKeepAlive = false;
-      tracking.pipeline.isClosing = true;
-    }
+    if (tracking?.closesConnection() === true) this.shouldKeepAlive = false;
     if (typeof reason === "string") return super.writeHead(statusCode, reason, withAdded(headers, tracking));
     return super.writeHead(statusCode, withAdded(reason ?? headers, tracking));
   }
@@ -171,25 +85,4 @@ interface OutgoingState {
   readonly _hasBody: boolean;
   readonly _trailer: string;
   readonly outputData: readonly unknown[];
-}
-
-/** An existing request id is kept: a relayed response carries the id of the server that created it. */
-function withAdded(headers: HeaderList | undefined, tracking: Tracking | undefined): HeaderList {
-  if (tracking === undefined) return headers ?? {};
-  const { added, requestId } = tracking;
-  if (Array.isArray(headers)) {
-    // Callers that pass a list make it for this response and leave out the names of `added`.
-    if (!hasId(headers)) headers.push("x-request-id", requestId);
-    if (added !== null) headers.push(...added.list);
-    return headers;
-  }
-  return { "x-request-id": requestId, ...headers, ...added?.record };
-}
-
-function hasId(headers: readonly OutgoingHttpHeader[]): boolean {
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i];
-    if (typeof name === "string" && name.length === 12 && name.toLowerCase() === "x-request-id") return true;
-  }
-  return false;
 }

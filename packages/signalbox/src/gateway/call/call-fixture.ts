@@ -205,7 +205,7 @@ export class Loopback {
     const see = new ClientView(`http://127.0.0.1:${portOf(this.#gateway)}`);
     const [incoming, response] = await arrived;
     const planned = {
-      request: incoming as HttpRequest,
+      request: incoming as unknown as HttpRequest,
       response: response as unknown as HttpResponse,
       context: { id: "r", errorDialect: null },
       gateway: GATEWAY,

@@ -75,7 +75,7 @@ export class WorkerDoor implements FallbackArea {
         this.#parts.logger.warn({ err, requestId: context.id }, "a body of the worker failed");
     } finally {
       // A body that the program did not read is skipped, so that the connection can be used again.
-      if (!request.complete && !request.destroyed) request.resume();
+      if (!request.complete && !request.body.destroyed) request.body.resume();
     }
   }
 

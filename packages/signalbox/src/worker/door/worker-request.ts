@@ -85,6 +85,7 @@ function withoutSession(cookies: string): string {
 }
 
 function readBody(request: HttpRequest, maxBytes: number): ReadableStream<Uint8Array> {
+  const { body } = request;
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
   let received = 0;
@@ -97,28 +98,28 @@ function readBody(request: HttpRequest, maxBytes: number): ReadableStream<Uint8A
           isOver = true;
           finish();
         };
-        request.on("data", (chunk: Buffer) => {
+        body.on("data", (chunk: Buffer) => {
           if (isOver) return;
           received += chunk.length;
           if (received > maxBytes) {
             end(() => controller.error(tooLarge(maxBytes)));
-            request.pause();
+            body.pause();
             return;
           }
           controller.enqueue(new Uint8Array(chunk));
-          if ((controller.desiredSize ?? 0) <= 0) request.pause();
+          if ((controller.desiredSize ?? 0) <= 0) body.pause();
         });
-        request.once("end", () => end(() => controller.close()));
+        body.once("end", () => end(() => controller.close()));
         const broken = () => end(() => controller.error(new Error("the request body broke off")));
-        request.once("error", broken);
-        request.once("close", broken);
-        request.pause();
+        body.once("error", broken);
+        body.once("close", broken);
+        body.pause();
       },
       pull() {
-        request.resume();
+        body.resume();
       },
       cancel() {
-        request.resume();
+        body.resume();
       },
     },
     // A few pieces ahead of the program.
