@@ -143,7 +143,7 @@ beforeAll(async () => {
     if (currentPath !== "" && /^\s*(?:SELECT|WITH)\b/i.test(text) && !statements.has(text))
       statements.set(text, { text, values, path: currentPath });
     return Reflect.apply(original, this, args) as never;
-  } as typeof original;
+  };
   server = await startTestServer({ environment: { DATABASE_URL: postgres.url } });
 });
 afterAll(async () => {

@@ -6,8 +6,9 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
-import { post, readLogs, setGateway } from "../support/gateway.ts";
+import { callPath, post, readLogs, send, setGateway } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
 
 /** Random numbers of a call; what they count depends on the kind. */
 interface Counts {
@@ -21,6 +22,11 @@ interface Kind {
   readonly body: object | Buffer;
   readonly requestType?: string;
   readonly answerType?: string;
+  /** For a job: the path of its state, and what the provider answers to each GET when the job has ended. */
+  readonly job?: (counts: Counts) => {
+    readonly state: string;
+    readonly stored: Readonly<Record<string, string>>;
+  };
   /** What the provider answers, and the dollars that it bills; null if its answer does not say what it bills. */
   readonly answer: (counts: Counts) => { readonly body: string | Buffer; readonly bill: number | null };
 }
@@ -327,11 +333,14 @@ const KINDS: Readonly<Record<string, Kind>> = {
 let provider: ProviderPeer;
 let server: TestServer;
 let answering: { readonly type: string; readonly body: string | Buffer } = { type: "", body: "" };
+/** By path of a GET. */
+let stored: Readonly<Record<string, string>> = {};
 let now = Date.UTC(2026, 10, 18, 12);
 beforeAll(async () => {
-  provider = await startProvider((_, response) => {
-    response.writeHead(200, { "content-type": answering.type });
-    response.end(answering.body);
+  provider = await startProvider(({ method, url }, response) => {
+    const kept = method === "GET" ? stored[url.replace(/^\/v1\//, "")] : undefined;
+    response.writeHead(200, { "content-type": kept === undefined ? answering.type : "application/json" });
+    response.end(kept ?? answering.body);
   });
   const at = { baseUrl: provider.url };
   const slugs = ["openai", "anthropic", "google-ai-studio", "mistral", "aws-bedrock", "cohere", "voyage"];
@@ -345,6 +354,99 @@ afterAll(async () => {
   await provider.close();
 });
 
+const lines = (count: number, value: object) => `${json(value)}\n`.repeat(count);
+const STARTED = { id: "job", name: "job", status: "queued", processing_status: "in_progress" };
+const TRAINED = "gpt-4o-mini-2024-07-18";
+
+/** Jobs: a POST starts them, and a GET shows that they have ended. The work of batches costs half. */
+const JOBS: Readonly<Record<string, Kind>> = {
+  "a batch of OpenAI": {
+    path: "openai/batches",
+    body: { input_file_id: "in" },
+    job: ({ input, output, pieces }) => ({
+      state: "openai/batches/job",
+      stored: {
+        "files/in/content": lines(pieces, {
+          body: { model: "gpt-4o-mini", messages: prompt, max_tokens: 9 },
+        }),
+        "batches/job": json({ id: "job", status: "completed", output_file_id: "out" }),
+        "files/out/content": lines(pieces, {
+          response: {
+            status_code: 200,
+            body: { model: "gpt-4o-mini", usage: { prompt_tokens: input, completion_tokens: output } },
+          },
+        }),
+      },
+    }),
+    answer: ({ input, output, pieces }) => ({
+      body: json(STARTED),
+      bill: (pieces * (input * 0.15 + output * 0.6) * MTOK) / 2,
+    }),
+  },
+  "a batch of Anthropic": {
+    path: "anthropic/v1/messages/batches",
+    body: {
+      requests: [{ custom_id: "a", params: { model: "claude-sonnet-4-6", max_tokens: 9, messages: prompt } }],
+    },
+    job: ({ input, output, pieces }) => ({
+      state: "anthropic/v1/messages/batches/job",
+      stored: {
+        "messages/batches/job": json({ id: "job", processing_status: "ended" }),
+        "messages/batches/job/results": lines(pieces, {
+          result: {
+            type: "succeeded",
+            message: {
+              type: "message",
+              model: "claude-sonnet-4-6",
+              usage: { input_tokens: input, output_tokens: output },
+            },
+          },
+        }),
+      },
+    }),
+    answer: ({ input, output, pieces }) => ({
+      body: json(STARTED),
+      bill: (pieces * (input * 3 + output * 15) * MTOK) / 2,
+    }),
+  },
+  "a video": {
+    path: "openai/videos",
+    body: { model: "sora-2-pro", seconds: "8", size: "1792x1024" },
+    job: () => ({
+      state: "openai/videos/job",
+      stored: {
+        "videos/job": json({
+          id: "job",
+          status: "completed",
+          model: "sora-2-pro",
+          seconds: "8",
+          size: "1792x1024",
+        }),
+      },
+    }),
+    answer: () => ({ body: json(STARTED), bill: 8 * 0.5 }),
+  },
+  "a fine-tuning": {
+    path: "openai/fine_tuning/jobs",
+    body: { model: TRAINED, training_file: "in" },
+    job: ({ input }) => ({
+      state: "openai/fine_tuning/jobs/job",
+      stored: {
+        "files/in/content": lines(1, { messages: prompt }),
+        "fine_tuning/jobs/job": json({ id: "job", status: "succeeded", trained_tokens: input }),
+      },
+    }),
+    answer: ({ input }) => ({ body: json(STARTED), bill: input * 3 * MTOK }),
+  },
+};
+
+/** Rows of calls that start or read a job have no cost; the job has a row of its own. */
+async function readBilled(gateway: string): Promise<Record<string, unknown>[]> {
+  const isOfJob = (path: unknown) => /batches|videos|fine_tuning/.test(String(path));
+  const rows = await readLogs(server, gateway);
+  return rows.filter(({ cost, path }) => Number(cost) > 0 || !isOfJob(path)).toReversed();
+}
+
 async function readUsed(gateway: string): Promise<number> {
   const { body } = await server.api("GET", `/accounts/default/ai-gateway/gateways/${gateway}/budgets`);
   return (body as { result: { budgets: [{ used: number }] } }).result.budgets[0].used;
@@ -357,10 +459,11 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
     output: fc.integer({ min: 1, max: 3000 }),
     pieces: fc.integer({ min: 1, max: 4 }),
   });
-  const call = fc.record({ kind: fc.constantFrom(...Object.entries(KINDS)), counts });
-  const all = Object.entries(KINDS).map((kind) => ({ kind, counts: { input: 100, output: 50, pieces: 2 } }));
+  const every = Object.entries({ ...KINDS, ...JOBS });
+  const call = fc.record({ kind: fc.constantFrom(...every), counts });
+  const all = every.map((kind) => ({ kind, counts: { input: 100, output: 50, pieces: 2 } }));
   await fc.assert(
-    fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+    fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 16 }), async (calls) => {
       now += 86_400_000;
       const gateway = `bill-${++runs}`;
       const rules = [{ id: "all", limitType: "cost", limit: 1000, window: "day" }];
@@ -370,21 +473,27 @@ it("has the provider's bill in every row, and their sum in the budget", async ()
         kind: [kind, sent],
         counts: given,
       } of calls) {
-        const { path, body, requestType, answerType = "application/json", answer } = sent;
+        const { path, body, requestType, answerType = "application/json", answer, job } = sent;
         const answered = answer(given);
         answering = { type: answerType, body: answered.body };
+        const run = job?.(given);
+        stored = run?.stored ?? {};
+        const headers = { authorization: "Bearer key" };
         const { status } = await post(server, path, {
           gateway,
           body: Buffer.isBuffer(body) ? body : json(body),
-          headers: {
-            authorization: "Bearer key",
-            ...(requestType === undefined ? {} : { "content-type": requestType }),
-          },
+          headers: { ...headers, ...(requestType === undefined ? {} : { "content-type": requestType }) },
         });
         expect([kind, status]).toEqual([kind, 200]);
         bills.push([kind, answered.bill]);
+        if (run === undefined) continue;
+        await send(server, "GET", callPath(run.state, gateway), { headers });
+        await waitUntil(
+          async () => (await readBilled(gateway)).length,
+          (count) => count === bills.length,
+        );
       }
-      const rows = (await readLogs(server, gateway)).toReversed();
+      const rows = await readBilled(gateway);
       expect(rows).toHaveLength(calls.length);
       for (const [i, [kind, bill]] of bills.entries()) {
         if (bill !== null) expect([kind, Number(rows[i]?.["cost"])]).toEqual([kind, expect.closeTo(bill, 9)]);
@@ -453,16 +562,16 @@ it.each(Object.entries(DEARER))(
     const gateway = title.replaceAll(" ", "-");
     const rules = [{ id: "all", limitType: "cost", limit, window: null }];
     await setGateway(server, { spend_limits: { rules } }, gateway);
-    const send = (sent: object) =>
+    const sendOne = (sent: object) =>
       post(server, path, { gateway, body: json(sent), headers: { authorization: "Bearer key" } });
     answering = {
       type: "application/json",
       body: json({ type: "message", choices: [{}], content: [], data: [] }),
     };
     const before = provider.requests.length;
-    const { status, headers } = await send({ ...body, ...more });
+    const { status, headers } = await sendOne({ ...body, ...more });
     expect([status, headers["x-should-retry"], headers["retry-after"]]).toEqual([429, "false", undefined]);
     expect(provider.requests.length).toBe(before);
-    expect((await send(body)).status).toBe(200);
+    expect((await sendOne(body)).status).toBe(200);
   },
 );

@@ -454,8 +454,8 @@ describe("the auto router", () => {
   it("chooses among what the caller allows", async () => {
     const only = await ask({}, { "gw-aig-allowed-providers": "anthropic" });
     expect([only.model, only.reason]).toEqual(["anthropic/claude-opus-5", "forced_by_candidate_pool"]);
-    const added = await ask(HARD, { "cf-aig-allowed-models": "openai/*, openai/gpt-large" });
-    expect(added.model).toBe("openai/gpt-large");
+    const added = await ask(HARD, { "cf-aig-allowed-models": "openai/*, openai/GPT-Large" });
+    expect(added.model).toBe("openai/GPT-Large");
     const none = await ask({}, { "gw-aig-allowed-models": "groq/llama" });
     expect([none.status, JSON.parse(none.body).error.code]).toEqual([400, "2045"]);
     expect((await ask({}, { "gw-aig-allowed-models": "a b" })).status).toBe(400);

@@ -257,6 +257,13 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/provider-key-grants.test.ts › a variable without an entry is available to the account default",
     "test/hostile/provider-key-grants.test.ts › the key of a custom provider is sent to the origin that the operator named, and nowhere else",
   ],
+  "An identity of the machine is used only by the accounts that the operator gives it to": [
+    "test/conformance/gateway-cloud-providers.test.ts › is not lent to a tenant who stores its description as a key",
+    "test/conformance/gateway-cloud-providers.test.ts › belongs to the accounts that were given its variable",
+    "test/conformance/gateway-cloud-providers.test.ts › that gives no credential is an error with a code, and nothing is sent to the provider",
+    "test/conformance/gateway-cloud-providers.test.ts › signs the requests of Bedrock with the role of the machine, and is shown in the key list without a secret",
+    "packages/signalbox/src/gateway/providers/identity/cloud-identities.test.ts › that describes one badly gives no credential, and says what is wrong",
+  ],
   "Cached responses are shared only between equal requests": [
     "test/hostile/gateway-cache-scopes.test.ts › callers that differ in %s do not share a response",
     "test/hostile/gateway-cache-scopes.test.ts › callers that differ in the query do not share a response",

@@ -68,6 +68,7 @@ import { Circuits } from "./reliability/circuits.ts";
 import { circuitRoutes } from "./reliability/circuit-routes.ts";
 import { TargetLatencies } from "./reliability/target-latencies.ts";
 
+export { identityVariables } from "./keys/identity-variables.ts";
 export { isProviderKeyName } from "./keys/provider-key-name.ts";
 
 export interface GatewayParts {

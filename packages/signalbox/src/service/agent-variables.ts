@@ -3,13 +3,13 @@
  * is in it there; here the process has the keys and passwords of the service, too.
  *
  * 1. Secrets of the service itself are never visible.
- * 2. Without `agents.env`, other credentials that the service uses are not visible either: provider keys, those of the log push and of telemetry. Secrets of webhook
+ * 2. Without `agents.env`, other credentials that the service uses are not visible either: provider keys, those of cloud identities, of the log push and of telemetry. Secrets of webhook
  *    sources are, because agents that verify deliveries themselves read them there (section 5.2 of the contract).
  * 3. With `agents.env`, exactly the variables that it names are visible, whatever the service uses them for.
  */
 import { type Config, ConfigError, PROCESS_SETTINGS, storeVariables } from "../config/index.ts";
 import { matchesGlob } from "../core/glob.ts";
-import { isProviderKeyName } from "../gateway/index.ts";
+import { identityVariables, isProviderKeyName } from "../gateway/index.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -34,7 +34,7 @@ export function agentVariables(config: Pick<Config, "environment" | "file">, log
     const globs = listed.map((pattern) => ({ parts: pattern.split("*") }));
     return pick(names.filter((name) => globs.some((glob) => matchesGlob(glob, name))));
   }
-  const withheld = new Set(names.filter(usedBy(file)));
+  const withheld = new Set(names.filter(usedBy(config)));
   const hasPrograms = file.agents.modules.length > 0 || file.agents.worker !== undefined;
   if (hasPrograms && withheld.size > 0)
     logger.info(
@@ -44,9 +44,9 @@ export function agentVariables(config: Pick<Config, "environment" | "file">, log
   return pick(names.filter((name) => !withheld.has(name)));
 }
 
-function usedBy(file: Config["file"]): (name: string) => boolean {
+function usedBy({ file, environment }: Pick<Config, "environment" | "file">): (name: string) => boolean {
   const { logPush, providerKeys } = file.gateway;
-  const used = new Set(Object.keys(providerKeys));
+  const used = new Set([...Object.keys(providerKeys), ...identityVariables(environment)]);
   if (logPush !== undefined)
     for (const name of [logPush.accessKeyId, logPush.secretAccessKey, "AWS_SESSION_TOKEN"]) used.add(name);
   const slugs = Object.keys(file.providers);

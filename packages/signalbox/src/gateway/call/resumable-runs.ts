@@ -43,6 +43,7 @@ export class ResumableRuns {
     if (!place.take()) throw overloaded();
     const source = new LocalResponse();
     const leave = () => source.destroy();
+    // `#relay` sees the failure, unless the call is refused before.
     source.head.catch(() => undefined);
     response.once("close", leave);
     try {

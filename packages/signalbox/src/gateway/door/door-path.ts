@@ -16,6 +16,9 @@ import { checkProviderPath, decodePath } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
 import { MODEL_ENDPOINTS } from "../plan/universal-step.ts";
 
+/** Who gets a request that names neither a model nor a provider: the paths are those of OpenAI's SDK. */
+export const DEFAULT_PROVIDER = "openai";
+
 export type DoorEndpoint =
   | ModelRequest["endpoint"]
   | "count_tokens"

@@ -4,22 +4,16 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { estimateInputTokens } from "@signalbox/translate";
-import { hasBody, type HttpResponse } from "../../engines/http-server/index.ts";
+import { hasBody } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
-import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
-import { sha256 } from "../../core/secret.ts";
-import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
-import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
 import { AUTO_ROUTE, type ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import {
   decodePath,
   type ForwardedHeaders,
-  KEY_HEADERS,
   NO_CREDENTIAL,
-  readForwardedHeaders,
   refuseOwnTokenInTarget,
 } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
@@ -34,21 +28,19 @@ import { parseFields } from "../step/json-body.ts";
 import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
+import { readCallerHeaders } from "./caller-headers.ts";
 import { callerShare } from "./caller-share.ts";
-import { BackgroundResponses } from "./background-responses.ts";
-import type { DoorPath } from "./door-path.ts";
-import { answerKept } from "./kept-response.ts";
+import { DEFAULT_PROVIDER, type DoorPath } from "./door-path.ts";
 import type { ModelList } from "./model-list.ts";
 import { type BodyParts, receiveBody, toBodyError } from "./receive-body.ts";
+import { sendJson } from "./send-json.ts";
+import { hasResponses, type ServePlain, StoredObjects, type StoredObjectsParts } from "./stored-objects.ts";
 
-export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts {
-  readonly keptAnswers: KeptAnswers;
+export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts, StoredObjectsParts {
   readonly modelNames: ModelNames;
   readonly modelList: ModelList;
   readonly routes: RouteResolver;
   readonly autoRouter: AutoRouter;
-  /** For calls in the background. */
-  readonly server: OwnServer;
 }
 
 /** The members that are needed before the body is parsed, if it ever is. */
@@ -62,26 +54,18 @@ type RoutedRequest = Pick<ModelRequest, "body" | "fields" | "forwarded" | "optio
 /** Plans the step for one model. */
 type PlanModel<Request> = (request: Request, target: ModelTarget) => Step;
 
-/** Serves a call of one provider at a path of its API. */
-type ServePlain = (arrival: Arrival, slug: string, path: string) => void | Promise<void>;
-
-/** Who gets a passed request that names no model: OpenAI has a default for some. */
-const DEFAULT_PROVIDER = "openai";
-
 export class UnifiedDoor {
   readonly #parts: UnifiedDoorParts;
-  readonly #servePlain: ServePlain;
-  readonly #background: BackgroundResponses;
+  readonly #stored: StoredObjects;
 
   constructor(parts: UnifiedDoorParts, servePlain: ServePlain) {
     this.#parts = parts;
-    this.#servePlain = servePlain;
-    this.#background = new BackgroundResponses(parts.clock);
+    this.#stored = new StoredObjects(parts, servePlain);
   }
 
   /** Ends what runs in the background. */
   close(): void {
-    this.#background.close();
+    this.#stored.close();
   }
 
   async handle(path: DoorPath, incoming: Incoming): Promise<void> {
@@ -98,7 +82,7 @@ export class UnifiedDoor {
       return;
     }
     if (path.endpoint === "stored") {
-      await this.#serveStored(arrival, path.rest);
+      await this.#stored.serve(arrival, path.rest);
       return;
     }
     requireMethod(request, "POST");
@@ -120,7 +104,7 @@ export class UnifiedDoor {
   #list(arrival: Arrival, { model, isGoogle }: DoorPath): void {
     const { request, response, context, gateway, caller } = arrival;
     requireMethod(request, "GET", "HEAD");
-    const { credential, options } = this.#readHeaders(arrival);
+    const { credential, options } = readCallerHeaders(this.#parts, arrival);
     const answer = this.#parts.modelList.answer(gateway, {
       model,
       format: isGoogle ? "gemini" : request.headers["anthropic-version"] === undefined ? "chat" : "messages",
@@ -138,41 +122,17 @@ export class UnifiedDoor {
   async #serveCall(arrival: Arrival, endpoint: ModelRequest["endpoint"], body: RequestBody): Promise<void> {
     const { model, isStream, isBackground } = readHead(body);
     const request = this.#toModelRequest(arrival, endpoint, body, isStream);
-    if (isBackground && endpoint === "responses" && !this.#hasResponses(arrival, model)) {
-      this.#startInBackground(arrival, request, model);
-      return;
+    const plan: PlanModel<ModelRequest> = (own, target) => planModelStep(this.#parts, own, target);
+    if (isBackground && endpoint === "responses") {
+      const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
+      if (!hasResponses(named)) {
+        this.#stored.startInBackground(arrival, request, (own) => {
+          if (named.kind === "model") planOne(arrival, own, named, plan);
+        });
+        return;
+      }
     }
-    await this.#run(arrival, request, model, (own, target) => planModelStep(this.#parts, own, target));
-  }
-
-  /** Whether the provider of the model has the responses API itself. */
-  #hasResponses({ gateway }: Arrival, model: string): boolean {
-    const named = this.#parts.modelNames.resolve(gateway.accountId, model);
-    if (named.kind === "route") return false;
-    return named.provider.apisFor(named.model).calls.some(({ dialect }) => dialect === "responses");
-  }
-
-  #startInBackground(arrival: Arrival, request: ModelRequest, model: string): void {
-    const { background: _, ...fields } = request.fields();
-    const { earlier } = request;
-    if (earlier === null)
-      throw malformed("background: only a caller with a token or a key finds its response again");
-    if (fields["store"] === false)
-      throw malformed("background: the response must be stored, so store must not be false");
-    if (request.isStream)
-      throw malformed("background: the provider of this model does not stream in the background");
-    const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
-    if (named.kind === "model") {
-      // What is wrong with the request is said at once.
-      planOne(arrival, { ...request, fields: () => fields }, named, (own, target) =>
-        planModelStep(this.#parts, own, target),
-      );
-    }
-    const { server } = this.#parts;
-    const initial = this.#background.start(arrival.gateway.accountId, earlier, fields, (body, signal) =>
-      server.call({ ...callAgain(arrival), body, signal }),
-    );
-    sendJson(arrival.response, initial);
+    await this.#run(arrival, request, model, plan);
   }
 
   /** Gemini's methods have the model and the choice of a stream in the path. */
@@ -199,7 +159,7 @@ export class UnifiedDoor {
   /** The model names the provider, which gets the request as it is. */
   async #servePassed(arrival: Arrival, endpoint: string, body: RequestBody): Promise<void> {
     const { request, caller, gateway } = arrival;
-    const forwarded = this.#readHeaders(arrival);
+    const forwarded = readCallerHeaders(this.#parts, arrival);
     const contentType = request.headers["content-type"];
     const model = readPassedModel(body, contentType, this.#parts.bodyLimits.keepBytes);
     const passed: PassedRequest = {
@@ -225,32 +185,6 @@ export class UnifiedDoor {
     await this.#parts.runner.run({ ...arrival, ...call });
   }
 
-  /** Files, batches and responses are at one provider: the one of the client's SDK, unless a header names another. */
-  async #serveStored(arrival: Arrival, path: string): Promise<void> {
-    const { request, gateway, context } = arrival;
-    requireMethod(request, "GET", "HEAD", "POST", "DELETE");
-    const [kind, id = "", action = ""] = path.split("/");
-    const answers = kind === "responses" ? this.#earlierOf(arrival, this.#readHeaders(arrival)) : null;
-    const kept = answers?.find(id);
-    if (answers !== null && kept !== undefined) {
-      const query = new URLSearchParams(context.query);
-      const wanted = { method: request.method ?? "GET", id, action, query };
-      const cancel = (one: string) => this.#background.cancel(answers, one);
-      sendJson(arrival.response, answerKept(answers, kept, wanted, cancel));
-      return;
-    }
-    const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];
-    const isAnthropic = request.headers["anthropic-version"] !== undefined || path.startsWith("messages/");
-    const usual = answers?.providerOf(id) ?? (isAnthropic ? "anthropic" : DEFAULT_PROVIDER);
-    const slug = typeof named === "string" ? named : usual;
-    const provider = this.#parts.providers.find(gateway.accountId, slug);
-    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
-    const own = provider.apisFor("").further(path);
-    if (own === null)
-      throw malformed(`${slug} has no API for ${path.split("/", 1)[0] ?? ""} that this door can use`);
-    await this.#servePlain(arrival, slug, own);
-  }
-
   #toModelRequest(
     arrival: Arrival,
     endpoint: ModelRequest["endpoint"],
@@ -260,8 +194,8 @@ export class UnifiedDoor {
     const { keepBytes } = this.#parts.bodyLimits;
     const { forwarded, query } =
       endpoint === "gemini"
-        ? takeQueryKey(this.#readHeaders(arrival), arrival.caller.query)
-        : { forwarded: this.#readHeaders(arrival), query: arrival.caller.query };
+        ? takeQueryKey(readCallerHeaders(this.#parts, arrival), arrival.caller.query)
+        : { forwarded: readCallerHeaders(this.#parts, arrival), query: arrival.caller.query };
     const share = callerShare(this.#parts, arrival);
     let fields: Record<string, unknown> | undefined;
     return {
@@ -273,7 +207,7 @@ export class UnifiedDoor {
       forwarded,
       options: stampOptions(arrival.caller.token?.policy ?? null, forwarded.options),
       share,
-      earlier: endpoint === "responses" ? this.#earlierOf(arrival, forwarded) : null,
+      earlier: endpoint === "responses" ? this.#stored.answersOf(arrival, forwarded) : null,
       fields: () => {
         if (fields !== undefined) return fields;
         if (body.kind !== "whole") throw tooLarge(keepBytes);
@@ -282,18 +216,6 @@ export class UnifiedDoor {
         return (fields = parseFields(body.bytes));
       },
     };
-  }
-
-  /** By token or, without one, by the key that the caller sends to the provider. */
-  #earlierOf({ gateway, caller }: Arrival, { credential }: ForwardedHeaders): CallersAnswers | null {
-    const who =
-      caller.tokenId ?? (credential.length === 0 ? null : sha256(credential.join(" ")).toString("hex"));
-    return who === null ? null : this.#parts.keptAnswers.of(`${gateway.accountId}/${gateway.id}/${who}`);
-  }
-
-  #readHeaders({ request: { rawHeaders, headers }, caller }: Arrival): ForwardedHeaders {
-    const { authenticator } = this.#parts;
-    return readForwardedHeaders(rawHeaders, headers.connection, KEY_HEADERS, authenticator, caller.text);
   }
 
   /** Runs the call with the model that the name means, or with the models of a route. */
@@ -368,17 +290,6 @@ export class UnifiedDoor {
   }
 }
 
-/** A call of the responses door as the sender of `arrival` would make it. */
-function callAgain(arrival: Arrival): Omit<OwnCall, "body"> {
-  const { accountId, id } = arrival.gateway;
-  return {
-    method: "POST",
-    target: `/v1/${encodeURIComponent(accountId)}/${encodeURIComponent(id)}/compat/responses`,
-    headers: { ...headersOfCaller(arrival), "content-type": "application/json" },
-    authorization: null,
-  };
-}
-
 /** Google's clients may send their key in the query, from where it could go to another provider. */
 function takeQueryKey(
   forwarded: ForwardedHeaders,
@@ -446,15 +357,4 @@ function tooLarge(maxBytes: number): SignalboxError {
   return new SignalboxError("gateway_body_too_large", {
     message: `Request body too large to be translated (maximum ${maxBytes} bytes)`,
   });
-}
-
-function sendJson(response: HttpResponse, value: object): void {
-  const body = Buffer.from(JSON.stringify(value));
-  response.writeHead(200, [
-    "content-type",
-    "application/json; charset=utf-8",
-    "content-length",
-    String(body.length),
-  ]);
-  response.end(body);
 }

@@ -81,6 +81,7 @@ export class ProviderKeyPool {
     if (!(headers instanceof Promise)) return this.#count(found.chosen, headers, isNow, () => again(tried));
     const others = new Set(tried).add(key.id);
     if (isNow) {
+      // The next call that needs the credential gets the failure.
       headers.catch(() => undefined);
       return again(others);
     }

@@ -9,13 +9,15 @@
  * Invariants:
  * 1. A message runs as a POST of the same caller to the universal endpoint: its token is checked, its limits count, and it has a row.
  * 2. A socket that closes ends its calls, except resumable streams.
- * 3. At most `MAX_CALLS` run at a time, and what a client does not read is not read from the provider: both stop the reading of the other side.
+ * 3. Messages and answers are in memory within the share of the caller.
+ * 4. At most `MAX_CALLS` run at a time, and what a client does not read is not read from the provider: both stop the reading of the other side.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import { type Fields, isFields } from "../../core/fields.ts";
-import { readStart } from "../../core/response-start.ts";
+import { overloaded } from "../../core/overload.ts";
+import { HeldMemory, type MemoryShare } from "../../engines/http-server/index.ts";
 
 export interface UniversalCallsParts {
   readonly client: WebSocket;
@@ -25,6 +27,8 @@ export interface UniversalCallsParts {
   /** Credentials and options of the handshake. */
   readonly headers: Readonly<Record<string, string>>;
   readonly maxMessageBytes: number;
+  /** Of the caller, for messages and answers while they are in memory. */
+  readonly memory: MemoryShare;
 }
 
 const MAX_CALLS = 32;
@@ -51,11 +55,14 @@ export class UniversalCalls {
     this.lastMessageAt = performance.now();
     this.#running += 1;
     if (this.#running >= MAX_CALLS) client.pause();
+    const held = new HeldMemory();
     let eventId: string | null = null;
     try {
+      // The message, and the request that is made of it.
+      this.#hold(held, 2 * data.length);
       const { eventId: named, ...step } = readRequest(data);
       eventId = named;
-      await this.#call(eventId, step);
+      await this.#call(eventId, step, held);
     } catch (error) {
       const known =
         error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
@@ -65,12 +72,17 @@ export class UniversalCalls {
         error: { code: known.code, message: known.message },
       });
     } finally {
+      held.release();
       this.#running -= 1;
       if (this.#running === MAX_CALLS - 1) client.resume();
     }
   }
 
-  async #call(eventId: string | null, step: Fields): Promise<void> {
+  #hold(held: HeldMemory, bytes: number): void {
+    if (!held.hold(this.#parts.memory, bytes)) throw overloaded();
+  }
+
+  async #call(eventId: string | null, step: Fields, held: HeldMemory): Promise<void> {
     const { server, target, headers, maxMessageBytes } = this.#parts;
     const response = await server.call({
       method: "POST",
@@ -92,9 +104,16 @@ export class UniversalCalls {
       await this.#send({ type: "universal.done", metadata });
       return;
     }
-    const { bytes, isWhole } = await readStart(response, maxMessageBytes);
-    if (!isWhole) throw tooLarge();
-    await this.#send({ type: "universal.created", metadata, response: parsed(bytes.toString("utf8")) });
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      if (size > maxMessageBytes) throw tooLarge();
+      this.#hold(held, 2 * chunk.length);
+      chunks.push(chunk);
+    }
+    const text = Buffer.concat(chunks).toString("utf8");
+    await this.#send({ type: "universal.created", metadata, response: parsed(text) });
   }
 
   /** Resolves when the message has left, or the socket has closed. */
@@ -117,12 +136,12 @@ function readRequest(data: Buffer): { readonly eventId: string | null; readonly 
   return { ...step, eventId };
 }
 
-function tooLarge(): SignalboxError {
-  return new SignalboxError("gateway_body_too_large", { message: "The answer is too large for a message" });
-}
-
 function invalid(message: string): SignalboxError {
   return new SignalboxError("gateway_malformed_request", { message });
+}
+
+function tooLarge(): SignalboxError {
+  return new SignalboxError("gateway_body_too_large", { message: "The answer is too large for a message" });
 }
 
 function metadataOf({ headers, status }: Response, eventId: string | null) {
@@ -139,14 +158,14 @@ function metadataOf({ headers, status }: Response, eventId: string | null) {
 }
 
 /** The data of each event, as JSON if it is JSON. */
-async function* eventsOf(body: ReadableStream<Uint8Array>, maxEventLength: number): AsyncGenerator<unknown> {
+async function* eventsOf(body: ReadableStream<Uint8Array>, maxLength: number): AsyncGenerator {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of body) {
     rest += decoder.decode(chunk, { stream: true });
     const events = rest.split(EVENT_END);
     rest = events.pop() ?? "";
-    if (rest.length > maxEventLength) throw tooLarge();
+    if (rest.length > maxLength) throw tooLarge();
     for (const event of events) {
       const data = dataOf(event);
       if (data !== null) yield parsed(data);

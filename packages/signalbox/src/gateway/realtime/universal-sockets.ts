@@ -4,7 +4,7 @@ import { DOOR_WORDS, SignalboxError } from "@signalbox/protocol";
 import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
 import type { Authenticator } from "../../accounts/index.ts";
 import type { OwnServer } from "../../contracts/own-server.ts";
-import { type HttpRequest, toIncomingMessage } from "../../engines/http-server/index.ts";
+import { type HttpRequest, type MemoryBudget, toIncomingMessage } from "../../engines/http-server/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { headersOfCaller } from "../call/as-caller.ts";
 import { findGateway } from "../door/arrive.ts";
@@ -14,12 +14,13 @@ import type { Gateways } from "../settings/gateways.ts";
 import { CLOSE_TIMEOUT_MS } from "./dial.ts";
 import type { SessionList } from "./session-list.ts";
 import { chooseSubprotocol, sortSubprotocols } from "./subprotocols.ts";
-import { UniversalCalls } from "./universal-calls.ts";
+import { UniversalCalls, type UniversalCallsParts } from "./universal-calls.ts";
 
 export interface UniversalSocketsParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly server: Pick<OwnServer, "call">;
+  readonly budget: MemoryBudget;
   readonly maxMessageBytes: number;
   readonly maxSessionMs: number;
   readonly idleTimeoutMs: number;
@@ -63,10 +64,11 @@ export class UniversalSockets {
     head: Buffer,
     { query }: RequestContext,
   ): void {
-    const { gateways, authenticator } = this.#parts;
+    const { gateways, authenticator, budget } = this.#parts;
     const gateway = findGateway(gateways, path, request);
     const caller = identifyCaller(authenticator, gateway, request, query);
-    const place = this.#places.reserve(holderOf(caller, gateway));
+    const holder = holderOf(caller, gateway);
+    const place = this.#places.reserve(holder);
     if (place === null) {
       throw new SignalboxError(this.#places.isStopping ? "stopping" : "overloaded", {
         headers: { "retry-after": "1" },
@@ -74,8 +76,9 @@ export class UniversalSockets {
     }
     socket.once("close", () => place.release());
     const target = `/v1/${encodeURIComponent(gateway.accountId)}/${encodeURIComponent(gateway.id)}`;
+    const memory = budget.shareOf(holder);
     this.#server.handleUpgrade(toIncomingMessage(request), socket, head, (client) =>
-      this.#begin(client, caller, target, request),
+      this.#begin(client, caller, request, { target, memory }),
     );
   }
 
@@ -83,7 +86,12 @@ export class UniversalSockets {
     for (const client of this.#open) client.close(GOING_AWAY, "The server is stopping");
   }
 
-  #begin(client: WebSocket, caller: Caller, target: string, request: HttpRequest): void {
+  #begin(
+    client: WebSocket,
+    caller: Caller,
+    request: HttpRequest,
+    own: Pick<UniversalCallsParts, "target" | "memory">,
+  ): void {
     const { server, maxMessageBytes, maxSessionMs, idleTimeoutMs, authenticator } = this.#parts;
     this.#open.add(client);
     // `ws` closes the socket itself after a protocol error, and the close event follows.
@@ -93,7 +101,7 @@ export class UniversalSockets {
         ([name]) => !name.startsWith("sec-websocket-"),
       ),
     );
-    const calls = new UniversalCalls({ client, server, target, headers, maxMessageBytes });
+    const calls = new UniversalCalls({ ...own, client, server, headers, maxMessageBytes });
     const startedAt = performance.now();
     let isAlive = true;
     client.on("pong", () => (isAlive = true));

@@ -114,8 +114,8 @@ export class AutoRouter {
     const { models, names, prices } = this.#parts;
     const { allowedModels = [], allowedProviders = [] } = options;
     const named = allowedModels.filter((name) => !/[*!]/.test(name));
-    const ofModels = AllowRules.ofModels(allowedModels);
-    const ofProviders = AllowRules.ofProviders(allowedProviders);
+    const ofModels = AllowRules.ofModels(allowedModels.map(lowerCase));
+    const ofProviders = AllowRules.ofProviders(allowedProviders.map(lowerCase));
     const pool = new Map<string, ModelTarget>();
     for (const name of [...models, ...named]) {
       const found = names.find(arrival.gateway.accountId, name);
@@ -204,6 +204,10 @@ class PlannedSteps implements StepSource {
     }
     return null;
   }
+}
+
+function lowerCase(text: string): string {
+  return text.toLowerCase();
 }
 
 function nameOf({ provider, model }: Pick<ModelTarget, "provider" | "model">): string {

@@ -198,7 +198,7 @@ function toText(value: string, name: string): string {
 
 /** Names of models or providers, with `*` for any text and `!` for an exclusion. */
 function toPatterns(value: string, name: string): string[] {
-  const patterns = value.split(",").map((part) => part.trim().toLowerCase());
+  const patterns = value.split(",").map((part) => part.trim());
   const isGood =
     patterns.length <= MAX_PATTERNS && patterns.every((text) => /^!?[\w@./:*-]{1,256}$/.test(text));
   if (!isGood) throw invalid(name, `a list of at most ${MAX_PATTERNS} names, with * for any text`);

@@ -88,8 +88,6 @@ function ownCredentials(
       return fromContainer(parts);
     case "instance":
       return fromInstance(parts);
-    default:
-      throw identity.identity satisfies never;
   }
 }
 

@@ -27,8 +27,6 @@ export async function fetchAzureToken(
       });
     case "managed_identity":
       return fromMachine(parts, identity);
-    default:
-      throw identity.identity satisfies never;
   }
 }
 

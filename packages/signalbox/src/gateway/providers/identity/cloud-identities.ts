@@ -42,7 +42,7 @@ export class CloudIdentities {
 
   /** The identity that the text of an operator's variable or file describes; null for a key. */
   find(providerSlug: string, text: string): KeyIdentity | null {
-    if (!Object.hasOwn(CLOUDS, providerSlug)) return null;
+    if (!text.startsWith("{") || !Object.hasOwn(CLOUDS, providerSlug)) return null;
     const name = `${providerSlug} ${text}`;
     const known = this.#known.get(name);
     if (known !== undefined) return known;

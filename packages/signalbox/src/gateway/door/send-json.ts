@@ -1,0 +1,12 @@
+import type { HttpResponse } from "../../engines/http-server/index.ts";
+
+export function sendJson(response: HttpResponse, value: object): void {
+  const body = Buffer.from(JSON.stringify(value));
+  response.writeHead(200, [
+    "content-type",
+    "application/json; charset=utf-8",
+    "content-length",
+    String(body.length),
+  ]);
+  response.end(body);
+}

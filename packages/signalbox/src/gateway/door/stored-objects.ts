@@ -1,0 +1,121 @@
+/**
+ * What is kept behind a call of a unified door, and read later: files, batches and responses at one provider, and responses that the gateway keeps itself, also those that are
+ * written in the background.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import type { Authenticator } from "../../accounts/index.ts";
+import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
+import type { Clock } from "../../core/clock.ts";
+import { sha256 } from "../../core/secret.ts";
+import { headersOfCaller } from "../call/as-caller.ts";
+import type { Arrival } from "../call/call-start.ts";
+import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
+import type { NamedModel } from "../models/model-names.ts";
+import type { ForwardedHeaders } from "../plan/forwarded-request.ts";
+import type { ModelRequest } from "../plan/model-request.ts";
+import type { ProviderDirectory } from "../providers/provider.ts";
+import { malformed } from "../step/malformed.ts";
+import { requireMethod } from "./arrive.ts";
+import { BackgroundResponses } from "./background-responses.ts";
+import { readCallerHeaders } from "./caller-headers.ts";
+import { DEFAULT_PROVIDER } from "./door-path.ts";
+import { answerKept } from "./kept-response.ts";
+import { sendJson } from "./send-json.ts";
+
+export interface StoredObjectsParts {
+  readonly keptAnswers: KeptAnswers;
+  readonly authenticator: Authenticator;
+  readonly providers: ProviderDirectory;
+  readonly clock: Clock;
+  /** For calls in the background. */
+  readonly server: OwnServer;
+}
+
+/** Serves a call of one provider at a path of its API. */
+export type ServePlain = (arrival: Arrival, slug: string, path: string) => void | Promise<void>;
+
+export class StoredObjects {
+  readonly #parts: StoredObjectsParts;
+  readonly #servePlain: ServePlain;
+  readonly #background: BackgroundResponses;
+
+  constructor(parts: StoredObjectsParts, servePlain: ServePlain) {
+    this.#parts = parts;
+    this.#servePlain = servePlain;
+    this.#background = new BackgroundResponses(parts.clock);
+  }
+
+  /** Ends what runs in the background. */
+  close(): void {
+    this.#background.close();
+  }
+
+  /** Files, batches and responses are at one provider: the one of the client's SDK, unless a header names another. */
+  async serve(arrival: Arrival, path: string): Promise<void> {
+    const { request, gateway, context } = arrival;
+    requireMethod(request, "GET", "HEAD", "POST", "DELETE");
+    const [kind, id = "", action = ""] = path.split("/");
+    const answers =
+      kind === "responses" ? this.answersOf(arrival, readCallerHeaders(this.#parts, arrival)) : null;
+    const kept = answers?.find(id);
+    if (answers !== null && kept !== undefined) {
+      const query = new URLSearchParams(context.query);
+      const wanted = { method: request.method ?? "GET", id, action, query };
+      const cancel = (one: string) => this.#background.cancel(answers, one);
+      sendJson(arrival.response, answerKept(answers, kept, wanted, cancel));
+      return;
+    }
+    const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];
+    const isAnthropic = request.headers["anthropic-version"] !== undefined || path.startsWith("messages/");
+    const usual = answers?.providerOf(id) ?? (isAnthropic ? "anthropic" : DEFAULT_PROVIDER);
+    const slug = typeof named === "string" ? named : usual;
+    const provider = this.#parts.providers.find(gateway.accountId, slug);
+    if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
+    const own = provider.apisFor("").further(path);
+    if (own === null)
+      throw malformed(`${slug} has no API for ${path.split("/", 1)[0] ?? ""} that this door can use`);
+    await this.#servePlain(arrival, slug, own);
+  }
+
+  /** Answers with the beginning of a response that is written later. `check` throws what is wrong with the request, which is said at once. */
+  startInBackground(arrival: Arrival, request: ModelRequest, check: (request: ModelRequest) => void): void {
+    const { background: _, ...fields } = request.fields();
+    const { earlier } = request;
+    if (earlier === null)
+      throw malformed("background: only a caller with a token or a key finds its response again");
+    if (fields["store"] === false)
+      throw malformed("background: the response must be stored, so store must not be false");
+    if (request.isStream)
+      throw malformed("background: the provider of this model does not stream in the background");
+    check({ ...request, fields: () => fields });
+    const { server } = this.#parts;
+    const initial = this.#background.start(arrival.gateway.accountId, earlier, fields, (body, signal) =>
+      server.call({ ...callAgain(arrival), body, signal }),
+    );
+    sendJson(arrival.response, initial);
+  }
+
+  /** By token or, without one, by the key that the caller sends to the provider. */
+  answersOf({ gateway, caller }: Arrival, { credential }: ForwardedHeaders): CallersAnswers | null {
+    const who =
+      caller.tokenId ?? (credential.length === 0 ? null : sha256(credential.join(" ")).toString("hex"));
+    return who === null ? null : this.#parts.keptAnswers.of(`${gateway.accountId}/${gateway.id}/${who}`);
+  }
+}
+
+/** Whether the provider of the model has the responses API itself. */
+export function hasResponses(named: NamedModel): boolean {
+  if (named.kind === "route") return false;
+  return named.provider.apisFor(named.model).calls.some(({ dialect }) => dialect === "responses");
+}
+
+/** A call of the responses door as the sender of `arrival` would make it. */
+function callAgain(arrival: Arrival): Omit<OwnCall, "body"> {
+  const { accountId, id } = arrival.gateway;
+  return {
+    method: "POST",
+    target: `/v1/${encodeURIComponent(accountId)}/${encodeURIComponent(id)}/compat/responses`,
+    headers: { ...headersOfCaller(arrival), "content-type": "application/json" },
+    authorization: null,
+  };
+}
