@@ -17,7 +17,7 @@ const KEYS: Readonly<Record<string, Key>> = {
 };
 
 /** A key is one character, or what a terminal sends for an arrow. */
-const KEY = new RegExp(`${"\u001b"}[[O][A-Z]|[^]`, "g");
+const KEY = new RegExp(String.raw`\u001b[[O][A-Z]|[^]`, "g");
 
 /** Returns a function that restores the terminal; null without one. */
 export function onKeys(press: (key: Key) => void): (() => void) | null {
