@@ -10,6 +10,14 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/worker/basic.test.ts › the program sees the request as it was sent, without the dashboard's session",
     "test/worker/basic.test.ts › responses keep their headers and cookies, and cannot set the dashboard's session",
   ],
+  "A loaded program reaches what it is given": [
+    "test/worker/loader-hostile.long.test.ts › a program cannot end its process, and reaches no file, variable, process or module outside of it",
+    "test/worker/loader-hostile.long.test.ts › what a program finds of Node's own objects is of no use to it",
+    "test/worker/loader.test.ts › requests of a program go where globalOutbound says",
+    "test/worker/loader-hostile.long.test.ts › a program that takes too much memory fails, in its heap and in buffers",
+    "test/worker/loader.test.ts › an endless loop ends its program only",
+    "test/worker/loader-hostile.long.test.ts › programs end with the server, also one that never pauses",
+  ],
   "Tokens are stored as hashes": [
     "test/conformance/accounts-and-tokens.test.ts › a token is shown once, at creation, and only its hash is stored",
     "test/conformance/dashboard.test.ts › a session survives a restart, and only its hash is stored",
