@@ -198,7 +198,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
   {
     name: "env.AI",
     about: "Models through the gateway of this server.",
-    members: ["aiGatewayLogId", "gateway", "models", "run"],
+    members: ["aiGatewayLogId", "fetch", "gateway", "models", "run"],
     throwing: ["autorag", "toMarkdown"],
   },
   {
