@@ -173,6 +173,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/pipelining.test.ts › the connection of a client that does not read responses (%s) is closed, and no other",
     "test/hostile/pipelining.test.ts › pipelined requests are answered in order, up to the limit of pending requests",
   ],
+  "Two parsers of HTTP agree on every request": [
+    "packages/signalbox/src/engines/http-server/plain-head.test.ts › whatever is accepted, llhttp accepts with the same meaning",
+    "packages/signalbox/src/engines/http-server/plain-head.test.ts › leaves a request with %s to node:http",
+    "packages/signalbox/src/engines/http-server/plain-connection.test.ts › answers plain and other requests of a connection in order, wherever its bytes are split",
+  ],
   "Refusals by the listener have the standard form": [
     "test/hostile/listener-refusals.test.ts › an unknown expectation is refused with the usual response: %s",
     "test/hostile/listener-refusals.test.ts › a request without a host is refused with the usual response: %s",

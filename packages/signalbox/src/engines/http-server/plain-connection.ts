@@ -155,12 +155,9 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
       const request = this.#request;
       if (request !== null) {
         const end = Math.min(size, at + request.missing);
-        const isWhole = end === at + request.missing;
-        if (isWhole) this.#request = null;
+        if (end === at + request.missing) this.#request = null;
         request.receive(bytes.subarray(at, end));
         at = end;
-        // A body that its response did not wait for.
-        if (isWhole && this.#responses.length === 0) this.#becomeIdle();
         continue;
       }
       if (this.isClosing) return;
@@ -182,6 +179,8 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
       at = head.end;
       this.#begin(head);
     }
+    // The end of a body that its response did not wait for.
+    if (this.#responses.length === 0 && this.#request === null) this.#becomeIdle();
   }
 
   #begin(head: PlainHead): void {
@@ -245,7 +244,9 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
 
   #becomeIdle(): void {
     this.#since = this.#listener.now;
-    if (this.#listener.isDrained) this.socket.destroySoon();
+    if (!this.#listener.isDrained) return;
+    this.isClosing = true;
+    this.socket.destroySoon();
   }
 
   /** The bytes are not a plain request: node:http reads them, when nothing is due any more. */
@@ -257,6 +258,11 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
     }
     this.#held = null;
     const { socket } = this;
+    // The client has left.
+    if (socket.readableEnded) {
+      socket.destroySoon();
+      return;
+    }
     socket.off("data", this.#onData);
     socket.off("end", this.#onEnd);
     socket.off("drain", this.#onDrain);
