@@ -18,6 +18,9 @@ This page is generated from a started service by \`npm run docs\`.
 Labels have few values: providers, areas, kinds and outcomes, never accounts, gateways, tokens or models; those are in the
 [call log](gateway-logs.md) and in [OpenTelemetry](../guides/observability.md).
 
+Series of a node of a cluster have the label \`node\`. With [several processes](running.md#several-processes) the page has the series of all of them, with the label
+\`process\`, and two more metrics: \`signalbox_process_up\` (0 for a process that does not run or does not answer) and \`signalbox_process_restarts_total\`.
+
 \`deploy/prometheus/signalbox-alerts.yml\` contains alert rules, \`deploy/grafana/signalbox.json\` a board.
 
 | metric | type | labels | meaning |

@@ -98,7 +98,12 @@ describe("the Dockerfile", () => {
       ports: ["8787"],
       stopSignal: "SIGTERM",
     });
-    expect(stage?.environment).toMatchObject({ HOST: "0.0.0.0", PORT: "8787", SIGNALBOX_DATA_DIR: "/data" });
+    expect(stage?.environment).toMatchObject({
+      HOST: "0.0.0.0",
+      PORT: "8787",
+      SIGNALBOX_DATA_DIR: "/data",
+      SIGNALBOX_PROCESSES: "auto",
+    });
     expect(stage?.entrypoint[0]).toBe("/usr/local/bin/node");
   });
 

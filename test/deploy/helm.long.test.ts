@@ -16,6 +16,7 @@ const CLUSTER = {
 };
 const EVERYTHING = {
   ...CLUSTER,
+  processes: "auto",
   image: { repository: "registry.example.com/signalbox", tag: "1.2.3" },
   imagePullSecrets: [{ name: "pull" }],
   env: [{ name: "OPENAI_API_KEY", valueFrom: { secretKeyRef: { name: "keys", key: "openai" } } }],
@@ -126,7 +127,7 @@ describe.each(CASES)("with %s", (_, values, kinds) => {
     const known = configuredVariables();
     const own = names(container.env).filter((name) => name !== "OPENAI_API_KEY");
     for (const name of own) expect([name, known.has(name)]).toEqual([name, true]);
-    const paths = createHealth(() => []).segments.map((segment) => `/${segment}`);
+    const paths = createHealth(() => [], null).segments.map((segment) => `/${segment}`);
     for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
       const { path, port, scheme } = container[probe].httpGet;
       expect(paths).toContain(path);
@@ -165,6 +166,10 @@ it("several nodes without PostgreSQL, without shared secrets, and metrics withou
   expect(() => renderObjects({ replicas: 2, database: { existingSecret: "db" } })).toThrow(
     /set existingSecret/,
   );
+  for (const processes of ["auto", 4])
+    expect(() => renderObjects({ processes })).toThrow(
+      /processes above 1 need PostgreSQL: set database.existingSecret/,
+    );
   expect(() => renderObjects({ serviceMonitor: { enabled: true } })).toThrow(
     /serviceMonitor.tokenSecret.name/,
   );

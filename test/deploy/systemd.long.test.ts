@@ -54,6 +54,10 @@ it("V8 may compile, the stop is waited for, and the data folder is the one that 
   expect(Number(setting("TimeoutStopSec")) * 1000).toBeGreaterThan(10_000 + gracePeriodMs + 5000);
   expect(Number(setting("LimitNOFILE"))).toBeGreaterThan(2 * maxConnections);
   expect(setting("Environment")).toContain(`SIGNALBOX_DATA_DIR=%S/${setting("StateDirectory")}`);
+  // One process without PostgreSQL and a cluster secret.
+  expect(setting("Environment")).toContain("SIGNALBOX_PROCESSES=auto");
+  // The supervisor stops the others.
+  expect(setting("KillMode")).toBe("mixed");
   expect(setting("Type")).toBe("exec");
   expect(setting("ExecReload")).toBe("/bin/kill -HUP $MAINPID");
 });

@@ -30,6 +30,18 @@ export const CLUSTER_FAILURES: Readonly<Record<string, readonly string[]>> = {
   "A node is killed or loses its machine": [
     "packages/signalbox/src/database/postgres/node-session.test.ts › a node whose heartbeat is late is declared dead by the server's clock, and comes back with a new incarnation",
   ],
+  "A process of several on one machine is killed": [
+    "test/cluster/processes.test.ts › a process that is killed is started again; the connection that was being handed to it is answered by another one",
+    "test/cluster/processes.long.test.ts › kill -9 under a connection for each request: every request succeeds or fails at once, and the supervisor keeps no connection",
+    "test/cluster/processes.long.test.ts › if all processes are killed, they come back on the same port",
+  ],
+  "The processes of a machine are replaced": [
+    "test/cluster/processes.test.ts › SIGHUP replaces one process after the other without a failed request, on new connections and on kept ones",
+    "test/cluster/processes.long.test.ts › a process that cannot start anew ends the roll-over, the others go on, and it is back when it can",
+  ],
+  "The supervisor of several processes is killed": [
+    "test/cluster/processes.long.test.ts › if the supervisor is killed, its processes stop in order and none stays",
+  ],
   "A node loses PostgreSQL, and others do not": [
     "test/cluster/database-gone.long.test.ts › a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals",
     "test/cluster/database-gone.long.test.ts › writes that need a database in a black hole fail within a bound, and store nothing or say that the outcome is unknown",

@@ -70,8 +70,10 @@ export function warmCache(main, cache) {
   // Worker modules throw outside a worker thread, but only after they are compiled.
   const workers = files.filter((file) => file.endsWith(".worker.ts")).map((file) => pathToFileURL(file));
   // The command line loads the service on demand.
-  const served = new URL("serve-modules.ts", main);
-  const script = [main, served, ...workers]
+  const served = ["serve-modules.ts", "processes/member.ts", "processes/supervisor.ts"].map(
+    (name) => new URL(name, main),
+  );
+  const script = [main, ...served, ...workers]
     .map((url) => `await import("${url}").catch(() => undefined);`)
     .join("\n");
   spawnSync(process.execPath, ["--input-type=module", "--eval", script], {

@@ -2,7 +2,7 @@
  * The composition root: builds the service, and defines the order of start and stop.
  *
  * Start: storage → accounts and tokens → areas → listeners.
- * Stop:  not ready, still serving (`listener.lameDuckMs`, and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
+ * Stop:  not ready, still serving (`listener.lameDuckMs`; new connections only if no other process of this machine takes them; and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
 import type { Registry } from "prom-client";
 import { FailureThrottle, openSealing } from "./accounts/index.ts";
@@ -15,6 +15,7 @@ import { ResourceEvents } from "./contracts/resource-events.ts";
 import { awakeSignal, awakeTime } from "./core/awake-time.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
+import type { RunningServer } from "./database/sqlite/data-folder.ts";
 import { ClientAddress } from "./engines/ip-address/index.ts";
 import {
   type AdmitRequest,
@@ -24,6 +25,7 @@ import {
   createOperations,
   type Front,
   openFront,
+  type Siblings,
 } from "./http/index.ts";
 import { openAudit } from "./service/audit.ts";
 import { type Areas, createAreas } from "./service/areas.ts";
@@ -40,7 +42,7 @@ import { Running } from "./service/running.ts";
 import { openTls, runningServer, type Tls } from "./service/tls.ts";
 import { openStorage, type Storage, withWebhookSecret } from "./service/storage.ts";
 import { clusterOf, networkOf, nodeOf, type Topology } from "./service/topology.ts";
-import type { Service } from "./service/service.ts";
+import type { Service, StopManner } from "./service/service.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { LazyTracing } from "./telemetry/lazy-tracing.ts";
 import { readOtelSettings } from "./telemetry/otel-settings.ts";
@@ -50,7 +52,7 @@ import type { UncaughtErrors } from "./telemetry/uncaught-errors.ts";
 import { VERSION } from "./version.ts";
 import type { WorkerArea } from "./worker/index.ts";
 
-export type { Service };
+export type { Service, StopManner };
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -68,10 +70,20 @@ export interface ServiceOptions {
    * a secret.
    */
   readonly makesWebhookSecret?: boolean;
+  /** Other processes of this machine that serve at the same addresses. Absent: this process serves alone. */
+  readonly processes?: ProcessGroup;
   /** Included in the metrics. Only `serve` provides it, because it applies to the whole process. */
   readonly uncaughtErrors?: UncaughtErrors;
   /** Must end the process: the durability of writes is unknown. */
   readonly onFatal: (error: Error) => void;
+}
+
+/** Processes that serve together, as one of them sees them. */
+export interface ProcessGroup extends Siblings {
+  /** The number of this process, from 1. */
+  readonly number: number;
+  /** This process listens, or its certificate has changed. */
+  announce(server: RunningServer): void;
 }
 
 /** Default of `listener.lameDuckMs` in a cluster: load balancers check their servers every one to five seconds. */
@@ -160,10 +172,15 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
     await area.start?.();
     closers.push({ close: () => area.stop?.(), canStall: area.waitsForInstances === true });
   }
-  const front = await openListeners(base, { identity, areas, dashboard, worker, server, tls });
+  const processes = options.processes ?? null;
+  const front = await openListeners(base, { identity, areas, dashboard, worker, server, tls, processes });
   base.running.listens(front);
   networkOf(storage.topology)?.start();
-  const announce = () => storage.dataFolder.announce(runningServer(front, tls));
+  const announce = () => {
+    const server = runningServer(front, tls);
+    storage.dataFolder.announce(server);
+    options.processes?.announce(server);
+  };
   tls.start(announce);
   announce();
   const warnings = warnOperator(base, front, areas);
@@ -177,7 +194,7 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
     firstCommands: firstCommandsOf(areas.all, base.running.trafficOrigin, commandLine(config, true)),
     createLoginLink: async () => front.adminUrl + loginPath((await identity.sessions.createLoginCode()).code),
     reloadCertificate: () => tls.reload(),
-    stop: (isUrgent = false) => (stopped ??= stop(base, front, all, closers, isUrgent)),
+    stop: (manner = "in order") => (stopped ??= stop(base, front, all, closers, manner)),
   };
 }
 
@@ -233,17 +250,22 @@ interface FrontParts {
   readonly worker: WorkerArea | null;
   readonly server: LocalServer;
   readonly tls: Tls;
+  readonly processes: ProcessGroup | null;
 }
 
 function openListeners(base: Base, parts: FrontParts): Promise<Front> {
   const { config, logger, registry, storage, audit, running, clientAddress, steadyClock } = base;
-  const { identity, areas, dashboard, worker, server, tls } = parts;
+  const { identity, areas, dashboard, worker, server, tls, processes } = parts;
   const { accounts, tokens, authenticator } = identity;
   const { gateway, webhooks, agents } = areas;
   const { topology } = storage;
   const problems = readProblems(base);
   registerClusterMetrics(registry, topology);
-  if (topology.kind === "cluster") registry.setDefaultLabels({ node: config.nodeName });
+  if (topology.kind === "cluster")
+    registry.setDefaultLabels({
+      node: config.nodeName,
+      ...(processes === null ? {} : { process: String(processes.number) }),
+    });
   const routes = [
     ...accountRoutes(accounts),
     ...tokenRoutes(tokens, (accountId) =>
@@ -267,6 +289,7 @@ function openListeners(base: Base, parts: FrontParts): Promise<Front> {
   const operations = createOperations({
     registry,
     problems,
+    siblings: processes,
     openApi: () => buildOpenApi(routes, VERSION),
     authorise: (request, what) => {
       if (what === "metrics" && config.isMetricsPublic) return;
@@ -279,7 +302,7 @@ function openListeners(base: Base, parts: FrontParts): Promise<Front> {
     placeAtHost: gateway.placeAtHost,
     traffic: [...gateway.mounts, ...webhooks.mounts],
     shared: agents.mounts,
-    health: createHealth(problems),
+    health: createHealth(problems, processes),
     administration: [operations, management, ...dashboard.mounts],
     address: { host: config.host, port: config.port },
     adminAddress: config.admin,
@@ -338,7 +361,7 @@ async function stop(
   front: Front,
   areas: readonly AreaModule[],
   closers: readonly Closer[],
-  isUrgent: boolean,
+  manner: StopManner,
 ): Promise<void> {
   const { topology } = storage;
   const { listener } = config.file;
@@ -347,8 +370,9 @@ async function stop(
   // A node that cannot announce it is declared dead by the others.
   node?.session.drain().catch(() => undefined);
   const { lameDuckMs = topology.kind === "cluster" ? LAME_DUCK_MS : 0 } = listener;
-  if (!isUrgent) {
-    if (lameDuckMs > 0) front.retire();
+  if (manner !== "urgently") {
+    const isReplaced = manner === "replaced";
+    if (lameDuckMs > 0 || isReplaced) front.retire(!isReplaced);
     const signal = awakeSignal(Math.max(lameDuckMs, MAX_RETIRE_MS));
     const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
     await Promise.all([awakeTime(lameDuckMs), ...retired]);

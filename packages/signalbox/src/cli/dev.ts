@@ -29,7 +29,8 @@ const MAX_SETTLE_MS = 2000;
 export const dev: Command = {
   words: ["dev"],
   summary: "Run the service and restart it when a file changes.",
-  options: SERVE_OPTIONS,
+  // A version that waits for the next change is one process.
+  options: SERVE_OPTIONS.filter(({ name }) => name !== "processes"),
   async run(context) {
     const stopping = new AbortController();
     for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => stopping.abort());
@@ -138,6 +139,8 @@ class Dev {
       folder: this.#context.workingFolder,
       environment: {
         ...process.env,
+        // Also if the configuration file names more.
+        SIGNALBOX_PROCESSES: "1",
         ...(isFirst ? {} : { SIGNALBOX_RESTARTED: "1", PORT: this.#port ?? "" }),
       },
       onFile: (path) => {

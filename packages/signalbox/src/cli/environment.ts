@@ -37,6 +37,7 @@ export function toFlags(context: OptionSource): ConfigFlags {
     databaseUrl: context.option("database-url"),
     clusterHost: context.option("cluster-host"),
     clusterPort: context.option("cluster-port"),
+    processes: context.option("processes"),
     nodeName: context.option("node-name"),
     logLevel: context.option("log-level"),
     agents: context.options("agents"),

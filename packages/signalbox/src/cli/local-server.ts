@@ -34,7 +34,7 @@ export async function startLocalServer(context: LocalContext): Promise<LocalServ
     url: service.url,
     rootToken: service.rootToken.secret.reveal(),
     // No other client uses it.
-    close: () => service.stop(true),
+    close: () => service.stop("urgently"),
   };
 }
 

@@ -78,6 +78,13 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
     summary: "name of this node in lists and metrics (SIGNALBOX_NODE_NAME, default: the host name)",
   },
   {
+    name: "processes",
+    value: "COUNT",
+    summary:
+      "processes that serve together behind the one port, with PostgreSQL and SIGNALBOX_CLUSTER_SECRET: a number, or auto for one per core (SIGNALBOX_PROCESSES, cluster.processes, default 1)",
+    values: ["auto"],
+  },
+  {
     name: "worker",
     value: "FILE",
     summary:

@@ -1,6 +1,5 @@
 /** What `signalbox serve` loads. One module, so that `bin/reexec.js` can compile all of it in advance. */
 export { SignalboxError } from "@signalbox/protocol";
-export { loadConfig } from "../config/index.ts";
 export { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
 export { currentTurn } from "../engines/turn-runtime/index.ts";
 export { startService } from "../service.ts";

@@ -1,9 +1,11 @@
 /** `signalbox serve`: runs the service until a signal stops it. */
-import type { Service } from "../service.ts";
+import type { Service, StopManner } from "../service.ts";
 import { VERSION } from "../version.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandContext } from "./command.ts";
 import { readEnvironment, toFlags } from "./environment.ts";
 import { SERVE_OPTIONS } from "./options.ts";
+import type { ProcessMember } from "./processes/member.ts";
+import { PLACE_VARIABLE } from "./processes/messages.ts";
 
 export const serve: Command = {
   words: ["serve"],
@@ -11,25 +13,35 @@ export const serve: Command = {
     "Run the service. With --json, the first line of output is an object with url, pid and root_token_file; `signalbox login-link` prints a login link.",
   options: SERVE_OPTIONS,
   async run(context) {
-    // Loaded here, because every other command starts without the service.
+    const stop = Promise.withResolvers<StopReason>();
+    const member = await findMember(context, (manner) => stop.resolve(manner));
+    // Loaded here, because every other command starts without the service, and so does the supervisor of several processes.
+    const { configOfProcess, countProcesses, loadConfig } = await import("../config/index.ts");
+    const loaded = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
+    const count = member === null ? countProcesses(loaded) : 1;
+    if (count > 1) {
+      const { supervise } = await import("./processes/supervisor.ts");
+      return supervise(loaded, count, context);
+    }
+    const config = member === null ? loaded : configOfProcess(loaded, member.place);
     const {
       commandLine,
       createLogger,
       currentTurn,
       isBusy,
       isFullDisk,
-      loadConfig,
       SignalboxError,
       startService,
       UncaughtErrors,
     } = await import("./serve-modules.ts");
-    const config = await loadConfig(toFlags(context), readEnvironment(context), context.workingFolder);
-    const logger = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
-    // Installed first: a signal during the start must also stop the service in order.
-    const stop = Promise.withResolvers<StopReason>();
-    stopOnSignals(stop.resolve);
+    const own = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
+    const logger = member === null ? own : own.child({ process: member.number });
     const started = Promise.withResolvers<Service>();
-    reloadOnHangup(started.promise, config.tls !== null || context.err.isTTY !== true);
+    if (member === null) {
+      // Installed first: a signal during the start must also stop the service in order.
+      stopOnSignals(stop.resolve);
+      reloadOnHangup(started.promise, config.tls !== null || context.err.isTTY !== true);
+    }
     const uncaughtErrors = new UncaughtErrors({
       logger,
       isTransient: (error) => error instanceof SignalboxError || isFullDisk(error) || isBusy(error),
@@ -42,6 +54,7 @@ export const serve: Command = {
       logger,
       makesWebhookSecret: true,
       uncaughtErrors,
+      ...(member === null ? {} : { processes: member }),
       // The service must not serve data from storage that lost writes. A supervisor restarts it from the data on disk.
       onFatal: (error) => {
         logger.fatal({ err: error }, "fatal storage error, exiting");
@@ -49,18 +62,22 @@ export const serve: Command = {
       },
     });
     started.resolve(service);
-    if (context.isJson) context.out.write(`${JSON.stringify(startLine(service))}\n`);
-    // `dev` reports its restarts itself.
-    else if (context.environment["SIGNALBOX_RESTARTED"] === undefined)
-      context.out.write(
-        await welcome(service, {
-          dataDir: config.dataDir,
+    // `dev` and the supervisor of several processes report restarts themselves.
+    const isQuiet = context.isJson || context.environment["SIGNALBOX_RESTARTED"] !== undefined;
+    const text = isQuiet
+      ? ""
+      : await welcome(service, {
+          dataDir: config.commandDataDir ?? config.dataDir,
           linkCommand: commandLine(config, true)("login-link"),
           isTerminal: context.out.isTTY === true,
-        }),
-      );
-    // For `dev`, which starts this command.
-    process.send?.({ serving: service.url });
+        });
+    if (member === null) {
+      context.out.write(context.isJson ? `${JSON.stringify(startLine(service))}\n` : text);
+      // For `dev`, which starts this command.
+      process.send?.({ serving: service.url });
+    } else {
+      member.serving(startLine(service), text);
+    }
     const reason = await stop.promise;
     logger.info({ reason }, "stopping");
     if (reason === "unsound") {
@@ -69,15 +86,18 @@ export const serve: Command = {
       setTimeout(() => process.exit(1), graceMs).unref();
     }
     try {
-      await service.stop(reason === "unsound");
+      const isManner = reason === "replaced" || reason === "in order";
+      await service.stop(reason === "unsound" ? "urgently" : isManner ? reason : "in order");
     } catch (error) {
       logger.error({ err: error }, "the service did not stop cleanly");
       // Pending work, e.g. writes to a full disk, would keep the process running.
       process.exit(1);
     }
     if (reason === "unsound") process.exit(1);
+    await member?.leave();
     // What code of agents has left open, such as a request without an answer, must not keep the process.
     setTimeout(() => process.exit(0), LEFT_OPEN_MS).unref();
+    return 0;
   },
 };
 
@@ -90,8 +110,19 @@ function startLine({ url, adminUrl, rootToken }: Service): object {
     ...(rootToken.file === null ? {} : { root_token_file: rootToken.file }),
   };
 }
-/** A signal, or an error after which the state in memory may be invalid. */
-type StopReason = NodeJS.Signals | "unsound";
+
+/** A signal, what the supervisor says, or an error after which the state in memory may be invalid. */
+type StopReason = NodeJS.Signals | StopManner | "unsound";
+
+/** Null unless the supervisor of several processes has started this one. */
+async function findMember(
+  { environment }: CommandContext,
+  onStop: (manner: StopManner) => void,
+): Promise<ProcessMember | null> {
+  if (environment[PLACE_VARIABLE] === undefined) return null;
+  const { ProcessMember } = await import("./processes/member.ts");
+  return ProcessMember.find(onStop);
+}
 
 /** Time limit of the stop, in addition to the grace period of running requests. */
 const UNSOUND_STOP_MS = 5000;

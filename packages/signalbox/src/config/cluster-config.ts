@@ -4,6 +4,7 @@
  */
 import { hostname, networkInterfaces } from "node:os";
 import { Secret } from "../core/secret.ts";
+import { MAX_PROCESSES } from "./cluster-keys.ts";
 import { ConfigError } from "../core/config-error.ts";
 
 export interface ClusterConfig {
@@ -29,7 +30,7 @@ export const CLUSTER_SECRET = "SIGNALBOX_CLUSTER_SECRET";
 /** At least 128 bits in hex or base64: the database contains a value derived from the secret. */
 const MIN_SECRET_LENGTH = 32;
 const WILDCARDS = ["0.0.0.0", "::", ""];
-const MAX_NAME_LENGTH = 64;
+export const MAX_NAME_LENGTH = 64;
 
 export function parseCluster(settings: ClusterSettings): ClusterConfig | null {
   const { secret = "", port = 0, host = settings.listenerHost } = settings;
@@ -56,6 +57,20 @@ export function parseNodeName(text: string | undefined): string {
     );
   }
   return name;
+}
+
+/** `given`: the option or the variable. */
+export function parseProcesses(
+  given: { readonly name: string; readonly text: string } | undefined,
+  file: number | "auto",
+): number | "auto" {
+  if (given === undefined) return file;
+  const { name, text } = given;
+  if (text === "auto") return text;
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || count < 1 || count > MAX_PROCESSES)
+    throw new ConfigError(`${name}: expected auto or a number from 1 to ${MAX_PROCESSES}, found "${text}"`);
+  return count;
 }
 
 /** An address that other machines can use; loopback if this machine has no network. */

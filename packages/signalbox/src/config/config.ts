@@ -5,7 +5,13 @@
 import { Secret } from "../core/secret.ts";
 import { LOG_LEVELS, type LogLevel } from "../telemetry/logger.ts";
 import { readAgentStores } from "./agent-stores.ts";
-import { type ClusterConfig, CLUSTER_SECRET, parseCluster, parseNodeName } from "./cluster-config.ts";
+import {
+  type ClusterConfig,
+  CLUSTER_SECRET,
+  parseCluster,
+  parseNodeName,
+  parseProcesses,
+} from "./cluster-config.ts";
 import { ConfigError } from "../core/config-error.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { dataDirOf } from "./data-dir.ts";
@@ -24,6 +30,8 @@ export interface Config {
   /** `/metrics` requires no token even if the address is reachable from other machines. */
   readonly isMetricsPublic: boolean;
   readonly dataDir: string;
+  /** The folder that commands find this server by, if it is another one: that of the supervisor of several processes. */
+  readonly commandDataDir?: string;
   /** Absent: embedded SQLite in the data folder. */
   readonly databaseUrl: Secret | undefined;
   /** Null: this process uses its database alone. */
@@ -61,6 +69,7 @@ export interface ConfigFlags {
   readonly clusterHost?: string | undefined;
   readonly clusterPort?: string | undefined;
   readonly nodeName?: string | undefined;
+  readonly processes?: string | undefined;
   readonly logLevel?: string | undefined;
   /** Files with agent classes, in addition to those of the configuration file. */
   readonly agents?: readonly string[] | undefined;
@@ -84,7 +93,19 @@ export async function loadConfig(
   workingFolder: string,
 ): Promise<Config> {
   const { file: readFile, path } = await readConfigFile(flags.config, workingFolder);
-  const file = { ...readFile, agents: withAgentFlags(readFile.agents, flags) };
+  const file = {
+    ...readFile,
+    agents: withAgentFlags(readFile.agents, flags),
+    cluster: {
+      ...readFile.cluster,
+      processes: parseProcesses(
+        flags.processes === undefined
+          ? named("SIGNALBOX_PROCESSES", environment["SIGNALBOX_PROCESSES"])
+          : named("--processes", flags.processes),
+        readFile.cluster.processes,
+      ),
+    },
+  };
   const host = setting(flags.host, environment["HOST"]) ?? LOOPBACK;
   const databaseUrl = parseDatabaseUrl(setting(flags.databaseUrl, environment["DATABASE_URL"]));
   return {
@@ -164,6 +185,10 @@ export function checkWorkerAccess({ access, worker, workers }: AgentsSettings): 
 /** An empty environment variable counts as not set. */
 function setting(flag: string | undefined, variable: string | undefined): string | undefined {
   return flag ?? (variable === "" ? undefined : variable);
+}
+
+function named(name: string, text: string | undefined): { name: string; text: string } | undefined {
+  return text === undefined || text === "" ? undefined : { name, text };
 }
 
 /** Either setting enables a separate admin address. */

@@ -1,4 +1,5 @@
 export { checkWorkerAccess, type Config, type ConfigFlags, loadConfig } from "./config.ts";
+export { configOfProcess, countProcesses, type ProcessPlace } from "./processes.ts";
 export { storeVariables } from "./agent-stores.ts";
 export { CLUSTER_SECRET } from "./cluster-config.ts";
 export { checkCluster, sharedSecrets } from "./shared-secrets.ts";

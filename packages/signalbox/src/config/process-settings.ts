@@ -101,6 +101,12 @@ export const PROCESS_SETTINGS: readonly ProcessSetting[] = [
     meaning: "Port of that address.",
   },
   {
+    name: "processes",
+    variable: "SIGNALBOX_PROCESSES",
+    default: "the value of `cluster.processes`",
+    meaning: "Processes of this machine that serve together: a number, or `auto` for one per core.",
+  },
+  {
     name: "log-level",
     option: "log-level",
     variable: "SIGNALBOX_LOG_LEVEL",
@@ -162,4 +168,5 @@ export const OPTIONS_OF_KEYS: Readonly<Record<string, string>> = {
   "agents.access": "agents-access",
   "agents.worker.entry": "worker",
   "agents.worker.wrangler": "wrangler",
+  "cluster.processes": "processes",
 };

@@ -61,8 +61,11 @@ export interface Front {
   readonly isExposed: boolean;
   /** True if other machines can reach the address of the dashboard and the management interface. */
   readonly isAdminExposed: boolean;
-  /** Still accepts connections and requests; each response closes its connection, so that clients reconnect elsewhere. */
-  retire(): void;
+  /**
+   * Still accepts requests, and connections unless another process accepts them; each response closes its connection, so that clients reconnect
+   * elsewhere.
+   */
+  retire(acceptsConnections: boolean): void;
   /** Stops accepting connections; running requests continue. */
   drain(): void;
   /** Waits for running requests, at most `graceMs`, then closes the remaining connections. */
@@ -114,8 +117,8 @@ export async function openFront(options: FrontOptions): Promise<Front> {
       adminPort: (admin ?? bound).port,
       isExposed: !isLoopback(bound),
       isAdminExposed: !isLoopback(admin ?? bound),
-      retire: () => {
-        for (const listener of listeners) listener.retire();
+      retire: (acceptsConnections) => {
+        for (const listener of listeners) listener.retire(acceptsConnections);
       },
       drain,
       close,

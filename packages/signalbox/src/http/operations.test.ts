@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, expect, it, vi } from "vitest";
 import { createOperations } from "./operations.ts";
+import type { ProcessReadiness, Siblings } from "./siblings.ts";
 import { HeldMemory, type HttpRequest } from "../engines/http-server/index.ts";
 import { RequestContext } from "./request-context.ts";
 import { splitTarget } from "./request-target.ts";
@@ -11,20 +12,29 @@ import { splitTarget } from "./request-target.ts";
 let server: Server;
 afterEach(() => server.close());
 
-async function serve(options: { registry?: Registry; openApi?: () => object }): Promise<string> {
+interface ServeOptions {
+  readonly registry?: Registry;
+  readonly openApi?: () => object;
+  readonly siblings?: Siblings;
+}
+
+async function serve(options: ServeOptions): Promise<string> {
   const area = createOperations({
     registry: options.registry ?? new Registry(),
     openApi: options.openApi ?? (() => ({})),
     problems: () => [],
+    siblings: options.siblings ?? null,
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
     const received = request as unknown as HttpRequest;
-    void area.handle(
-      received,
-      response,
-      new RequestContext("id", splitTarget(received.url ?? "/"), received, new HeldMemory()),
-    );
+    Promise.resolve(
+      area.handle(
+        received,
+        response,
+        new RequestContext("id", splitTarget(received.url ?? "/"), received, new HeldMemory()),
+      ),
+    ).catch((error: unknown) => response.writeHead(503).end(String(error)));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -65,6 +75,7 @@ it("collects the metrics again after a failed collection", async () => {
     registry,
     openApi: () => ({}),
     problems: () => [],
+    siblings: null,
     authorise: () => undefined,
   });
   server = createServer((request, response) => {
@@ -82,4 +93,36 @@ it("collects the metrics again after a failed collection", async () => {
   expect((await fetch(url)).status).toBe(500);
   collect.mockResolvedValue("figures");
   await expect.poll(async () => (await fetch(url)).status).toBe(200);
+});
+
+it("with several processes, /readyz counts those that accept connections, and lists all", async () => {
+  let processes: ProcessReadiness[] = [
+    { process: 1, state: "serving", problems: [] },
+    { process: 2, state: "leaving", problems: ["stopping"] },
+  ];
+  const siblings: Siblings = {
+    answerWith: () => undefined,
+    metrics: async () => "",
+    readiness: async () => processes,
+  };
+  const url = `${await serve({ siblings })}/readyz`;
+  const ready = await fetch(url);
+  expect([ready.status, await ready.json()]).toEqual([
+    200,
+    {
+      status: "ok",
+      processes: [
+        { process: 1, state: "serving" },
+        { process: 2, state: "leaving" },
+      ],
+    },
+  ]);
+  processes = [...processes, { process: 3, state: "serving", problems: ["database: gone"] }];
+  const refused = await fetch(url);
+  expect([refused.status, await refused.text()]).toEqual([
+    503,
+    expect.stringContaining("Not ready: process 3: database: gone"),
+  ]);
+  processes = [{ process: 1, state: "leaving", problems: [] }];
+  expect(await (await fetch(url)).text()).toContain("Not ready: no process accepts connections");
 });

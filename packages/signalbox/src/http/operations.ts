@@ -9,11 +9,14 @@ import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts"
 import { SignalboxError } from "@signalbox/protocol";
 import type { Registry } from "prom-client";
 import type { Area } from "./area.ts";
+import type { Siblings } from "./siblings.ts";
 
 export interface OperationsOptions {
   readonly registry: Registry;
   /** Returns the reasons why the service is not ready; empty if it is. */
   readonly problems: () => readonly string[];
+  /** Null: this process serves alone. */
+  readonly siblings: Siblings | null;
   readonly openApi: () => object;
   /** Throws unless the caller may read the metrics or the description. */
   readonly authorise: (request: HttpRequest, what: "metrics" | "description") => void;
@@ -21,12 +24,15 @@ export interface OperationsOptions {
 
 /** Maximum share of the time that is spent on collecting metrics. */
 const MAX_METRICS_SHARE = 0.1;
+/** Of the metrics of several processes: most of the time is spent on waiting for the others, up to seconds for one that does not answer. */
+const MAX_REUSE_MS = 1000;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
 
 /** `/healthz`, `/readyz` and `HEAD /` only, for the address of the traffic. */
-export function createHealth(problems: () => readonly string[]): Area {
+export function createHealth(problems: () => readonly string[], siblings: Siblings | null): Area {
+  const readiness = createReadiness(problems, siblings);
   return {
     name: "operations",
     isAlwaysServed: () => true,
@@ -39,13 +45,18 @@ export function createHealth(problems: () => readonly string[]): Area {
         send(request, response, HEALTHY, { "content-type": JSON_TYPE });
         return;
       }
-      sendHealth(request, response, context.path, problems);
+      return sendHealth(request, response, context.path, readiness);
     },
   };
 }
 
 export function createOperations(options: OperationsOptions): Area {
-  const readMetrics = createMetricsReader(options.registry);
+  const { registry, siblings, problems } = options;
+  const readOwn = createMetricsReader(() => registry.metrics());
+  siblings?.answerWith({ metrics: readOwn, problems });
+  const readMetrics =
+    siblings === null ? readOwn : createMetricsReader(() => siblings.metrics(), MAX_REUSE_MS);
+  const readiness = createReadiness(problems, siblings);
   let description: Description | undefined;
   return {
     name: "operations",
@@ -58,7 +69,7 @@ export function createOperations(options: OperationsOptions): Area {
         case "/metrics":
           options.authorise(request, "metrics");
           return readMetrics().then((text) =>
-            send(request, response, text, { "content-type": options.registry.contentType }),
+            send(request, response, text, { "content-type": registry.contentType }),
           );
         case "/openapi.json":
           options.authorise(request, "description");
@@ -67,27 +78,59 @@ export function createOperations(options: OperationsOptions): Area {
           sendDescription(request, response, description);
           return;
         default:
-          sendHealth(request, response, context.path, options.problems);
-          return;
+          return sendHealth(request, response, context.path, readiness);
       }
     },
   };
+}
+
+/** The body of `/readyz`. Throws, or rejects, if the service is not ready. */
+type Readiness = () => string | Promise<string>;
+
+function createReadiness(problems: () => readonly string[], siblings: Siblings | null): Readiness {
+  if (siblings === null) {
+    return () => {
+      refuseIf(problems());
+      return HEALTHY;
+    };
+  }
+  let asked: Promise<string> | undefined;
+  // Requests that come together share one answer of the other processes.
+  return () =>
+    (asked ??= readAll(siblings).finally(() => {
+      asked = undefined;
+    }));
+}
+
+/** Ready is who accepts connections: a process that starts or leaves gets none. */
+async function readAll(siblings: Siblings): Promise<string> {
+  const all = await siblings.readiness();
+  const accepting = all.filter(({ state }) => state === "serving");
+  refuseIf(
+    accepting.length === 0
+      ? ["no process accepts connections"]
+      : accepting.flatMap(({ process, problems }) => problems.map((one) => `process ${process}: ${one}`)),
+  );
+  const processes = all.map(({ process, state }) => ({ process, state }));
+  return JSON.stringify({ status: "ok", processes });
+}
+
+function refuseIf(problems: readonly string[]): void {
+  if (problems.length > 0)
+    throw new SignalboxError("not_ready", { message: `Not ready: ${problems.join("; ")}` });
 }
 
 function sendHealth(
   request: HttpRequest,
   response: HttpResponse,
   path: string,
-  problems: () => readonly string[],
-): void {
-  if (path === "/readyz") {
-    const found = problems();
-    if (found.length > 0)
-      throw new SignalboxError("not_ready", { message: `Not ready: ${found.join("; ")}` });
-  } else if (path !== "/healthz") {
-    throw new SignalboxError("not_found");
-  }
-  send(request, response, HEALTHY, { "content-type": JSON_TYPE });
+  readiness: Readiness,
+): void | Promise<void> {
+  const answer = (body: string) => send(request, response, body, { "content-type": JSON_TYPE });
+  if (path === "/healthz") return answer(HEALTHY);
+  if (path !== "/readyz") throw new SignalboxError("not_found");
+  const body = readiness();
+  return typeof body === "string" ? answer(body) : body.then(answer);
 }
 
 interface Description {
@@ -110,17 +153,17 @@ function sendDescription(request: HttpRequest, response: HttpResponse, { text, e
   send(request, response, text, { ...headers, "content-type": JSON_TYPE });
 }
 
-/** Concurrent requests share one collection. Its result is reused until `MAX_METRICS_SHARE` allows the next. */
-function createMetricsReader(registry: Registry): () => Promise<string> {
+/** Concurrent requests share one collection. Its result is reused until `MAX_METRICS_SHARE` allows the next, at most for `maxReuseMs`. */
+function createMetricsReader(collect: () => Promise<string>, maxReuseMs = Infinity): () => Promise<string> {
   let last: Promise<string> | undefined;
   let staleAt = 0;
   return () => {
     const startedAt = performance.now();
     if (last !== undefined && startedAt < staleAt) return last;
     staleAt = Infinity;
-    last = registry.metrics().finally(() => {
+    last = collect().finally(() => {
       const endedAt = performance.now();
-      staleAt = endedAt + (endedAt - startedAt) / MAX_METRICS_SHARE;
+      staleAt = endedAt + Math.min((endedAt - startedAt) / MAX_METRICS_SHARE, maxReuseMs);
     });
     return last;
   };

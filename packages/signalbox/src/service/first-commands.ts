@@ -22,9 +22,10 @@ export function firstCommandsOf(
  * know the folder gets the line without it.
  */
 export function commandLine(
-  { environment, workingFolder, dataDir }: Pick<Config, "environment" | "workingFolder" | "dataDir">,
+  config: Pick<Config, "environment" | "workingFolder" | "dataDir" | "commandDataDir">,
   mayNameFolder: boolean,
 ): CommandLine {
+  const { environment, workingFolder, commandDataDir: dataDir = config.dataDir } = config;
   // npm has started the service: as a script of a project, by `npx`, or in a clone of the repository. In all of them `npx` finds the command.
   const program = environment["npm_config_user_agent"] === undefined ? "signalbox" : "npx signalbox";
   const isDefault = dataDir === dataDirOf(undefined, {}, workingFolder);

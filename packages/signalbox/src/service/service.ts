@@ -16,6 +16,12 @@ export interface Service {
   createLoginLink(): Promise<string>;
   /** Reads the TLS certificate and its key again. Wrong files are logged, and the earlier ones stay in use. */
   reloadCertificate(): void;
-  /** Stops gracefully; a second call returns the same promise. An urgent stop does not wait for load balancers. */
-  stop(isUrgent?: boolean): Promise<void>;
+  /** Stops; a second call returns the same promise. Default: in order. */
+  stop(manner?: StopManner): Promise<void>;
 }
+
+/**
+ * `in order`: accepts connections until load balancers have noticed. `replaced`: accepts none, because another process of this machine does; those that
+ * are open end with their next response. `urgently`: waits for nobody but running requests.
+ */
+export type StopManner = "in order" | "replaced" | "urgently";

@@ -3,6 +3,7 @@
  * keeps its instances in its data folder.
  */
 import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
@@ -24,6 +25,8 @@ export async function openSharedAgents(options: SharedAgentsOptions, member: Mem
   const { config, logger, onFatal, dataFolder } = options;
   const { node, network, lease } = member;
   requireNoLocalInstances(dataFolder.file("agents"));
+  // Of several processes: the common folder may be that of a process that was alone before.
+  if (config.commandDataDir !== undefined) requireNoLocalInstances(join(config.commandDataDir, "agents"));
   const store = await openSharedStore({
     folder: dataFolder.file("agent-cache"),
     stores: config.agentStores.map((url) => url.reveal()),

@@ -103,7 +103,7 @@ export class TestService {
   }
 
   stop(): Promise<void> {
-    return this.#service.stop(true);
+    return this.#service.stop("urgently");
   }
 }
 

@@ -13,6 +13,7 @@ import type { Finding, Patient } from "./finding.ts";
 import { judge } from "./postgres.ts";
 import { checkSecrets, weaknessOf } from "./secrets.ts";
 import { checkExposure, checkSettings } from "./settings.ts";
+import { judgeCores } from "./cores.ts";
 import { checkClock, openFileLimit } from "./system.ts";
 
 let folder: string;
@@ -222,6 +223,17 @@ describe("PostgreSQL", () => {
   });
   it("on this machine needs no TLS", () => {
     expect(problems(judge({ ...facts, address: "127.0.0.1:5432/x", isEncrypted: false }))).toEqual([]);
+  });
+});
+
+describe("the cores", () => {
+  it("a busy event loop on a machine with more cores is told to use them", () => {
+    expect(problems(judgeCores({ share: 0.97, cores: 4, isCluster: true }))).toEqual([
+      "warn: the event loop of the server uses 97 % of a core, and the machine has 4",
+    ]);
+    const [alone] = judgeCores({ share: 0.97, cores: 4, isCluster: false });
+    expect(alone?.remedy).toMatch(/SIGNALBOX_CLUSTER_SECRET .* --processes auto/);
+    expect(problems(judgeCores({ share: 0.4, cores: 4, isCluster: true }))).toEqual([]);
   });
 });
 

@@ -1,11 +1,19 @@
 /** Runs all checks. A check that fails itself is a finding, not the end. */
-import { checkCluster, checkWorkerAccess, type Config, ConfigError, loadConfig } from "../../config/index.ts";
+import {
+  checkCluster,
+  checkWorkerAccess,
+  type Config,
+  ConfigError,
+  countProcesses,
+  loadConfig,
+} from "../../config/index.ts";
 import { dataDirOf } from "../../config/data-dir.ts";
 import { plainLine } from "../../core/plain-text.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 import { readEnvironment, toFlags } from "../environment.ts";
 import { type Style, styleOf } from "../style.ts";
 import { checkCertificate } from "./certificate.ts";
+import { checkCores } from "./cores.ts";
 import { checkDataFolder } from "./data-folder.ts";
 import { fail, type Finding, type Patient } from "./finding.ts";
 import { checkPostgres } from "./postgres.ts";
@@ -48,6 +56,7 @@ async function examine(context: CommandContext): Promise<Report> {
     ["data folder", () => checkDataFolder(patient)],
     ["postgresql", () => checkPostgres(patient)],
     ["server", () => checkServer(context, patient)],
+    ["cores", () => checkCores(patient)],
     ["system", () => checkSystem(patient)],
     ["clock", clock],
   ];
@@ -77,6 +86,7 @@ async function readConfig(
     config = await loadConfig(toFlags(context), environment, context.workingFolder);
     checkWorkerAccess(config.file.agents);
     checkCluster(config);
+    countProcesses(config);
     return { config, problem: null };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;

@@ -65,6 +65,22 @@ describe.each(["own", "node"] as const)("engine %s", (engine) => {
     expect(connections()).toEqual(["keep-alive", "keep-alive", "close"]);
   });
 
+  it("a retired listener that others replace accepts no connection, and leaves idle ones open until it drains", async () => {
+    const { listener, socket, send, received, connections } = await open(engine);
+    send("/1");
+    (await received("/1")).end();
+    await expect.poll(connections).toEqual(["keep-alive"]);
+    const port = socket.remotePort as number;
+    listener.retire(false);
+    const [error] = (await once(connect(port, "127.0.0.1"), "error")) as [NodeJS.ErrnoException];
+    expect(error.code).toBe("ECONNREFUSED");
+    // A request that was on its way is answered.
+    send("/2");
+    (await received("/2")).end();
+    await once(socket, "close");
+    expect(connections()).toEqual(["keep-alive", "close"]);
+  });
+
   it("a request behind a response that closes the connection is not handled", async () => {
     const { listener, socket, send, received, has, text } = await open(engine);
     listener.retire();

@@ -3,13 +3,13 @@
  * pipelined requests) and stops without truncating responses.
  *
  * Life cycle: created → listening (→ retired) → draining → closed.
- *   listening → retired: `retire()`; connections and requests are accepted, and responses carry `connection: close`.
+ *   listening → retired: `retire()`; requests (and connections) are accepted, and responses carry `connection: close`.
  *   listening → draining: `drain()`; no new connections, responses carry `connection: close`, idle connections are closed.
  *   draining → closed: every connection has ended, or the grace period has passed and the rest are cut.
  * See README.md.
  */
 import type { Server, ServerOptions } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { whenAnswered } from "./answer-order.ts";
 import { sendFinalAnswer } from "./final-answer.ts";
@@ -75,6 +75,9 @@ export class Listener {
       certificate === null ? createServer(options) : this.#createSecure(options, certificate, limits);
     this.#server.maxConnections = limits.maxConnections;
     this.#plain = engine === "own" ? this.#parsePlain(limits, sweepMs) : null;
+    // With several processes: a connection above the limit is closed, as with one, and not offered to the other processes for ever.
+    // The types of Node do not know the property.
+    Object.assign(this.#server, { dropMaxConnection: true });
     this.#listenToRequests();
     this.#listenToConnections();
   }
@@ -91,9 +94,10 @@ export class Listener {
     });
   }
 
-  /** Still accepts connections and requests; each response closes its connection. */
-  retire(): void {
+  /** Still accepts requests, and connections unless another process accepts them; each response closes its connection. */
+  retire(acceptsConnections = true): void {
     this.#state.isDraining = true;
+    if (!acceptsConnections) this.#stopAccepting();
   }
 
   /** Stops accepting connections; running requests continue. */
@@ -102,9 +106,16 @@ export class Listener {
     // For responses whose headers have been sent: their connection is closed as soon as it is idle.
     this.#server.keepAliveTimeout = 1;
     this.#server.keepAliveTimeoutBuffer = 0;
-    this.#closed = new Promise((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    this.#stopAccepting();
+    // Closes idle connections.
+    this.#server.close();
     this.#plain?.drain();
+  }
+
+  #stopAccepting(): void {
+    if (!this.#server.listening) return;
+    // Not `close` of node:http, which also closes idle connections: on one of them a request may be on its way.
+    this.#closed = new Promise((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
   }
 
   /** Waits for running requests, at most `graceMs`, then cuts the remaining connections. */

@@ -92,7 +92,8 @@ export class Links {
     const links = new Links(options);
     await new Promise<void>((resolve, reject) => {
       links.#server.once("error", reject);
-      links.#server.listen(address, () => {
+      // Exclusive: processes that share the addresses of the service do not share links.
+      links.#server.listen({ ...address, exclusive: true }, () => {
         links.#server.removeListener("error", reject);
         resolve();
       });

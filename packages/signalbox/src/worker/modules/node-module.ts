@@ -35,7 +35,7 @@ function portOf(described: Exclude<Described, Server>): number {
 
 async function listen(server: Server): Promise<number> {
   if (server.address() === null) {
-    if (!server.listening) server.listen(0, "127.0.0.1");
+    if (!server.listening) server.listen({ port: 0, host: "127.0.0.1", exclusive: true });
     await once(server, "listening");
   }
   return (server.address() as { readonly port: number }).port;

@@ -1,0 +1,97 @@
+/** Kills and failures of `signalbox serve --processes`, under load. */
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { isAlive, pidsOf, requestOnce } from "../support/processes.ts";
+import { ROOT_TOKEN } from "../support/root-token.ts";
+
+let cluster: TestCluster;
+let service: ClusterNodeProcess;
+beforeAll(async () => {
+  cluster = await startTestCluster({ nodes: 0 });
+  service = await cluster.join({ name: "box", args: ["--processes", "2"], mayDie: true });
+});
+afterAll(() => cluster.stop());
+
+const states = async () =>
+  (
+    JSON.parse((await requestOnce(service.url, "/readyz")).text) as { processes?: { state: string }[] }
+  ).processes?.map(({ state }) => state);
+const bothServe = async () => {
+  await expect.poll(() => states().catch(String), { timeout: 120_000 }).toEqual(["serving", "serving"]);
+};
+/** Sockets that the supervisor has open. */
+const sockets = () =>
+  readdirSync(`/proc/${service.pid}/fd`).filter((fd) => {
+    try {
+      return readlinkSync(`/proc/${service.pid}/fd/${fd}`).startsWith("socket:");
+    } catch {
+      return false;
+    }
+  }).length;
+
+it("kill -9 under a connection for each request: every request succeeds or fails at once, and the supervisor keeps no connection", async () => {
+  await bothServe();
+  const before = sockets();
+  let isDone = false;
+  const counts = { answered: 0, broken: 0, other: 0 };
+  const clients = Array.from({ length: 16 }, async () => {
+    while (!isDone) {
+      await requestOnce(service.url, "/accounts", ROOT_TOKEN).then(
+        ({ status }) => (status === 200 ? (counts.answered += 1) : (counts.other += 1)),
+        () => (counts.broken += 1),
+      );
+    }
+  });
+  for (let round = 0; round < 6; round++) {
+    const answered = counts.answered;
+    await expect.poll(() => counts.answered).toBeGreaterThan(answered + 50);
+    process.kill(pidsOf(service.dataDir, 2)[round % 2] as number, "SIGKILL");
+    await bothServe();
+  }
+  isDone = true;
+  // A request that nobody answers would keep its client for ever.
+  await Promise.all(clients);
+  expect(counts.other).toBe(0);
+  expect(counts.answered).toBeGreaterThan(300);
+  await expect.poll(sockets).toBe(before);
+});
+
+it("a process that cannot start anew ends the roll-over, the others go on, and it is back when it can", async () => {
+  await bothServe();
+  const [, second] = pidsOf(service.dataDir, 2);
+  const config = join(service.dataDir, "cluster.json");
+  const file = readFileSync(config, "utf8");
+  writeFileSync(config, '{ "nonsense": true }');
+  service.child.kill("SIGHUP");
+  await expect.poll(() => service.stderr(), { timeout: 60_000 }).toContain("a process did not come back");
+  for (let i = 0; i < 4; i++) expect((await requestOnce(service.url, "/healthz")).status).toBe(200);
+  expect(pidsOf(service.dataDir, 2)[1]).toBe(second);
+  writeFileSync(config, file);
+  await bothServe();
+  expect(pidsOf(service.dataDir, 2)[1]).toBe(second);
+});
+
+it("if all processes are killed, they come back on the same port", async () => {
+  await bothServe();
+  for (const pid of pidsOf(service.dataDir, 2)) process.kill(pid, "SIGKILL");
+  await expect
+    .poll(() => requestOnce(service.url, "/healthz").then(({ status }) => status, String), {
+      timeout: 60_000,
+    })
+    .not.toBe(200);
+  await bothServe();
+});
+
+it("if the supervisor is killed, its processes stop in order and none stays", async () => {
+  await bothServe();
+  const pids = pidsOf(service.dataDir, 2);
+  await service.kill();
+  await expect.poll(() => pids.map(isAlive), { timeout: 60_000 }).toEqual([false, false]);
+  for (const k of [1, 2])
+    expect(readdirSync(join(service.dataDir, `process-${k}`))).not.toContain("server.json");
+  // The folder can be used again.
+  const again = await cluster.join({ name: "box", dataDir: service.dataDir, args: ["--processes", "2"] });
+  expect(await again.end("SIGTERM")).toBe(0);
+});
