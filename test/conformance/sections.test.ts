@@ -78,6 +78,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "webhook-routes",
     "webhook-routes-command-line",
     "webhook-listen",
+    "webhook-listen-keys",
     "import-hookdeck",
   ],
   "webhooks: schemes of senders": ["webhook-schemes"],
