@@ -45,12 +45,14 @@ function requestWith(agent: Agent | false, url: string, token: string | undefine
   });
 }
 
+export function pidOf(dataDir: string, process: number): number {
+  const file = readFileSync(join(dataDir, `process-${process}`, "server.json"), "utf8");
+  return (JSON.parse(file) as { pid: number }).pid;
+}
+
 /** In the order of their numbers. */
 export function pidsOf(dataDir: string, count: number): number[] {
-  return Array.from({ length: count }, (_, index) => {
-    const file = readFileSync(join(dataDir, `process-${index + 1}`, "server.json"), "utf8");
-    return (JSON.parse(file) as { pid: number }).pid;
-  });
+  return Array.from({ length: count }, (_, index) => pidOf(dataDir, index + 1));
 }
 
 export function isAlive(pid: number): boolean {

@@ -28,6 +28,8 @@ export class ProcessMember implements ProcessGroup {
   readonly #goodbye = Promise.withResolvers<void>();
   #own: OwnReport | null = null;
   #asks = 0;
+  /** Other processes accept the connections. */
+  #isLeaving = false;
 
   private constructor(place: ProcessPlace, worker: Worker, onStop: (manner: StopManner) => void) {
     this.place = place;
@@ -86,7 +88,9 @@ export class ProcessMember implements ProcessGroup {
   async readiness(): Promise<readonly ProcessReadiness[]> {
     const reports = await this.#ask("readiness");
     return reports.map(({ process: k, state, answer }) => {
-      if (k === this.number) return { process: k, state, problems: this.#problems() };
+      // The supervisor may have said so after it had made the report.
+      if (k === this.number)
+        return { process: k, state: this.#isLeaving ? "leaving" : state, problems: this.#problems() };
       const problems = answer === null ? [NO_ANSWER] : (JSON.parse(answer) as string[]);
       return { process: k, state, problems };
     });
@@ -114,6 +118,7 @@ export class ProcessMember implements ProcessGroup {
   #onMessage(message: ToProcess, onStop: (manner: StopManner) => void): void {
     switch (message.kind) {
       case "stop":
+        this.#isLeaving = message.isReplaced;
         onStop(message.isReplaced ? "replaced" : "in order");
         break;
       case "goodbye":
