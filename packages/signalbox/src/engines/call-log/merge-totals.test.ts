@@ -44,6 +44,14 @@ function decode(bytes: Uint8Array): { values: readonly (string | null)[]; sums: 
 }
 
 describe("a blob of totals", () => {
+  it("of an earlier form has no values, and others are merged with it", () => {
+    const head = Buffer.from(JSON.stringify({ sums: 9, values: "ada", isEmpty: false, hasRest: false }));
+    const length = Buffer.from(Uint32Array.of(head.length).buffer);
+    const earlier = Buffer.concat([length, head, Buffer.from([0, 5, 0, 0, 0, 0])]);
+    expect(decode(earlier)).toEqual({ values: [], sums: [] });
+    expect(callsOf(mergeBlobs([earlier, blobOf({ bob: 3 })]))).toEqual(new Map([["bob", 3]]));
+  });
+
   it("has the values and sums that were written, whatever their size", () => {
     const bucket = fc.nat({ max: 2 ** 40 });
     const sum = fc.oneof(

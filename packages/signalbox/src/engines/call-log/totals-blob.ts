@@ -37,6 +37,9 @@ interface Head {
   readonly all: readonly number[];
 }
 
+/** In place of a form that was never released: its sums by value are lost, those of all calls are elsewhere. */
+const NOTHING: Head = { sums: 0, count: 0, textBytes: 0, list: null, hasRest: false, all: [] };
+
 /** `table` has `WIDTH` sums for each value. Null may stand anywhere in the values, once. */
 export function encodeTotals(values: readonly (string | null)[], table: Float64Array): Uint8Array {
   const count = values.length;
@@ -85,7 +88,8 @@ export class TotalsBlob {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const headBytes = this.#view.getUint32(0, true);
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + 4, headBytes).toString();
-    this.#head = JSON.parse(text) as Head;
+    const head = JSON.parse(text) as Partial<Head>;
+    this.#head = head.count === undefined ? NOTHING : (head as Head);
     const { sums, count, textBytes, hasRest, all } = this.#head;
     this.count = count + Number(hasRest);
     this.#sums = sums;
