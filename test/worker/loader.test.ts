@@ -130,6 +130,8 @@ const APP = `import { DurableObject } from "cloudflare:workers";
     wrong() { try { this.ctx.storage.sql.exec("SELECT * FROM missing"); } catch (error) { return error.message; } }
     loop() { this.ctx.storage.sql.exec("INSERT INTO item VALUES ('half')"); for (;;); }
     abort() { this.ctx.storage.kv.put("aborted", 1); this.ctx.abort("by itself"); }
+    async sync(name) { this.ctx.storage.sql.exec("INSERT INTO item VALUES (?)", name); await this.ctx.storage.sync();
+      this.ctx.storage.sql.exec("DELETE FROM item WHERE name = ?", name); await this.ctx.storage.sync(); return "stored"; }
     alarm() {}
     arm() { return this.ctx.storage.setAlarm(1e15); }
   }
@@ -141,6 +143,7 @@ test("a class of a program is the class of a facet, whose database the server ha
   expect(await facet("one", "add", "a")).toEqual({ value: [2, "one"] });
   expect(await facet("two", "all")).toEqual({ value: [[], null, 0] });
   expect(await facet("one", "undo")).toEqual({ value: "no" });
+  expect(await facet("one", "sync", "d")).toEqual({ value: "stored" });
   expect((await facet("one", "wrong")).value).toMatch(/no such table: missing/);
   expect((await facet("one", "arm")).error).toMatch(/Facets currently cannot set alarms/);
   expect((await facet("one", "missing")).error).toMatch(/does not implement the method "missing"/);

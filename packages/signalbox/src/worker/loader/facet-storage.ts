@@ -2,8 +2,8 @@
  * The storage of a facet whose class is in a loaded program: operations come as questions of the process, and run on the database of the facet here.
  *
  * Invariants:
- * 1. What the program writes without a pause is one transaction: the first write opens it, `rest` ends it when the event loop of the program has come to a pause. If the program ends
- *    before that, the facet is aborted, and the transaction with it.
+ * 1. What the program writes without a pause is one transaction: the first write opens it, `rest` ends it when the event loop of the program has come to a pause, or `sync`, which is
+ *    answered. If the program ends before that, the facet is aborted, and the transaction with it.
  * 2. Transactions of the program are nested in it.
  */
 import type { ListOptions, ObjectStorage } from "../../agents/calls.ts";
@@ -64,6 +64,7 @@ export class FacetStorage {
         await this.#open.pop()?.end(first === true);
         return undefined;
       case "rest":
+      case "sync":
         return this.#rest();
       default:
         throw new TypeError(`a storage has no operation ${operation}`);
