@@ -155,6 +155,16 @@ test("a class of a program is the class of a facet, whose database the server ha
   expect(await facet("one", "add", "c")).toEqual({ value: [1, "one"] });
 });
 
+test("a facet whose object could not be constructed is constructed again for its next event", async () => {
+  const main = `import { DurableObject } from "cloudflare:workers"; let count = 0;
+    export class App extends DurableObject {
+      constructor(ctx, env) { super(ctx, env); if (++count === 1) throw new RangeError("the first"); }
+      count() { return count; } }
+    export default {};`;
+  expect(await post("/facet", ["again", main, "count"])).toEqual({ error: "RangeError: the first" });
+  expect(await post("/facet", ["again", main, "count"])).toEqual({ value: 2 });
+});
+
 test("tail workers receive what a call wrote and threw", async () => {
   const main = `export default { fetch() { console.warn("a", { b: 1 }); throw new TypeError("thrown"); } };`;
   expect(await ask(main, { tails: true })).toEqual({ error: "TypeError: thrown" });
