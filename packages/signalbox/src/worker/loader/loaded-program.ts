@@ -41,6 +41,11 @@ interface Silence {
   readonly processorMs: number | null;
 }
 
+/** A call that runs. */
+interface Call {
+  readonly reject: (reason: Error) => void;
+}
+
 /** An object of the program, as the server has it. */
 export interface LoadedFacet {
   readonly storage: FacetStorage;
@@ -56,9 +61,8 @@ export class LoadedProgram {
   readonly #process: ProgramProcess;
   readonly #session: ProcessSession;
   readonly #cpuMs: number;
-  readonly #over = Promise.withResolvers<never>();
+  readonly #calls = new Set<Call>();
   #failure: Error | null = null;
-  #running = 0;
   #isWaiting = false;
   #watch: NodeJS.Timeout | undefined;
   #silence: Silence | null = null;
@@ -69,8 +73,6 @@ export class LoadedProgram {
       memoryMb: settings.memoryMb,
       processorSeconds: LIFE_SECONDS,
     });
-    // Without a call nobody waits for it.
-    this.#over.promise.catch(() => undefined);
     this.whenOver = this.#process.whenOver.then((end) => this.#fail(reasonOf(end)));
     this.#process.answer((question) => this.#answer(question));
     const host = new Host(code, name, logger, {
@@ -105,7 +107,7 @@ export class LoadedProgram {
 
   /** No call runs, and no work that a call has left behind. */
   get isIdle(): boolean {
-    return this.#running === 0 && !this.#isWaiting;
+    return this.#calls.size === 0 && !this.#isWaiting;
   }
 
   /** Nothing of the program is in use: no stub, no body that is still read. */
@@ -139,17 +141,21 @@ export class LoadedProgram {
   }
 
   async #call(method: string, ...args: readonly unknown[]): Promise<unknown> {
-    this.#running += 1;
+    if (this.#failure !== null) throw this.#failure;
+    // Of this call alone: a promise of the program would keep every result until the program is over.
+    const { promise, reject } = Promise.withResolvers<never>();
+    const call: Call = { reject };
+    this.#calls.add(call);
     this.#watch ??= setInterval(() => this.#check(), WATCH_MS).unref();
     try {
-      return await Promise.race([this.#send(method, args), this.#over.promise]);
+      return await Promise.race([this.#send(method, args), promise]);
     } catch (error) {
       // The session fails before the process is known to have ended.
       if (isLost(error)) await this.whenOver;
       throw this.#failure ?? error;
     } finally {
-      this.#running -= 1;
-      if (this.#running === 0) this.#stopWatching();
+      this.#calls.delete(call);
+      if (this.#calls.size === 0) this.#stopWatching();
     }
   }
 
@@ -184,7 +190,7 @@ export class LoadedProgram {
     this.#stopWatching();
     // First: what their events have begun to write is undone, and the events fail with this reason.
     for (const { abort } of this.facets.values()) abort(reason.message);
-    this.#over.reject(reason);
+    for (const { reject } of this.#calls) reject(reason);
   }
 
   #stopWatching(): void {
