@@ -92,6 +92,22 @@ test("many ids have a bounded number of processes, and idle ones end", async () 
   await expect.poll(() => programs().length).toBe(0);
 });
 
+test("a program that sleeps without giving up its thread is ended, though it uses no processor time", async () => {
+  const sleep = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
+  expect((await evaluate(sleep)).error).toBe("Error: The loaded program did not respond.");
+});
+
+test("a program keeps its process neither with work that never ends nor with a call that its caller has given up", async () => {
+  await evaluate("ctx.waitUntil(new Promise(() => {}))");
+  const caller = new AbortController();
+  const never = { modules: { "main.js": "export default { fetch() { return new Promise(() => {}); } };" }, abortable: true };
+  const asked = fetch(server.url, { method: "POST", body: JSON.stringify(never), signal: caller.signal });
+  asked.catch(() => undefined);
+  await expect.poll(() => programs().length).toBe(2);
+  caller.abort();
+  await expect.poll(() => programs().length, { timeout: 120_000 }).toBe(0);
+});
+
 test("programs end with the server, also one that never pauses", async () => {
   const other = await startWorker("loader/src/server.ts", { nodes: 1 });
   const stuck = { modules: { "main.js": "export default { fetch() { for (;;); } };" } };

@@ -5,7 +5,10 @@
  *
  * Invariants:
  * 1. When the program is over, every call has failed with the reason, and no later call begins.
- * 2. While calls run, the event loop of the program is asked for a sign of life. If it uses more processor time than its limit before it gives one, it is ended.
+ * 2. While calls run, the event loop of the program is asked for a sign of life. If it uses more processor time than its limit before it gives one, or gives none for a
+ *    time, it is ended.
+ * 3. A call ends: with its result, with the program, when its caller gives it up, or after `MAX_CALL_MS`. Work that calls have left behind counts for `WAITING_MS` after the
+ *    last one. So no program keeps its process for ever.
  */
 import { deserialize, serialize } from "node:v8";
 import {
@@ -29,6 +32,11 @@ export interface ProgramSettings {
 
 /** Between questions for a sign of life. */
 const WATCH_MS = 250;
+/** Without a sign of life, also if no processor time is used. */
+const SILENT_MS = 30_000;
+/** As in the originals: what `waitUntil` may take after a call. */
+const WAITING_MS = 30_000;
+const MAX_CALL_MS = 15 * 60_000;
 /** Processor time of the whole life of a process; a program that is used on gets another one. */
 const LIFE_SECONDS = 1200;
 const OUT_OF_MEMORY = /out of memory|allocation failed/i;
@@ -37,13 +45,15 @@ const NO_NETWORK =
 
 interface Silence {
   readonly since: number;
+  readonly tick: number;
   /** Null where the system does not tell. */
   readonly processorMs: number | null;
 }
 
 /** A call that runs. */
 interface Call {
-  readonly reject: (reason: Error) => void;
+  readonly tick: number;
+  readonly reject: (reason: unknown) => void;
 }
 
 /** An object of the program, as the server has it. */
@@ -64,6 +74,9 @@ export class LoadedProgram {
   readonly #calls = new Set<Call>();
   #failure: Error | null = null;
   #isWaiting = false;
+  #calledAt = 0;
+  /** Of the watch. Times that end something are counted in them: a pause of this process is none of the program. */
+  #ticks = 0;
   #watch: NodeJS.Timeout | undefined;
   #silence: Silence | null = null;
 
@@ -107,7 +120,7 @@ export class LoadedProgram {
 
   /** No call runs, and no work that a call has left behind. */
   get isIdle(): boolean {
-    return this.#calls.size === 0 && !this.#isWaiting;
+    return this.#calls.size === 0 && !(this.#isWaiting && Date.now() - this.#calledAt < WAITING_MS);
   }
 
   /** Nothing of the program is in use: no stub, no body that is still read. */
@@ -122,29 +135,33 @@ export class LoadedProgram {
     path: readonly string[],
     args: readonly unknown[] | null,
   ): Promise<unknown> {
-    return this.#call("run", name, props, path, args);
+    return this.#call(signalOf(args), "run", name, props, path, args);
   }
 
   /** Constructs an object of one of the program's classes. */
   async construct(facet: number, name: string | null, id: object, props: unknown): Promise<void> {
-    await this.#call("construct", facet, name, id, props);
+    await this.#call(null, "construct", facet, name, id, props);
   }
 
   /** Calls an object. */
   invoke(facet: number, path: readonly string[], args: readonly unknown[] | null): Promise<unknown> {
-    return this.#call("invoke", facet, path, args);
+    return this.#call(signalOf(args), "invoke", facet, path, args);
   }
 
   async forget(facet: number): Promise<void> {
     this.facets.delete(facet);
-    if (!this.isOver) await this.#call("forget", facet);
+    if (!this.isOver) await this.#call(null, "forget", facet);
   }
 
-  async #call(method: string, ...args: readonly unknown[]): Promise<unknown> {
+  /** `signal`: of the caller. */
+  async #call(signal: AbortSignal | null, method: string, ...args: readonly unknown[]): Promise<unknown> {
     if (this.#failure !== null) throw this.#failure;
+    signal?.throwIfAborted();
     // Of this call alone: a promise of the program would keep every result until the program is over.
     const { promise, reject } = Promise.withResolvers<never>();
-    const call: Call = { reject };
+    const call: Call = { tick: this.#ticks, reject };
+    const giveUp = () => reject(signal?.reason);
+    signal?.addEventListener("abort", giveUp);
     this.#calls.add(call);
     this.#watch ??= setInterval(() => this.#check(), WATCH_MS).unref();
     try {
@@ -154,7 +171,9 @@ export class LoadedProgram {
       if (isLost(error)) await this.whenOver;
       throw this.#failure ?? error;
     } finally {
+      signal?.removeEventListener("abort", giveUp);
       this.#calls.delete(call);
+      this.#calledAt = Date.now();
       if (this.#calls.size === 0) this.#stopWatching();
     }
   }
@@ -200,9 +219,13 @@ export class LoadedProgram {
   }
 
   #check(): void {
+    this.#ticks += 1;
+    for (const { tick, reject } of this.#calls)
+      if (this.#ticks - tick > MAX_CALL_MS / WATCH_MS)
+        reject(new Error("The call of the loaded program has taken longer than 15 minutes."));
     const { processorMs } = this.#process;
     if (this.#silence === null) {
-      const silence = { since: Date.now(), processorMs };
+      const silence = { since: Date.now(), tick: this.#ticks, processorMs };
       this.#silence = silence;
       this.#session.ping().then(
         () => {
@@ -213,9 +236,11 @@ export class LoadedProgram {
       );
       return;
     }
-    const { since, processorMs: before } = this.#silence;
+    const { since, tick, processorMs: before } = this.#silence;
     const used = processorMs === null || before === null ? Date.now() - since : processorMs - before;
     if (used > this.#cpuMs) this.end(new Error("Worker exceeded CPU time limit."));
+    else if (this.#ticks - tick > Math.max(SILENT_MS, this.#cpuMs) / WATCH_MS)
+      this.end(new Error("The loaded program did not respond."));
   }
 }
 
@@ -271,6 +296,12 @@ function reasonOf({ signal, errors }: ProcessEnd): Error {
   if (OUT_OF_MEMORY.test(errors)) return new Error("Worker exceeded memory limit.");
   const [line = ""] = errors.split("\n").filter((text) => text.trim() !== "");
   return new Error(`The process of the loaded program has ended${line === "" ? "" : `: ${line}`}.`);
+}
+
+/** Of a request: its caller may give it up. */
+function signalOf(args: readonly unknown[] | null): AbortSignal | null {
+  const [request] = args ?? [];
+  return request instanceof Request ? request.signal : null;
 }
 
 function isLost(error: unknown): boolean {
