@@ -168,7 +168,7 @@ export class LoadedProgram {
       return await Promise.race([this.#send(method, args), promise]);
     } catch (error) {
       // The session fails before the process is known to have ended.
-      if (isLost(error)) await this.whenOver;
+      if (this.#session.isOver) await this.whenOver;
       throw this.#failure ?? error;
     } finally {
       signal?.removeEventListener("abort", giveUp);
@@ -302,8 +302,4 @@ function reasonOf({ signal, errors }: ProcessEnd): Error {
 function signalOf(args: readonly unknown[] | null): AbortSignal | null {
   const [request] = args ?? [];
   return request instanceof Request ? request.signal : null;
-}
-
-function isLost(error: unknown): boolean {
-  return error instanceof Error && error.message === "Network connection lost.";
 }

@@ -233,9 +233,11 @@ export class CallSession {
       return;
     }
     const { code, message, details } = failure;
-    if (code === "elsewhere") this.#fail(new InstanceElsewhereError(nodeOf(details)), "not run");
+    // Only a node says where objects are.
+    const isNode = this.references.sharesObjects;
+    if (isNode && code === "elsewhere") this.#fail(new InstanceElsewhereError(nodeOf(details)), "not run");
     // A node that has not loaded its program yet.
-    else if (code === "unknown") this.#fail(new NotSentError(message), "not run");
+    else if (isNode && code === "unknown") this.#fail(new NotSentError(message), "not run");
     else if (this.#phase !== "over" && !FINAL.has(code) && this.#isEstablished && this.references.hasTunnels)
       this.#break(message);
     else this.#fail(connectionLost(message), "failed");
@@ -262,6 +264,7 @@ export class CallSession {
     this.references.finish(end);
     // What was sent before still leaves.
     this.#channel.close();
+    this.#host.onOver?.();
   }
 
   get #isOver(): boolean {

@@ -18,22 +18,32 @@ export interface ProcessSession {
   readonly root: Promise<unknown>;
   /** Nothing of the other side is in use but the root: no stub, no stream, no WebSocket. */
   readonly isQuiet: boolean;
+  /** Calls fail from now on: the socket was closed, or the other side has ended the session. */
+  readonly isOver: boolean;
   /** Resolves when the event loop of the other side has come to it. */
   ping(): Promise<void>;
 }
 
-/** The side of the server. `first` may contain stubs, as arguments of calls do. */
+/** The side of the server. `first` may contain stubs, as arguments of calls do. `onClose` is called when the session is over: the process is of no use then. */
 export function openProcessSession(
   socket: Duplex,
   first: unknown,
-  onClose: (reason: string) => void,
+  onClose: () => void,
 ): ProcessSession {
-  const link = linkProcesses(socket, "dialler", REFUSING, onClose);
-  const session = new CallSession("caller", hostOf(link), NODE);
+  let isOver = false;
+  const close = () => {
+    isOver = true;
+    onClose();
+  };
+  const link = linkProcesses(socket, "dialler", REFUSING, close);
+  const session = new CallSession("caller", { ...hostOf(link), onOver: close }, NODE);
   return {
     root: session.open([null, { first }], LOAD),
     get isQuiet() {
       return session.references.heldCount <= 1;
+    },
+    get isOver() {
+      return isOver;
     },
     ping: async () => {
       await link.call(PING, new Uint8Array());

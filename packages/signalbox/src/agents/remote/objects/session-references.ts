@@ -19,6 +19,8 @@ export interface SessionHost extends TunnelHost {
   readonly sessions: Map<string, ServedSession>;
   /** Sessions that wait for their links. */
   readonly broken: Pick<BrokenSessions, "add">;
+  /** A session is over, for whatever reason. */
+  readonly onOver?: () => void;
 }
 
 /** A session that another node has opened. */
