@@ -1,6 +1,6 @@
 /**
  * The session between this server and the process of a loaded program: one session, opened with the program, that lives as long as the process. Calls, streams, requests and
- * WebSockets pass through it as between two nodes. The process is not trusted: it cannot name objects, and what it sends in a form that a session does not have ends the session.
+ * WebSockets pass through it as between two nodes. The process is not trusted: it cannot name objects, it begins no calls and streams of the link, and what it sends in a form that a session does not have ends the session.
  */
 import type { Duplex } from "node:stream";
 import { type Link, LinkError, linkProcesses } from "../../../engines/node-link/index.ts";
@@ -35,7 +35,7 @@ export function openProcessSession(
     isOver = true;
     onClose();
   };
-  const link = linkProcesses(socket, "dialler", REFUSING, close);
+  const link = linkProcesses(socket, "dialler", null, close);
   const session = new CallSession("caller", { ...hostOf(link), onOver: close }, NODE);
   return {
     root: session.open([null, { first }], LOAD),
@@ -69,9 +69,6 @@ export function serveProcessSession(socket: Duplex, load: (first: unknown) => Pr
     () => undefined,
   );
 }
-
-/** The process begins nothing: it only uses what it was given. */
-const REFUSING = { onCall: unknown, onStream: unknown };
 
 function unknown(name: string): never {
   throw new LinkError({ code: "unknown", message: `there is no ${name}` });
