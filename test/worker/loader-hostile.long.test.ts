@@ -108,6 +108,18 @@ test("a program keeps its process neither with work that never ends nor with a c
   await expect.poll(() => programs().length, { timeout: 120_000 }).toBe(0);
 });
 
+test("requests that a program makes outside of its calls count, too", async () => {
+  const main = `import { WorkerEntrypoint } from "cloudflare:workers"; import { AsyncResource } from "node:async_hooks";
+    const outside = new AsyncResource("outside");
+    export default class extends WorkerEntrypoint { async go() {
+      const results = [];
+      for (let i = 0; i < 3; i++) results.push(await outside.runInAsyncScope(() => fetch("http://other/")).then(({ status }) => status, String));
+      return results; } }`;
+  expect(await ask(main, { method: "go", limits: { subRequests: 2 }, outbound: "service" })).toEqual({
+    value: [200, 200, "Error: Too many subrequests."],
+  });
+});
+
 test("programs end with the server, also one that never pauses", async () => {
   const other = await startWorker("loader/src/server.ts", { nodes: 1 });
   const stuck = { modules: { "main.js": "export default { fetch() { for (;;); } };" } };

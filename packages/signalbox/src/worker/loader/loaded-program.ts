@@ -39,6 +39,8 @@ const WAITING_MS = 30_000;
 const MAX_CALL_MS = 15 * 60_000;
 /** Processor time of the whole life of a process; a program that is used on gets another one. */
 const LIFE_SECONDS = 1200;
+/** Requests of one program that wait for their responses. */
+const MAX_OPEN_REQUESTS = 1000;
 const OUT_OF_MEMORY = /out of memory|allocation failed/i;
 const NO_NETWORK =
   "This program has no access to the network: it was loaded with globalOutbound null. It can use the bindings in its env.";
@@ -72,6 +74,7 @@ export class LoadedProgram {
   readonly #session: ProcessSession;
   readonly #cpuMs: number;
   readonly #calls = new Set<Call>();
+  readonly #host: Host;
   #failure: Error | null = null;
   #isWaiting = false;
   #calledAt = 0;
@@ -88,7 +91,7 @@ export class LoadedProgram {
     });
     this.whenOver = this.#process.whenOver.then((end) => this.#fail(reasonOf(end)));
     this.#process.answer((question) => this.#answer(question));
-    const host = new Host(code, name, logger, {
+    this.#host = new Host(code, name, logger, {
       waiting: (isWaiting) => {
         this.#isWaiting = isWaiting;
       },
@@ -99,7 +102,7 @@ export class LoadedProgram {
       modules: code.modules,
       env: code.env as LoadedStart["env"],
       flags: readFlags(code.date, code.flags),
-      host,
+      host: this.#host,
       hasTails: code.tails.length > 0,
       subRequests: code.limits.subRequests ?? null,
     };
@@ -157,6 +160,7 @@ export class LoadedProgram {
   async #call(signal: AbortSignal | null, method: string, ...args: readonly unknown[]): Promise<unknown> {
     if (this.#failure !== null) throw this.#failure;
     signal?.throwIfAborted();
+    this.#host[ALLOW]();
     // Of this call alone: a promise of the program would keep every result until the program is over.
     const { promise, reject } = Promise.withResolvers<never>();
     const call: Call = { tick: this.#ticks, reject };
@@ -244,6 +248,9 @@ export class LoadedProgram {
   }
 }
 
+/** No text: the process can call methods of the host by their names. */
+const ALLOW = Symbol("allow");
+
 interface HostEvents {
   waiting(isWaiting: boolean): void;
   abort(facet: number, reason: string): void;
@@ -255,6 +262,9 @@ class Host extends workersModule.RpcTarget {
   readonly #name: string;
   readonly #logger: Logger;
   readonly #events: HostEvents;
+  /** The process counts the requests of each call; here those of all calls together are counted, as the process is not trusted. */
+  #requestsLeft = 0;
+  #openRequests = 0;
 
   constructor(code: ProgramCode, name: string, logger: Logger, events: HostEvents) {
     super();
@@ -264,9 +274,27 @@ class Host extends workersModule.RpcTarget {
     this.#events = events;
   }
 
+  /** A call begins, which may make so many. */
+  [ALLOW](): void {
+    this.#requestsLeft += this.#code.limits.subRequests ?? Infinity;
+  }
+
   async fetch(request: Request): Promise<Response> {
     const { globalOutbound: outbound } = this.#code;
     if (outbound === null) throw new Error(NO_NETWORK);
+    if (this.#requestsLeft < 1 || this.#openRequests >= MAX_OPEN_REQUESTS)
+      throw new Error("Too many subrequests.");
+    this.#requestsLeft -= 1;
+    this.#openRequests += 1;
+    try {
+      return await this.#send(request);
+    } finally {
+      this.#openRequests -= 1;
+    }
+  }
+
+  #send(request: Request): Promise<Response> {
+    const { globalOutbound: outbound } = this.#code;
     if (outbound === undefined) return fetch(request);
     return (outbound as { fetch(request: Request): Promise<Response> }).fetch(request);
   }
