@@ -131,6 +131,11 @@ export class LoadedProgram {
     return this.#session.isQuiet;
   }
 
+  /** Grows whenever something of the program is used. */
+  get uses(): number {
+    return this.#session.uses;
+  }
+
   /** Calls the program. `args` were transferred. */
   run(
     name: string | null,

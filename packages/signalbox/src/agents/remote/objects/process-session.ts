@@ -18,6 +18,8 @@ export interface ProcessSession {
   readonly root: Promise<unknown>;
   /** Nothing of the other side is in use but the root: no stub, no stream, no WebSocket. */
   readonly isQuiet: boolean;
+  /** Grows whenever something of the other side is used. */
+  readonly uses: number;
   /** Calls fail from now on: the socket was closed, or the other side has ended the session. */
   readonly isOver: boolean;
   /** Resolves when the event loop of the other side has come to it. */
@@ -41,6 +43,9 @@ export function openProcessSession(
     root: session.open([null, { first }], LOAD),
     get isQuiet() {
       return session.references.heldCount <= 1;
+    },
+    get uses() {
+      return session.references.uses;
     },
     get isOver() {
       return isOver;

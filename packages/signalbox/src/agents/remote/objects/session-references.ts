@@ -76,6 +76,8 @@ export class SessionReferences implements Offers, Finds {
   readonly #controllers = new Map<Reference, AbortController>();
   /** Of the value that is being encoded: their frames follow the message that names them. */
   #newTunnels: Tunnelled[] = [];
+  /** How often something of the other side was used: calls of its targets, pieces of its streams, frames of WebSockets. */
+  #uses = 0;
   #next: Reference;
 
   constructor(first: Reference, host: SessionHost, wire: ReferenceWire) {
@@ -91,6 +93,10 @@ export class SessionReferences implements Offers, Finds {
   /** Targets, streams and WebSockets of the other side that are in use here. */
   get heldCount(): number {
     return this.#held.size + this.#tunnels.size;
+  }
+
+  get uses(): number {
+    return this.#uses;
   }
 
   get hasTunnels(): boolean {
@@ -155,6 +161,7 @@ export class SessionReferences implements Offers, Finds {
 
   receiveFrame(reference: Reference, kind: number, payload: Buffer): void {
     const found = this.#tunnels.get(reference);
+    if (found !== undefined) this.#uses += 1;
     found?.tunnel.receive(found.route, kind, payload);
   }
 
@@ -252,7 +259,10 @@ export class SessionReferences implements Offers, Finds {
   #hold(reference: Reference): CallTarget {
     this.#held.add(reference);
     const target: CallTarget = {
-      send: (path, args) => this.#wire.call(reference, path, args),
+      send: (path, args) => {
+        this.#uses += 1;
+        return this.#wire.call(reference, path, args);
+      },
       dispose: () => this.release(reference),
     };
     COLLECTED.register(target, { references: new WeakRef(this), reference });
@@ -261,7 +271,10 @@ export class SessionReferences implements Offers, Finds {
 
   #add(reference: Reference, tunnel: SocketTunnel): Tunnelled {
     const route = new Route({
-      send: (kind, payload) => this.#wire.send(kind, reference, payload),
+      send: (kind, payload) => {
+        this.#uses += 1;
+        this.#wire.send(kind, reference, payload);
+      },
       over: () => {
         this.#tunnels.delete(reference);
         this.#wire.changed();
