@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-const { ask, evaluate } = askingLoader(() => server.url);
+const { ask, evaluate, post } = askingLoader(() => server.url);
 
 test("a program that takes too much memory fails, in its heap and in buffers", async () => {
   const heap = "export default { fetch() { const all = []; for (;;) all.push({ all, more: [1, 2, 3] }); } };";
@@ -118,6 +118,24 @@ test("requests that a program makes outside of its calls count, too", async () =
   expect(await ask(main, { method: "go", limits: { subRequests: 2 }, outbound: "service" })).toEqual({
     value: [200, 200, "Error: Too many subrequests."],
   });
+});
+
+test("rows and entries that a class of a program reads at once are limited", async () => {
+  const main = `import { DurableObject } from "cloudflare:workers";
+    export class App extends DurableObject {
+      rows(query) { return this.ctx.storage.sql.exec(query).toArray().length; }
+      entries() { for (let i = 0; i < 5; i++) this.ctx.storage.kv.put("k" + i, new Uint8Array(8_000_000));
+        try { return [...this.ctx.storage.kv.list()].length; } catch (error) { return error.message; } }
+      async some() { return [...this.ctx.storage.kv.list({ limit: 1 })].length; } }
+    export default {};`;
+  const facet = (...call: unknown[]) => post("/facet", ["limited", main, ...call]);
+  const series = (count: number, value: string) =>
+    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count}) SELECT ${value} FROM n`;
+  expect(await facet("rows", series(1000, "i"))).toEqual({ value: 1000 });
+  expect((await facet("rows", series(1e12, "i"))).error).toMatch(/more than 100000 rows/);
+  expect((await facet("rows", series(1e12, "zeroblob(1000000)"))).error).toMatch(/33554432 bytes/);
+  expect((await facet("entries")).value).toMatch(/The list has more than/);
+  expect(await facet("some")).toEqual({ value: 1 });
 });
 
 test("programs end with the server, also one that never pauses", async () => {
