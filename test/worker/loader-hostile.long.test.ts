@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-const { ask, evaluate } = askingLoader(() => server.url);
+const { ask, evaluate, post } = askingLoader(() => server.url);
 
 test("a program that takes too much memory fails, in its heap and in buffers", async () => {
   const heap = "export default { fetch() { const all = []; for (;;) all.push({ all, more: [1, 2, 3] }); } };";
@@ -90,6 +90,52 @@ test("many ids have a bounded number of processes, and idle ones end", async () 
   );
   expect(programs().length).toBeLessThanOrEqual(MAX_PROGRAMS);
   await expect.poll(() => programs().length).toBe(0);
+});
+
+test("a program that sleeps without giving up its thread is ended, though it uses no processor time", async () => {
+  const sleep = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
+  expect((await evaluate(sleep)).error).toBe("Error: The loaded program did not respond.");
+});
+
+test("a program keeps its process neither with work that never ends nor with a call that its caller has given up", async () => {
+  await evaluate("ctx.waitUntil(new Promise(() => {}))");
+  const caller = new AbortController();
+  const never = { modules: { "main.js": "export default { fetch() { return new Promise(() => {}); } };" }, abortable: true };
+  const asked = fetch(server.url, { method: "POST", body: JSON.stringify(never), signal: caller.signal });
+  asked.catch(() => undefined);
+  await expect.poll(() => programs().length).toBe(2);
+  caller.abort();
+  await expect.poll(() => programs().length, { timeout: 120_000 }).toBe(0);
+});
+
+test("requests that a program makes outside of its calls count, too", async () => {
+  const main = `import { WorkerEntrypoint } from "cloudflare:workers"; import { AsyncResource } from "node:async_hooks";
+    const outside = new AsyncResource("outside");
+    export default class extends WorkerEntrypoint { async go() {
+      const results = [];
+      for (let i = 0; i < 3; i++) results.push(await outside.runInAsyncScope(() => fetch("http://other/")).then(({ status }) => status, String));
+      return results; } }`;
+  expect(await ask(main, { method: "go", limits: { subRequests: 2 }, outbound: "service" })).toEqual({
+    value: [200, 200, "Error: Too many subrequests."],
+  });
+});
+
+test("rows and entries that a class of a program reads at once are limited", async () => {
+  const main = `import { DurableObject } from "cloudflare:workers";
+    export class App extends DurableObject {
+      rows(query) { return this.ctx.storage.sql.exec(query).toArray().length; }
+      entries() { for (let i = 0; i < 5; i++) this.ctx.storage.kv.put("k" + i, new Uint8Array(8_000_000));
+        try { return [...this.ctx.storage.kv.list()].length; } catch (error) { return error.message; } }
+      async some() { return [...this.ctx.storage.kv.list({ limit: 1 })].length; } }
+    export default {};`;
+  const facet = (...call: unknown[]) => post("/facet", ["limited", main, ...call]);
+  const series = (count: number, value: string) =>
+    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count}) SELECT ${value} FROM n`;
+  expect(await facet("rows", series(1000, "i"))).toEqual({ value: 1000 });
+  expect((await facet("rows", series(1e12, "i"))).error).toMatch(/more than 100000 rows/);
+  expect((await facet("rows", series(1e12, "zeroblob(1000000)"))).error).toMatch(/33554432 bytes/);
+  expect((await facet("entries")).value).toMatch(/The list has more than/);
+  expect(await facet("some")).toEqual({ value: 1 });
 });
 
 test("programs end with the server, also one that never pauses", async () => {

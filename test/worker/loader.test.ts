@@ -130,6 +130,8 @@ const APP = `import { DurableObject } from "cloudflare:workers";
     wrong() { try { this.ctx.storage.sql.exec("SELECT * FROM missing"); } catch (error) { return error.message; } }
     loop() { this.ctx.storage.sql.exec("INSERT INTO item VALUES ('half')"); for (;;); }
     abort() { this.ctx.storage.kv.put("aborted", 1); this.ctx.abort("by itself"); }
+    async sync(name) { this.ctx.storage.sql.exec("INSERT INTO item VALUES (?)", name); await this.ctx.storage.sync();
+      this.ctx.storage.sql.exec("DELETE FROM item WHERE name = ?", name); await this.ctx.storage.sync(); return "stored"; }
     alarm() {}
     arm() { return this.ctx.storage.setAlarm(1e15); }
   }
@@ -141,6 +143,7 @@ test("a class of a program is the class of a facet, whose database the server ha
   expect(await facet("one", "add", "a")).toEqual({ value: [2, "one"] });
   expect(await facet("two", "all")).toEqual({ value: [[], null, 0] });
   expect(await facet("one", "undo")).toEqual({ value: "no" });
+  expect(await facet("one", "sync", "d")).toEqual({ value: "stored" });
   expect((await facet("one", "wrong")).value).toMatch(/no such table: missing/);
   expect((await facet("one", "arm")).error).toMatch(/Facets currently cannot set alarms/);
   expect((await facet("one", "missing")).error).toMatch(/does not implement the method "missing"/);
@@ -150,6 +153,16 @@ test("a class of a program is the class of a facet, whose database the server ha
   expect(await facet("one", "all")).toEqual({ value: [["a", "b"], { name: "a" }, 1] });
   expect((await facet("one", "abort")).error).toMatch(/by itself/);
   expect(await facet("one", "add", "c")).toEqual({ value: [1, "one"] });
+});
+
+test("a facet whose object could not be constructed is constructed again for its next event", async () => {
+  const main = `import { DurableObject } from "cloudflare:workers"; let count = 0;
+    export class App extends DurableObject {
+      constructor(ctx, env) { super(ctx, env); if (++count === 1) throw new RangeError("the first"); }
+      count() { return count; } }
+    export default {};`;
+  expect(await post("/facet", ["again", main, "count"])).toEqual({ error: "RangeError: the first" });
+  expect(await post("/facet", ["again", main, "count"])).toEqual({ value: 2 });
 });
 
 test("tail workers receive what a call wrote and threw", async () => {

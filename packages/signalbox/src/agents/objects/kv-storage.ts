@@ -74,6 +74,15 @@ export class KvStorage {
     return rows.values().map(({ key, value }): [string, unknown] => [key, deserialize(value)]);
   }
 
+  /** How much `list` would return, without reading it. */
+  measure(options?: ListOptions | null): { readonly count: number; readonly bytes: number } {
+    this.#parts.transactions.requirePresent();
+    const measured = this.#parts.database.get<{ count: number; bytes: number }>(
+      sql`SELECT count(*) AS count, total(length(key) + length(value)) AS bytes FROM (${toQuery(options ?? {})})`,
+    );
+    return measured ?? { count: 0, bytes: 0 };
+  }
+
   deleteAll(): void {
     this.#parts.transactions.open();
     this.#parts.database.run(sql`DELETE FROM _signalbox_kv`);

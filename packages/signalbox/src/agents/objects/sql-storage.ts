@@ -4,7 +4,7 @@
  * A cursor holds all rows: a statement runs to its end when `exec` is called. (The originals read rows as they are taken; a program sees the
  * difference only if it changes a table while it iterates over it.)
  */
-import { SqlError } from "../../engines/instance-store/index.ts";
+import { type RowLimits, SqlError } from "../../engines/instance-store/index.ts";
 import { rawSql, type SqlValue } from "../../core/sql.ts";
 import { readBindings } from "./sql-bindings.ts";
 import type { StorageParts } from "./storage-parts.ts";
@@ -44,6 +44,15 @@ export class SqlStorage {
 
   /** Runs one or more statements. The bindings and the rows belong to the last one. */
   exec(query: string, ...bindings: readonly unknown[]): SqlStorageCursor {
+    return this.execWithin(undefined, query, bindings);
+  }
+
+  /** As `exec`; throws if the rows exceed the limits. */
+  execWithin(
+    limits: RowLimits | undefined,
+    query: string,
+    bindings: readonly unknown[],
+  ): SqlStorageCursor {
     const { database, transactions } = this.#parts;
     transactions.requirePresent();
     const values = bindings.map(toSqlValue);
@@ -53,7 +62,7 @@ export class SqlStorage {
       const statement = database.guardedStatement([text]);
       if (count !== values.length) throw new Error(WRONG_COUNT);
       if (statement.isWrite) transactions.open();
-      const { columns, rows, changes } = statement.allRaw(values);
+      const { columns, rows, changes } = statement.allRaw(values, limits);
       return new SqlStorageCursor(columns, rows, statement.isWrite ? changes : 0);
     } catch (error) {
       throw explain(error, query);

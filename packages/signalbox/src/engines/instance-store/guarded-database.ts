@@ -125,10 +125,10 @@ export abstract class GuardedDatabase implements InstanceDatabase {
       isWrite,
       mayInsert: (table) => createsTrigger || inserts.has(table),
       all: (values) => this.#execute(text, compiled, (statement) => statement.all(values)),
-      allRaw: (values) =>
+      allRaw: (values, limits) =>
         counted(
           compiled,
-          this.#execute(text, compiled, (statement) => statement.allRaw(values)),
+          this.#execute(text, compiled, (statement) => statement.allRaw(values, limits)),
         ),
     };
   }
@@ -146,11 +146,11 @@ export abstract class GuardedDatabase implements InstanceDatabase {
           throw new SqlError("several statements in one text cannot take values; run them one by one", text);
         return this.#runScript<Record<string, SqlValue>[]>(text, ({ statement }) => statement.all([]), []);
       },
-      allRaw: (values) => {
+      allRaw: (values, limits) => {
         const none: RawRows = { columns: [], rows: [], changes: 0 };
         return this.#runScript(
           text,
-          (compiled, isLast) => counted(compiled, compiled.statement.allRaw(isLast ? values : [])),
+          (compiled, isLast) => counted(compiled, compiled.statement.allRaw(isLast ? values : [], limits)),
           none,
         );
       },

@@ -7,6 +7,7 @@ export {
   type QueryResult,
   SqlError,
 } from "./instance-store.ts";
+export type { RowLimits } from "../sqlite-file/index.ts";
 export { openInstanceStore } from "./open-instance-store.ts";
 export { openSharedStore } from "./open-shared-store.ts";
 export { createSharedTables } from "./shared/tables.ts";

@@ -12,7 +12,7 @@
  * 5. A database exists from its first commit. A database that was open and without a commit at a crash does not exist afterwards.
  */
 import type { SqlQuery, SqlValue } from "../../core/sql.ts";
-import type { RawRows } from "../sqlite-file/index.ts";
+import type { RawRows, RowLimits } from "../sqlite-file/index.ts";
 
 export interface InstanceStore {
   /**
@@ -138,9 +138,9 @@ export interface GuardedStatement {
   all(values: readonly SqlValue[]): Record<string, SqlValue>[];
   /**
    * The rows as arrays of values, with repeated columns. All integers are numbers. In a text of several statements, the values and the rows belong
-   * to the last one.
+   * to the last one. Throws if the rows exceed the limits.
    */
-  allRaw(values: readonly SqlValue[]): RawRows;
+  allRaw(values: readonly SqlValue[], limits?: RowLimits): RawRows;
 }
 
 /** An error in a guarded statement or in a query, with the statement's text. */

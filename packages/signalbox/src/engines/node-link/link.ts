@@ -47,7 +47,7 @@ const NOTHING = new Uint8Array(0);
 export class Link {
   readonly peer: LinkPeer;
   readonly #socket: LinkSocket;
-  readonly #handler: LinkHandler;
+  readonly #handler: LinkHandler | null;
   readonly #onClose: (link: Link, failure: LinkFailure) => void;
   readonly #writer: FrameWriter;
   readonly #reader = new FrameReader(MAX_CALL_BYTES + 256);
@@ -65,12 +65,12 @@ export class Link {
   #hasSent = false;
   #silentTicks = 0;
 
-  /** `onClose` is called once. */
+  /** `onClose` is called once. Without a handler the other side may only respond. */
   constructor(
     socket: LinkSocket,
     peer: LinkPeer,
     side: "dialler" | "listener",
-    handler: LinkHandler,
+    handler: LinkHandler | null,
     onClose: (link: Link, failure: LinkFailure) => void,
     isWatched = true,
   ) {
@@ -286,11 +286,13 @@ export class Link {
         this.#streams.get(id)?.fail(decodeFailure(payload));
         return;
       case FRAME_KINDS.ping:
+        this.#requireHandler();
         this.#writer.write(FRAME_KINDS.pong, 0, NOTHING);
         return;
       case FRAME_KINDS.pong:
         return;
       case FRAME_KINDS.leave:
+        this.#requireHandler();
         this.#isPeerLeaving = true;
         this.#sayLeft();
         return;
@@ -309,7 +311,13 @@ export class Link {
     this.#write(FRAME_KINDS.left, 0, NOTHING);
   }
 
+  #requireHandler(): LinkHandler {
+    if (this.#handler === null) throw new FrameError("the other side may only respond");
+    return this.#handler;
+  }
+
   #serveCall(id: number, payload: Buffer): void {
+    const handler = this.#requireHandler();
     const [name, rest] = splitName(payload);
     const answer = (bytes: Uint8Array) => {
       // The other side would close the link, and with it the work of everybody else.
@@ -318,7 +326,7 @@ export class Link {
     };
     const fail = (error: unknown) => this.#write(FRAME_KINDS.failure, id, encodeFailure(toFailure(error)));
     try {
-      const answered = this.#handler.onCall(name, rest, this);
+      const answered = handler.onCall(name, rest, this);
       if (answered instanceof Promise) answered.then(answer, fail);
       else answer(answered);
     } catch (error) {
@@ -327,11 +335,12 @@ export class Link {
   }
 
   #serveStream(id: number, payload: Buffer): void {
+    const handler = this.#requireHandler();
     if (this.#streams.has(id)) throw new FrameError("a stream was opened twice");
     const [name, rest] = splitName(payload);
     const stream = this.#addStream(id);
     try {
-      this.#handler.onStream(name, rest, stream, this);
+      handler.onStream(name, rest, stream, this);
     } catch (error) {
       stream.reset(toFailure(error));
     }

@@ -65,28 +65,35 @@ export class ProgramProcess {
     stdin?.end(source);
   }
 
-  /** Answers the questions of the process, one after the other. Null: the message needs no answer. */
+  /** Answers the questions of the process, one after the other. Null: the message needs no answer. Nothing is read while a question is answered and its answer not taken. */
   answer(answerTo: (question: Buffer) => Promise<Uint8Array | null>): void {
     const channel = this.#child.stdio[4] as Duplex;
-    let unread = Buffer.from("");
-    let last = Promise.resolve();
-    const answer = async (question: Buffer) => {
-      const bytes = await answerTo(question);
-      if (bytes === null) return;
+    const questions = new QuestionReader();
+    let isAnswering = false;
+    const write = async (bytes: Uint8Array) => {
       const head = Buffer.allocUnsafe(4);
       head.writeUInt32LE(bytes.length);
-      channel.write(Buffer.concat([head, bytes]));
+      if (!channel.write(Buffer.concat([head, bytes]))) await drained(channel);
+    };
+    const answerAll = async () => {
+      for (let question = questions.take(); question !== null; question = questions.take()) {
+        const bytes = await answerTo(question);
+        if (bytes !== null) await write(bytes);
+      }
     };
     channel.on("data", (chunk: Buffer) => {
-      unread = Buffer.concat([unread, chunk]);
-      while (unread.length >= 4) {
-        const length = unread.readUInt32LE();
-        if (length > MAX_QUESTION_BYTES) this.end();
-        if (unread.length < 4 + length) return;
-        const question = unread.subarray(4, 4 + length);
-        unread = unread.subarray(4 + length);
-        last = last.then(() => answer(question)).catch(() => this.end());
-      }
+      questions.add(chunk);
+      // Chunks may still arrive after a pause.
+      if (isAnswering) return;
+      isAnswering = true;
+      channel.pause();
+      answerAll().then(
+        () => {
+          isAnswering = false;
+          channel.resume();
+        },
+        () => this.end(),
+      );
     });
   }
 
@@ -106,6 +113,49 @@ export class ProgramProcess {
       return null;
     }
   }
+}
+
+/** Questions from chunks of any size. Their bytes are joined once, when a question is complete. */
+class QuestionReader {
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+  }
+
+  /** Null while the next one is incomplete. Throws if it is too long. */
+  take(): Buffer | null {
+    if (this.#bytes < 4) return null;
+    if ((this.#chunks[0]?.length ?? 0) < 4) this.#join();
+    const [first] = this.#chunks;
+    const length = first?.readUInt32LE() ?? 0;
+    if (length > MAX_QUESTION_BYTES) throw new RangeError(`a question of ${length} bytes`);
+    const end = 4 + length;
+    if (this.#bytes < end) return null;
+    const whole = this.#join();
+    this.#chunks = whole.length === end ? [] : [whole.subarray(end)];
+    this.#bytes -= end;
+    return whole.subarray(4, end);
+  }
+
+  #join(): Buffer {
+    const whole = this.#chunks.length === 1 ? this.#chunks[0] : undefined;
+    const joined = whole ?? Buffer.concat(this.#chunks, this.#bytes);
+    this.#chunks = [joined];
+    return joined;
+  }
+}
+
+/** Resolves when the stream takes more, or will never do. */
+async function drained(stream: Duplex): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stream.once("drain", resolve);
+  stream.once("close", resolve);
+  if (!stream.destroyed) await promise;
+  stream.off("drain", resolve);
+  stream.off("close", resolve);
 }
 
 function commandOf({ memoryMb, processorSeconds }: ProcessLimits): string[] {

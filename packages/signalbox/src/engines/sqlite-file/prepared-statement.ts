@@ -17,6 +17,13 @@ export interface RawRows {
   readonly changes: number;
 }
 
+/** Of the rows of one run, together. */
+export interface RowLimits {
+  readonly maxRows: number;
+  /** Approximate. */
+  readonly maxBytes: number;
+}
+
 export class PreparedStatement {
   readonly #statement: StatementSync;
   #isExact = false;
@@ -47,15 +54,21 @@ export class PreparedStatement {
     return this.#statement.all(...values).map(narrow);
   }
 
-  /** Runs the statement and returns rows as arrays of values, with repeated columns. All integers are numbers, also those beyond 2^53. */
-  allRaw(values: readonly SqlValue[]): RawRows {
+  /**
+   * Runs the statement and returns rows as arrays of values, with repeated columns. All integers are numbers, also those beyond 2^53. With limits, further rows are
+   * not read, and it throws.
+   */
+  allRaw(values: readonly SqlValue[], limits?: RowLimits): RawRows {
     const columns = this.#statement.columns().map(({ name }) => name);
     if (columns.length === 0)
       return { columns, rows: [], changes: Number(this.#statement.run(...values).changes) };
     this.#readExactly();
     this.#statement.setReturnArrays(true);
     try {
-      const rows = this.#statement.all(...values) as unknown as SqlValue[][];
+      const rows =
+        limits === undefined
+          ? (this.#statement.all(...values) as unknown as SqlValue[][])
+          : takeWithin(this.#statement.iterate(...values) as Iterable<unknown> as Iterable<SqlValue[]>, limits);
       for (const row of rows) {
         for (let i = 0; i < row.length; i++) if (typeof row[i] === "bigint") row[i] = Number(row[i]);
       }
@@ -75,6 +88,22 @@ export class PreparedStatement {
     this.#statement.setReadBigInts(true);
     this.#isExact = true;
   }
+}
+
+function takeWithin(rows: Iterable<SqlValue[]>, { maxRows, maxBytes }: RowLimits): SqlValue[][] {
+  const taken: SqlValue[][] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    for (const value of row) bytes += bytesOf(value);
+    if (taken.length === maxRows || bytes > maxBytes)
+      throw new RangeError(`The statement returns more than ${maxRows} rows or ${maxBytes} bytes.`);
+    taken.push(row);
+  }
+  return taken;
+}
+
+function bytesOf(value: SqlValue): number {
+  return typeof value === "string" || value instanceof Uint8Array ? value.length : 8;
 }
 
 /** Changes the row in place. */

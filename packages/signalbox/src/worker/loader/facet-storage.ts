@@ -2,9 +2,10 @@
  * The storage of a facet whose class is in a loaded program: operations come as questions of the process, and run on the database of the facet here.
  *
  * Invariants:
- * 1. What the program writes without a pause is one transaction: the first write opens it, `rest` ends it when the event loop of the program has come to a pause. If the program ends
- *    before that, the facet is aborted, and the transaction with it.
+ * 1. What the program writes without a pause is one transaction: the first write opens it, `rest` ends it when the event loop of the program has come to a pause, or `sync`, which is
+ *    answered. If the program ends before that, the facet is aborted, and the transaction with it.
  * 2. Transactions of the program are nested in it.
+ * 3. An answer has a limited number of rows and bytes. The time of one statement is not limited: `node:sqlite` cannot interrupt it.
  */
 import type { ListOptions, ObjectStorage } from "../../agents/calls.ts";
 
@@ -22,6 +23,8 @@ interface Open {
   readonly end: (isKept: boolean) => Promise<void>;
 }
 
+/** Of one answer: the process waits for it whole. */
+const ANSWER = { maxRows: 100_000, maxBytes: 32 * 1024 * 1024 };
 const READS = /^\s*(?:select|explain|pragma|values)\b/i;
 
 export class FacetStorage {
@@ -45,7 +48,7 @@ export class FacetStorage {
       case "get":
         return storage.kv.find(first as string);
       case "list":
-        return [...storage.kv.list(first as ListOptions | undefined)];
+        return this.#list(first as ListOptions | undefined);
       case "put":
         this.#write();
         storage.kv.putAll(first as [string, unknown][]);
@@ -64,6 +67,7 @@ export class FacetStorage {
         await this.#open.pop()?.end(first === true);
         return undefined;
       case "rest":
+      case "sync":
         return this.#rest();
       default:
         throw new TypeError(`a storage has no operation ${operation}`);
@@ -71,9 +75,19 @@ export class FacetStorage {
   }
 
   #sql(query: string, bindings: readonly unknown[]): SqlAnswer {
-    const cursor = this.#storage.sql.exec(query, ...bindings);
+    const cursor = this.#storage.sql.execWithin(ANSWER, query, bindings);
     const { columnNames: columns, rowsWritten } = cursor;
     return { columns, rows: [...cursor.raw()], rowsWritten };
+  }
+
+  #list(options: ListOptions | undefined): [string, unknown][] {
+    const { kv } = this.#storage;
+    const { count, bytes } = kv.measure(options);
+    if (count > ANSWER.maxRows || bytes > ANSWER.maxBytes)
+      throw new RangeError(
+        `The list has more than ${ANSWER.maxRows} entries or ${ANSWER.maxBytes} bytes. Use a limit.`,
+      );
+    return [...kv.list(options)];
   }
 
   #write(): void {

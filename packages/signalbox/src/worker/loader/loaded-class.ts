@@ -42,11 +42,16 @@ function createLoadedObject(
   const constructed = use(async (program) => {
     program.facets.set(facet, { storage: new FacetStorage(context.storage), abort });
     const { id } = context;
-    await program.construct(facet, name, { text: String(id), name: id.name }, props ?? context.props);
+    try {
+      await program.construct(facet, name, { text: String(id), name: id.name }, props ?? context.props);
+    } catch (error) {
+      program.facets.delete(facet);
+      throw error;
+    }
     return program;
   });
-  // Every event awaits it.
-  constructed.catch(() => undefined);
+  // Every event awaits it, and fails with the error itself; the event after that constructs the object anew.
+  constructed.catch((error: unknown) => setImmediate(abort, String(error)));
   const send = async (path: readonly string[], args: readonly unknown[] | null) => {
     const own = await constructed;
     return use((program) => {

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * 1. At most `maxPrograms` processes run. A program that needs one more gets the place of the idle one that was used longest ago, or waits until one is idle.
- * 2. A process without a call, and without work that a call has left behind, ends after `idleMs`; its next call starts it again from its code. While something of it is in use (a
- *    stub that was not disposed, a body that is still read), it ends later.
+ * 2. A process without a call, and without work that a call has left behind, ends after `idleMs`; its next call starts it again from its code. While something of it could still
+ *    be used (a stub that was not disposed, an open WebSocket), it ends later; each use of it, also a piece of a body, begins the time anew.
  */
 import { runOutsideTurns } from "../../engines/turn-runtime/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -24,6 +24,8 @@ interface Entry {
   /** Calls that hold the program, also before it has started. */
   uses: number;
   usedAt: number;
+  /** What the program counted when it was looked at last. */
+  seenUses: number;
 }
 
 /** Programs that may wait for a place, and for how long. */
@@ -62,7 +64,7 @@ export class LoadedPrograms {
   ): Promise<T> {
     let entry = this.#entries.get(key);
     if (entry === undefined || entry.started?.isOver === true) {
-      entry = { key, program: this.#start(key, getCode), started: null, uses: 0, usedAt: 0 };
+      entry = { key, program: this.#start(key, getCode), started: null, uses: 0, usedAt: 0, seenUses: 0 };
       this.#entries.set(key, entry);
       this.#follow(entry);
     }
@@ -160,6 +162,7 @@ export class LoadedPrograms {
   #endIdle(): void {
     const { idleMs } = this.#settings;
     for (const entry of this.#entries.values()) {
+      refresh(entry);
       const idleFor = Date.now() - entry.usedAt;
       if (isIdle(entry) && idleFor >= (isQuiet(entry) ? idleMs : idleMs * USED_FACTOR))
         entry.started?.end(new Error("The loaded program was idle."));
@@ -169,6 +172,14 @@ export class LoadedPrograms {
     clearInterval(this.#sweep);
     this.#sweep = undefined;
   }
+}
+
+/** A body that is read and a WebSocket with frames are uses of the program, as calls are. */
+function refresh(entry: Entry): void {
+  const uses = entry.started?.uses ?? 0;
+  if (uses === entry.seenUses) return;
+  entry.seenUses = uses;
+  entry.usedAt = Date.now();
 }
 
 function isQuiet({ started }: Entry): boolean {

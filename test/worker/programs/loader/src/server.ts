@@ -15,6 +15,8 @@ interface Question {
   readonly args?: unknown[];
   readonly tails?: boolean;
   readonly code?: object;
+  /** Whoever asks may give up. */
+  readonly abortable?: boolean;
 }
 
 interface Env {
@@ -130,7 +132,7 @@ function simple(source: string): object {
   };
 }
 
-async function ask(question: Question, env: Env, ctx: Context): Promise<unknown> {
+async function ask(question: Question, env: Env, ctx: Context, signal: AbortSignal): Promise<unknown> {
   const { id, modules, main = "main.js", outbound = "none", props, method, args = [], limits } = question;
   const exported = (name: string, given: object = {}) => ctx.exports[name]?.({ props: given });
   const worker = env.LOADER.get(id ?? null, () => ({
@@ -148,7 +150,11 @@ async function ask(question: Question, env: Env, ctx: Context): Promise<unknown>
   const entrypoint = worker.getEntrypoint(question.entrypoint, { props });
   if (method !== undefined) return entrypoint[method]?.(...args);
   const response = await entrypoint.fetch(
-    new Request("http://program/path", { method: "POST", body: "a body" }),
+    new Request("http://program/path", {
+      method: "POST",
+      body: "a body",
+      ...(question.abortable === true ? { signal } : {}),
+    }),
   );
   return { status: response.status, text: await response.text() };
 }
@@ -177,7 +183,7 @@ export default {
           value: (await env.Store.getByName("parent").facet?.(name, source, method, ...args)) ?? null,
         });
       }
-      return Response.json({ value: (await ask((await request.json()) as Question, env, ctx)) ?? null });
+      return Response.json({ value: (await ask((await request.json()) as Question, env, ctx, request.signal)) ?? null });
     } catch (error) {
       const { name, message, code } = error as Error & { code?: unknown };
       return Response.json({ error: `${name}: ${message}`, code });

@@ -45,7 +45,11 @@ import { type Decoded, decodeResult, decodeValue, reasonOf } from "./wire-values
 interface Pending {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
+  /** Of its arguments. */
+  readonly signals: readonly Reference[];
 }
+
+const NO_SIGNALS: readonly Reference[] = [];
 
 /** The call with which the session is opened. */
 const FIRST_CALL = 0;
@@ -122,7 +126,10 @@ export class CallSession {
       this.node,
       name,
     )(Buffer.concat([this.#id, this.references.encode(payload)]));
-    const result = new Promise((resolve, reject) => this.#pending.set(FIRST_CALL, { resolve, reject }));
+    const result = new Promise((resolve, reject) => 
+      // Those of the first call live as long as the session.
+      this.#pending.set(FIRST_CALL, { resolve, reject, signals: NO_SIGNALS }),
+    );
     this.#attach(stream, 0);
     this.references.startTunnels();
     return result;
@@ -233,9 +240,11 @@ export class CallSession {
       return;
     }
     const { code, message, details } = failure;
-    if (code === "elsewhere") this.#fail(new InstanceElsewhereError(nodeOf(details)), "not run");
+    // Only a node says where objects are.
+    const isNode = this.references.sharesObjects;
+    if (isNode && code === "elsewhere") this.#fail(new InstanceElsewhereError(nodeOf(details)), "not run");
     // A node that has not loaded its program yet.
-    else if (code === "unknown") this.#fail(new NotSentError(message), "not run");
+    else if (isNode && code === "unknown") this.#fail(new NotSentError(message), "not run");
     else if (this.#phase !== "over" && !FINAL.has(code) && this.#isEstablished && this.references.hasTunnels)
       this.#break(message);
     else this.#fail(connectionLost(message), "failed");
@@ -262,6 +271,7 @@ export class CallSession {
     this.references.finish(end);
     // What was sent before still leaves.
     this.#channel.close();
+    this.#host.onOver?.();
   }
 
   get #isOver(): boolean {
@@ -273,7 +283,7 @@ export class CallSession {
     return new Promise((resolve, reject) => {
       const payload = this.references.encode([reference, path, args]);
       const id = this.#nextCall++;
-      this.#pending.set(id, { resolve, reject });
+      this.#pending.set(id, { resolve, reject, signals: this.references.newSignals });
       this.#sendValue(MESSAGES.call, id, payload);
     });
   }
@@ -338,15 +348,26 @@ export class CallSession {
         return;
       case MESSAGES.result: {
         const pending = this.#take(id);
-        if (pending !== undefined) decodeResult(payload, references).then(pending.resolve, pending.reject);
+        if (pending !== undefined)
+          references
+            .answered(pending.signals, () => decodeResult(payload, references))
+            .then(pending.resolve, pending.reject);
         break;
       }
-      case MESSAGES.bytes:
-        this.#take(id)?.resolve(new Uint8Array(payload));
+      case MESSAGES.bytes: {
+        const pending = this.#take(id);
+        pending?.resolve(references.answered(pending.signals, () => new Uint8Array(payload)));
         break;
-      case MESSAGES.thrown:
-        this.#take(id)?.reject(thrownOf(decodeValue(payload, references).value as WireThrown));
+      }
+      case MESSAGES.thrown: {
+        const pending = this.#take(id);
+        pending?.reject(
+          references.answered(pending.signals, () =>
+            thrownOf(decodeValue(payload, references).value as WireThrown),
+          ),
+        );
         break;
+      }
       case MESSAGES.release:
         references.released(id, payload[0] === RELEASE.disposed[0]);
         break;

@@ -1,6 +1,6 @@
 /**
  * The session between this server and the process of a loaded program: one session, opened with the program, that lives as long as the process. Calls, streams, requests and
- * WebSockets pass through it as between two nodes. The process is not trusted: it cannot name objects, and what it sends in a form that a session does not have ends the session.
+ * WebSockets pass through it as between two nodes. The process is not trusted: it cannot name objects, it begins no calls and streams of the link, and what it sends in a form that a session does not have ends the session.
  */
 import type { Duplex } from "node:stream";
 import { type Link, LinkError, linkProcesses } from "../../../engines/node-link/index.ts";
@@ -18,22 +18,37 @@ export interface ProcessSession {
   readonly root: Promise<unknown>;
   /** Nothing of the other side is in use but the root: no stub, no stream, no WebSocket. */
   readonly isQuiet: boolean;
+  /** Grows whenever something of the other side is used. */
+  readonly uses: number;
+  /** Calls fail from now on: the socket was closed, or the other side has ended the session. */
+  readonly isOver: boolean;
   /** Resolves when the event loop of the other side has come to it. */
   ping(): Promise<void>;
 }
 
-/** The side of the server. `first` may contain stubs, as arguments of calls do. */
+/** The side of the server. `first` may contain stubs, as arguments of calls do. `onClose` is called when the session is over: the process is of no use then. */
 export function openProcessSession(
   socket: Duplex,
   first: unknown,
-  onClose: (reason: string) => void,
+  onClose: () => void,
 ): ProcessSession {
-  const link = linkProcesses(socket, "dialler", REFUSING, onClose);
-  const session = new CallSession("caller", hostOf(link), NODE);
+  let isOver = false;
+  const close = () => {
+    isOver = true;
+    onClose();
+  };
+  const link = linkProcesses(socket, "dialler", null, close);
+  const session = new CallSession("caller", { ...hostOf(link), onOver: close }, NODE);
   return {
     root: session.open([null, { first }], LOAD),
     get isQuiet() {
       return session.references.heldCount <= 1;
+    },
+    get uses() {
+      return session.references.uses;
+    },
+    get isOver() {
+      return isOver;
     },
     ping: async () => {
       await link.call(PING, new Uint8Array());
@@ -59,9 +74,6 @@ export function serveProcessSession(socket: Duplex, load: (first: unknown) => Pr
     () => undefined,
   );
 }
-
-/** The process begins nothing: it only uses what it was given. */
-const REFUSING = { onCall: unknown, onStream: unknown };
 
 function unknown(name: string): never {
   throw new LinkError({ code: "unknown", message: `there is no ${name}` });

@@ -19,6 +19,8 @@ export interface SessionHost extends TunnelHost {
   readonly sessions: Map<string, ServedSession>;
   /** Sessions that wait for their links. */
   readonly broken: Pick<BrokenSessions, "add">;
+  /** A session is over, for whatever reason. */
+  readonly onOver?: () => void;
 }
 
 /** A session that another node has opened. */
@@ -51,6 +53,18 @@ interface Tunnelled {
   readonly route: Route;
 }
 
+/** A signal of this side, and the listener that tells the other. */
+interface Signal {
+  readonly signal: AbortSignal;
+  readonly listener: () => void;
+}
+
+/** The signals of a call that was answered: they are needed until what the answer brought is used no more. */
+interface Answered {
+  readonly signals: readonly Reference[];
+  open: number;
+}
+
 interface Collected {
   readonly references: WeakRef<SessionReferences>;
   readonly reference: Reference;
@@ -66,14 +80,18 @@ export class SessionReferences implements Offers, Finds {
   readonly #wire: ReferenceWire;
   readonly #offered = new Map<Reference, Offered>();
   /** Targets of the other side that are in use here. */
-  readonly #held = new Set<Reference>();
+  readonly #held = new Map<Reference, Answered | null>();
   readonly #tunnels = new Map<Reference, Tunnelled>();
-  /** Signals of this side, with the listeners that tell the other. */
-  readonly #signals = new Map<AbortSignal, () => void>();
+  readonly #signals = new Map<Reference, Signal>();
   /** Of signals of the other side. */
   readonly #controllers = new Map<Reference, AbortController>();
   /** Of the value that is being encoded: their frames follow the message that names them. */
   #newTunnels: Tunnelled[] = [];
+  #newSignals: Reference[] = [];
+  /** Whose answer is being decoded. */
+  #answered: Answered | null = null;
+  /** How often something of the other side was used: calls of its targets, pieces of its streams, frames of WebSockets. */
+  #uses = 0;
   #next: Reference;
 
   constructor(first: Reference, host: SessionHost, wire: ReferenceWire) {
@@ -91,6 +109,10 @@ export class SessionReferences implements Offers, Finds {
     return this.#held.size + this.#tunnels.size;
   }
 
+  get uses(): number {
+    return this.#uses;
+  }
+
   get hasTunnels(): boolean {
     return this.#tunnels.size > 0;
   }
@@ -102,6 +124,7 @@ export class SessionReferences implements Offers, Finds {
   /** The bytes of a value. If a part of it cannot be encoded, nothing of it was offered. */
   encode(value: unknown): Buffer {
     const mark = this.#next;
+    this.#newSignals = [];
     try {
       return encodeValue(value, this);
     } catch (error) {
@@ -110,7 +133,26 @@ export class SessionReferences implements Offers, Finds {
         this.#tunnels.delete(reference);
       }
       this.#newTunnels = [];
+      for (const reference of this.#newSignals) this.#forgetSignal(reference);
       throw error;
+    }
+  }
+
+  /** Of the value that was encoded last. */
+  get newSignals(): readonly Reference[] {
+    return this.#newSignals;
+  }
+
+  /** A call with these signals was answered; `decode` reads the answer. */
+  answered<T>(signals: readonly Reference[], decode: () => T): T {
+    if (signals.length === 0) return decode();
+    const answered: Answered = { signals, open: 1 };
+    this.#answered = answered;
+    try {
+      return decode();
+    } finally {
+      this.#answered = null;
+      this.#close(answered);
     }
   }
 
@@ -134,6 +176,8 @@ export class SessionReferences implements Offers, Finds {
 
   /** The other side needs an offered target no more. */
   released(reference: Reference, wasDisposed: boolean): void {
+    // Or it is a signal of the other side that aborts no more.
+    this.#controllers.delete(reference);
     const offered = this.#offered.get(reference);
     this.#offered.delete(reference);
     offered?.onRelease(wasDisposed);
@@ -141,8 +185,10 @@ export class SessionReferences implements Offers, Finds {
 
   /** This side needs a target of the other no more. */
   release(reference: Reference, how: Uint8Array = RELEASE.disposed): void {
+    const answered = this.#held.get(reference);
     if (!this.#held.delete(reference)) return;
     this.#wire.send(MESSAGES.release, reference, how);
+    this.#close(answered);
     this.#wire.changed();
   }
 
@@ -153,6 +199,7 @@ export class SessionReferences implements Offers, Finds {
 
   receiveFrame(reference: Reference, kind: number, payload: Buffer): void {
     const found = this.#tunnels.get(reference);
+    if (found !== undefined) this.#uses += 1;
     found?.tunnel.receive(found.route, kind, payload);
   }
 
@@ -177,10 +224,13 @@ export class SessionReferences implements Offers, Finds {
       return controller.signal;
     }
     const reference = this.#take();
-    const listener = () =>
+    const listener = () => {
+      this.#signals.delete(reference);
       this.#wire.send(MESSAGES.abort, reference, encodeValue(plainReason(given.reason), this));
+    };
     given.addEventListener("abort", listener, { once: true });
-    this.#signals.set(given, listener);
+    this.#signals.set(reference, { signal: given, listener });
+    this.#newSignals.push(reference);
     return reference;
   }
 
@@ -218,8 +268,7 @@ export class SessionReferences implements Offers, Finds {
 
   /** Everything but the WebSockets ends. */
   finishCalls(end: SessionEnd): void {
-    for (const [signal, listener] of this.#signals) signal.removeEventListener("abort", listener);
-    this.#signals.clear();
+    for (const reference of this.#signals.keys()) this.#forgetSignal(reference);
     const offered = [...this.#offered.values()];
     this.#offered.clear();
     this.#held.clear();
@@ -248,20 +297,49 @@ export class SessionReferences implements Offers, Finds {
   }
 
   #hold(reference: Reference): CallTarget {
-    this.#held.add(reference);
+    this.#held.set(reference, this.#use());
     const target: CallTarget = {
-      send: (path, args) => this.#wire.call(reference, path, args),
+      send: (path, args) => {
+        this.#uses += 1;
+        return this.#wire.call(reference, path, args);
+      },
       dispose: () => this.release(reference),
     };
     COLLECTED.register(target, { references: new WeakRef(this), reference });
     return target;
   }
 
+  /** Something that is in use from now on belongs to the answer that is being decoded. */
+  #use(): Answered | null {
+    if (this.#answered !== null) this.#answered.open += 1;
+    return this.#answered;
+  }
+
+  #close(answered: Answered | null | undefined): void {
+    if (answered === null || answered === undefined) return;
+    answered.open -= 1;
+    if (answered.open > 0) return;
+    for (const reference of answered.signals)
+      if (this.#forgetSignal(reference)) this.#wire.send(MESSAGES.release, reference, RELEASE.disposed);
+  }
+
+  /** False if it has aborted. */
+  #forgetSignal(reference: Reference): boolean {
+    const found = this.#signals.get(reference);
+    found?.signal.removeEventListener("abort", found.listener);
+    return this.#signals.delete(reference);
+  }
+
   #add(reference: Reference, tunnel: SocketTunnel): Tunnelled {
+    const answered = this.#use();
     const route = new Route({
-      send: (kind, payload) => this.#wire.send(kind, reference, payload),
+      send: (kind, payload) => {
+        this.#uses += 1;
+        this.#wire.send(kind, reference, payload);
+      },
       over: () => {
         this.#tunnels.delete(reference);
+        this.#close(answered);
         this.#wire.changed();
       },
     });

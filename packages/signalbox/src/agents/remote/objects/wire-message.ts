@@ -10,7 +10,7 @@ export const MESSAGES = {
   thrown: 4,
   /** id: of the call; payload: the bytes that the call resolved to, as they are. */
   bytes: 5,
-  /** id: a reference of the receiver that the sender needs no more; payload: see `RELEASE`. */
+  /** id: a reference of the receiver that the sender needs no more, or a signal of the sender that will not abort any more; payload: see `RELEASE`. */
   release: 6,
   /** id: an `AbortSignal` of the sender; payload: the reason. */
   abort: 7,

@@ -147,7 +147,7 @@ class FacetStorageClient {
 
   /** A result of a call leaves the server when everything that was written before is durable. */
   async sync(): Promise<void> {
-    this.#questions.ask("rest");
+    this.#questions.ask("sync");
   }
 
   async getAlarm(): Promise<null> {
