@@ -131,7 +131,12 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     members: [...KEYS, "kv", "rollback"],
     internal: ["begin", "finish", "parts"],
   },
-  { name: "ctx.storage.sql", about: "SQL of run-time text.", members: ["Cursor", "databaseSize", "exec"] },
+  {
+    name: "ctx.storage.sql",
+    about: "SQL of run-time text.",
+    members: ["Cursor", "databaseSize", "exec"],
+    internal: ["execWithin"],
+  },
   {
     name: "ctx.storage.sql.exec()",
     about: "A cursor; it can be iterated.",
@@ -141,7 +146,7 @@ export const WORKER_SURFACE: readonly SurfaceSection[] = [
     name: "ctx.storage.kv",
     about: "Keys and values without promises.",
     members: ["delete", "get", "list", "put"],
-    internal: ["deleteAll", "find", "putAll"],
+    internal: ["deleteAll", "find", "measure", "putAll"],
   },
   {
     name: "ctx.facets",
