@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { createOperations } from "./operations.ts";
 import type { ProcessReadiness, Siblings } from "./siblings.ts";
 import { HeldMemory, type HttpRequest } from "../engines/http-server/index.ts";
@@ -95,16 +95,16 @@ it("collects the metrics again after a failed collection", async () => {
   await expect.poll(async () => (await fetch(url)).status).toBe(200);
 });
 
-it("with several processes, /readyz counts those that accept connections, and lists all", async () => {
+it("with several processes, /readyz counts those that accept connections, lists all, and asks them four times a second at most", async () => {
   let processes: ProcessReadiness[] = [
     { process: 1, state: "serving", problems: [] },
     { process: 2, state: "leaving", problems: ["stopping"] },
   ];
-  const siblings: Siblings = {
-    answerWith: () => undefined,
-    metrics: async () => "",
-    readiness: async () => processes,
-  };
+  const readiness = vi.fn(async () => processes);
+  const siblings: Siblings = { answerWith: () => undefined, metrics: async () => "", readiness };
+  let now = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now);
+  onTestFinished(() => void vi.restoreAllMocks());
   const url = `${await serve({ siblings })}/readyz`;
   const ready = await fetch(url);
   expect([ready.status, await ready.json()]).toEqual([
@@ -118,11 +118,18 @@ it("with several processes, /readyz counts those that accept connections, and li
     },
   ]);
   processes = [...processes, { process: 3, state: "serving", problems: ["database: gone"] }];
+  now = 249;
+  for (let i = 0; i < 20; i++) expect((await fetch(url)).status).toBe(200);
+  expect(readiness).toHaveBeenCalledOnce();
+  now = 250;
   const refused = await fetch(url);
   expect([refused.status, await refused.text()]).toEqual([
     503,
     expect.stringContaining("Not ready: process 3: database: gone"),
   ]);
   processes = [{ process: 1, state: "leaving", problems: [] }];
+  expect((await fetch(url)).status).toBe(503);
+  expect(readiness).toHaveBeenCalledTimes(2);
+  now = 500;
   expect(await (await fetch(url)).text()).toContain("Not ready: no process accepts connections");
 });

@@ -1,8 +1,8 @@
 /**
  * `/healthz`, `/readyz`, `/metrics` and `/openapi.json`.
  *
- * Requests without a token are possible, so the cost is bounded: the description is built once, and collecting the metrics takes at most a tenth
- * of the time.
+ * Requests without a token are possible, so the cost is bounded: the description is built once, collecting the metrics takes at most a tenth
+ * of the time, and other processes are asked for their readiness four times a second at most.
  */
 import { createHash } from "node:crypto";
 import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts";
@@ -26,6 +26,8 @@ export interface OperationsOptions {
 const MAX_METRICS_SHARE = 0.1;
 /** Of the metrics of several processes: most of the time is spent on waiting for the others, up to seconds for one that does not answer. */
 const MAX_REUSE_MS = 1000;
+/** Of the readiness of several processes: short beside the interval of any probe, and long for a stranger who wants to keep the supervisor busy. */
+const READINESS_REUSE_MS = 250;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const HEALTHY = '{"status":"ok"}';
@@ -52,10 +54,15 @@ export function createHealth(problems: () => readonly string[], siblings: Siblin
 
 export function createOperations(options: OperationsOptions): Area {
   const { registry, siblings, problems } = options;
-  const readOwn = createMetricsReader(() => registry.metrics());
+  const readOwn = reused(() => registry.metrics(), withinShare);
   siblings?.answerWith({ metrics: readOwn, problems });
   const readMetrics =
-    siblings === null ? readOwn : createMetricsReader(() => siblings.metrics(), MAX_REUSE_MS);
+    siblings === null
+      ? readOwn
+      : reused(
+          () => siblings.metrics(),
+          (tookMs) => Math.min(withinShare(tookMs), MAX_REUSE_MS),
+        );
   const readiness = createReadiness(problems, siblings);
   let description: Description | undefined;
   return {
@@ -94,12 +101,10 @@ function createReadiness(problems: () => readonly string[], siblings: Siblings |
       return HEALTHY;
     };
   }
-  let asked: Promise<string> | undefined;
-  // Requests that come together share one answer of the other processes.
-  return () =>
-    (asked ??= readAll(siblings).finally(() => {
-      asked = undefined;
-    }));
+  return reused(
+    () => readAll(siblings),
+    () => READINESS_REUSE_MS,
+  );
 }
 
 /** Ready is who accepts connections: a process that starts or leaves gets none. */
@@ -153,8 +158,8 @@ function sendDescription(request: HttpRequest, response: HttpResponse, { text, e
   send(request, response, text, { ...headers, "content-type": JSON_TYPE });
 }
 
-/** Concurrent requests share one collection. Its result is reused until `MAX_METRICS_SHARE` allows the next, at most for `maxReuseMs`. */
-function createMetricsReader(collect: () => Promise<string>, maxReuseMs = Infinity): () => Promise<string> {
+/** Concurrent requests share one collection. Its result, also a failure, is reused for as long as `reuseMs` says of the time that it took. */
+function reused(collect: () => Promise<string>, reuseMs: (tookMs: number) => number): () => Promise<string> {
   let last: Promise<string> | undefined;
   let staleAt = 0;
   return () => {
@@ -163,10 +168,14 @@ function createMetricsReader(collect: () => Promise<string>, maxReuseMs = Infini
     staleAt = Infinity;
     last = collect().finally(() => {
       const endedAt = performance.now();
-      staleAt = endedAt + Math.min((endedAt - startedAt) / MAX_METRICS_SHARE, maxReuseMs);
+      staleAt = endedAt + reuseMs(endedAt - startedAt);
     });
     return last;
   };
+}
+
+function withinShare(tookMs: number): number {
+  return tookMs / MAX_METRICS_SHARE;
 }
 
 function requireGet(request: HttpRequest): void {

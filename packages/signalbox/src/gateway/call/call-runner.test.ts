@@ -1,12 +1,14 @@
-/** What a call gives back that fails before it goes upstream. */
+/** What a call gives back that fails before it goes upstream, and what a resumable stream holds. */
 import { SignalboxError } from "@signalbox/protocol";
 import { beforeEach, expect, it } from "vitest";
+import { LocalResponse, MemoryBudget } from "../../engines/http-server/index.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
 import { Grant } from "../limits/grant.ts";
 import type { Taken } from "../limits/ledger.ts";
 import { Refusal } from "../limits/limit-refusal.ts";
 import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
 import type { PlannedCall } from "./call-start.ts";
+import { ResumableRuns } from "./resumable-runs.ts";
 
 const BROKEN = new Error("broken");
 const REFUSED = Refusal.unchecked(new SignalboxError("gateway_spend_limit"));
@@ -103,4 +105,20 @@ it("calls that wait for the answer of a call that fails before it goes upstream 
   const outcomes = await Promise.allSettled(waiting.map(run));
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(released).toBe(2);
+});
+
+it("a resumable stream holds what its pieces cost, however small they are, and gives all of it back", async () => {
+  const memory = new MemoryBudget({ maxBytes: 2 ** 26, stallMs: 60_000 }).shareOf("default");
+  const runs = new ResumableRuns();
+  const response = new LocalResponse();
+  await runs.run({ ...planned(), memory, response }, (call) => {
+    call.response.writeHead(200, ["content-type", "text/event-stream"]);
+    for (let i = 0; i < 1000; i++) call.response.write("x");
+    call.response.end();
+  });
+  const { body } = await response.head;
+  expect(await new Response(body).text()).toBe("x".repeat(1000));
+  expect(memory.used).toBeGreaterThan(100 * 1000);
+  runs.close();
+  expect(memory.used).toBe(0);
 });

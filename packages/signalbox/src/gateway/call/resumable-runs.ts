@@ -21,6 +21,8 @@ import type { Arrival, PlannedCall } from "./call-start.ts";
 const KEEP_MS = 330_000;
 /** Some hundred thousand tokens of the wordiest dialect. */
 const MAX_BYTES = 32 * 1024 * 1024;
+/** Of the list and the object, for each piece that is kept: a provider may send single bytes. */
+const PIECE_BYTES = 256;
 /** Of all accounts, with those that have ended and are kept. */
 const MAX_RUNS = 1000;
 const RUN_ID_HEADER = "gw-aig-run-id";
@@ -148,6 +150,8 @@ class Run {
   readonly #place: Share;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
+  /** Of the share: the bytes, and what their pieces cost. */
+  #heldBytes = 0;
   #state: "running" | "complete" | "broken" = "running";
   /** Connections that wait for more. */
   readonly #waiting = new Set<() => void>();
@@ -170,10 +174,12 @@ class Run {
   }
 
   #keep(chunk: Buffer): void {
-    if (this.#bytes + chunk.length > MAX_BYTES || !this.#memory.take(chunk.length)) {
+    const heldBytes = chunk.length + PIECE_BYTES;
+    if (this.#bytes + chunk.length > MAX_BYTES || !this.#memory.take(heldBytes)) {
       throw new Error("the run does not fit into memory");
     }
     this.#bytes += chunk.length;
+    this.#heldBytes += heldBytes;
     this.#chunks.push(chunk);
     this.#wake();
   }
@@ -181,15 +187,17 @@ class Run {
   /** Writes what follows the first `events` events, as it arrives, until the run ends or the connection closes. */
   async follow(response: HttpResponse, events: number): Promise<void> {
     const skip = new EventSkip(events);
-    const closed = new Promise<void>((resolve) => void response.once("close", resolve));
+    const waiter = new Waiter(response);
     for (let i = 0; !response.destroyed;) {
       const chunk = this.#chunks[i];
       if (chunk !== undefined) {
         i += 1;
         const rest = skip.behind(chunk);
-        if (rest.length > 0 && !response.write(rest)) await Promise.race([closed, drained(response)]);
+        if (rest.length > 0 && !response.write(rest)) await waiter.drained();
       } else if (this.#state === "running") {
-        await Promise.race([closed, new Promise<void>((resolve) => void this.#waiting.add(resolve))]);
+        this.#waiting.add(waiter.wake);
+        await waiter.woken();
+        this.#waiting.delete(waiter.wake);
       } else if (this.#state === "complete") {
         response.end();
         return;
@@ -208,7 +216,7 @@ class Run {
   release(): void {
     this.#state = "broken";
     this.#chunks.length = 0;
-    this.#memory.release(this.#bytes);
+    this.#memory.release(this.#heldBytes);
     this.#place.release();
     this.#wake();
   }
@@ -223,7 +231,32 @@ class Run {
   #wake(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
-    for (const resolve of waiting) resolve();
+    for (const wake of waiting) wake();
+  }
+}
+
+/**
+ * One wait after the other of a connection; its end ends each of them. One listener for all: a promise of the end would keep every wait that was raced with it
+ * until the connection closes.
+ */
+class Waiter {
+  readonly #response: HttpResponse;
+  #resolve: () => void = () => undefined;
+
+  constructor(response: HttpResponse) {
+    this.#response = response;
+    response.once("close", this.wake);
+  }
+
+  readonly wake = (): void => this.#resolve();
+
+  woken(): Promise<void> {
+    return new Promise((resolve) => (this.#resolve = resolve));
+  }
+
+  drained(): Promise<void> {
+    this.#response.once("drain", this.wake);
+    return this.woken();
   }
 }
 
@@ -261,19 +294,15 @@ function expired(): SignalboxError {
   return new SignalboxError("not_found", { message: "There is no such run, or no longer" });
 }
 
-function drained(response: HttpResponse): Promise<void> {
-  return new Promise((resolve) => void response.once("drain", resolve));
-}
-
 async function pass(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   response: HttpResponse,
 ): Promise<void> {
-  const closed = new Promise<void>((resolve) => void response.once("close", resolve));
+  const waiter = new Waiter(response);
   if (body !== null) {
     for await (const chunk of body) {
       if (response.destroyed) return;
-      if (!response.write(chunk)) await Promise.race([closed, drained(response)]);
+      if (!response.write(chunk)) await waiter.drained();
     }
   }
   response.end();

@@ -10,7 +10,9 @@
  * 1. A message runs as a POST of the same caller to the universal endpoint: its token is checked, its limits count, and it has a row.
  * 2. A socket that closes ends its calls, except resumable streams.
  * 3. Messages and answers are in memory within the share of the caller.
- * 4. At most `MAX_CALLS` run at a time, and what a client does not read is not read from the provider: both stop the reading of the other side.
+ * 4. At most `MAX_CALLS` run at a time. Then the socket is not read, and messages of its last read wait. What a client does not read is not read from
+ *    the provider.
+ * 5. A socket that is not read is not checked for its pongs.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { WebSocket } from "ws";
@@ -34,27 +36,52 @@ export interface UniversalCallsParts {
 const MAX_CALLS = 32;
 const EVENT_ID = /^[\x20-\x7e]{1,512}$/;
 const EVENT_END = /\r?\n\r?\n/;
+/** The longest beginning of `EVENT_END`. */
+const MAX_BEGUN_END = 3;
+/** Of the list and the string, for each chunk of an event that is not complete: a provider may send single bytes. */
+const CHUNK_BYTES = 64;
 const LAST_EVENT = "[DONE]";
 
 export class UniversalCalls {
   readonly #parts: UniversalCallsParts;
   readonly #abort = new AbortController();
   #running = 0;
+  readonly #waiting: Buffer[] = [];
+  /** False from a ping until its pong. */
+  #isAlive = true;
   /** `performance.now()` of the last message in either direction. */
   lastMessageAt = performance.now();
 
   constructor(parts: UniversalCallsParts) {
     this.#parts = parts;
     const { client } = parts;
-    client.on("message", (data: Buffer) => void this.#receive(data));
-    client.on("close", () => this.#abort.abort());
+    client.on("message", (data: Buffer) => this.#receive(data));
+    client.on("pong", () => (this.#isAlive = true));
+    client.on("close", () => {
+      this.#waiting.length = 0;
+      this.#abort.abort();
+    });
   }
 
-  async #receive(data: Buffer): Promise<void> {
+  /** Terminates a connection that has not answered the last ping, otherwise pings it. */
+  checkAlive(): void {
     const { client } = this.#parts;
+    if (client.isPaused) return;
+    if (this.#isAlive) {
+      this.#isAlive = false;
+      client.ping();
+    } else client.terminate();
+  }
+
+  #receive(data: Buffer): void {
     this.lastMessageAt = performance.now();
+    if (this.#running < MAX_CALLS) void this.#answer(data);
+    else this.#waiting.push(data);
+    if (this.#running >= MAX_CALLS) this.#parts.client.pause();
+  }
+
+  async #answer(data: Buffer): Promise<void> {
     this.#running += 1;
-    if (this.#running >= MAX_CALLS) client.pause();
     const held = new HeldMemory();
     let eventId: string | null = null;
     try {
@@ -74,7 +101,18 @@ export class UniversalCalls {
     } finally {
       held.release();
       this.#running -= 1;
-      if (this.#running === MAX_CALLS - 1) client.resume();
+      this.#proceed();
+    }
+  }
+
+  #proceed(): void {
+    const { client } = this.#parts;
+    const next = this.#waiting.shift();
+    if (next !== undefined) void this.#answer(next);
+    else if (client.isPaused) {
+      // The pong may be among what was not read.
+      this.#isAlive = true;
+      client.resume();
     }
   }
 
@@ -99,7 +137,7 @@ export class UniversalCalls {
     const metadata = metadataOf(response, eventId);
     if (metadata.contentType?.startsWith("text/event-stream") === true && response.body !== null) {
       await this.#send({ type: "universal.created", metadata });
-      for await (const event of eventsOf(response.body as ReadableStream<Uint8Array>, maxMessageBytes))
+      for await (const event of this.#eventsOf(response.body as ReadableStream<Uint8Array>))
         await this.#send({ type: "universal.stream", metadata: { eventId }, response: event });
       await this.#send({ type: "universal.done", metadata });
       return;
@@ -114,6 +152,30 @@ export class UniversalCalls {
     }
     const text = Buffer.concat(chunks).toString("utf8");
     await this.#send({ type: "universal.created", metadata, response: parsed(text) });
+  }
+
+  /** The data of each event, as JSON if it is JSON. */
+  async *#eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator {
+    const decoder = new TextDecoder();
+    const partial = new PartialEvent();
+    let held = new HeldMemory();
+    try {
+      for await (const chunk of body) {
+        const events = partial.add(decoder.decode(chunk, { stream: true }));
+        if (partial.length > this.#parts.maxMessageBytes) throw tooLarge();
+        for (const event of events) {
+          const data = dataOf(event);
+          if (data !== null) yield parsed(data);
+        }
+        if (events.length > 0) {
+          held.release();
+          held = new HeldMemory();
+        }
+        if (partial.length > 0) this.#hold(held, 2 * Math.min(chunk.length, partial.length) + CHUNK_BYTES);
+      }
+    } finally {
+      held.release();
+    }
   }
 
   /** Resolves when the message has left, or the socket has closed. */
@@ -157,19 +219,36 @@ function metadataOf({ headers, status }: Response, eventId: string | null) {
   };
 }
 
-/** The data of each event, as JSON if it is JSON. */
-async function* eventsOf(body: ReadableStream<Uint8Array>, maxLength: number): AsyncGenerator {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of body) {
-    rest += decoder.decode(chunk, { stream: true });
-    const events = rest.split(EVENT_END);
-    rest = events.pop() ?? "";
-    if (rest.length > maxLength) throw tooLarge();
-    for (const event of events) {
-      const data = dataOf(event);
-      if (data !== null) yield parsed(data);
+/** The beginning of an event whose end has not arrived. Each chunk is searched once, with the characters before it that may begin the end. */
+class PartialEvent {
+  #pieces: string[] = [];
+  #piecesLength = 0;
+  #tail = "";
+
+  get length(): number {
+    return this.#piecesLength + this.#tail.length;
+  }
+
+  /** Returns the events that end in the text. */
+  add(text: string): readonly string[] {
+    const [first = "", ...others] = (this.#tail + text).split(EVENT_END);
+    const last = others.pop();
+    if (last === undefined) {
+      this.#keep(first);
+      return [];
     }
+    const whole = this.#pieces.join("") + first;
+    this.#pieces = [];
+    this.#piecesLength = 0;
+    this.#keep(last);
+    return [whole, ...others];
+  }
+
+  #keep(text: string): void {
+    const piece = text.slice(0, -MAX_BEGUN_END);
+    this.#pieces.push(piece);
+    this.#piecesLength += piece.length;
+    this.#tail = text.slice(-MAX_BEGUN_END);
   }
 }
 

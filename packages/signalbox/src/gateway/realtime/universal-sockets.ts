@@ -103,19 +103,13 @@ export class UniversalSockets {
     );
     const calls = new UniversalCalls({ ...own, client, server, headers, maxMessageBytes });
     const startedAt = performance.now();
-    let isAlive = true;
-    client.on("pong", () => (isAlive = true));
     const timer = setInterval(
       () => {
         const now = performance.now();
         if (now - startedAt > maxSessionMs)
           client.close(GOING_AWAY, "The session has reached its maximum time");
         else if (now - calls.lastMessageAt > idleTimeoutMs) client.close(GOING_AWAY, "The session was idle");
-        else if (!isAlive) client.terminate();
-        else {
-          isAlive = false;
-          client.ping();
-        }
+        else calls.checkAlive();
       },
       Math.min(PING_MS, maxSessionMs, idleTimeoutMs),
     );
