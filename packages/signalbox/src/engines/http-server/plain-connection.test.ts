@@ -221,6 +221,21 @@ describe.each(["own", "node"] as const)("engine %s", (engine) => {
     expect(await second.closed()).toMatch(/\[GET \/1 2 \][^]*400 too_slow/);
   });
 
+  it("a body that is refused as too slow is not kept while the connection ends", async () => {
+    const requests: HttpRequest[] = [];
+    const { dial } = await open(engine, {
+      headerTimeoutMs: 2000,
+      bodyTimeoutMs: 2000,
+      handle: (request) => void requests.push(request),
+    });
+    // More than the system buffers, so that the connection is paused until the refusal.
+    const client = dial().send(post("/", "x".repeat(32 * 1024 * 1024)));
+    await client.closed();
+    expect(requests.map(({ complete }) => complete)).toEqual([false]);
+    const [request] = requests;
+    if (request instanceof PlainRequest) expect(request.missing).toBeGreaterThan(31 * 1024 * 1024);
+  });
+
   it("a response that has begun is cut when its request does not end in time", async () => {
     const { dial } = await open(engine, {
       headerTimeoutMs: 300,

@@ -141,6 +141,8 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   }
 
   readonly #onData = (received: Buffer): void => {
+    // A refusal was sent, and lingers: the connection is read so that the client gets it, and the request that was refused takes nothing more.
+    if (this.#refusal !== null && this.isClosing) return;
     const bytes = this.#held === null ? received : Buffer.concat([this.#held, received]);
     this.#held = null;
     if (this.#isLeaving) this.#hold(bytes);
