@@ -48,11 +48,7 @@ export class SqlStorage {
   }
 
   /** As `exec`; throws if the rows exceed the limits. */
-  execWithin(
-    limits: RowLimits | undefined,
-    query: string,
-    bindings: readonly unknown[],
-  ): SqlStorageCursor {
+  execWithin(limits: RowLimits | undefined, query: string, bindings: readonly unknown[]): SqlStorageCursor {
     const { database, transactions } = this.#parts;
     transactions.requirePresent();
     const values = bindings.map(toSqlValue);

@@ -68,7 +68,10 @@ export class PreparedStatement {
       const rows =
         limits === undefined
           ? (this.#statement.all(...values) as unknown as SqlValue[][])
-          : takeWithin(this.#statement.iterate(...values) as Iterable<unknown> as Iterable<SqlValue[]>, limits);
+          : takeWithin(
+              this.#statement.iterate(...values) as Iterable<unknown> as Iterable<SqlValue[]>,
+              limits,
+            );
       for (const row of rows) {
         for (let i = 0; i < row.length; i++) if (typeof row[i] === "bigint") row[i] = Number(row[i]);
       }

@@ -183,7 +183,9 @@ export default {
           value: (await env.Store.getByName("parent").facet?.(name, source, method, ...args)) ?? null,
         });
       }
-      return Response.json({ value: (await ask((await request.json()) as Question, env, ctx, request.signal)) ?? null });
+      return Response.json({
+        value: (await ask((await request.json()) as Question, env, ctx, request.signal)) ?? null,
+      });
     } catch (error) {
       const { name, message, code } = error as Error & { code?: unknown };
       return Response.json({ error: `${name}: ${message}`, code });

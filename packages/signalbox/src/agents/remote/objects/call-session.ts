@@ -126,7 +126,7 @@ export class CallSession {
       this.node,
       name,
     )(Buffer.concat([this.#id, this.references.encode(payload)]));
-    const result = new Promise((resolve, reject) => 
+    const result = new Promise((resolve, reject) =>
       // Those of the first call live as long as the session.
       this.#pending.set(FIRST_CALL, { resolve, reject, signals: NO_SIGNALS }),
     );

@@ -27,11 +27,7 @@ export interface ProcessSession {
 }
 
 /** The side of the server. `first` may contain stubs, as arguments of calls do. `onClose` is called when the session is over: the process is of no use then. */
-export function openProcessSession(
-  socket: Duplex,
-  first: unknown,
-  onClose: () => void,
-): ProcessSession {
+export function openProcessSession(socket: Duplex, first: unknown, onClose: () => void): ProcessSession {
   let isOver = false;
   const close = () => {
     isOver = true;
