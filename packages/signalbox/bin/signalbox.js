@@ -20,6 +20,8 @@ async function start() {
   reexec(main, cache);
 
   nodeModule.enableCompileCache(cache);
+  const { resolveOwnModules } = await import("./own-modules.js");
+  resolveOwnModules();
   const { runCli } = await import(main.href);
   return runCli(process.argv.slice(2));
 }
