@@ -16,15 +16,22 @@ const MAX_PAUSE_MS = 500;
 
 export class LongWork {
   readonly #turns = new FairQueue(1, Number.POSITIVE_INFINITY);
+  readonly #now: () => number;
+  readonly #pause: (ms: number) => Promise<unknown>;
+
+  constructor(now = () => performance.now(), pause: (ms: number) => Promise<unknown> = sleep) {
+    this.#now = now;
+    this.#pause = pause;
+  }
 
   /** Calls back when the piece may begin; at once if none has begun lately. It is what runs in the callback and in its microtasks. */
   begin(holder: string, piece: () => void): void {
     void this.#turns.run(holder, async () => {
-      const startedAt = performance.now();
+      const startedAt = this.#now();
       piece();
       await nextLoop();
-      const tookMs = performance.now() - startedAt;
-      if (tookMs > SHORT_MS) await sleep(Math.min(tookMs, MAX_PAUSE_MS));
+      const tookMs = this.#now() - startedAt;
+      if (tookMs > SHORT_MS) await this.#pause(Math.min(tookMs, MAX_PAUSE_MS));
     });
   }
 }
