@@ -336,6 +336,9 @@ describe.each([
     const next = await source.open();
     ledgers[0] = next;
     await eventually(async () => (await stateOf(next, kept))["cost"], [300, 0]);
-    await eventually(async () => (await stateOf(next, forgotten))["cost"], [0, 0]);
+    // Amounts of PostgreSQL are deleted a moment later; a ledger that has read them before keeps what it read.
+    const isKnown = async () => (await next.idleOwners()).some(({ key }) => key === forgotten.cost.owner.key);
+    await eventually(isKnown, false);
+    expect((await stateOf(next, forgotten))["cost"]).toEqual([0, 0]);
   });
 });
