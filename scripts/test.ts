@@ -5,8 +5,10 @@
  * Before the tests, the dashboard is built if it is not current, and missing programs are fetched (`support/programs.ts`).
  */
 import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { CHROMIUM, OTHER_PROGRAMS, provide } from "./support/programs.ts";
+import { createTestFolder } from "./support/test-folder.ts";
 
 /** Names of projects in `vitest.config.ts`. */
 const QUICK = ["shared worker", "node engine", "own worker"];
@@ -33,6 +35,13 @@ function neededPrograms() {
 function runTests(): number {
   const projects = files.length > 0 ? [...QUICK, ...LONG] : isLong ? LONG : QUICK;
   const selected = projects.flatMap((project) => ["--project", project]);
-  const { status } = spawnSync("vitest", ["run", ...selected, ...args], { stdio: "inherit" });
+  const folder = createTestFolder();
+  // A signal from a terminal reaches the test runner by itself, and this process goes on when the runner has ended.
+  process.on("SIGINT", () => undefined);
+  const { status } = spawnSync("vitest", ["run", ...selected, ...args], {
+    stdio: "inherit",
+    env: { ...process.env, TMPDIR: folder },
+  });
+  rmSync(folder, { recursive: true, force: true });
   return status ?? 1;
 }

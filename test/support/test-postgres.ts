@@ -91,7 +91,11 @@ interface ClusterFiles {
 async function openCluster({ folder, cluster, binaries, settings }: ClusterFiles): Promise<TestPostgres> {
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const fixed = ["fsync=off", ...settings].flatMap((setting) => ["-c", setting]);
+  // A server that is killed leaves its segments of shared memory behind, unless they are files of the cluster.
+  const fixed = ["fsync=off", "dynamic_shared_memory_type=mmap", ...settings].flatMap((setting) => [
+    "-c",
+    setting,
+  ]);
   const args = ["-D", cluster, "-p", String(port), "-h", "127.0.0.1", "-k", folder, ...fixed];
   const start = async (): Promise<Running> => {
     for (;;) {
