@@ -15,14 +15,14 @@ export interface AccountSettingsParts {
 
 export class AccountSettings<Value> implements SettingsStore {
   readonly #parts: AccountSettingsParts;
-  readonly #name: "prices" | "limits";
+  readonly #name: "prices" | "limits" | "guardrails";
   readonly #parse: (stored: unknown) => Value;
   readonly values: Map<string, Value>;
 
   /** `parse` gives stored values of an older version the defaults of newer members. */
   constructor(
     parts: AccountSettingsParts,
-    name: "prices" | "limits",
+    name: "prices" | "limits" | "guardrails",
     values: Map<string, Value>,
     parse: (stored: unknown) => Value,
   ) {

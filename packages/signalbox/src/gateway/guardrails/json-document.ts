@@ -1,0 +1,224 @@
+/**
+ * Where text stands in the JSON of any API: everywhere, except in the few members that are known to hold none. No dialect is asked, so an API or a
+ * member that nobody knew when this was written is searched, too.
+ *
+ * - Names of members, identifiers and long numbers are searched one by one; all other strings as one text with soft breaks, because a person or a
+ *   model reads them one after the other. Elements of a list of strings are texts of their own.
+ * - Encoded content is decoded. If it is text, it is searched; if not, nobody can say what it contains (`unread`).
+ */
+import { isUtf8 } from "node:buffer";
+import { editJson, type JsonText, pathOf, readJsonTexts } from "../../engines/text-scan/index.ts";
+import type { Findings } from "./findings.ts";
+import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
+import { TextChannel, TextPiece } from "./text-channel.ts";
+
+/** Words of the protocol. */
+const WORDS: ReadonlySet<string> = new Set(["type", "role", "object", "model"]);
+const MAX_WORD = 64;
+/** What providers write for themselves, and read again. */
+const OPAQUE: ReadonlySet<string> = new Set([
+  "signature",
+  "encrypted_content",
+  "thoughtSignature",
+  "thought_signature",
+  "embedding",
+  "obfuscation",
+  "p",
+]);
+const IDENTIFIERS: ReadonlySet<string> = new Set([
+  "id",
+  "call_id",
+  "tool_call_id",
+  "tool_use_id",
+  "toolUseId",
+  "item_id",
+  "response_id",
+  "responseId",
+  "event_id",
+  "previous_response_id",
+  "system_fingerprint",
+  "name",
+  "user",
+  "status",
+  "finish_reason",
+  "finishReason",
+  "stop_reason",
+  "stopReason",
+  "service_tier",
+  "mimeType",
+  "mime_type",
+  "media_type",
+  "modelVersion",
+  "detail",
+  "format",
+]);
+/** Of an answer these are words of the provider. */
+const MAX_IDENTIFIER = 128;
+const ENCODED: ReadonlySet<string> = new Set([
+  "data",
+  "bytes",
+  "b64_json",
+  "audio",
+  "image",
+  "video",
+  "file_data",
+  "partial_image_b64",
+  "bytesBase64Encoded",
+  "imageBytes",
+  "videoBytes",
+  "result",
+]);
+const ARGUMENTS: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
+const DATA_URL = /^data:([^,]{0,256}),/i;
+const BASE64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/;
+const SOUND_EVENT = /audio\.delta$/;
+const ARGUMENT_EVENT = /arguments\.delta$/;
+const TOKENS = /^(?:input|prompt)\.\d+(?:\.\d+)?$/;
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
+
+type TextRole =
+  | { readonly kind: "skip" }
+  | { readonly kind: "text"; readonly isJson: boolean }
+  | { readonly kind: "aside" }
+  | { readonly kind: "decoded"; readonly text: string }
+  | { readonly kind: "unread"; readonly reason: string };
+
+const SKIP: TextRole = { kind: "skip" };
+const ASIDE: TextRole = { kind: "aside" };
+const TEXT: TextRole = { kind: "text", isJson: false };
+const ARGUMENT: TextRole = { kind: "text", isJson: true };
+
+/** `event`: the type of the event that the document is; empty if it is none. */
+export function roleOf(at: JsonText, place: GuardrailPlace, event: string): TextRole {
+  const { kind, text, member } = at;
+  if (kind === "name") return ASIDE;
+  if (kind === "number") {
+    return place === "prompt" && TOKENS.test(pathOf(at))
+      ? { kind: "unread", reason: "the prompt is a list of tokens" }
+      : ASIDE;
+  }
+  if (text === "" || (WORDS.has(member) && text.length <= MAX_WORD)) return SKIP;
+  if (OPAQUE.has(member)) return SKIP;
+  if (IDENTIFIERS.has(member)) return place === "response" && text.length <= MAX_IDENTIFIER ? SKIP : ASIDE;
+  if (isEncoded(member, text, event)) return decodedRole(text);
+  if (member === "input" && at.level.name === "toolUse") return ARGUMENT;
+  if (ARGUMENTS.has(member) || (member === "delta" && ARGUMENT_EVENT.test(event))) return ARGUMENT;
+  return TEXT;
+}
+
+function isEncoded(member: string, text: string, event: string): boolean {
+  if (text.startsWith("data:") && DATA_URL.test(text)) return true;
+  if (member === "delta") return SOUND_EVENT.test(event);
+  return ENCODED.has(member) && BASE64.test(text);
+}
+
+function decodedRole(text: string): TextRole {
+  const decoded = decodeContent(text);
+  return decoded === null
+    ? { kind: "unread", reason: "it contains a file, a picture or sound" }
+    : { kind: "decoded", text: decoded };
+}
+
+/** The text in a data URL or in base64; null if it is no text. */
+function decodeContent(text: string): string | null {
+  const head = DATA_URL.exec(text);
+  const payload = head === null ? text : text.slice(head[0].length);
+  if (head !== null && !/;\s*base64\s*$/i.test(head[1] ?? "")) {
+    try {
+      return decodeURIComponent(payload);
+    } catch {
+      return null;
+    }
+  }
+  return textOf(Buffer.from(payload, "base64"));
+}
+
+/** The bytes as text; null if they are none. */
+export function textOf(bytes: Buffer): string | null {
+  if (!isUtf8(bytes)) return null;
+  const text = bytes.toString("utf8");
+  return CONTROL.test(text) ? null : text;
+}
+
+/** Searches the texts of one whole document. */
+export class DocumentSearch {
+  readonly #rules: PlaceRules;
+  readonly #findings: Findings;
+  readonly #place: GuardrailPlace;
+  /** Each text for itself. */
+  readonly #single: TextChannel;
+  /** What spans texts: a person or a model reads them one after the other. */
+  readonly #joined: TextChannel;
+  #isBegun = false;
+
+  constructor(rules: PlaceRules, findings: Findings, place: GuardrailPlace) {
+    this.#rules = rules;
+    this.#findings = findings;
+    this.#place = place;
+    this.#single = new TextChannel(rules, findings, place);
+    this.#joined = new TextChannel(rules, findings, place, true);
+  }
+
+  /** The document with masks; null if nothing changed. Throws `GuardrailBlock`. */
+  searchJson(json: string): string | null {
+    const texts = readJsonTexts(json);
+    if (texts === null) {
+      this.#findings.unread(this.#place, this.#rules.strict, "it is not valid JSON");
+      return null;
+    }
+    const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
+    for (const at of texts) {
+      const role = roleOf(at, this.#place, "");
+      switch (role.kind) {
+        case "skip":
+          break;
+        case "unread":
+          this.#findings.unread(this.#place, this.#rules.strict, role.reason);
+          break;
+        case "decoded":
+          this.searchAlone(new TextPiece(role.text, { isEditable: false }));
+          break;
+        case "aside": {
+          if (this.#rules.isClean(at.text)) break;
+          const piece = new TextPiece(at.text);
+          if (this.searchAlone(piece)) edited.push({ at, piece });
+          else if (at.kind === "name") this.#rules.noteClean(at.text);
+          break;
+        }
+        case "text": {
+          const piece = new TextPiece(at.text, { isJson: role.isJson });
+          edited.push({ at, piece });
+          this.#add(piece, at.position >= 0);
+        }
+      }
+    }
+    this.end();
+    const edits = edited.flatMap(({ at, piece }) => {
+      const text = piece.edited();
+      return text === null ? [] : [{ at, text }];
+    });
+    return edits.length === 0 ? null : editJson(json, edits);
+  }
+
+  /** A text that belongs to no other. Returns whether it has edits. */
+  searchAlone(piece: TextPiece): boolean {
+    const channel = new TextChannel(this.#rules, this.#findings, this.#place);
+    channel.push(piece);
+    channel.end();
+    return piece.edits !== null;
+  }
+
+  #add(piece: TextPiece, isAlone: boolean): void {
+    this.#single.push(piece);
+    this.#single.end();
+    if (isAlone) return;
+    if (this.#isBegun) this.#joined.pause();
+    this.#isBegun = true;
+    this.#joined.push(piece);
+  }
+
+  end(): void {
+    this.#joined.end();
+  }
+}

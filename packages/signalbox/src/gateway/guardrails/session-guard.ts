@@ -1,0 +1,84 @@
+/**
+ * The guardrails of a session: messages of the client are searched one by one, those of the provider as the events of a stream. The rules are those
+ * of the moment: a session may last an hour.
+ */
+import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
+import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
+import { textOf } from "./json-document.ts";
+import { searchText } from "./request-body.ts";
+import type { GuardrailPlace, PlaceRules, RuleSet } from "./rule-set.ts";
+
+export interface SessionMessage {
+  readonly data: Buffer;
+  readonly isBinary: boolean;
+}
+
+export class SessionGuard {
+  readonly findings = new Findings();
+  readonly #rulesNow: () => RuleSet | null;
+  #events: GuardedEvents<SessionMessage> | null = null;
+  #eventRules: PlaceRules | null = null;
+
+  constructor(rulesNow: () => RuleSet | null) {
+    this.#rulesNow = rulesNow;
+  }
+
+  get action(): Finding["action"] | null {
+    return this.findings.action;
+  }
+
+  /** What goes to the provider. Throws an error of the gateway. */
+  fromClient(message: SessionMessage): SessionMessage {
+    const rules = this.#rulesNow()?.at("prompt") ?? null;
+    if (rules === null) return message;
+    return refusing(() => {
+      const text = this.#read(rules, "prompt", message);
+      if (text === null) return message;
+      this.findings.reserve(text);
+      const edited = searchText(rules, this.findings, text, false);
+      return edited === null ? message : { ...message, data: Buffer.from(edited) };
+    });
+  }
+
+  /** What goes to the client now, in order. Throws an error of the gateway. */
+  fromProvider(message: SessionMessage): readonly SessionMessage[] {
+    const rules = this.#rulesNow()?.at("response") ?? null;
+    if (rules === null && this.#events === null) return [message];
+    return refusing(() => {
+      const before = rules === this.#eventRules ? [] : this.#change(rules);
+      if (this.#events === null || rules === null) return [...before, message];
+      const text = this.#read(rules, "response", message);
+      return [...before, ...this.#events.push(message, text).map(toMessage)];
+    });
+  }
+
+  /** What is held, when the provider has ended the session. */
+  end(): readonly SessionMessage[] {
+    return this.#events === null ? [] : refusing(() => this.#change(null));
+  }
+
+  #change(rules: PlaceRules | null): SessionMessage[] {
+    const held = this.#events?.end().map(toMessage) ?? [];
+    this.#events = rules === null ? null : new GuardedEvents(rules, this.findings, "response");
+    this.#eventRules = rules;
+    return held;
+  }
+
+  #read(rules: PlaceRules, place: GuardrailPlace, { data }: SessionMessage): string | null {
+    const text = textOf(data);
+    if (text === null) this.findings.unread(place, rules.strict, "it contains a file, a picture or sound");
+    return text;
+  }
+}
+
+function toMessage({ frame, json }: ReleasedEvent<SessionMessage>): SessionMessage {
+  return json === null ? frame : { ...frame, data: Buffer.from(json) };
+}
+
+function refusing<Result>(search: () => Result): Result {
+  try {
+    return search();
+  } catch (error) {
+    throw error instanceof GuardrailBlock ? error.error : error;
+  }
+}
