@@ -326,7 +326,6 @@ function createDataPlane(
     store: new JobStore(parts.database),
     clock,
     server: parts.server,
-    ownReader: guardrails.ownReader,
     gateways,
     tokens: parts.tokens,
     limits: gatewayLimits,

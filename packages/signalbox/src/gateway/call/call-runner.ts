@@ -85,8 +85,7 @@ export class CallRunner {
   #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
     const guard = this.#parts.guardrails.guardFor(planned.gateway, planned.caller.token);
-    if (guard !== null && planned.request.headers["gw-aig-own-reader"] !== this.#parts.guardrails.ownReader)
-      return this.#runGuarded(planned, account, guard);
+    if (guard !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, guard);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
     return this.#runLater(planned, account, use);

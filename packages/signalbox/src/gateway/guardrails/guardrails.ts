@@ -1,5 +1,4 @@
 /** Which guardrails apply to a call: those of its gateway, of its token and of the account, all of them. */
-import { randomBytes } from "node:crypto";
 import type { GuardrailRule, Token } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
@@ -11,11 +10,6 @@ type Rules = readonly GuardrailRule[];
 const NONE: Rules = [];
 
 export class Guardrails {
-  /**
-   * The value of `gw-aig-own-reader` in requests of the gateway itself, which read the usage of a batch from its results and pass no text on. It is
-   * known to this process alone.
-   */
-  readonly ownReader = randomBytes(32).toString("base64url");
   /** By account. */
   readonly accountRules: Map<string, Rules>;
   /** Compiled sets by the settings and lists they consist of: what is changed is another object. */

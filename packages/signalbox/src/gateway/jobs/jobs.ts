@@ -56,8 +56,6 @@ export interface JobsParts {
   readonly store: JobStore;
   readonly clock: Clock;
   readonly server: OwnServer;
-  /** Shows that a request for results is one of this process (`guardrails/guardrails.ts`). */
-  readonly ownReader: string;
   readonly gateways: Pick<Gateways, "find">;
   readonly tokens: Pick<Tokens, "find">;
   readonly limits: Pick<GatewayLimits, "limits" | "prices">;
@@ -394,12 +392,9 @@ export class Jobs {
     return this.#parts.server.call({
       method: "GET",
       target: `/v1/${parts}/${path}${mark}`,
-      headers: {
-        ...headers,
-        "gw-aig-collect-log": "false",
-        "gw-aig-skip-cache": "true",
-        "gw-aig-own-reader": this.#parts.ownReader,
-      },
+      headers: { ...headers, "gw-aig-collect-log": "false", "gw-aig-skip-cache": "true" },
+      // Usage is read from the results; no text of them is passed on.
+      staysInside: true,
       ...(authorization === undefined ? {} : { authorization }),
     });
   }
