@@ -94,7 +94,7 @@ export class PatternProgram {
     const toSet: ToSet = (key, rangesOf) => {
       let set = known.get(key);
       if (set === undefined) {
-        set = sets.push(normal(rangesOf())) - 1;
+        set = sets.push(keptRanges.get(key, () => normal(rangesOf()))) - 1;
         known.set(key, set);
       }
       return set;
@@ -114,7 +114,11 @@ export class PatternProgram {
     this.kindOfClass = Uint8Array.from([...codes, -1], (code) =>
       code === -1 ? EDGE : has(words(), code) ? WORD : code === NEWLINE ? LINE : OTHER,
     );
-    this.members = sets.map((set) => Uint8Array.from(codes, (code) => (has(set, code) ? 1 : 0)));
+    this.members = sets.map((set) => {
+      const members = new Uint8Array(codes.length);
+      for (const span of spansIn(this.#from, set)) members[this.#classOfSpan[span] ?? 0] = 1;
+      return members;
+    });
     this.invisible = this.classOf(0x200b);
     this.softBreak = this.classOf(SOFT_BREAK_CODE);
     for (let code = 0; code < 128; code++) this.ascii[code] = this.classOf(code);
@@ -161,6 +165,31 @@ export class PatternProgram {
   }
 }
 
+/** Values that are made once, as long as there are not too many of them. */
+class Kept<Value> {
+  readonly #values = new Map<string, Value>();
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get(key: string, create: () => Value): Value {
+    let value = this.#values.get(key);
+    if (value === undefined) {
+      value = create();
+      const [oldest] = this.#values.keys();
+      if (this.#values.size >= this.#max && oldest !== undefined) this.#values.delete(oldest);
+      this.#values.set(key, value);
+    }
+    return value;
+  }
+}
+
+/** The known kinds have about eighty patterns. */
+const keptPrograms = new Kept<Re2Program>(1000);
+const keptRanges = new Kept<Ranges>(4000);
+
 /** The number of a set of characters; `rangesOf` is called for a set that is new. */
 type ToSet = (key: string, rangesOf: () => Ranges) => number;
 
@@ -170,7 +199,18 @@ const NOT_NEWLINE: Ranges = [
   [NEWLINE + 1, MAX_CODE],
 ];
 
-function compile({ source, ignoresCase }: ScanPattern): Re2Program {
+/** The program of a pattern. Those of the known kinds, and of rules that several lists have, are compiled once. */
+function compile(pattern: ScanPattern): Re2Program {
+  return keptPrograms.get(`${pattern.ignoresCase} ${pattern.source}`, () => compileNew(pattern));
+}
+
+/** Compiles a pattern for the programs that will contain it. Throws `InvalidPatternError`. */
+export function preparePattern(pattern: ScanPattern): void {
+  words();
+  compile(pattern);
+}
+
+function compileNew({ source, ignoresCase }: ScanPattern): Re2Program {
   if (source.length > MAX_LENGTH * 50) throw new InvalidPatternError("the pattern is too long");
   try {
     const compiled = RE2JS.compile(source, ignoresCase ? RE2JS.CASE_INSENSITIVE : 0);
@@ -250,23 +290,40 @@ function toSpans(sets: readonly Ranges[]): number[] {
   return [...from].sort((a, b) => a - b);
 }
 
-/** The class of each span: spans that are in the same sets have one class. */
+/** The class of each span: spans that are in the same sets have one class. Takes as long as the sets have spans. */
 function classesOf(spans: readonly number[], sets: readonly Ranges[]): number[] {
-  let classes = spans.map(() => 0);
+  const classes = spans.map(() => 0);
+  let count = 1;
   for (const set of sets) {
+    // What is in the set leaves its class, together with what was in that class.
     const names = new Map<number, number>();
-    let range = 0;
-    classes = classes.map((before, i) => {
-      const code = spans[i] ?? 0;
-      while (range < set.length && (set[range]?.[1] ?? 0) < code) range += 1;
-      const isIn = range < set.length && (set[range]?.[0] ?? 0) <= code;
-      const key = before * 2 + (isIn ? 1 : 0);
-      let name = names.get(key);
-      if (name === undefined) names.set(key, (name = names.size));
-      return name;
-    });
+    for (const span of spansIn(spans, set)) {
+      const before = classes[span] ?? 0;
+      let name = names.get(before);
+      if (name === undefined) names.set(before, (name = count++));
+      classes[span] = name;
+    }
   }
-  return classes;
+  const numbers = new Map<number, number>();
+  return classes.map((name) => {
+    let number = numbers.get(name);
+    if (number === undefined) numbers.set(name, (number = numbers.size));
+    return number;
+  });
+}
+
+/** The positions of the spans that a set contains. */
+function* spansIn(spans: readonly number[], set: Ranges): Generator<number> {
+  for (const [first, last] of set) {
+    let low = 0;
+    let high = spans.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((spans[middle] ?? 0) < first) low = middle + 1;
+      else high = middle;
+    }
+    for (let span = low; span < spans.length && (spans[span] ?? 0) <= last; span++) yield span;
+  }
 }
 
 function has(ranges: Ranges, code: number): boolean {
