@@ -11,6 +11,8 @@ export const SECRET_KINDS = ["key", "private_key", "entropy"] as const;
 const MAX_RULES = 50;
 const MAX_WORDS = 2000;
 const MAX_WORD_LENGTH = 128;
+/** Of all words of a list. */
+const MAX_WORD_CHARACTERS = 64 * 1024;
 const MAX_ALLOWED = 100;
 /** Instructions of all patterns of a list; each character may cost as many steps at worst. */
 const MAX_PROGRAM = 2000;
@@ -26,6 +28,8 @@ const base = {
   action: z.enum(["block", "mask", "flag"]),
   /** What follows if a text cannot be searched. */
   on_failure: z.enum(["block", "allow"]).default("block"),
+  /** What follows for a picture, for sound and for a film, in which a rule on texts has nothing to search. */
+  on_media: z.enum(["block", "allow"]).default("allow"),
   /** Texts that are no finding; `*` stands for any text. */
   allow: z.array(z.string().min(1).max(256)).max(MAX_ALLOWED).default([]),
   enabled: z.boolean().default(true),
@@ -58,10 +62,18 @@ const rule = z.discriminatedUnion("type", [
 
 export type GuardrailRule = z.output<typeof rule>;
 
+function wordCharactersOf(rules: readonly GuardrailRule[]): number {
+  return rules.reduce((sum, one) => sum + (one.type === "words" ? one.words.join("").length : 0), 0);
+}
+
 export const guardrailRules = z
   .array(rule)
   .max(MAX_RULES)
   .refine((rules) => new Set(rules.map(({ id }) => id)).size === rules.length, "ids must differ")
+  .refine(
+    (rules) => wordCharactersOf(rules) <= MAX_WORD_CHARACTERS,
+    `all words may have ${MAX_WORD_CHARACTERS} characters`,
+  )
   .superRefine((rules, context) => {
     let size = 0;
     rules.forEach((one, i) => {

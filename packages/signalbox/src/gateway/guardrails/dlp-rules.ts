@@ -27,6 +27,7 @@ export function dlpRules(settings: DlpSettings): GuardrailRule[] {
         action: action === "BLOCK" ? ("block" as const) : ("flag" as const),
         // A flag must not refuse what it cannot read.
         on_failure: action === "BLOCK" ? ("block" as const) : ("allow" as const),
+        on_media: "allow" as const,
         allow: [],
         enabled: true,
       };
