@@ -42,8 +42,10 @@ export class AccountSettings<Value> implements SettingsStore {
     const rows = await this.#parts.database.all<{ readonly account_id: string; readonly value: string }>(
       sql`SELECT account_id, value FROM gateway_account_setting WHERE name = ${this.#name} ${selected}`,
     );
+    // A value that cannot be read leaves the present ones in force.
+    const values = rows.map(({ account_id: id, value }) => [id, this.#parse(JSON.parse(value))] as const);
     for (const accountId of accountIds ?? [...this.values.keys()]) this.values.delete(accountId);
-    for (const row of rows) this.values.set(row.account_id, this.#parse(JSON.parse(row.value)));
+    for (const [accountId, value] of values) this.values.set(accountId, value);
   }
 
   of(accountId: string): Value | undefined {
