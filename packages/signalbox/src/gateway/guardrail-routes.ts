@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type GuardrailRule, guardrailRules } from "../accounts/index.ts";
 import { entityTag, requireMatch } from "../core/entity-tag.ts";
 import { defineRoute, type Reply, type Route } from "../http/route.ts";
+import type { Guardrails } from "./guardrails/guardrails.ts";
 import { tryRules } from "./guardrails/try-rules.ts";
 import type { AccountSettings } from "./limits/account-settings.ts";
 import { GATEWAYS_PATH, requireGateway } from "./settings/gateway-routes.ts";
@@ -16,6 +17,7 @@ type Rules = readonly GuardrailRule[];
 interface GuardrailRoutesParts {
   readonly gateways: Gateways;
   readonly accountGuardrails: AccountSettings<Rules>;
+  readonly guardrails: Guardrails;
 }
 
 const rulesBody = z.strictObject({ rules: guardrailRules });
@@ -32,7 +34,11 @@ const trialResult = z.object({
   findings: z.array(z.object({ rule: z.string(), action: z.string(), kind: z.string(), count: z.number() })),
 });
 
-export function guardrailRoutes({ gateways, accountGuardrails }: GuardrailRoutesParts): Route[] {
+export function guardrailRoutes({
+  gateways,
+  accountGuardrails,
+  guardrails,
+}: GuardrailRoutesParts): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -51,11 +57,11 @@ export function guardrailRoutes({ gateways, accountGuardrails }: GuardrailRoutes
       maxBodyBytes: 1024 * 1024,
       result: rulesBody,
       handler: async ({ params, body, headers }) => {
-        const { settings } = await gateways.change(params.account_id, params.gateway_id, (present) => {
+        const gateway = await gateways.change(params.account_id, params.gateway_id, (present) => {
           requireMatch(headers, { rules: present.guardrail_rules ?? [] });
           return { guardrail_rules: body.rules.length === 0 ? null : body.rules };
         });
-        return tagged(settings.guardrail_rules ?? []);
+        return tagged(gateway.settings.guardrail_rules ?? []);
       },
     }),
     defineRoute({
@@ -79,6 +85,7 @@ export function guardrailRoutes({ gateways, accountGuardrails }: GuardrailRoutes
           requireMatch(headers, { rules: present ?? [] });
           return body.rules.length === 0 ? undefined : body.rules;
         });
+        for (const gateway of gateways.list(params.account_id)) await guardrails.prepare(gateway);
         return tagged(rules ?? []);
       },
     }),
@@ -91,7 +98,7 @@ export function guardrailRoutes({ gateways, accountGuardrails }: GuardrailRoutes
       body: trialBody,
       maxBodyBytes: 2 * 1024 * 1024,
       result: trialResult,
-      handler: ({ body }) => ({ result: tryRules(body.rules, body.text, body.on) }),
+      handler: async ({ body }) => ({ result: await tryRules(body.rules, body.text, body.on) }),
     }),
   ];
 }

@@ -168,7 +168,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
-      ...guardrailRoutes({ gateways, accountGuardrails }),
+      ...guardrailRoutes({ gateways, accountGuardrails, guardrails }),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -291,9 +291,10 @@ function createDataPlane(
   const { limits, ledger } = gatewayLimits;
   if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
-    onChanged(gateway) {
+    async onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
-      return tracing.follow(gateway);
+      await tracing.follow(gateway);
+      await guardrails.prepare(gateway);
     },
     onDeleted(gateway) {
       gatewayLimits.forgetGateway(gateway);
@@ -305,6 +306,7 @@ function createDataPlane(
   const { prices } = gatewayLimits;
   const latencies = new TargetLatencies();
   const runs = new ResumableRuns();
+  const longBodies = new LongWork();
   const runner = new CallRunner({
     runs,
     client,
@@ -317,6 +319,7 @@ function createDataPlane(
     cache: new ResponseCache(keys.cacheBytes, clock),
     limits,
     guardrails,
+    longBodies,
     circuits,
     latencies,
     tracing,
@@ -396,7 +399,7 @@ function createDataPlane(
         ...keys.realtime,
       });
     },
-    longBodies: new LongWork(),
+    longBodies,
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

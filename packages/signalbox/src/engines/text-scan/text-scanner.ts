@@ -71,23 +71,12 @@ export class TextScanner {
     this.#scan();
   }
 
-  /** Judges what is there as if the text ended. If it goes on, a match that began before is found all the same. */
-  settle(): readonly FoundText[] {
-    const { program } = this.#automaton;
-    const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
-    const found = [...new Set([...this.#found, ...last.found])];
-    if (this.#text === "" || found.length === 0) return [];
-    const kept = this.#matches;
-    this.#matches = [];
-    this.#judge(this.#text, found, this.#text.length, true);
-    const matches = this.takeMatches();
-    this.#matches = kept;
-    return matches;
-  }
-
   /** The text ends. Another one may follow, of which nothing matches together with this one. */
   end(): void {
-    this.#matches.push(...this.settle());
+    const { program } = this.#automaton;
+    const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
+    this.#note(last.found);
+    if (this.#text !== "") this.#judge(this.#text, this.#found, this.#text.length, true);
     this.#leave(this.#text.length);
     this.#state = this.#automaton.initial;
     this.#before = this.#state.before;

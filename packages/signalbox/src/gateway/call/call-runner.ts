@@ -11,8 +11,9 @@ import { ulid } from "../../core/ulid.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { NO_USAGE } from "../../engines/relay/index.ts";
-import type { CallGuard } from "../guardrails/call-guard.ts";
+import { CallGuard } from "../guardrails/call-guard.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
+import type { RuleSet } from "../guardrails/rule-set.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import { type Admission, CallAccount } from "../limits/call-account.ts";
@@ -24,10 +25,11 @@ import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
+import { callerShare, type ShareParts } from "./caller-share.ts";
 import type { ResumableRuns } from "./resumable-runs.ts";
 import { addRouteHeaders, addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
-export interface CallRunnerParts extends CallParts {
+export interface CallRunnerParts extends CallParts, ShareParts {
   readonly runs: ResumableRuns;
   readonly cache: ResponseCache;
   readonly limits: Limits;
@@ -84,26 +86,28 @@ export class CallRunner {
 
   #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
-    const guard = this.#parts.guardrails.guardFor(planned.gateway, planned.caller.token);
-    if (guard !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, guard);
+    const rules = this.#parts.guardrails.rulesFor(planned.gateway, planned.caller.token);
+    if (rules !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, rules);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
     return this.#runLater(planned, account, use);
   }
 
   /** Searches all known steps before the cache is asked: an answer is not given to a prompt that may not be asked. */
-  async #runGuarded(planned: PlannedCall, account: CallAccount | null, guard: CallGuard): Promise<void> {
+  async #runGuarded(planned: PlannedCall, account: CallAccount | null, rules: RuleSet): Promise<void> {
+    const guard = new CallGuard(rules, callerShare(this.#parts, planned));
     const guarded = { ...planned, guard };
+    await guard.begin(planned.steps);
     let steps: readonly Step[];
     try {
       steps = planned.steps.map((step) => guard.guard(step));
     } catch (error) {
-      if (!(error instanceof SignalboxError)) throw error;
+      if (!(error instanceof SignalboxError) || guard.action !== "block") throw error;
       return this.#refuseBlocked(guarded, account, error);
     }
     // The key has the request as it came, and what was masked in it: calls that differ in either share no answer.
-    const rules = `${guard.fingerprint} ${guard.findings.maskKey}`;
-    const use = wantsCache(planned) ? planCacheUse(this.#parts.cache, planned, rules) : null;
+    const scope = `${guard.fingerprint} ${guard.findings.maskKey}`;
+    const use = wantsCache(planned) ? planCacheUse(this.#parts.cache, planned, scope) : null;
     const moreSteps = planned.moreSteps === undefined ? undefined : guard.guardSource(planned.moreSteps);
     return this.#runLater({ ...guarded, steps, moreSteps }, account, use);
   }

@@ -10,6 +10,7 @@ import { sha256 } from "../../core/secret.ts";
 import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
+import { searchAnswer } from "../guardrails/call-guard.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
 import type { NamedModel } from "../models/model-names.ts";
 import type { ForwardedHeaders } from "../plan/forwarded-request.ts";
@@ -66,8 +67,9 @@ export class StoredObjects {
       const cancel = (one: string) => this.#background.cancel(answers, one);
       const answer = JSON.stringify(answerKept(answers, kept, wanted, cancel));
       // The rules may have changed since the answer was given.
-      const guard = this.#parts.guardrails.guardFor(gateway, arrival.caller.token);
-      sendJsonText(arrival.response, guard === null ? answer : guard.searchAnswer(answer));
+      const rules = this.#parts.guardrails.rulesFor(gateway, arrival.caller.token);
+      await rules?.prepare();
+      sendJsonText(arrival.response, rules === null ? answer : searchAnswer(rules, answer));
       return;
     }
     const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];

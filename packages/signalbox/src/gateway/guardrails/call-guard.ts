@@ -4,19 +4,43 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { RequestBody, UpstreamExchange, UpstreamHandler } from "../../engines/relay/index.ts";
-import type { Step } from "../step/step.ts";
+import { overloaded } from "../../core/overload.ts";
+import type { CallShare } from "../step/call-share.ts";
+import type { RequestType, Step } from "../step/step.ts";
 import type { StepSource } from "../step/step-source.ts";
-import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
+import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts";
 import { searchRequest, searchText } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
 import type { RuleSet } from "./rule-set.ts";
 
+/** Calls whose requests have all that the model sees, unless they refer to something earlier. */
+const KNOWN_WHOLE: ReadonlySet<RequestType> = new Set([
+  "chat",
+  "completions",
+  "responses",
+  "messages",
+  "embeddings",
+  "generate_content",
+  "moderations",
+]);
+
 export class CallGuard {
   readonly findings = new Findings();
   readonly #rules: RuleSet;
+  readonly #share: CallShare;
 
-  constructor(rules: RuleSet) {
+  /** What is searched counts in `share`. */
+  constructor(rules: RuleSet, share: CallShare) {
     this.#rules = rules;
+    this.#share = share;
+  }
+
+  /** When the rules are compiled, and the steps may be searched. */
+  async begin(steps: readonly Step[]): Promise<void> {
+    await this.#rules.prepare();
+    for (const step of steps) this.#reserve(step);
+    const length = steps.reduce((sum, { upstream }) => sum + lengthOf(upstream.body), 0);
+    await new Promise<void>((resolve) => this.#share.beginWork(length, resolve));
   }
 
   get fingerprint(): string {
@@ -38,12 +62,14 @@ export class CallGuard {
     const rules = this.#rules.at("prompt");
     let { upstream } = step;
     if (rules !== null) {
-      this.#reserve(upstream.body);
+      this.#reserve(step);
       try {
         upstream = searchRequest(rules, this.findings, upstream);
       } catch (error) {
         throw error instanceof GuardrailBlock ? error.error : error;
       }
+      // The request as it came stays in memory beside the one with masks.
+      if (upstream !== step.upstream && !this.#share.holdMemory(lengthOf(upstream.body))) throw overloaded();
     }
     const unmasked = upstream === step.upstream ? {} : { unmasked: step.upstream.body };
     return { ...step, upstream, ...unmasked, guard: this };
@@ -57,22 +83,29 @@ export class CallGuard {
   /** Sends a request, and passes the searched response on. */
   exchange(send: (handler: UpstreamHandler) => UpstreamExchange, handler: UpstreamHandler): UpstreamExchange {
     const rules = this.#rules.at("response");
-    return rules === null ? send(handler) : guardResponse(rules, this.findings, send, handler);
+    return rules === null ? send(handler) : guardResponse(rules, this.findings, this.#share, send, handler);
   }
 
-  /** Searches an answer that was kept earlier, maybe under other rules. Throws an error of the gateway. */
-  searchAnswer(json: string): string {
-    const rules = this.#rules.at("response");
-    try {
-      return rules === null ? json : (searchText(rules, this.findings, json, true, "response") ?? json);
-    } catch (error) {
-      throw error instanceof GuardrailBlock ? error.error : error;
-    }
+  #reserve({ upstream: { body }, requestType }: Step): void {
+    if (!this.#rules.hasMasks) return;
+    const text = body.kind === "whole" ? body.bytes.toString("utf8") : "";
+    if (!KNOWN_WHOLE.has(requestType) || REFERENCE.test(text)) this.findings.numberApart();
+    this.findings.reserve(text);
   }
+}
 
-  #reserve(body: RequestBody): void {
-    if (body.kind === "whole" && body.bytes.includes("<")) this.findings.reserve(body.bytes.toString("utf8"));
+/** Searches an answer that was kept earlier, maybe under other rules. Throws an error of the gateway. */
+export function searchAnswer(set: RuleSet, json: string): string {
+  const rules = set.at("response");
+  try {
+    return rules === null ? json : (searchText(rules, new Findings(), json, true, "response") ?? json);
+  } catch (error) {
+    throw error instanceof GuardrailBlock ? error.error : error;
   }
+}
+
+function lengthOf(body: RequestBody): number {
+  return body.kind === "whole" ? body.bytes.length : 0;
 }
 
 class GuardedSource implements StepSource {

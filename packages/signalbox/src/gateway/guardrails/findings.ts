@@ -2,7 +2,7 @@
  * What the rules found in one call, and what follows: the call is blocked, the text is masked, or the finding is only noted. A finding names the
  * rule and the place, never the text.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomInt } from "node:crypto";
 import { SignalboxError } from "@signalbox/protocol";
 import { dlpNames } from "./dlp-rules.ts";
 import type { GuardrailPlace, OwnedRule, RuleOwner, RuleText } from "./rule-set.ts";
@@ -12,9 +12,15 @@ export interface Finding {
   readonly owner: RuleOwner;
   readonly place: GuardrailPlace;
   readonly action: "block" | "mask" | "flag";
-  /** What was found: the label of a mask; `unread` for a text that could not be searched. */
+  /** What was found: the label of a mask; `unread` for a text that could not be searched, `media` for what has none. */
   readonly kind: string;
   count: number;
+}
+
+/** The rules that refuse what cannot be searched; null if there is none. */
+interface Strictness {
+  readonly strict: OwnedRule | null;
+  readonly strictOnMedia: OwnedRule | null;
 }
 
 /** A rule refuses the call. */
@@ -27,7 +33,14 @@ export class GuardrailBlock extends Error {
   }
 }
 
-const MASKED = /<([A-Z][A-Z0-9_]{0,63})_(\d{1,6})>/g;
+const MASKED = /<[A-Z][A-Z0-9_]{0,63}_\d{1,12}>/g;
+/** A request that refers to what the provider has kept of an earlier one. */
+export const REFERENCE =
+  /"(?:previous_response_id|conversation(?:_id)?|thread_id|session_?[iI]d|sessionResumption|container)"\s*:\s*(?!\s|null)|"item_reference"/;
+const ESCAPED = /\\u003([ce])/gi;
+/** Numbers of twelve digits, of which no two calls have the same. */
+const FIRST_APART = 10 ** 11;
+const LAST_APART = 10 ** 12 - 10 ** 6;
 
 export class Findings {
   readonly all: Finding[] = [];
@@ -35,6 +48,9 @@ export class Findings {
   readonly #masks = new Map<string, string>();
   readonly #originals = new Map<string, string>();
   readonly #numbers = new Map<string, number>();
+  /** Masks that the prompt had before. */
+  readonly #reserved = new Set<string>();
+  #firstNumber = 0;
 
   /** The strictest action that was taken; null if nothing was found. */
   get action(): Finding["action"] | null {
@@ -45,16 +61,28 @@ export class Findings {
 
   /** Masks that a client has written itself must not be put back as another text. */
   reserve(text: string): void {
-    if (!text.includes("<")) return;
-    for (const [, label = "", number = "0"] of text.matchAll(MASKED))
-      this.#numbers.set(label, Math.max(this.#numbers.get(label) ?? 0, Number(number)));
+    const plain = text.replaceAll(ESCAPED, (_, letter: string) => (/c/i.test(letter) ? "<" : ">"));
+    for (const [mask] of plain.matchAll(MASKED)) this.#reserved.add(mask);
   }
 
-  /** Identifies the texts that were masked; empty if none was. */
+  /**
+   * The provider may know masks of other calls, which it puts into the answer: the conversation that it keeps, the file of a batch. Masks of this call get
+   * numbers that no other call has, so none of those is put back as a text of this call; they stay as they are.
+   */
+  numberApart(): void {
+    if (this.#firstNumber > 0) return;
+    this.#firstNumber = randomInt(FIRST_APART, LAST_APART);
+    // Masks of a step before this one are not put back any more.
+    this.#masks.clear();
+    this.#originals.clear();
+    this.#numbers.clear();
+  }
+
+  /** Identifies the texts that were masked; empty if none was. Their numbers do not count: the answer has the texts. */
   get maskKey(): string {
     if (this.#originals.size === 0) return "";
     return createHash("sha256")
-      .update(JSON.stringify([...this.#originals]))
+      .update(JSON.stringify([...this.#originals.values()]))
       .digest("base64url");
   }
 
@@ -72,11 +100,18 @@ export class Findings {
     throw blocked(place, owned, "it cannot be masked where it stands");
   }
 
-  /** A text cannot be searched. Throws if the rule does not let it pass. */
-  unread(place: GuardrailPlace, strict: OwnedRule | null, reason: string): void {
+  /** A text cannot be searched. Throws if a rule does not let it pass. */
+  unread(place: GuardrailPlace, { strict }: Strictness, reason: string): void {
     if (strict === null) return;
     this.#add(strict, place, "unread", "block");
     throw blocked(place, strict, reason);
+  }
+
+  /** There is a picture, sound or a film. Throws if a rule does not let it pass. */
+  media(place: GuardrailPlace, { strictOnMedia: strict }: Strictness): void {
+    if (strict === null) return;
+    this.#add(strict, place, "media", "block");
+    throw blocked(place, strict, "it contains a picture, sound or a film");
   }
 
   /** The strictest action of the setting `dlp`, as the original names it; null if it found nothing. */
@@ -100,7 +135,11 @@ export class Findings {
           check: place === "prompt" ? "REQUEST" : "RESPONSE",
         };
       });
-    return JSON.stringify({ findings, action });
+    // A header is ASCII; names of policies may be anything.
+    return JSON.stringify({ findings, action }).replaceAll(
+      /[^\x20-\x7e]/g,
+      (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
   }
 
   /** For the row of the call: null if nothing was found. */
@@ -124,9 +163,11 @@ export class Findings {
   #maskOf(place: GuardrailPlace, label: string, text: string): string {
     const known = this.#masks.get(`${label} ${text}`);
     if (known !== undefined) return known;
-    const number = (this.#numbers.get(label) ?? 0) + 1;
+    let number = this.#numbers.get(label) ?? this.#firstNumber;
+    let mask: string;
+    do mask = `<${label}_${++number}>`;
+    while (this.#reserved.has(mask));
     this.#numbers.set(label, number);
-    const mask = `<${label}_${number}>`;
     this.#masks.set(`${label} ${text}`, mask);
     // What the model wrote is not put back.
     if (place === "prompt") this.#originals.set(mask, text);

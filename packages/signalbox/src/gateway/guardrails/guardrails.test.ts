@@ -1,20 +1,23 @@
 import { describe, expect, it } from "vitest";
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
-import type { ResponseHead, UpstreamFailure, UpstreamHandler } from "../../engines/relay/index.ts";
 import { Findings, GuardrailBlock } from "./findings.ts";
+import {
+  at,
+  BLOCKS_WALRUS,
+  cutSentence,
+  findingsWithMail,
+  MASKS,
+  parse,
+  pass,
+  ROOM,
+  SENTENCE,
+  setOf,
+  STREAMS,
+  words,
+} from "./guarded-streams-fixture.ts";
 import { searchRequest } from "./request-body.ts";
-import { BlockedResponse, guardResponse } from "./response-guard.ts";
-import { type PlaceRules, RuleSet } from "./rule-set.ts";
+import { BlockedResponse } from "./response-guard.ts";
 import { tryRules } from "./try-rules.ts";
-
-const parse = (...rules: readonly object[]): GuardrailRule[] => guardrailRules.parse(rules);
-const setOf = (rules: readonly GuardrailRule[]) =>
-  new RuleSet(rules.map((rule) => ({ owner: "gateway" as const, rule })));
-const at = (set: RuleSet, place: "prompt" | "response"): PlaceRules => {
-  const rules = set.at(place);
-  if (rules === null) throw new Error("no rule looks there");
-  return rules;
-};
 
 const MASK_ALL = parse(
   { id: "people", type: "pii", action: "mask" },
@@ -22,7 +25,7 @@ const MASK_ALL = parse(
 );
 
 /** What a prompt of this text becomes. */
-const masked = (text: string) => tryRules(MASK_ALL, text, "prompt").text;
+const masked = async (text: string) => (await tryRules(MASK_ALL, text, "prompt")).text;
 
 describe("kinds", () => {
   it.each([
@@ -52,18 +55,19 @@ describe("kinds", () => {
     ["ａｄａ@ｅｘａｍｐｌｅ.org", "<EMAIL_1>"],
     ["4\u200b111 1111 1111 1111", "<CARD_1>"],
     ["٤111 1111 1111 1111", "<CARD_1>"],
-  ])("of %j is %j", (text, expected) => expect(masked(text)).toBe(expected));
+  ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
 
-  it("have the same mask for the same text, and none for a text that is allowed", () => {
+  it("have the same mask for the same text, and none for a text that is allowed", async () => {
     const [rule] = parse({ id: "m", type: "pii", kinds: ["email"], action: "mask", allow: ["*@house.org"] });
-    const { text } = tryRules([rule as GuardrailRule], "a@b.org, c@d.org, a@b.org, x@house.org", "prompt");
+    const sent = "a@b.org, c@d.org, a@b.org, x@house.org";
+    const { text } = await tryRules([rule as GuardrailRule], sent, "prompt");
     expect(text).toBe("<EMAIL_1>, <EMAIL_2>, <EMAIL_1>, x@house.org");
   });
 
-  it("of words are words: in any case, as phrases, in scripts without spaces", () => {
+  it("of words are words: in any case, as phrases, in scripts without spaces", async () => {
     const rules = parse({ id: "w", type: "words", words: ["blue heron", "密码", "c++"], action: "mask" });
-    const of = (text: string) => tryRules(rules, text, "prompt").text;
-    expect(of("Blue\n Heron, blue herons, 我的密码是, C++ code")).toBe(
+    const of = async (text: string) => (await tryRules(rules, text, "prompt")).text;
+    expect(await of("Blue\n Heron, blue herons, 我的密码是, C++ code")).toBe(
       "<W_1>, blue herons, 我的<W_2>是, <W_3> code",
     );
   });
@@ -83,6 +87,8 @@ const BLOCK = setOf(
   ),
 );
 const CARD = "4111 1111 1111 1111";
+const PNG = Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\r\xff\xfe", "latin1");
+const PDF = Buffer.from(`%PDF-1.7\n%${"\xff".repeat(60)}`, "latin1").toString("base64");
 
 function isBlocked(
   bytes: string | Buffer,
@@ -121,6 +127,14 @@ describe("a prompt", () => {
       '{"content":[{"type":"text","text":"ze"},{"type":"text","text":"bra"}]}',
     ],
     ["in an identifier", '{"tool_call_id":"zebra"}'],
+    [
+      "under a name of the protocol in a tool's input",
+      '{"content":[{"type":"tool_use","input":{"type":"zebra"}}]}',
+    ],
+    [
+      "in encoded bytes on several lines",
+      `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`,
+    ],
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
@@ -128,10 +142,32 @@ describe("a prompt", () => {
     ["is compressed", "x", ["content-encoding", "gzip"]],
     ["is no text", Buffer.from([0, 255, 1]), ["content-type", "application/octet-stream"]],
     ["is not valid JSON", '{"a":', ["content-type", "application/json"]],
+    ["contains a document", `{"data":"${PDF}"}`, ["content-type", "application/json"]],
     [
-      "contains a picture",
-      `{"image":"${Buffer.from([0x89, 0x50, 0, 255, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9]).toString("base64")}"}`,
+      "says that a document is a picture",
+      `{"url":"data:image/png;base64,${PDF}"}`,
       ["content-type", "application/json"],
+    ],
+    [
+      "hides a document behind the head of a picture",
+      `{"url":"data:image/png;base64,${Buffer.concat([PNG, Buffer.from("%PDF-1.7")]).toString("base64")}"}`,
+      ["content-type", "application/json"],
+    ],
+    ["is in another character set", "+AHo-ebra", ["content-type", "text/plain; charset=utf-7"]],
+    [
+      "is JSON only for a reader that forgives",
+      String.raw`{"a":"\u007aebra",}`,
+      ["content-type", "text/plain"],
+    ],
+    [
+      "has something before the form",
+      "--a\r\n\r\nx\r\n--b\r\n\r\ny\r\n--b--",
+      ["content-type", "multipart/form-data; boundary=a; boundary=b"],
+    ],
+    [
+      "has an encoded part",
+      "--b\r\ncontent-transfer-encoding: base64\r\n\r\nemVicmE=\r\n--b--",
+      ["content-type", "multipart/form-data; boundary=b"],
     ],
     ["is a list of tokens", '{"input":[12,7,99]}', ["content-type", "application/json"]],
     ["is a form without boundaries", "zzz", ["content-type", "multipart/form-data; boundary=b"]],
@@ -141,6 +177,17 @@ describe("a prompt", () => {
       parse({ id: "b", type: "words", words: ["zebra"], action: "block", on_failure: "allow" }),
     );
     expect(isBlocked(body, headers, lenient)).toBe(false);
+  });
+
+  it("with a picture passes, unless a rule says that it must not", () => {
+    const body = `{"image":"${PNG.toString("base64")}"}`;
+    const json = ["content-type", "application/json"];
+    expect(isBlocked(body, json)).toBe(false);
+    expect(isBlocked(PNG, ["content-type", "image/png"])).toBe(false);
+    const strict = setOf(
+      parse({ id: "b", type: "words", words: ["zebra"], action: "block", on_media: "block" }),
+    );
+    expect(isBlocked(body, json, strict)).toBe(true);
   });
 
   it("passes as it came if nothing is found, and with other bytes unchanged if something is masked", () => {
@@ -160,134 +207,12 @@ describe("a prompt", () => {
   });
 });
 
-const STREAMS: Readonly<
-  Record<string, { readonly type: string; readonly events: (parts: readonly string[]) => string }>
-> = {
-  chat: {
-    type: "text/event-stream",
-    events: (parts) =>
-      `${parts.map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content }, index: 0 }] })}\n\n`).join("")}data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`,
-  },
-  "two choices of chat": {
-    type: "text/event-stream",
-    events: (parts) =>
-      parts
-        .map((content) =>
-          [0, 1]
-            .map((index) => `data: ${JSON.stringify({ choices: [{ index, delta: { content } }] })}\n\n`)
-            .join(""),
-        )
-        .join(""),
-  },
-  messages: {
-    type: "text/event-stream",
-    events: (parts) =>
-      `event: content_block_start\r\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\r\n\r\n${parts
-        .map(
-          (text) =>
-            `event: content_block_delta\r\ndata: ${JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })}\r\n\r\n`,
-        )
-        .join("")}event: content_block_stop\r\ndata: {"type":"content_block_stop","index":0}\r\n\r\n`,
-  },
-  "arguments of a tool": {
-    type: "text/event-stream",
-    events: (parts) =>
-      parts
-        .map(
-          (part) =>
-            `data: ${JSON.stringify({ type: "content_block_delta", index: 1, delta: { type: "input_json_delta", partial_json: part.replaceAll("a", "\\u0061") } })}\n\n`,
-        )
-        .join(""),
-  },
-  responses: {
-    type: "text/event-stream; charset=utf-8",
-    events: (parts) =>
-      `${parts.map((delta) => `data: ${JSON.stringify({ type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0, delta })}\n\n`).join("")}data: ${JSON.stringify({ type: "response.output_text.done", item_id: "m", output_index: 0, content_index: 0, text: parts.join("") })}\n\n`,
-  },
-  gemini: {
-    type: "text/event-stream",
-    events: (parts) =>
-      parts
-        .map((text) => `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] } }] })}\n\n`)
-        .join(""),
-  },
-  "lines of JSON": {
-    type: "application/x-ndjson",
-    events: (parts) =>
-      parts.map((content) => `${JSON.stringify({ message: { content }, done: false })}\n`).join(""),
-  },
-  "text that is no JSON": {
-    type: "text/event-stream",
-    events: (parts) => parts.map((part) => `data: ${part}\n\n`).join(""),
-  },
-};
-
-interface Passed {
-  text: string;
-  failure: UpstreamFailure | null;
-}
-
-/** What passes of a stream that arrives in these reads. */
-function pass(set: RuleSet, findings: Findings, type: string, reads: readonly Buffer[]): Passed {
-  const passed: Passed = { text: "", failure: null };
-  let upstream: UpstreamHandler | undefined;
-  const head: ResponseHead = {
-    status: 200,
-    statusText: "",
-    rawHeaders: ["content-type", type],
-    contentType: type,
-  };
-  guardResponse(
-    at(set, "response"),
-    findings,
-    (handler) => {
-      upstream = handler;
-      return { pause: () => undefined, resume: () => undefined, abort: () => undefined };
-    },
-    {
-      onHead: () => undefined,
-      onBody: (chunk) => (passed.text += chunk.toString()),
-      onReadEnd: () => undefined,
-      onFailure: (failure) => (passed.failure = failure),
-    },
-  );
-  upstream?.onHead(head);
-  reads.forEach((read, i) => upstream?.onBody(read, i === reads.length - 1));
-  return passed;
-}
-
-/** The text of the first choice. */
-const words = (text: string) =>
-  [
-    ...text
-      .replaceAll(/^.*"choices":\[\{"index":1.*$/gm, "")
-      .matchAll(/"(?:content|text|partial_json|delta)":"((?:[^"\\]|\\.)*)"|^data: ([^{[\n].*)$/gm),
-  ]
-    .map(([, a = "", b = ""]) => a + b)
-    .join("");
-
 describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) => {
-  const sentence = "Grüße, the walrus has 4111 1111 1111 1111 and <EMAIL_1>. Bye";
-  const masks = setOf(
-    parse(
-      { id: "w", type: "words", words: ["walrus"], action: "mask" },
-      { id: "c", type: "pii", kinds: ["card"], action: "mask" },
-    ),
-  );
-  const findingsWithMail = () => {
-    const findings = new Findings();
-    const mail = at(setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" })), "prompt");
-    const body = { kind: "whole" as const, bytes: Buffer.from('{"a":"ada@example.org"}') };
-    searchRequest(mail, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
-    return findings;
-  };
-
-  it("is masked and put together again, wherever its text is cut", () => {
-    for (let i = 0; i <= sentence.length; i++) {
-      const parts = [sentence.slice(0, i), sentence.slice(i, i + 3), sentence.slice(i + 3)].filter(
-        (part) => part !== "" && part !== " ",
-      );
-      const { text, failure } = pass(masks, findingsWithMail(), type, [Buffer.from(events(parts))]);
+  // Every position is cut in guarded-streams.long.test.ts.
+  it("is masked and put together again where its text is cut", () => {
+    for (let i = 0; i <= SENTENCE.length; i += 6) {
+      const reads = [Buffer.from(events(cutSentence(i)))];
+      const { text, failure } = pass(MASKS, findingsWithMail(), type, reads);
       expect(failure).toBeNull();
       const shown = words(text).replaceAll("\\\\u0061", "a");
       expect(shown).not.toMatch(/walrus|4111|EMAIL/);
@@ -295,24 +220,138 @@ describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) =
     }
   });
 
-  it("is blocked before the first character of the match, wherever its bytes are cut", () => {
-    const block = setOf(parse({ id: "w", type: "words", words: ["walrus"], action: "block" }));
-    const bytes = Buffer.from(
-      events(Array.from(sentence).map((one) => (one === " " && type.includes("event") ? " " : one))),
-    );
-    const whole = pass(block, new Findings(), type, [bytes]);
-    expect(whole.failure).toBeInstanceOf(BlockedResponse);
-    for (let i = 1; i < bytes.length; i += 7) {
-      const cut = pass(block, new Findings(), type, [bytes.subarray(0, i), bytes.subarray(i)]);
-      expect(cut.failure).toBeInstanceOf(BlockedResponse);
-      expect(words(cut.text)).not.toMatch(/w/);
+  it("is blocked before the first character of the match, and not before what may pass", () => {
+    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    for (let i = 1; i <= bytes.length; i += 199) {
+      const reads = [bytes.subarray(0, i), bytes.subarray(i)];
+      const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
+      expect(failure).toBeInstanceOf(BlockedResponse);
+      expect(words(text)).not.toMatch(/w/);
+      expect(words(text).replaceAll("\\\\u0061", "a")).toContain("Gr\u00fc\u00dfe, the");
     }
   });
 
   it("leaves as it came if nothing is found", () => {
     const block = setOf(parse({ id: "x", type: "words", words: ["unheard"], action: "block" }));
-    const bytes = Buffer.from(events(Array.from(sentence)));
+    const bytes = Buffer.from(events(Array.from(SENTENCE)));
     const reads = Array.from({ length: bytes.length }, (__, i) => bytes.subarray(i, i + 1));
     expect(pass(block, new Findings(), type, reads)).toEqual({ text: bytes.toString(), failure: null });
+  });
+});
+
+describe("a text that another one interrupts", () => {
+  const type = "text/event-stream";
+  const say = (content: string) => ({ choices: [{ index: 0, delta: { content } }] });
+  const tool = (text: string) => ({
+    choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: text } }] } }],
+  });
+  const finish = { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] };
+  const stream = (...events: readonly object[]) =>
+    Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+  /** More than waits behind a text. */
+  const long = Array.from({ length: 400 }, (_, i) => tool(`${i} `));
+  const contents = (text: string) =>
+    [...text.matchAll(/"content":"([^"]*)"/g)].map(([, content]) => content).join("");
+  const blocked = (...events: readonly object[]) => {
+    const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, [stream(...events)]);
+    expect(failure).toBeInstanceOf(BlockedResponse);
+    return text;
+  };
+
+  it("is found when it goes on, and its beginning has not left", () => {
+    for (const between of [[tool("{}")], long])
+      expect(contents(blocked(say("the wal"), ...between, say("rus sings"), finish))).toBe("the ");
+  });
+
+  it("is masked as one", () => {
+    for (const between of [[tool("{}")], long]) {
+      const parts = ["the wal", "rus has 4111 1111 ", "1111 1111."].map(say);
+      const events = [...parts.flatMap((part) => [part, ...between]), finish];
+      const { text, failure } = pass(MASKS, new Findings(), type, [stream(...events)]);
+      expect([failure, contents(text)]).toEqual([null, "the <W_1> has <CARD_1>."]);
+    }
+  });
+
+  it("does not hold the other one for long, and is whole in the end", () => {
+    const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, [
+      stream(say("a wal"), ...long),
+      stream(finish),
+    ]);
+    expect([failure, contents(text)]).toEqual([null, "a wal"]);
+    // Its end comes in an event of its own, before the one that ends the text.
+    const events = text.trimEnd().split("\n\n");
+    const documents = events.map((event) => JSON.parse(event.slice("data: ".length)) as object);
+    expect(documents.slice(-2)).toEqual([say("wal"), finish]);
+  });
+
+  it("waits with the other one if that is short, so that the stream leaves as it came", () => {
+    const bytes = stream(say("a wal"), tool("{}"), say("k"), finish);
+    expect(pass(BLOCKS_WALRUS, new Findings(), type, [bytes]).text).toBe(bytes.toString());
+  });
+
+  it("is not ended by names in the arguments of a tool, nor by reasons to finish that are none", () => {
+    const candidate = (part: object, rest = {}) => ({
+      candidates: [{ content: { parts: [part] }, ...rest }],
+    });
+    const call = candidate({ functionCall: { args: { turnComplete: true, finishReason: "x" } } });
+    const part = (text: string) => candidate({ text }, { finishReason: "FINISH_REASON_UNSPECIFIED" });
+    expect(blocked(part("the wal"), call, part("rus"))).not.toContain("wal");
+    const chunk = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: "" }] });
+    expect(contents(blocked(chunk("the wal"), chunk("rus")))).toBe("the ");
+  });
+
+  it("with half an escape at its end leaves", () => {
+    const { text } = pass(BLOCKS_WALRUS, new Findings(), type, [stream(tool("a wal\\u00"))]);
+    expect(text).toContain("a wal");
+  });
+});
+
+describe("a response", () => {
+  it("that has to be in memory counts in the share of its caller, and is refused without room", () => {
+    let held = 0;
+    const share = { ...ROOM, holdMemory: (bytes: number) => (held += bytes) < 5000 };
+    const json = (length: number) => [Buffer.from(JSON.stringify({ text: "x".repeat(length) }))];
+    expect(pass(BLOCKS_WALRUS, new Findings(), "application/json", json(1000), share).failure).toBeNull();
+    expect(held).toBeGreaterThan(2000);
+    expect(pass(BLOCKS_WALRUS, new Findings(), "application/json", json(1000), share)).toMatchObject({
+      text: "",
+      failure: { kind: "refused" },
+    });
+  });
+
+  it("has tool inputs searched whatever their members are called", () => {
+    const input = { user: "walrus", type: "walrus", signature: "walrus" };
+    const answer = JSON.stringify({ content: [{ type: "tool_use", id: "t", name: "f", input }] });
+    const reads = [Buffer.from(answer)];
+    const blocked = pass(BLOCKS_WALRUS, new Findings(), "application/json", reads);
+    expect(blocked.failure).toBeInstanceOf(BlockedResponse);
+    const other = pass(MASKS, new Findings(), "application/json", reads);
+    expect(other.text).toBe(answer.replaceAll("walrus", "<W_1>"));
+  });
+});
+
+describe("masks", () => {
+  const mail = at(setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" })), "prompt");
+  const maskedBy = (findings: Findings, text: string) => {
+    const body = { kind: "whole" as const, bytes: Buffer.from(JSON.stringify({ text })) };
+    const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
+    const found = searchRequest(mail, findings, request).body;
+    return found.kind === "whole" ? found.bytes.toString() : "";
+  };
+
+  it("of a client are never those of a text", () => {
+    for (const own of ["<EMAIL_1>", String.raw`\u003cEMAIL_1\u003E`]) {
+      const findings = new Findings();
+      findings.reserve(own);
+      expect(maskedBy(findings, "a@b.org")).toContain("<EMAIL_2>");
+    }
+  });
+
+  it("of a call that refers to an earlier one have numbers of their own, so that earlier ones stay", () => {
+    const findings = new Findings();
+    findings.numberApart();
+    expect(maskedBy(findings, "a@b.org")).toMatch(/<EMAIL_\d{12}>/);
+    const answer = [Buffer.from('{"text":"<EMAIL_1>"}')];
+    expect(pass(MASKS, findings, "application/json", answer).text).toBe('{"text":"<EMAIL_1>"}');
   });
 });

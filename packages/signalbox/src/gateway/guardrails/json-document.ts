@@ -2,13 +2,22 @@
  * Where text stands in the JSON of any API: everywhere, except in the few members that are known to hold none. No dialect is asked, so an API or a
  * member that nobody knew when this was written is searched, too.
  *
+ * - What callers and models name themselves (the input of a tool, its result, a schema) has none of the known members: there, everything is text.
  * - Names of members, identifiers and long numbers are searched one by one; all other strings as one text with soft breaks, because a person or a
  *   model reads them one after the other. Elements of a list of strings are texts of their own.
- * - Encoded content is decoded. If it is text, it is searched; if not, nobody can say what it contains (`unread`).
+ * - Encoded content is decoded. If it is text, it is searched; if it is a picture, sound or a film, there is no text in it (`media`); if it is anything
+ *   else, such as a document, nobody can say what it contains (`unread`).
  */
 import { isUtf8 } from "node:buffer";
-import { editJson, type JsonText, pathOf, readJsonTexts } from "../../engines/text-scan/index.ts";
+import {
+  editJson,
+  type JsonLevel,
+  type JsonText,
+  pathOf,
+  readJsonTexts,
+} from "../../engines/text-scan/index.ts";
 import type { Findings } from "./findings.ts";
+import { isMedia } from "./media.ts";
 import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
 import { TextChannel, TextPiece } from "./text-channel.ts";
 
@@ -68,10 +77,26 @@ const ENCODED: ReadonlySet<string> = new Set([
   "videoBytes",
   "result",
 ]);
+/** Members whose content is named by callers and models. */
+const FREE: ReadonlySet<string> = new Set([
+  "args",
+  "arguments",
+  "json",
+  "metadata",
+  "parameters",
+  "properties",
+  "structuredContent",
+  "structured_content",
+]);
 const ARGUMENTS: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
 const DATA_URL = /^data:([^,]{0,256}),/i;
-const BASE64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/;
+const BASE64 = /^(?:[A-Za-z0-9+/_-]{16,}|(?:[A-Za-z0-9+/_-]{40,}\r?\n)+[A-Za-z0-9+/_-]*)={0,2}\s*$/;
+/** A shorter text that is no other text in base64 is what it looks like: a word, a number. */
+const MIN_FILE = 64;
 const SOUND_EVENT = /audio\.delta$/;
+/** Samples without a head, in sessions: `input_audio_buffer.append`, Gemini's messages in both directions. */
+const SAMPLES = /^(?:realtime_?[iI]nput\..*|serverContent\.modelTurn\.parts\.\d+\.inlineData\.)data$/;
+const SAMPLES_EVENT = "input_audio_buffer.append";
 const ARGUMENT_EVENT = /arguments\.delta$/;
 const TOKENS = /^(?:input|prompt)\.\d+(?:\.\d+)?$/;
 // eslint-disable-next-line no-control-regex
@@ -82,8 +107,10 @@ type TextRole =
   | { readonly kind: "text"; readonly isJson: boolean }
   | { readonly kind: "aside" }
   | { readonly kind: "decoded"; readonly text: string }
+  | { readonly kind: "media" }
   | { readonly kind: "unread"; readonly reason: string };
 
+const MEDIA: TextRole = { kind: "media" };
 const SKIP: TextRole = { kind: "skip" };
 const ASIDE: TextRole = { kind: "aside" };
 const TEXT: TextRole = { kind: "text", isJson: false };
@@ -98,10 +125,12 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
       ? { kind: "unread", reason: "the prompt is a list of tokens" }
       : ASIDE;
   }
-  if (text === "" || (WORDS.has(member) && text.length <= MAX_WORD)) return SKIP;
-  if (OPAQUE.has(member)) return SKIP;
-  if (IDENTIFIERS.has(member)) return place === "response" && text.length <= MAX_IDENTIFIER ? SKIP : ASIDE;
-  if (isEncoded(member, text, event)) return decodedRole(text);
+  if (text === "") return SKIP;
+  if (!isFree(at.level)) {
+    if ((WORDS.has(member) && text.length <= MAX_WORD) || OPAQUE.has(member)) return SKIP;
+    if (IDENTIFIERS.has(member)) return place === "response" && text.length <= MAX_IDENTIFIER ? SKIP : ASIDE;
+  }
+  if (isEncoded(member, text, event)) return decodedRole(at, event);
   if (member === "input" && at.level.name === "toolUse") return ARGUMENT;
   if (ARGUMENTS.has(member) || (member === "delta" && ARGUMENT_EVENT.test(event))) return ARGUMENT;
   return TEXT;
@@ -113,15 +142,38 @@ function isEncoded(member: string, text: string, event: string): boolean {
   return ENCODED.has(member) && BASE64.test(text);
 }
 
-function decodedRole(text: string): TextRole {
-  const decoded = decodeContent(text);
-  return decoded === null
-    ? { kind: "unread", reason: "it contains a file, a picture or sound" }
-    : { kind: "decoded", text: decoded };
+/** Whether a string is a word of the protocol or an identifier, and no text. */
+export function isProtocolWord(member: string, text: string): boolean {
+  return (WORDS.has(member) || IDENTIFIERS.has(member)) && text.length <= MAX_IDENTIFIER;
 }
 
-/** The text in a data URL or in base64; null if it is no text. */
-function decodeContent(text: string): string | null {
+/** Whether callers and models name the members of a level, or of one above it. */
+export function isFree(level: JsonLevel): boolean {
+  for (let at: JsonLevel | null = level; at !== null && at.above !== null; at = at.above) {
+    const { name, isList, above } = at;
+    if (typeof name !== "string") continue;
+    if (FREE.has(name)) return true;
+    // `input` is a list of messages or the input of a tool, `response` an answer in an event or the result of a tool.
+    if (name === "input" && !isList) return true;
+    if (name === "response" && above.above?.above != null) return true;
+  }
+  return false;
+}
+
+function decodedRole(at: JsonText, event: string): TextRole {
+  const content = decodeContent(at.text);
+  const isShort = at.text.length < MIN_FILE && !at.text.startsWith("data:");
+  if (typeof content === "string")
+    return { kind: "decoded", text: isShort ? `${at.text}\n${content}` : content };
+  const isSample = event === SAMPLES_EVENT || SOUND_EVENT.test(event) || SAMPLES.test(pathOf(at));
+  if (content !== null && (isSample || isMedia(content))) return MEDIA;
+  return isShort
+    ? TEXT
+    : { kind: "unread", reason: "it contains a file that is no text" };
+}
+
+/** What a data URL or base64 contains: a text, or bytes that are none; null if it cannot be decoded. */
+function decodeContent(text: string): string | Buffer | null {
   const head = DATA_URL.exec(text);
   const payload = head === null ? text : text.slice(head[0].length);
   if (head !== null && !/;\s*base64\s*$/i.test(head[1] ?? "")) {
@@ -131,7 +183,8 @@ function decodeContent(text: string): string | null {
       return null;
     }
   }
-  return textOf(Buffer.from(payload, "base64"));
+  const bytes = Buffer.from(payload, "base64");
+  return textOf(bytes) ?? bytes;
 }
 
 /** The bytes as text; null if they are none. */
@@ -139,6 +192,15 @@ export function textOf(bytes: Buffer): string | null {
   if (!isUtf8(bytes)) return null;
   const text = bytes.toString("utf8");
   return CONTROL.test(text) ? null : text;
+}
+
+/** What the document says that it is: the type of an event or of a message. */
+export function typeOf(texts: readonly JsonText[]): string {
+  const found = texts.find(
+    ({ kind, member, level, position }) =>
+      kind === "value" && member === "type" && position === -1 && level.above?.above === null,
+  );
+  return found?.text ?? "";
 }
 
 /** Searches the texts of one whole document. */
@@ -164,17 +226,21 @@ export class DocumentSearch {
   searchJson(json: string): string | null {
     const texts = readJsonTexts(json);
     if (texts === null) {
-      this.#findings.unread(this.#place, this.#rules.strict, "it is not valid JSON");
+      this.#findings.unread(this.#place, this.#rules, "it is not valid JSON");
       return null;
     }
     const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
+    const event = typeOf(texts);
     for (const at of texts) {
-      const role = roleOf(at, this.#place, "");
+      const role = roleOf(at, this.#place, event);
       switch (role.kind) {
         case "skip":
           break;
+        case "media":
+          this.#findings.media(this.#place, this.#rules);
+          break;
         case "unread":
-          this.#findings.unread(this.#place, this.#rules.strict, role.reason);
+          this.#findings.unread(this.#place, this.#rules, role.reason);
           break;
         case "decoded":
           this.searchAlone(new TextPiece(role.text, { isEditable: false }));

@@ -2,10 +2,15 @@
 import type { RequestBody, UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Findings } from "./findings.ts";
 import { DocumentSearch, textOf } from "./json-document.ts";
+import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
 import { TextPiece } from "./text-channel.ts";
 
 const PLACE = "prompt";
+/** In these, ASCII is ASCII, and what is not UTF-8 is not read. */
+const ASCII_CHARSET = /^(?:utf-?8|us-ascii|ascii|iso-8859-1|latin1|windows-1252)$/i;
+/** Readers of forms may decode a part (RFC 7578 has no such header any more). */
+const ENCODED_PART = /^content-transfer-encoding:\s*(?!\s|7bit|8bit|binary)/im;
 /** Parameters that hold a credential of the provider. */
 const CREDENTIAL = /key|token|secret|sig/i;
 
@@ -31,12 +36,12 @@ function searchQuery(rules: PlaceRules, findings: Findings, target: string): voi
 function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: UpstreamRequest): RequestBody {
   if (body.kind === "none" || (body.kind === "whole" && body.bytes.length === 0)) return body;
   if (body.kind === "streamed") {
-    findings.unread(PLACE, rules.strict, "the body is too large to be searched");
+    findings.unread(PLACE, rules, "the body is too large to be searched");
     return body;
   }
   const encoding = valueOf(headers, "content-encoding");
   if (encoding !== "" && encoding.toLowerCase() !== "identity") {
-    findings.unread(PLACE, rules.strict, "the body is compressed");
+    findings.unread(PLACE, rules, "the body is compressed");
     return body;
   }
   const found = searchBytes(rules, findings, body.bytes, valueOf(headers, "content-type"));
@@ -47,9 +52,14 @@ function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: Up
 function searchBytes(rules: PlaceRules, findings: Findings, bytes: Buffer, type: string): Buffer | null {
   const boundary = /^multipart\/[\w-]+\s*;(?:.*;)?\s*boundary="?([^";]{1,70})"?/i.exec(type)?.[1];
   if (boundary !== undefined) return searchForm(rules, findings, bytes, boundary);
+  const charset = /;\s*charset="?([\w-]+)/i.exec(type)?.[1] ?? "utf-8";
+  if (!ASCII_CHARSET.test(charset)) {
+    findings.unread(PLACE, rules, "its character set is not UTF-8");
+    return null;
+  }
   const text = textOf(bytes);
   if (text === null) {
-    findings.unread(PLACE, rules.strict, "the body is no text");
+    readOther(rules, findings, bytes);
     return null;
   }
   if (/^application\/x-www-form-urlencoded/i.test(type)) {
@@ -82,8 +92,9 @@ export function searchText(
     });
     return isEdited ? edited.join("\n") : null;
   }
-  if (mustBeJson) {
-    findings.unread(place, rules.strict, "it is not valid JSON");
+  // A reader that forgives mistakes would see the characters of escapes.
+  if (mustBeJson || (mayBeJson && text.includes("\\u"))) {
+    findings.unread(place, rules, "it is not valid JSON");
     return null;
   }
   const piece = new TextPiece(text);
@@ -104,6 +115,12 @@ function jsonLines(text: string): string[] | null {
   return lines.length > 1 && lines.every((line) => line.trim() === "" || isJson(line)) ? lines : null;
 }
 
+/** Bytes that are no text. */
+function readOther(rules: PlaceRules, findings: Findings, bytes: Buffer): void {
+  if (isMedia(bytes)) findings.media(PLACE, rules);
+  else findings.unread(PLACE, rules, "it contains a file that is no text");
+}
+
 const BLANK_LINE = Buffer.from("\r\n\r\n");
 const LINE = Buffer.from("\r\n");
 
@@ -114,8 +131,9 @@ function searchForm(rules: PlaceRules, findings: Findings, bytes: Buffer, bounda
   let isEdited = false;
   let copied = 0;
   let start = bytes.indexOf(delimiter);
-  if (start === -1) {
-    findings.unread(PLACE, rules.strict, "the form cannot be read");
+  // What stands before the first boundary could be the form of a reader that takes another boundary.
+  if (start === -1 || start > LINE.length) {
+    findings.unread(PLACE, rules, "the form cannot be read");
     return null;
   }
   while (start !== -1) {
@@ -124,20 +142,21 @@ function searchForm(rules: PlaceRules, findings: Findings, bytes: Buffer, bounda
     if (headEnd === -1 || next === -1) {
       // Behind the last boundary there is nothing but `--`.
       if (bytes.length - start > delimiter.length + 16)
-        findings.unread(PLACE, rules.strict, "the form cannot be read");
+        findings.unread(PLACE, rules, "the form cannot be read");
       break;
     }
     const from = headEnd + BLANK_LINE.length;
     const isFramed = next >= from && bytes.subarray(next - LINE.length, next).equals(LINE);
     const to = isFramed ? Math.max(from, next - LINE.length) : next;
     if (next < from) {
-      findings.unread(PLACE, rules.strict, "the form cannot be read");
+      findings.unread(PLACE, rules, "the form cannot be read");
       break;
     }
     const head = bytes.toString("utf8", start + delimiter.length, headEnd);
     searchHead(rules, findings, head);
     const text = textOf(bytes.subarray(from, to));
-    if (text === null) findings.unread(PLACE, rules.strict, "it contains a file, a picture or sound");
+    if (ENCODED_PART.test(head)) findings.unread(PLACE, rules, "a part of the form is encoded");
+    else if (text === null) readOther(rules, findings, bytes.subarray(from, to));
     else {
       const edited = searchText(rules, findings, text, false);
       if (edited !== null) {

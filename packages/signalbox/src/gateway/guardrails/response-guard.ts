@@ -6,13 +6,16 @@
  * | server-sent events, lines of JSON      | event by event, each when its texts are judged                    |
  * | Amazon's binary event stream           | the same                                                          |
  * | JSON, other text                       | when it is complete                                               |
- * | compressed, too large, no text         | not, unless every rule lets it pass                               |
+ * | pictures, sound, films                 | at once, unless a rule refuses them (`on_media`)                  |
+ * | compressed, too large, other bytes     | not, unless every rule lets it pass (`on_failure`)                |
  *
  * Invariants:
  * 1. No byte of a text goes on before its verdict; the head of a response that is searched as a whole neither.
- * 2. A response that is blocked ends with `BlockedResponse`: the rest is not read.
+ * 2. A response that is blocked ends with `BlockedResponse`, behind what may pass of it: the rest is not read.
+ * 3. What has to be in memory counts in the share of the caller. Without room the attempt is refused.
  */
-import type { SignalboxError } from "@signalbox/protocol";
+import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
   editAwsMessage,
@@ -23,10 +26,12 @@ import {
   type UpstreamHandler,
   type UsageTap,
 } from "../../engines/relay/index.ts";
+import type { CallShare } from "../step/call-share.ts";
 import { type Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
 import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
+import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
 
 /** The exchange ends because a rule refuses the response. What it used is charged. */
@@ -48,38 +53,59 @@ export class BlockedResponse extends UpstreamFailure {
 
 /** A response that is searched as a whole must be in memory. */
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
+/** What is made of the bytes is in memory beside them. */
+const COPIES = 3;
+/** Events that are not longer are not counted. */
+const USUAL_LENGTH = 64 * 1024;
 const NO_BYTES = Buffer.from("");
 const BODY_HEADERS = /^(?:content-length|content-md5|digest|content-digest|repr-digest|etag|accept-ranges)$/i;
 
+/** What may go on of a read, and why nothing follows; null if more may follow. */
+interface Passed {
+  readonly bytes: Buffer;
+  readonly error: unknown;
+}
+
 /** What the bytes of a response become. */
 interface BodySearch {
-  /** The bytes that may go on. Throws `GuardrailBlock`. */
-  push(chunk: Buffer, isLast: boolean): Buffer;
+  push(chunk: Buffer, isLast: boolean): Passed;
 }
 
 export function guardResponse(
   rules: PlaceRules,
   findings: Findings,
+  share: CallShare,
   send: (handler: UpstreamHandler) => UpstreamExchange,
   handler: UpstreamHandler,
 ): UpstreamExchange {
   let exchange: UpstreamExchange | null = null;
   let head: ResponseHead | null = null;
-  let search: BodySearch | null = null;
+  let search: BodySearch | WholeSearch | null = null;
   let tap: UsageTap | null = null;
-  let isWhole = false;
   let isOver = false;
   let received = 0;
   let passed = 0;
   const stop = (error: unknown) => {
+    if (isOver) return;
     isOver = true;
     exchange?.abort();
-    if (!(error instanceof GuardrailBlock) || head === null) {
-      handler.onFailure(new UpstreamFailure("broken", "the response could not be searched", error));
-      return;
-    }
-    tap ??= createUsageTap(head.contentType);
-    handler.onFailure(new BlockedResponse(error.error, head, tap, received - passed));
+    if (error instanceof GuardrailBlock && head !== null) {
+      tap ??= createUsageTap(head.contentType);
+      handler.onFailure(new BlockedResponse(error.error, head, tap, received - passed));
+    } else if (error instanceof SignalboxError) {
+      handler.onFailure(new UpstreamFailure("refused", error.message, error));
+    } else handler.onFailure(new UpstreamFailure("broken", "the response could not be searched", error));
+  };
+  const pass = (arrived: ResponseHead | null, { bytes, error }: Passed, isLast: boolean) => {
+    if (isOver) return;
+    if (arrived !== null) handler.onHead(arrived);
+    // The handler may have ended the exchange.
+    if (isOver) return;
+    passed += bytes.length;
+    // What may pass does, also if the rest of the read may not.
+    if (error === null ? bytes.length > 0 || isLast : bytes.length > 0)
+      handler.onBody(bytes, error === null && isLast);
+    if (error !== null) stop(error);
   };
   const guarded: UpstreamHandler = {
     onHead(arrived) {
@@ -87,93 +113,160 @@ export function guardResponse(
       head = arrived;
       tap = createUsageTap(arrived.contentType);
       try {
-        search = searchFor(rules, findings, arrived);
+        search = searchFor(rules, findings, share, arrived);
       } catch (error) {
         stop(error);
         return;
       }
-      isWhole = search instanceof WholeSearch;
-      if (!isWhole) handler.onHead(search === null ? arrived : withoutLength(arrived));
+      if (search === null) handler.onHead(arrived);
+      else if (!(search instanceof WholeSearch)) handler.onHead(withoutLength(arrived));
     },
     onBody(chunk, isLast) {
       if (isOver || head === null) return;
+      const arrived = head;
       received += chunk.length;
       if (chunk.length > 0) tap?.push(chunk);
-      try {
-        const bytes = search === null ? chunk : search.push(chunk, isLast);
-        passed += bytes.length;
-        if (search instanceof WholeSearch && isWhole) {
-          if (!isLast && !search.isPassing) return;
-          isWhole = false;
-          handler.onHead(search.isEdited ? withoutLength(head) : head);
+      if (search === null) pass(null, { bytes: chunk, error: null }, isLast);
+      else if (search instanceof WholeSearch) {
+        const whole = search;
+        try {
+          whole.add(chunk);
+        } catch (error) {
+          stop(error);
+          return;
         }
-        if (bytes.length > 0 || isLast) handler.onBody(bytes, isLast);
-      } catch (error) {
-        stop(error);
-      }
+        if (whole.isPassing) {
+          // It is too long to be searched, and all rules let it pass.
+          search = null;
+          pass(arrived, { bytes: whole.take(), error: null }, isLast);
+        } else if (isLast)
+          share.beginWork(received, () => {
+            if (isOver) return;
+            const found = whole.end();
+            if (found.error === null) pass(whole.isEdited ? withoutLength(arrived) : arrived, found, true);
+            else stop(found.error);
+          });
+      } else pass(null, search.push(chunk, isLast), isLast);
     },
     onReadEnd() {
-      if (!isOver && !isWhole) handler.onReadEnd();
+      if (!isOver && !(search instanceof WholeSearch)) handler.onReadEnd();
     },
     onFailure(failure) {
-      if (!isOver) handler.onFailure(failure);
+      if (isOver) return;
       isOver = true;
+      handler.onFailure(failure);
     },
   };
-  exchange = send(guarded);
-  if (isOver) exchange.abort();
-  return exchange;
+  const sent = send(guarded);
+  exchange = sent;
+  if (isOver) sent.abort();
+  return {
+    pause: () => sent.pause(),
+    resume: () => sent.resume(),
+    abort() {
+      isOver = true;
+      sent.abort();
+    },
+  };
 }
 
 /** Null for a response without a body. */
-function searchFor(rules: PlaceRules, findings: Findings, head: ResponseHead): BodySearch | null {
+function searchFor(
+  rules: PlaceRules,
+  findings: Findings,
+  share: CallShare,
+  head: ResponseHead,
+): BodySearch | WholeSearch | null {
   if (head.status === 204 || head.status === 304) return null;
   const encoding = headerOf(head, "content-encoding");
   if (encoding !== "" && encoding.toLowerCase() !== "identity") {
-    findings.unread("response", rules.strict, "it is compressed");
+    findings.unread("response", rules, "it is compressed");
     return null;
   }
   const type = head.contentType.toLowerCase();
-  if (/^(?:image|audio|video|font)\//.test(type)) {
-    findings.unread("response", rules.strict, "it contains a file, a picture or sound");
+  // A picture as XML is text.
+  if (/^(?:image\/(?!svg)|audio\/|video\/)/.test(type)) {
+    findings.media("response", rules);
     return null;
   }
-  if (type.startsWith("text/event-stream")) return new StreamSearch(rules, findings, SERVER_SENT);
-  if (/^application\/(?:x-)?ndjson/.test(type)) return new StreamSearch(rules, findings, LINES);
-  if (type.startsWith("application/vnd.amazon.eventstream")) return new AwsSearch(rules, findings);
-  return new WholeSearch(rules, findings, /[/+]json\b/.test(type));
+  if (type.startsWith("text/event-stream")) return new StreamSearch(rules, findings, share, SERVER_SENT);
+  if (/^application\/(?:x-)?(?:ndjson|jsonl|jsonlines)\b/.test(type))
+    return new StreamSearch(rules, findings, share, LINES);
+  if (type.startsWith("application/vnd.amazon.eventstream")) return new AwsSearch(rules, findings, share);
+  return new WholeSearch(rules, findings, share, /[/+]json\b/.test(type));
 }
 
-class WholeSearch implements BodySearch {
+/** What a response keeps in memory, within the share of its caller. It is released with the response of the call. */
+class KeptMemory {
+  readonly #share: CallShare;
+  readonly #free: number;
+  #bytes = 0;
+
+  /** `free`: so much is not counted. */
+  constructor(share: CallShare, free = 0) {
+    this.#share = share;
+    this.#free = free;
+  }
+
+  /** Throws an error of the gateway if there is no room for so many bytes and what is made of them. */
+  keep(length: number): void {
+    const more = COPIES * length - this.#bytes;
+    if (length <= this.#free || more <= 0) return;
+    if (!this.#share.holdMemory(more))
+      throw overloaded("There is no memory for the response of the provider");
+    this.#bytes += more;
+  }
+}
+
+class WholeSearch {
   isEdited = false;
   /** Too large to be searched, and all rules let it pass. */
   isPassing = false;
   readonly #rules: PlaceRules;
   readonly #findings: Findings;
+  readonly #memory: KeptMemory;
   readonly #mustBeJson: boolean;
   #chunks: Buffer[] = [];
   #size = 0;
 
-  constructor(rules: PlaceRules, findings: Findings, mustBeJson: boolean) {
+  constructor(rules: PlaceRules, findings: Findings, share: CallShare, mustBeJson: boolean) {
     this.#rules = rules;
     this.#findings = findings;
+    this.#memory = new KeptMemory(share);
     this.#mustBeJson = mustBeJson;
   }
 
-  push(chunk: Buffer, isLast: boolean): Buffer {
+  /** Throws `GuardrailBlock`, or an error of the gateway. */
+  add(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
-    if (this.#size > MAX_WHOLE_BYTES && !this.isPassing) {
-      this.#findings.unread("response", this.#rules.strict, "it is too large to be searched");
+    if (this.#size > MAX_WHOLE_BYTES) {
+      this.#findings.unread("response", this.#rules, "it is too large to be searched");
       this.isPassing = true;
-    }
-    if (!isLast && !this.isPassing) return NO_BYTES;
-    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks);
+    } else this.#memory.keep(this.#size);
+  }
+
+  take(): Buffer {
+    const [first = NO_BYTES, ...rest] = this.#chunks;
     this.#chunks = [];
-    if (this.isPassing || bytes.length === 0) return bytes;
+    return rest.length === 0 ? first : Buffer.concat([first, ...rest]);
+  }
+
+  /** All of the response, searched; or nothing of it. */
+  end(): Passed {
+    try {
+      return { bytes: this.#search(this.take()), error: null };
+    } catch (error) {
+      return { bytes: NO_BYTES, error };
+    }
+  }
+
+  #search(bytes: Buffer): Buffer {
+    if (bytes.length === 0) return bytes;
     const text = textOf(bytes);
     if (text === null) {
-      this.#findings.unread("response", this.#rules.strict, "it is no text");
+      if (isMedia(bytes)) this.#findings.media("response", this.#rules);
+      else this.#findings.unread("response", this.#rules, "it is no text");
       return bytes;
     }
     const edited = searchText(this.#rules, this.#findings, text, this.#mustBeJson, "response");
@@ -186,13 +279,16 @@ class WholeSearch implements BodySearch {
 interface EventForm {
   /** Where the event that begins at `from` ends, with what separates it from the next; -1 if it has not ended. */
   end(text: string, from: number): number;
+  /** Whether the event has nothing but comments. */
+  isComment(event: string): boolean;
   /** The document of an event; null if it has none. */
   read(event: string): string | null;
   /** The event with another document. */
   write(event: string, json: string): string;
 }
 
-const BLANK = /\r\n\r\n|\n\n|\r\r/g;
+/** Two ends of lines, which may differ. */
+const BLANK = /(?:\r\n|\n|\r(?!\n)){2}/g;
 const DATA_LINE = /^data:? ?/;
 
 const SERVER_SENT: EventForm = {
@@ -201,6 +297,7 @@ const SERVER_SENT: EventForm = {
     const blank = BLANK.exec(text);
     return blank === null ? -1 : blank.index + blank[0].length;
   },
+  isComment: (event) => event.startsWith(":") && !/[\r\n][^:\r\n]/.test(event),
   read(event) {
     const data = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data"));
     const text = data.map((line) => line.replace(DATA_LINE, "")).join("\n");
@@ -217,6 +314,7 @@ const LINES: EventForm = {
     const end = text.indexOf("\n", from);
     return end === -1 ? -1 : end + 1;
   },
+  isComment: () => false,
   read: (line) => (line.trim() === "" ? null : line.trim()),
   write: (_, json) => `${json}\n`,
 };
@@ -225,36 +323,49 @@ class StreamSearch implements BodySearch {
   readonly #events: GuardedEvents<string>;
   readonly #form: EventForm;
   readonly #decoder = new TextDecoder();
+  readonly #memory: KeptMemory;
   #rest = "";
   readonly #rules: PlaceRules;
   readonly #findings: Findings;
 
-  constructor(rules: PlaceRules, findings: Findings, form: EventForm) {
+  constructor(rules: PlaceRules, findings: Findings, share: CallShare, form: EventForm) {
     this.#events = new GuardedEvents(rules, findings, "response");
     this.#form = form;
+    this.#memory = new KeptMemory(share, USUAL_LENGTH);
     this.#rules = rules;
     this.#findings = findings;
   }
 
-  push(chunk: Buffer, isLast: boolean): Buffer {
+  push(chunk: Buffer, isLast: boolean): Passed {
     const text = this.#rest + this.#decoder.decode(chunk, { stream: !isLast });
     let released = "";
-    let from = 0;
-    for (let end = this.#form.end(text, from); end !== -1; end = this.#form.end(text, from)) {
-      released += this.#pass(text.slice(from, end));
-      from = end;
+    let error: unknown = null;
+    try {
+      let from = 0;
+      // The rest has no end, except that its last characters may be the beginning of one.
+      const searched = Math.max(0, this.#rest.length - 4);
+      for (let end = this.#form.end(text, searched); end !== -1; end = this.#form.end(text, from)) {
+        released += this.#pass(text.slice(from, end));
+        from = end;
+      }
+      this.#rest = text.slice(from);
+      if (this.#rest.length > MAX_WHOLE_BYTES)
+        this.#findings.unread("response", this.#rules, "an event is too large to be searched");
+      this.#memory.keep(this.#rest.length);
+      if (isLast) {
+        if (this.#rest !== "") released += this.#pass(this.#rest);
+        released += this.#write(this.#events.end());
+      }
+    } catch (thrown) {
+      error = thrown;
+      released += this.#write(this.#events.flush());
     }
-    this.#rest = text.slice(from);
-    if (this.#rest.length > MAX_WHOLE_BYTES)
-      this.#findings.unread("response", this.#rules.strict, "an event is too large to be searched");
-    if (isLast) {
-      if (this.#rest !== "") released += this.#pass(this.#rest);
-      released += this.#write(this.#events.end());
-    }
-    return released === "" ? NO_BYTES : Buffer.from(released);
+    return { bytes: released === "" ? NO_BYTES : Buffer.from(released), error };
   }
 
   #pass(event: string): string {
+    // A sign of life does not wait for a text.
+    if (this.#form.isComment(event)) return event;
     return this.#write(this.#events.push(event, this.#form.read(event)));
   }
 
@@ -275,19 +386,29 @@ const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
 
 class AwsSearch implements BodySearch {
   readonly #events: GuardedEvents<AwsFrame>;
+  readonly #memory: KeptMemory;
   #rest: Buffer = NO_BYTES;
 
-  constructor(rules: PlaceRules, findings: Findings) {
+  constructor(rules: PlaceRules, findings: Findings, share: CallShare) {
     this.#events = new GuardedEvents(rules, findings, "response");
+    this.#memory = new KeptMemory(share, USUAL_LENGTH);
   }
 
-  push(chunk: Buffer, isLast: boolean): Buffer {
-    const { messages, rest } = splitAwsMessages(Buffer.concat([this.#rest, chunk]));
-    this.#rest = rest;
-    if (isLast && rest.length > 0) throw new Error("the event stream ends inside a message");
-    const released = messages.flatMap((bytes) => this.#pass(bytes));
-    if (isLast) released.push(...this.#events.end().map(writeAws));
-    return released.length === 0 ? NO_BYTES : Buffer.concat(released);
+  push(chunk: Buffer, isLast: boolean): Passed {
+    const released: Buffer[] = [];
+    let error: unknown = null;
+    try {
+      const { messages, rest } = splitAwsMessages(Buffer.concat([this.#rest, chunk]));
+      this.#rest = rest;
+      this.#memory.keep(rest.length);
+      for (const bytes of messages) released.push(...this.#pass(bytes));
+      if (isLast && rest.length > 0) throw new Error("the event stream ends inside a message");
+      if (isLast) released.push(...this.#events.end().map(writeAws));
+    } catch (thrown) {
+      error = thrown;
+      released.push(...this.#events.flush().map(writeAws));
+    }
+    return { bytes: released.length === 0 ? NO_BYTES : Buffer.concat(released), error };
   }
 
   #pass(bytes: Buffer): Buffer[] {

@@ -1,10 +1,12 @@
 /** The rules that apply to a call, compiled: all patterns of a place are one automaton, which calls with the same rules share. */
 import { createHash } from "node:crypto";
+import { setImmediate as nextLoop } from "node:timers/promises";
 import type { GuardrailRule } from "../../accounts/index.ts";
 import {
   Automaton,
   type MatchCheck,
   PatternProgram,
+  preparePattern,
   type ScanPattern,
   TextScanner,
   toPlainText,
@@ -31,18 +33,42 @@ export interface RuleText {
 }
 
 /** A mask in an answer. A provider may know only the beginning of it, so it has a form of its own. */
-const MASK = "<[A-Z][A-Z0-9_]{0,63}_[0-9]{1,6}>";
+const MASK = "<[A-Z][A-Z0-9_]{0,63}_[0-9]{1,12}>";
 const MAX_CLEAN_NAMES = 2000;
+/** Words of one pattern, so that no pattern takes long to compile. */
+const WORDS_AT_ONCE = 64;
+/** After so long, other work has its turn. */
+const SLICE_MS = 5;
 
 export class RuleSet {
   readonly rules: readonly OwnedRule[];
   /** Differs for different rules: answers are cached by it. */
   readonly fingerprint: string;
+  readonly hasMasks: boolean;
   readonly #places: Partial<Record<GuardrailPlace, PlaceRules | null>> = {};
+  #prepared: Promise<void> | null = null;
 
   constructor(rules: readonly OwnedRule[]) {
     this.rules = rules;
+    this.hasMasks = rules.some(({ rule }) => rule.action === "mask");
     this.fingerprint = createHash("sha256").update(JSON.stringify(rules)).digest("base64url").slice(0, 22);
+  }
+
+  /** Compiles all rules, in slices. Without it, they are compiled in one piece when they are needed. */
+  prepare(): Promise<void> {
+    return (this.#prepared ??= this.#prepare());
+  }
+
+  async #prepare(): Promise<void> {
+    for (const place of ["prompt", "response"] as const) {
+      const rules = this.at(place);
+      let begunAt = performance.now();
+      for (const _ of rules?.compile() ?? []) {
+        if (performance.now() - begunAt < SLICE_MS) continue;
+        await nextLoop();
+        begunAt = performance.now();
+      }
+    }
   }
 
   /** Null if no rule looks at the place. */
@@ -50,8 +76,8 @@ export class RuleSet {
     let rules = this.#places[place];
     if (rules === undefined) {
       const own = this.rules.filter(({ rule }) => rule.on.includes(place));
-      const puts = place === "response" && this.rules.some(({ rule }) => rule.action === "mask");
-      rules = own.length === 0 && !puts ? null : new PlaceRules(own, puts);
+      const putsBack = place === "response" && this.hasMasks;
+      rules = own.length === 0 && !putsBack ? null : new PlaceRules(own, putsBack);
       this.#places[place] = rules;
     }
     return rules;
@@ -62,7 +88,10 @@ export class PlaceRules {
   readonly texts: readonly RuleText[];
   /** A rule that refuses what cannot be searched; null if all let it pass. */
   readonly strict: OwnedRule | null;
-  readonly #automaton: Automaton;
+  /** A rule that refuses pictures, sound and films; null if all let them pass. */
+  readonly strictOnMedia: OwnedRule | null;
+  readonly #patterns: readonly ScanPattern[];
+  #automaton: Automaton | null = null;
   readonly #checks: readonly (MatchCheck | null)[];
   /** Names of members in which nothing was found: they repeat in every document. */
   readonly #cleanNames = new Set<string>();
@@ -90,12 +119,27 @@ export class PlaceRules {
     if (putsBack) add({ owned: null, label: "", isAllowed: () => false }, { source: MASK }, false);
     this.texts = texts;
     this.strict = rules.find(({ rule }) => rule.on_failure === "block") ?? null;
-    this.#automaton = new Automaton(new PatternProgram(patterns));
+    this.strictOnMedia = rules.find(({ rule }) => rule.on_media === "block") ?? null;
+    this.#patterns = patterns;
     this.#checks = checks;
   }
 
+  /** Compiles the rules pattern by pattern; each step is one slice. */
+  *compile(): Generator<void> {
+    if (this.#automaton !== null) return;
+    for (const pattern of this.#patterns) {
+      preparePattern(pattern);
+      yield;
+    }
+    this.#compiled();
+  }
+
   createScanner(): TextScanner {
-    return new TextScanner(this.#automaton, this.#checks);
+    return new TextScanner(this.#compiled(), this.#checks);
+  }
+
+  #compiled(): Automaton {
+    return (this.#automaton ??= new Automaton(new PatternProgram(this.#patterns)));
   }
 
   isClean(name: string): boolean {
@@ -123,7 +167,10 @@ function patternsOf(rule: GuardrailRule): Labelled[] {
     case "regex":
       return [{ label: labelOf(rule.id), pattern: { source: rule.pattern } }];
     case "words":
-      return [{ label: labelOf(rule.id), pattern: { source: wordsPattern(rule.words), ignoresCase: true } }];
+      return Array.from({ length: Math.ceil(rule.words.length / WORDS_AT_ONCE) }, (_, i) => {
+        const words = rule.words.slice(i * WORDS_AT_ONCE, (i + 1) * WORDS_AT_ONCE);
+        return { label: labelOf(rule.id), pattern: { source: wordsPattern(words), ignoresCase: true } };
+      });
     case "pii":
       return rule.kinds.flatMap((kind) => labelled(PII[kind]));
     case "secrets":

@@ -2,7 +2,7 @@
  * The guardrails of a session: messages of the client are searched one by one, those of the provider as the events of a stream. The rules are those
  * of the moment: a session may last an hour.
  */
-import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
+import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
 import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
@@ -23,6 +23,11 @@ export class SessionGuard {
     this.#rulesNow = rulesNow;
   }
 
+  /** Whether messages have to be searched; they need not in the usual case. */
+  get isOn(): boolean {
+    return this.#events !== null || this.#rulesNow() !== null;
+  }
+
   get action(): Finding["action"] | null {
     return this.findings.action;
   }
@@ -34,6 +39,7 @@ export class SessionGuard {
     return refusing(() => {
       const text = this.#read(rules, "prompt", message);
       if (text === null) return message;
+      if (REFERENCE.test(text)) this.findings.numberApart();
       this.findings.reserve(text);
       const edited = searchText(rules, this.findings, text, false);
       return edited === null ? message : { ...message, data: Buffer.from(edited) };
@@ -59,15 +65,18 @@ export class SessionGuard {
 
   #change(rules: PlaceRules | null): SessionMessage[] {
     const held = this.#events?.end().map(toMessage) ?? [];
-    this.#events = rules === null ? null : new GuardedEvents(rules, this.findings, "response");
+    this.#events = rules === null ? null : new GuardedEvents(rules, this.findings, "response", 0);
     this.#eventRules = rules;
     return held;
   }
 
-  #read(rules: PlaceRules, place: GuardrailPlace, { data }: SessionMessage): string | null {
+  /** Null for a binary message that is no text: sound. */
+  #read(rules: PlaceRules, place: GuardrailPlace, { data, isBinary }: SessionMessage): string | null {
     const text = textOf(data);
-    if (text === null) this.findings.unread(place, rules.strict, "it contains a file, a picture or sound");
-    return text;
+    if (text !== null) return text;
+    if (isBinary) this.findings.media(place, rules);
+    else this.findings.unread(place, rules, "it is no text");
+    return null;
   }
 }
 

@@ -11,9 +11,15 @@ export interface Trial {
   readonly findings: readonly Pick<Finding, "rule" | "action" | "kind" | "count">[];
 }
 
-export function tryRules(rules: readonly GuardrailRule[], text: string, place: GuardrailPlace): Trial {
+export async function tryRules(
+  rules: readonly GuardrailRule[],
+  text: string,
+  place: GuardrailPlace,
+): Promise<Trial> {
   const enabled = rules.filter((rule) => rule.enabled).map((rule) => ({ owner: "gateway" as const, rule }));
-  const own = new RuleSet(enabled).at(place);
+  const set = new RuleSet(enabled);
+  await set.prepare();
+  const own = set.at(place);
   const findings = new Findings();
   let shown: string | null = text;
   try {

@@ -153,19 +153,21 @@ export class Session {
 
   #fromClient(data: Buffer, isBinary: boolean): Promise<void> | null {
     this.lastMessageAt = performance.now();
-    let sent: SessionMessage;
-    try {
-      sent = this.#parts.guard.fromClient({ data, isBinary });
-    } catch (error) {
-      this.#refuse(error, false);
-      return null;
+    let sent = data;
+    if (this.#parts.guard.isOn) {
+      try {
+        sent = this.#parts.guard.fromClient({ data, isBinary }).data;
+      } catch (error) {
+        this.#refuse(error, false);
+        return null;
+      }
     }
     return this.#judged(this.#parts.meter.fromClient(data), (verdict: ClientVerdict) => {
       const { client, dialect, transcript } = this.#parts;
       const { refused, isKept } = verdict;
       if (refused === null) {
         transcript.sent(data, isKept);
-        this.#toProvider.send(sent.data, sent.isBinary);
+        this.#toProvider.send(sent, isBinary);
         return;
       }
       const { error, eventId } = refused;
@@ -181,7 +183,10 @@ export class Session {
     return this.#judged(this.#parts.meter.fromProvider(data), ({ message, error }: ProviderVerdict) => {
       const { client, dialect, transcript } = this.#parts;
       transcript.received(data, message.kept);
-      if (!this.#passOn(() => this.#parts.guard.fromProvider({ data, isBinary })) || error === null) return;
+      const { guard } = this.#parts;
+      if (!guard.isOn) this.#toClient.send(data, isBinary);
+      else if (!this.#passOn(() => guard.fromProvider({ data, isBinary }))) return;
+      if (error === null) return;
       const { code, status } = error;
       const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
       if (text !== null) client.send(text);
