@@ -325,6 +325,11 @@ const DOORS: Readonly<Record<string, Door>> = {
     path: `${own}/openai/chat/completions`,
     body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
   },
+  "a resumable stream": {
+    path: `${own}/openai/chat/completions`,
+    headers: { "gw-aig-resumable": "true" },
+    body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+  },
   "a tool's result in the chat API": {
     path: `${own}/openai/chat/completions`,
     body: json((text) => ({ model: "m", messages: [{ role: "tool", tool_call_id: "t", content: text }] })),
@@ -555,8 +560,8 @@ describe.each(Object.entries(DOORS))("%s", (_, door) => {
     expect([answer.status, answer.body]).toEqual([200, answer.body]);
     expect(peer.requests).toHaveLength(1);
     expect(peer.requests[0]?.body).not.toContain("ada@");
-    expect(peer.requests[0]?.body).toMatch(/(?:<|\\u003c)EMAIL_1/);
-    expect(answer.body).not.toContain("EMAIL_1");
+    expect(peer.requests[0]?.body).toMatch(/(?:<|\\u003c)EMAIL_\d/);
+    expect(answer.body).not.toMatch(/EMAIL_\d/);
     if (door.isSpoken !== false) expect(`${spoken(answer.body)}${answer.body}`).toContain(EMAIL);
   });
 
@@ -568,7 +573,8 @@ describe.each(Object.entries(DOORS))("%s", (_, door) => {
       expect(answer.body).not.toMatch(/walrus|sings/);
       expect(spoken(answer.body)).not.toMatch(/wal|sings/);
       expect(answer.body).toContain("sea");
-      if (answer.headers["content-type"]?.startsWith("application/json")) expect(answer.status).toBe(424);
+      if (answer.headers["content-type"]?.startsWith("application/json"))
+        expect(answer.status).toBe(door.path.includes("/ai/run/") ? 422 : 424);
     },
   );
 });
@@ -828,17 +834,42 @@ describe("other ways to an answer", () => {
     expect(peer.requests).toEqual([]);
   });
 
-  it("a picture is refused, and passes if the rules allow what they cannot read", async () => {
-    const picture = {
-      type: "image_url",
-      image_url: { url: `data:image/png;base64,${Buffer.from([0x89, 0, 1, 255]).toString("base64")}` },
-    };
+  it("an earlier answer that the provider keeps brings no mask back as another text", async () => {
+    const token = await server.token(["gateway.run"]);
     const door = {
-      ...CHAT_DOOR,
-      body: () => JSON.stringify({ model: "m", messages: [{ role: "user", content: [picture] }] }),
+      path: `${own}/openai/responses`,
+      body: json((input) => ({ model: "m", previous_response_id: "resp_0", input })),
     };
-    expect((await call(door, "")).status).toBe(424);
+    say = (request) => `I wrote to <EMAIL_1> and ${maskIn(request)}`;
+    const answer = await call(door, `Write to ${EMAIL}`, { "gw-aig-authorization": `Bearer ${token}` });
+    expect(spoken(answer.body)).toBe(`I wrote to <EMAIL_1> and ${EMAIL}`);
+  });
+
+  it("a picture passes unless a rule refuses it, a document does not unless the rules allow what they cannot read", async () => {
+    const file = (bytes: Buffer) => ({
+      ...CHAT_DOOR,
+      body: () =>
+        JSON.stringify({
+          model: "m",
+          messages: messages("").map(({ role }) => ({
+            role,
+            content: [
+              { type: "image_url", image_url: { url: `data:image/png;base64,${bytes.toString("base64")}` } },
+            ],
+          })),
+        }),
+    });
+    const picture = file(Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\r\xff", "latin1"));
+    const paper = file(Buffer.from(`%PDF-1.7 ${"\xff".repeat(80)}`, "latin1"));
+    expect([(await call(picture, "")).status, (await call(paper, "")).status]).toEqual([200, 424]);
+    await setRules(RULES.map((rule) => ({ ...rule, on_media: "block" })));
+    expect((await call(picture, "")).status).toBe(424);
     await setRules(RULES.map((rule) => ({ ...rule, on_failure: "allow" })));
-    expect((await call(door, "")).status).toBe(200);
+    expect((await call(paper, "")).status).toBe(200);
+  });
+
+  it("no header lets a call pass the rules", async () => {
+    const headers = { "gw-aig-own-reader": "x", "gw-aig-collect-log": "false", "gw-aig-skip-cache": "true" };
+    expect((await call(CHAT_DOOR, "a zebra", headers)).status).toBe(424);
   });
 });

@@ -377,6 +377,25 @@ describe("a socket at the universal endpoint", () => {
     await client.closed;
   });
 
+  it("has its calls searched by the guardrails", async () => {
+    const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
+    const { token } = await mint();
+    const client = await openSocket(own(token));
+    const rules = [{ id: "animals", type: "words", words: ["zebra"], action: "block" }];
+    await gateway.server.api("PUT", path, { rules });
+    try {
+      client.send(create("one", { model: "echo", messages: [{ role: "user", content: "a zebra" }] }));
+      expect(await waitFor(client, "one", "universal.created")).toMatchObject({
+        metadata: { status: 424 },
+        response: { success: false, error: [{ code: 2016 }] },
+      });
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+    client.socket.close();
+    await client.closed;
+  });
+
   it("refuses messages that are no calls, and goes on", async () => {
     const { token } = await mint();
     const client = await openSocket(own(token));
