@@ -116,6 +116,9 @@ describe("a prompt", () => {
     ["in the name of a member", '{"input":{"zebra":1}}'],
     ["as a number", `{"input":{"n":${CARD.replaceAll(" ", "")}}}`],
     ["in a data URL", `{"image_url":{"url":"data:image/png;base64,${base64("a small zebra")}"}}`],
+    ["in a data URL in capitals", `{"url":" DATA:image/png;BASE64,${base64("a small zebra")}"}`],
+    ["under a name that providers use for themselves", '{"signature":"a zebra","p":"x"}'],
+    ["as the role of a message", '{"messages":[{"role":"zebra"}]}'],
     ["in a data URL that is not encoded", '{"url":"data:text/plain,a%20zebra"}'],
     ["in encoded bytes", `{"source":{"data":"${base64("a very small zebra")}"}}`],
     [

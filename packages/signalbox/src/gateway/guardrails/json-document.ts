@@ -89,7 +89,7 @@ const FREE: ReadonlySet<string> = new Set([
   "structured_content",
 ]);
 const ARGUMENTS: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
-const DATA_URL = /^data:([^,]{0,256}),/i;
+const DATA_URL = /^\s*data:([^,]{0,4096}),/i;
 const BASE64 = /^(?:[A-Za-z0-9+/_-]{16,}|(?:[A-Za-z0-9+/_-]{40,}\r?\n)+[A-Za-z0-9+/_-]*)={0,2}\s*$/;
 /** A shorter text that is no other text in base64 is what it looks like: a word, a number. */
 const MIN_FILE = 64;
@@ -127,7 +127,9 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
   }
   if (text === "") return SKIP;
   if (!isFree(at.level)) {
-    if ((WORDS.has(member) && text.length <= MAX_WORD) || OPAQUE.has(member)) return SKIP;
+    // Providers write words of the protocol there; callers may write anything.
+    if (WORDS.has(member) && text.length <= MAX_WORD) return place === "response" ? SKIP : ASIDE;
+    if (OPAQUE.has(member)) return place === "response" || isOpaque(text) ? SKIP : ASIDE;
     if (IDENTIFIERS.has(member)) return place === "response" && text.length <= MAX_IDENTIFIER ? SKIP : ASIDE;
   }
   if (isEncoded(member, text, event)) return decodedRole(at, event);
@@ -136,8 +138,13 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
   return TEXT;
 }
 
+/** Whether a caller sends back what only a provider can have written. */
+function isOpaque(text: string): boolean {
+  return BASE64.test(text) && textOf(Buffer.from(text, "base64")) === null;
+}
+
 function isEncoded(member: string, text: string, event: string): boolean {
-  if (text.startsWith("data:") && DATA_URL.test(text)) return true;
+  if (DATA_URL.test(text)) return true;
   if (member === "delta") return SOUND_EVENT.test(event);
   return ENCODED.has(member) && BASE64.test(text);
 }
@@ -162,14 +169,12 @@ export function isFree(level: JsonLevel): boolean {
 
 function decodedRole(at: JsonText, event: string): TextRole {
   const content = decodeContent(at.text);
-  const isShort = at.text.length < MIN_FILE && !at.text.startsWith("data:");
+  const isShort = at.text.length < MIN_FILE && !DATA_URL.test(at.text);
   if (typeof content === "string")
     return { kind: "decoded", text: isShort ? `${at.text}\n${content}` : content };
   const isSample = event === SAMPLES_EVENT || SOUND_EVENT.test(event) || SAMPLES.test(pathOf(at));
   if (content !== null && (isSample || isMedia(content))) return MEDIA;
-  return isShort
-    ? TEXT
-    : { kind: "unread", reason: "it contains a file that is no text" };
+  return isShort ? TEXT : { kind: "unread", reason: "it contains a file that is no text" };
 }
 
 /** What a data URL or base64 contains: a text, or bytes that are none; null if it cannot be decoded. */
@@ -230,7 +235,8 @@ export class DocumentSearch {
       return null;
     }
     const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
-    const event = typeOf(texts);
+    // A document that a caller writes is no event, whatever it says, except for the one with sound.
+    const event = typeOf(texts) === SAMPLES_EVENT ? SAMPLES_EVENT : "";
     for (const at of texts) {
       const role = roleOf(at, this.#place, event);
       switch (role.kind) {
@@ -249,7 +255,7 @@ export class DocumentSearch {
           if (this.#rules.isClean(at.text)) break;
           const piece = new TextPiece(at.text);
           if (this.searchAlone(piece)) edited.push({ at, piece });
-          else if (at.kind === "name") this.#rules.noteClean(at.text);
+          else if (at.kind === "name" || WORDS.has(at.member)) this.#rules.noteClean(at.text);
           break;
         }
         case "text": {

@@ -12,7 +12,8 @@ const ASCII_CHARSET = /^(?:utf-?8|us-ascii|ascii|iso-8859-1|latin1|windows-1252)
 /** Readers of forms may decode a part (RFC 7578 has no such header any more). */
 const ENCODED_PART = /^content-transfer-encoding:\s*(?!\s|7bit|8bit|binary)/im;
 /** Parameters that hold a credential of the provider. */
-const CREDENTIAL = /key|token|secret|sig/i;
+const CREDENTIAL =
+  /^(?:(?:api|access|auth|subscription)?[_-]?(?:key|token)|sig|signature|x-amz-(?:signature|credential|security-token))$/i;
 
 /** The request with masks; the same one if nothing changed. Throws `GuardrailBlock`. */
 export function searchRequest(
@@ -20,17 +21,19 @@ export function searchRequest(
   findings: Findings,
   request: UpstreamRequest,
 ): UpstreamRequest {
-  searchQuery(rules, findings, request.target);
+  const question = request.target.indexOf("?");
+  if (question !== -1) searchPairs(rules, findings, request.target.slice(question + 1), CREDENTIAL);
   const body = searchBody(rules, findings, request);
   return body === request.body ? request : { ...request, body };
 }
 
-function searchQuery(rules: PlaceRules, findings: Findings, target: string): void {
-  const question = target.indexOf("?");
-  if (question === -1) return;
+/** Names and values, except for values of names that `left` matches. */
+function searchPairs(rules: PlaceRules, findings: Findings, pairs: string, left: RegExp | null): void {
   const search = new DocumentSearch(rules, findings, PLACE);
-  for (const [name, value] of new URLSearchParams(target.slice(question + 1)))
-    if (!CREDENTIAL.test(name)) search.searchAlone(new TextPiece(value, { isEditable: false }));
+  for (const [name, value] of new URLSearchParams(pairs)) {
+    search.searchAlone(new TextPiece(name, { isEditable: false }));
+    if (left?.test(name) !== true) search.searchAlone(new TextPiece(value, { isEditable: false }));
+  }
 }
 
 function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: UpstreamRequest): RequestBody {
@@ -63,7 +66,7 @@ function searchBytes(rules: PlaceRules, findings: Findings, bytes: Buffer, type:
     return null;
   }
   if (/^application\/x-www-form-urlencoded/i.test(type)) {
-    searchQuery(rules, findings, `?${text}`);
+    searchPairs(rules, findings, text, null);
     return null;
   }
   const edited = searchText(rules, findings, text, /json/i.test(type));
