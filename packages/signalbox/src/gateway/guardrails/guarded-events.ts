@@ -110,11 +110,10 @@ export class GuardedEvents<Frame> {
 
   /** `json` is null for an event without a document. Throws `GuardrailBlock`. */
   push(frame: Frame, json: string | null): ReleasedEvent<Frame>[] {
+    // An event without a document counts, too: it must not wait for long.
+    this.#length += json?.length ?? 1;
     if (json === null) this.#held.push({ frame, json: "", pieces: [] });
-    else {
-      this.#length += json.length;
-      this.#read(frame, json);
-    }
+    else this.#read(frame, json);
     return this.#release();
   }
 
