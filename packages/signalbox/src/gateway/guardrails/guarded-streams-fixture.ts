@@ -84,7 +84,7 @@ export const STREAMS: Readonly<Record<string, StreamForm>> = {
   },
 };
 
-export interface Passed {
+interface Passed {
   text: string;
   failure: UpstreamFailure | null;
 }
