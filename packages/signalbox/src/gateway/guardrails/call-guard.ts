@@ -57,12 +57,17 @@ export class CallGuard {
     return this.findings.action;
   }
 
+  /** A step that `begin` did not know. */
+  guardLate(step: Step): Step {
+    this.#reserve(step);
+    return this.guard(step);
+  }
+
   /** The step with masks, whose responses are searched. Throws an error of the gateway. */
   guard(step: Step): Step {
     const rules = this.#rules.at("prompt");
     let { upstream } = step;
     if (rules !== null) {
-      this.#reserve(step);
       try {
         upstream = searchRequest(rules, this.findings, upstream);
       } catch (error) {
@@ -135,7 +140,7 @@ class GuardedSource implements StepSource {
   #guarded(step: Step | null): Step | null {
     if (step === null) return null;
     try {
-      return this.#guard.guard(step);
+      return this.#guard.guardLate(step);
     } catch (error) {
       if (!(error instanceof SignalboxError)) throw error;
       this.#refusal = error;
