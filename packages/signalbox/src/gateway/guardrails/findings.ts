@@ -36,7 +36,7 @@ export class GuardrailBlock extends Error {
 const MASKED = /<[A-Z][A-Z0-9_]{0,63}_\d{1,12}>/g;
 /** A request that refers to what the provider has kept of an earlier one. */
 export const REFERENCE =
-  /"(?:previous_response_id|conversation(?:_id)?|thread_id|session_?[iI]d|sessionResumption|container)"\s*:\s*(?!\s|null)|"item_reference"/;
+  /"(?:previous_response_id|conversation(?:_id)?|thread_id|session_?[iI]d|container)"\s*:\s*(?!\s|null)|"item_reference"/;
 const ESCAPED = /\\u003([ce])/gi;
 /** Numbers of twelve digits, of which no two calls have the same. */
 const FIRST_APART = 10 ** 11;

@@ -2,11 +2,14 @@
  * The guardrails of a session: messages of the client are searched one by one, those of the provider as the events of a stream. The rules are those
  * of the moment: a session may last an hour.
  */
-import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts";
+import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
 import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
 import type { GuardrailPlace, PlaceRules, RuleSet } from "./rule-set.ts";
+
+/** Gemini goes on with an earlier session, which had masks of its own. The message is the first one. */
+const RESUMPTION = /"session_?[rR]esumption"\s*:\s*\{\s*"/;
 
 export interface SessionMessage {
   readonly data: Buffer;
@@ -39,7 +42,7 @@ export class SessionGuard {
     return refusing(() => {
       const text = this.#read(rules, "prompt", message);
       if (text === null) return message;
-      if (REFERENCE.test(text)) this.findings.numberApart();
+      if (RESUMPTION.test(text)) this.findings.numberApart();
       this.findings.reserve(text);
       const edited = searchText(rules, this.findings, text, false);
       return edited === null ? message : { ...message, data: Buffer.from(edited) };
