@@ -31,7 +31,11 @@ beforeAll(async () => {
   const baseUrl = peer.url;
   server = await startTestServer({
     file: {
-      gateway: { prices: { openai: { "*": { in: 1000, out: 1000 } } } },
+      gateway: {
+        prices: { openai: { "*": { in: 1000, out: 1000 } } },
+        auto: { models: ["openai/m", "anthropic/m"] },
+        hosts: { "guarded.example.com": `default/${GATEWAY}` },
+      },
       providers: {
         openai: { baseUrl: `${baseUrl}/v1` },
         anthropic: { baseUrl },
@@ -41,8 +45,20 @@ beforeAll(async () => {
         ollama: { baseUrl },
       },
     },
+    environment: { OPENAI_API_KEY: "stored", ANTHROPIC_API_KEY: "stored" },
   });
-  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: GATEWAY });
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", {
+    id: GATEWAY,
+    allow_anonymous_keys: true,
+  });
+  for (const provider of ["openai", "anthropic"]) {
+    await server.api("POST", `/accounts/default/ai-gateway/gateways/${GATEWAY}/provider_configs`, {
+      provider_slug: provider,
+      alias: "default",
+      default_config: true,
+      secret_id: `${provider.toUpperCase()}_API_KEY`,
+    });
+  }
 });
 
 afterAll(async () => {
@@ -330,6 +346,24 @@ const DOORS: Readonly<Record<string, Door>> = {
     headers: { "gw-aig-resumable": "true" },
     body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
   },
+  "the auto router": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "cloudflare/auto", messages: messages(text) })),
+  },
+  "the auto router, as a stream": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({
+      model: "auto",
+      stream: true,
+      reasoning_effort: "high",
+      messages: messages(text),
+    })),
+  },
+  "a host name of a gateway": {
+    path: "/openai/chat/completions",
+    headers: { host: "guarded.example.com" },
+    body: json((text) => ({ model: "m", messages: messages(text) })),
+  },
   "a tool's result in the chat API": {
     path: `${own}/openai/chat/completions`,
     body: json((text) => ({ model: "m", messages: [{ role: "tool", tool_call_id: "t", content: text }] })),
@@ -514,9 +548,10 @@ async function call(
   door: Door,
   text: string,
   headers: Readonly<Record<string, string>> = {},
+  method = "POST",
 ): Promise<RawAnswer> {
   const request = httpRequest(`${server.url}${door.path}`, {
-    method: "POST",
+    method,
     agent: false,
     headers: { "content-type": "application/json", authorization: "Bearer key", ...door.headers, ...headers },
   });
@@ -843,6 +878,42 @@ describe("other ways to an answer", () => {
     say = (request) => `I wrote to <EMAIL_1> and ${maskIn(request)}`;
     const answer = await call(door, `Write to ${EMAIL}`, { "gw-aig-authorization": `Bearer ${token}` });
     expect(spoken(answer.body)).toBe(`I wrote to <EMAIL_1> and ${EMAIL}`);
+  });
+
+  it("an earlier answer that the gateway keeps is searched with the request that refers to it", async () => {
+    await setRules([]);
+    const token = await server.token(["gateway.run"]);
+    const headers = { "gw-aig-authorization": `Bearer ${token}`, ...gatewayHeader };
+    const door = (more: object) => ({
+      path: "/v1/responses",
+      body: json((input) => ({ model: "anthropic/m", input, ...more })),
+    });
+    const { id } = JSON.parse((await call(door({}), `a zebra, says ${EMAIL}`, headers)).body) as {
+      id: string;
+    };
+    peer.requests.length = 0;
+    await setRules(RULES.slice(2));
+    say = (request) => `I wrote to ${maskIn(request)}.`;
+    const masked = await call(door({ previous_response_id: id }), "Go on", headers);
+    expect([masked.status, spoken(masked.body)]).toEqual([200, expect.stringContaining(EMAIL)]);
+    expect(peer.requests[0]?.body).not.toContain(EMAIL);
+    await setRules(RULES);
+    expect((await call(door({ previous_response_id: id }), "Go on", headers)).status).toBe(424);
+    expect(peer.requests).toHaveLength(1);
+  });
+
+  it("a stream that is read again has what its first reader got", async () => {
+    say = (request) => `I wrote to ${maskIn(request)}. The walrus sings`;
+    const door = {
+      ...CHAT_DOOR,
+      body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+    };
+    const first = await call(door, `Write to ${EMAIL}`, { "gw-aig-resumable": "true" });
+    expect(spoken(first.body)).toContain(`I wrote to ${EMAIL}.`);
+    const id = String(first.headers["gw-aig-run-id"]);
+    const again = await call({ path: `${own}/run/${id}/resume`, body: () => "" }, "", {}, "GET");
+    expect(again.body).toBe(first.body);
+    expect(again.body).not.toContain("walrus");
   });
 
   it("a picture passes unless a rule refuses it, a document does not unless the rules allow what they cannot read", async () => {
