@@ -93,6 +93,7 @@ const KEYS = `${GATEWAY}/provider_configs`;
 const SHARED_KEYS = `${ACCOUNT}/ai-gateway/provider_configs`;
 const PRICES = `${ACCOUNT}/ai-gateway/prices`;
 const LIMITS = `${ACCOUNT}/ai-gateway/limits`;
+const GUARDRAILS = `${ACCOUNT}/ai-gateway/guardrails`;
 const WEBHOOK_ROUTES = "/accounts/default/webhooks/sources/generic/routes";
 
 /** In order: later cases use what earlier ones have created. */
@@ -277,6 +278,20 @@ export const SETTINGS_CASES: readonly SettingsCase[] = [
     look: read(LIMITS),
   },
   {
+    kind: "guardrails",
+    operation: "PUT /accounts/{account_id}/ai-gateway/guardrails",
+    write: call("PUT", GUARDRAILS, { rules: [{ id: "a", type: "words", words: ["x"], action: "flag" }] }),
+    look: read(GUARDRAILS),
+  },
+  {
+    kind: "gateway",
+    operation: "PUT /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/guardrails",
+    write: call("PUT", `${GATEWAY}/guardrails`, {
+      rules: [{ id: "b", type: "words", words: ["y"], action: "flag" }],
+    }),
+    look: read(`${GATEWAY}/guardrails`),
+  },
+  {
     kind: "route",
     operation: "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes",
     write: call("POST", ROUTES, { name: "r", elements: element("one") }, { route: "id" }),
@@ -361,6 +376,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/routes/{route_id}/try": "writes nothing",
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/usage":
     "writes a row and a charge; amounts over nodes have tests of their own",
+  "POST /accounts/{account_id}/ai-gateway/guardrails/try": "writes nothing",
   "POST /backup": "writes nothing",
   "POST /log_push/run": "writes files and rows that nodes do not keep in memory",
   "POST /accounts/{account_id}/alerts/{alert_id}/test": "sends a notice; nodes keep no notices in memory",

@@ -377,6 +377,25 @@ describe("a socket at the universal endpoint", () => {
     await client.closed;
   });
 
+  it("has its calls searched by the guardrails", async () => {
+    const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
+    const { token } = await mint();
+    const client = await openSocket(own(token));
+    const rules = [{ id: "animals", type: "words", words: ["zebra"], action: "block" }];
+    await gateway.server.api("PUT", path, { rules });
+    try {
+      client.send(create("one", { model: "echo", messages: [{ role: "user", content: "a zebra" }] }));
+      expect(await waitFor(client, "one", "universal.created")).toMatchObject({
+        metadata: { status: 424 },
+        response: { success: false, error: [{ code: 2016 }] },
+      });
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+    client.socket.close();
+    await client.closed;
+  });
+
   it("refuses messages that are no calls, and goes on", async () => {
     const { token } = await mint();
     const client = await openSocket(own(token));
@@ -411,5 +430,73 @@ describe("a socket at the universal endpoint", () => {
     expect(await waitFor(client, "one", "universal.created")).toMatchObject({ metadata: { status: 200 } });
     await gateway.server.api("DELETE", `/accounts/default/tokens/${id}`);
     expect((await client.closed).code).toBe(4401);
+  });
+});
+
+describe("guardrails", () => {
+  const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
+  const rules = [
+    { id: "animals", on: ["prompt"], type: "words", words: ["zebra"], action: "block" },
+    { id: "mail", on: ["prompt"], type: "pii", kinds: ["email"], action: "mask" },
+    { id: "sea", on: ["response"], type: "words", words: ["walrus"], action: "block" },
+  ];
+  const item = (text: string) => ({
+    type: "conversation.item.create",
+    item: { type: "message", role: "user", content: [{ type: "input_text", text }] },
+  });
+
+  it("leave out a blocked message, mask for the provider, and put masks back, also if they are split", async () => {
+    const { token } = await mint();
+    gateway.peer.serve = ({ socket }) => {
+      send(socket, { type: "session.created", session: {} });
+      socket.on("message", (data: Buffer) => {
+        const mask = /<EMAIL_1>/.exec(data.toString())?.[0];
+        if (mask === undefined) return;
+        for (const delta of ["Hi ", ...Array.from(mask), "."])
+          send(socket, {
+            type: "response.output_text.delta",
+            item_id: "i",
+            output_index: 0,
+            content_index: 0,
+            delta,
+          });
+        send(socket, { type: "response.done", response: { status: "completed", usage: USAGE } });
+      });
+    };
+    try {
+      const client = await openSession(gateway.url, own(token));
+      await client.event("session.created");
+      // The session began without rules.
+      await gateway.server.api("PUT", path, { rules });
+      client.send(item("a zebra"));
+      expect(await client.event("error")).toMatchObject({ error: { code: "2016" } });
+      client.send(item("I am ada@example.org"));
+      await client.event("response.done");
+      const [session] = gateway.peer.sessions;
+      expect(session?.messages.join("")).not.toMatch(/zebra|ada@/);
+      const said = client.events.map(({ delta = "" }) => delta as string).join("");
+      expect(said).toBe("Hi ada@example.org.");
+      client.socket.close();
+      await client.closed;
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+  });
+
+  it("end a session before a blocked text leaves", async () => {
+    const { token } = await mint();
+    gateway.peer.serve = ({ socket }) => {
+      for (const delta of ["The wal", "rus ", "sings"])
+        send(socket, { type: "response.output_text.delta", output_index: 0, delta });
+    };
+    await gateway.server.api("PUT", path, { rules });
+    try {
+      const client = await openSession(gateway.url, own(token));
+      expect(await client.closed).toMatchObject({ code: 1008 });
+      expect(JSON.stringify(client.events)).not.toMatch(/wal|sings/);
+      expect(client.events.at(-1)).toMatchObject({ type: "error", error: { code: "2017" } });
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
   });
 });

@@ -38,6 +38,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-jobs",
   ],
   "gateway: authentication and refusals": ["gateway-authentication"],
+  "gateway: guardrails": ["gateway-guardrails"],
   "virtual keys: members, changes, rotation, usage": ["virtual-keys", "keys-command-line"],
   "provider keys: stored keys, pools": ["stored-provider-keys"],
   "gateway: imports of prices and of other gateways' files": ["import-command-line"],

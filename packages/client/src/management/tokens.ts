@@ -31,6 +31,8 @@ export interface TokenPolicy {
   readonly models: readonly string[];
   readonly providers: readonly string[];
   readonly routes: readonly string[];
+  /** Rules on the texts of its calls, in the form of a gateway's guardrails. */
+  readonly guardrails?: readonly Readonly<Record<string, unknown>>[];
   /** Stamped on every call of the token. */
   readonly metadata: Readonly<Record<string, string | number | boolean | null>>;
   readonly owner: string | null;

@@ -73,6 +73,9 @@ function requirePolicyWithin(own: TokenPolicy, wanted: TokenPolicy): void {
   if (own.owner !== null && wanted.owner !== own.owner) {
     throw denied(`owner must be that of your token: ${own.owner}`);
   }
+  const kept = new Set(wanted.guardrails.map((rule) => JSON.stringify(rule)));
+  const missing = own.guardrails.find((rule) => !kept.has(JSON.stringify(rule)));
+  if (missing !== undefined) throw denied(`guardrails must contain those of your token: ${missing.id}`);
   requireSame("metadata", own.metadata, wanted.metadata);
   requireSame("tags", own.tags, wanted.tags);
 }

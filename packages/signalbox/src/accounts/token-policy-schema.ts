@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { isTimeZone } from "../core/time-zone.ts";
+import { guardrailRules } from "./guardrail-rule.ts";
 import {
   budgetId,
   MAX_BUDGET,
@@ -76,6 +77,7 @@ export const policyFields = {
   models: z.array(glob).max(MAX_RULES).nullish(),
   providers: z.array(glob).max(MAX_RULES).nullish(),
   routes: z.array(z.enum(ROUTE_KINDS)).max(ROUTE_KINDS.length).nullish(),
+  guardrails: guardrailRules.nullish(),
   metadata: z
     .record(text(64), z.union([z.string().max(512), z.number(), z.boolean(), z.null()]))
     .refine((metadata) => Object.keys(metadata).length <= MAX_METADATA_KEYS, {
@@ -105,6 +107,7 @@ export function applyPolicyBody(before: TokenPolicy, body: PolicyBody): TokenPol
     models: body.models === undefined ? before.models : (body.models ?? []),
     providers: body.providers === undefined ? before.providers : (body.providers ?? []),
     routes: body.routes === undefined ? before.routes : (body.routes ?? []),
+    guardrails: body.guardrails === undefined ? before.guardrails : (body.guardrails ?? []),
     metadata: body.metadata === undefined ? before.metadata : (body.metadata ?? {}),
     owner: body.owner === undefined ? before.owner : body.owner,
     tags: body.tags === undefined ? before.tags : (body.tags ?? {}),
@@ -126,6 +129,7 @@ export const policyResult = {
   models: z.array(z.string()),
   providers: z.array(z.string()),
   routes: z.array(z.string()),
+  guardrails: z.array(z.record(z.string(), z.unknown())),
   metadata: z.record(z.string(), z.unknown()),
   owner: z.string().nullable(),
   tags: z.record(z.string(), z.string()),
@@ -145,6 +149,7 @@ export function showPolicy(policy: TokenPolicy): z.input<typeof policyShown> {
     models: [...policy.models],
     providers: [...policy.providers],
     routes: [...policy.routes],
+    guardrails: policy.guardrails.map((rule) => ({ ...rule })),
     metadata: { ...policy.metadata },
     owner: policy.owner,
     tags: { ...policy.tags },

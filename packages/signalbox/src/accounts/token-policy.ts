@@ -6,9 +6,11 @@
  * - `models`, `providers`, `routes`: `gateway/keys/`, before anything leaves the process.
  * - `budgets`, `softBudget`, `rateLimits`: the gateway's limits. Spent amounts are stored by token id and `budgetId`, so a raised limit keeps
  *   what was spent in the current window.
+ * - `guardrails`: `gateway/guardrails/`, on everything that is sent and received.
  * - `stamp`: the gateway puts it into the metadata of every call of the token; its keys win over the caller's.
  * See docs/decisions/0116.
  */
+import type { GuardrailRule } from "./guardrail-rule.ts";
 
 /** The kinds of calls that `routes` can name; `other` is a path of a provider that the gateway does not know. */
 export const ROUTE_KINDS = [
@@ -66,6 +68,8 @@ export interface TokenPolicy {
   readonly providers: readonly string[];
   /** Empty: all kinds of calls. */
   readonly routes: readonly RouteKind[];
+  /** What the texts of its calls may contain, beside the rules of the gateway and of the account. */
+  readonly guardrails: readonly GuardrailRule[];
   readonly metadata: Readonly<Record<string, MetadataValue>>;
   readonly owner: string | null;
   /** Groups of tokens: a team, a cost centre. */
@@ -94,8 +98,8 @@ export function stampOf(policy: TokenPolicy): Readonly<Record<string, MetadataVa
 /** True for a policy that can refuse a call. */
 export function isLimiting(policy: TokenPolicy | null): boolean {
   if (policy === null) return false;
-  const { budgets, rateLimits, models, providers, routes } = policy;
-  return [budgets, rateLimits, models, providers, routes].some((rules) => rules.length > 0);
+  const { budgets, rateLimits, models, providers, routes, guardrails } = policy;
+  return [budgets, rateLimits, models, providers, routes, guardrails].some((rules) => rules.length > 0);
 }
 
 /** Identifies a budget among those of its token; it does not change when the limit changes. */
@@ -110,6 +114,7 @@ export const NO_POLICY: TokenPolicy = {
   models: [],
   providers: [],
   routes: [],
+  guardrails: [],
   metadata: {},
   owner: null,
   tags: {},

@@ -18,6 +18,7 @@ const CLEARABLE = [
   "models",
   "providers",
   "routes",
+  "guardrails",
   "metadata",
   "owner",
   "tags",

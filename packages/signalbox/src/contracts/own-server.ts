@@ -15,4 +15,6 @@ export interface OwnCall {
   /** The credential of the call, as in `Authorization`; null if `headers` have it. Default: the root token. */
   readonly authorization?: string | null;
   readonly signal?: AbortSignal | undefined;
+  /** The answer does not leave this process: what may be passed on to a caller is not asked. No header can say this. */
+  readonly staysInside?: boolean;
 }

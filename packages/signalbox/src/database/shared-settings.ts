@@ -23,6 +23,7 @@ export const SETTINGS_KINDS = [
   "route",
   "prices",
   "limits",
+  "guardrails",
   "circuits",
   "alert",
   "webhook_route",

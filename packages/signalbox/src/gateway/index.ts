@@ -2,7 +2,14 @@
 import type { Registry } from "prom-client";
 import { KeptAnswers } from "./exchange/kept-answers.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
-import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
+import {
+  type Accounts,
+  type Authenticator,
+  type GuardrailRule,
+  guardrailRules,
+  type MasterKeys,
+  type Tokens,
+} from "../accounts/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { Config } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
@@ -22,6 +29,9 @@ import { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { ResumableRuns } from "./call/resumable-runs.ts";
+import { guardrailRoutes } from "./guardrail-routes.ts";
+import { Guardrails } from "./guardrails/guardrails.ts";
+import { AccountSettings } from "./limits/account-settings.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { JobStore } from "./jobs/job-store.ts";
 import { Jobs } from "./jobs/jobs.ts";
@@ -116,7 +126,20 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
   });
   const tracing = new LazyGatewayTracing(parts.tracing, otel);
-  const { door, runner, jobs, gatewayLimits, circuits } = createDataPlane(parts, settings, client, tracing);
+  const accountGuardrails = new AccountSettings<readonly GuardrailRule[]>(
+    parts,
+    "guardrails",
+    new Map(),
+    (stored) => guardrailRules.parse(stored),
+  );
+  const guardrails = new Guardrails(accountGuardrails.values);
+  const { door, runner, jobs, gatewayLimits, circuits } = createDataPlane(
+    parts,
+    settings,
+    client,
+    tracing,
+    guardrails,
+  );
   const logPush = createLogPush(parts);
   const reads = inTurns(callLog);
   const exists = (accountId: string, gatewayId: string) => gateways.find(accountId, gatewayId) !== undefined;
@@ -145,6 +168,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
+      ...guardrailRoutes({ gateways, accountGuardrails, guardrails }),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -159,6 +183,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       await providerKeys.load();
       providerKeys.start();
       await dynamicRoutes.load();
+      await accountGuardrails.load();
       await logPush?.start();
       await gatewayLimits.start(({ accountId, key }) =>
         gateways.list(accountId).some((gateway) => gatewayOwner(gateway).key === key),
@@ -253,6 +278,7 @@ function createDataPlane(
   { gateways, providers, providerKeys, dynamicRoutes }: ReturnType<typeof createSettings>,
   client: UpstreamClient,
   tracing: LazyGatewayTracing,
+  guardrails: Guardrails,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
@@ -265,9 +291,10 @@ function createDataPlane(
   const { limits, ledger } = gatewayLimits;
   if (parts.incarnation !== null) providerKeys.shareRates(new KeyRates(ledger));
   gateways.listen({
-    onChanged(gateway) {
+    async onChanged(gateway) {
       callLog.setQuota(toRef(gateway), quotaOf(gateway));
-      return tracing.follow(gateway);
+      await tracing.follow(gateway);
+      await guardrails.prepare(gateway);
     },
     onDeleted(gateway) {
       gatewayLimits.forgetGateway(gateway);
@@ -279,6 +306,7 @@ function createDataPlane(
   const { prices } = gatewayLimits;
   const latencies = new TargetLatencies();
   const runs = new ResumableRuns();
+  const longBodies = new LongWork();
   const runner = new CallRunner({
     runs,
     client,
@@ -290,6 +318,8 @@ function createDataPlane(
     clock,
     cache: new ResponseCache(keys.cacheBytes, clock),
     limits,
+    guardrails,
+    longBodies,
     circuits,
     latencies,
     tracing,
@@ -325,6 +355,7 @@ function createDataPlane(
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
     keptAnswers: new KeptAnswers(clock),
+    guardrails,
     server: parts.server,
     jobs,
     authenticator,
@@ -359,6 +390,7 @@ function createDataPlane(
         prices,
         callLog,
         budget,
+        guardrails,
         tracing,
         alertFeed: parts.alertFeed,
         payloadBytes: keys.logs.maxBodyBytes,
@@ -367,7 +399,7 @@ function createDataPlane(
         ...keys.realtime,
       });
     },
-    longBodies: new LongWork(),
+    longBodies,
     bodyLimits: {
       // A body that would take more than a quarter of the memory for bodies is streamed instead.
       keepBytes: Math.min(keys.replayBodyBytes, Math.floor(keys.maxBufferedBytes / 4)),

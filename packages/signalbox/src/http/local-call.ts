@@ -16,6 +16,8 @@ export interface LocalCall {
   readonly body: Uint8Array | null;
   /** Aborting it has the effect of a client that disconnects. */
   readonly signal?: AbortSignal | undefined;
+  /** The answer does not leave this process. */
+  readonly staysInside?: boolean | undefined;
 }
 
 /** Errors of the area become responses. Rejects only if the signal is aborted or the response breaks off before its head. */
@@ -32,6 +34,7 @@ export async function callArea(area: Area, requestId: string, call: LocalCall): 
   response.once("close", () => call.signal?.removeEventListener("abort", abort));
   try {
     const context = new RequestContext(requestId, splitTarget(call.target), request, memory);
+    context.staysInside = call.staysInside === true;
     const pending = area.handle(request, response, context);
     if (pending instanceof Promise) pending.catch(fail);
   } catch (error) {

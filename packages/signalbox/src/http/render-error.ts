@@ -18,6 +18,9 @@ export interface RenderedError {
   readonly body: string;
 }
 
+/** The hosted original has another status for this error at `ai/run` than at its other doors, and clients tell it by the status. */
+const RUN_BLOCKED = 422;
+
 export function toSignalboxError(error: unknown): SignalboxError {
   return error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
 }
@@ -25,7 +28,7 @@ export function toSignalboxError(error: unknown): SignalboxError {
 export function renderError(error: SignalboxError, dialect: ErrorDialect, requestId: string): RenderedError {
   const body = BODIES[dialect](error, requestId);
   return {
-    status: error.status,
+    status: dialect === "run" && error.id === "gateway_response_blocked" ? RUN_BLOCKED : error.status,
     headers: {
       ...error.headers,
       "content-type": "application/json; charset=utf-8",

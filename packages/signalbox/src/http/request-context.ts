@@ -25,6 +25,8 @@ export class RequestContext {
   readonly memory: HeldMemory;
   /** Format of errors, if the path decides it and not the area. */
   errorDialect: ErrorDialect | null = null;
+  /** The answer does not leave this process. Only a call from inside the process sets it (`local-call.ts`). */
+  staysInside = false;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
   #trace: TraceContext | undefined;

@@ -32,6 +32,7 @@ export class LocalServer implements OwnServer {
     body = null,
     signal,
     authorization,
+    staysInside,
   }: OwnCall): Promise<Response> {
     const [, segment = ""] = target.split(/[/?]/, 2);
     const area = this.#areas.get(segment);
@@ -46,6 +47,7 @@ export class LocalServer implements OwnServer {
       headers: { ...headers, ...credential },
       body,
       signal,
+      staysInside,
     });
   }
 }

@@ -79,6 +79,12 @@ export const CALL_COLUMNS = {
   providerDialect: { kind: "text", nullable: true, filterable: true },
   /** Fields of the request that the provider could not express and the caller allowed to leave out, separated by commas. */
   dropped: { kind: "text", nullable: true, maxLength: 1024 },
+  /** The strictest action that a guardrail took: `block`, `mask` or `flag`. */
+  guardrailAction: { kind: "text", nullable: true, filterable: true, since: 2 },
+  /** The strictest action of the setting `dlp`: `BLOCK` or `FLAG`. */
+  dlpAction: { kind: "text", nullable: true, filterable: true, since: 2 },
+  /** What the guardrails found: rule, place and action, never the text. */
+  guardrails: { kind: "json", nullable: true, since: 2 },
   requestBytes: { kind: "integer" },
   responseBytes: { kind: "integer" },
   /** True also after the size limit has removed the body. */

@@ -69,6 +69,53 @@ function readMessage(bytes: Buffer): AwsMessage {
   return { headers, payload: bytes.subarray(headersEnd, end) };
 }
 
+/** The bytes of the messages at the beginning of `bytes`, and the rest. Throws for a length that no message has; checksums are left to the reader. */
+export function splitAwsMessages(bytes: Buffer): {
+  readonly messages: readonly Buffer[];
+  readonly rest: Buffer;
+} {
+  const messages: Buffer[] = [];
+  let rest = bytes;
+  while (rest.length >= PRELUDE_BYTES) {
+    const length = rest.readUInt32BE(0);
+    if (length < PRELUDE_BYTES + CRC_BYTES || length > MAX_MESSAGE_BYTES) throw new Error("wrong length");
+    if (rest.length < length) break;
+    messages.push(rest.subarray(0, length));
+    rest = rest.subarray(length);
+  }
+  return { messages, rest };
+}
+
+/** The message with what `edit` makes of its payload; the same one for null. */
+export function editAwsMessage(bytes: Buffer, edit: (payload: Buffer) => string | null): Buffer {
+  const headersEnd = PRELUDE_BYTES + bytes.readUInt32BE(4);
+  const payload = edit(bytes.subarray(headersEnd, Math.max(headersEnd, bytes.length - CRC_BYTES)));
+  return payload === null ? bytes : frame(bytes.subarray(PRELUDE_BYTES, headersEnd), Buffer.from(payload));
+}
+
+/** A message whose headers are text. */
+export function writeAwsMessage(headers: Readonly<Record<string, string>>, payload: string): Buffer {
+  const parts = Object.entries(headers).flatMap(([name, value]) => {
+    const text = Buffer.from(value);
+    return [
+      Buffer.from([name.length]),
+      Buffer.from(name),
+      Buffer.from([STRING, text.length >> 8, text.length & 255]),
+      text,
+    ];
+  });
+  return frame(Buffer.concat(parts), Buffer.from(payload));
+}
+
+function frame(headers: Buffer, payload: Buffer): Buffer {
+  const bytes = Buffer.concat([Buffer.alloc(PRELUDE_BYTES), headers, payload, Buffer.alloc(CRC_BYTES)]);
+  bytes.writeUInt32BE(bytes.length, 0);
+  bytes.writeUInt32BE(headers.length, 4);
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, 8)), 8);
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, bytes.length - CRC_BYTES)), bytes.length - CRC_BYTES);
+  return bytes;
+}
+
 /** The JSON inside a message: `invoke-with-response-stream` wraps the model's own event in base64, `converse-stream` does not. */
 export function readAwsPayload({ payload }: AwsMessage): Readonly<Record<string, unknown>> {
   const value = JSON.parse(payload.toString("utf8") || "{}") as Record<string, unknown>;

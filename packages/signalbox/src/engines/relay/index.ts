@@ -2,7 +2,14 @@
  * The relay engine: sends HTTP/1.1 requests upstream and hands the responses over as they arrive. `upstream.ts` describes one exchange;
  * README.md states what the engine promises.
  */
-export { type AwsMessage, AwsMessageReader, readAwsPayload } from "./aws-messages.ts";
+export {
+  type AwsMessage,
+  AwsMessageReader,
+  editAwsMessage,
+  readAwsPayload,
+  splitAwsMessages,
+  writeAwsMessage,
+} from "./aws-messages.ts";
 export { NO_BODY, type RequestBody } from "../../core/request-body.ts";
 export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";

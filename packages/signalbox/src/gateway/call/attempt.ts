@@ -68,7 +68,7 @@ export class Attempt implements UpstreamHandler {
   }
 
   send(client: UpstreamClient): void {
-    const { provider, upstream, policy, translation } = this.step;
+    const { provider, upstream, policy, translation, guard } = this.step;
     const { requestTimeoutMs, firstTokenTimeoutMs } = policy;
     if (requestTimeoutMs !== null || firstTokenTimeoutMs !== null) {
       this.#arm(Math.min(requestTimeoutMs ?? Infinity, firstTokenTimeoutMs ?? Infinity));
@@ -76,10 +76,12 @@ export class Attempt implements UpstreamHandler {
     const planned = this.key?.upstream ?? upstream;
     const request =
       policy.stallTimeoutMs === null ? planned : { ...planned, stallTimeoutMs: policy.stallTimeoutMs };
-    if (translation !== null && translation.convert !== null) {
+    if (guard !== undefined || (translation !== null && translation.convert !== null)) {
       const answer = provider.answer ?? ((sent, handler) => client.send(sent, handler));
-      this.converted = translation.convert((handler) => answer(request, handler), this);
-      this.#exchange = this.converted;
+      const plain = (handler: UpstreamHandler) => answer(request, handler);
+      const send = guard === undefined ? plain : (handler: UpstreamHandler) => guard.exchange(plain, handler);
+      this.converted = translation?.convert?.(send, this) ?? null;
+      this.#exchange = this.converted ?? send(this);
     } else {
       this.#exchange = provider.answer?.(request, this) ?? client.send(request, this);
     }

@@ -14,10 +14,11 @@ export interface CacheUse {
 /** Applies when the caller names a key and neither the caller nor the gateway sets a lifetime. */
 const CUSTOM_KEY_TTL_S = 300;
 
-/** Null when the call does not use the cache: it is off or skipped, the call has several steps, or its body is not in memory. */
+/** `guardrails` identifies the rules under which an answer was given. Null when the call does not use the cache: it is off or skipped, the call has several steps, or its body is not in memory. */
 export function planCacheUse(
   cache: ResponseCache,
   start: Pick<CallStart, "gateway" | "options" | "steps" | "moreSteps">,
+  guardrails = "",
 ): CacheUse | null {
   const { gateway, options, steps } = start;
   const [step] = steps;
@@ -28,7 +29,7 @@ export function planCacheUse(
   if (step === undefined || steps.length > 1 || start.moreSteps !== undefined) return null;
   const { method, body } = step.upstream;
   if ((method !== "POST" && method !== "GET") || body.kind === "streamed") return null;
-  return { key: keyOf(start, step), ttlMs: ttlS * 1000 };
+  return { key: keyOf(start, step, guardrails), ttlMs: ttlS * 1000 };
 }
 
 /**
@@ -37,7 +38,11 @@ export function planCacheUse(
  * replaces the body except for the form of the response and the models that it names: the token's rules were checked for these models, and a response of another
  * model must not be returned, neither from the cache nor from a call with the same key that is upstream.
  */
-function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, step: Step): string {
+function keyOf(
+  { gateway, options }: Pick<CallStart, "gateway" | "options">,
+  step: Step,
+  guardrails: string,
+): string {
   const { method, origin, target, headers } = step.upstream;
   return cacheKey([
     gateway.accountId,
@@ -50,6 +55,7 @@ function keyOf({ gateway, options }: Pick<CallStart, "gateway" | "options">, ste
     significant(headers),
     step.keyScope,
     `${step.translation?.clientDialect ?? ""}${step.translation?.isEnveloped === true ? " in an envelope" : ""}`,
+    guardrails,
     ...(options.cacheKey === undefined
       ? ["body", ...bodiesOf(step)]
       : ["custom", options.cacheKey, modelsOf(step), formOf(step)]),

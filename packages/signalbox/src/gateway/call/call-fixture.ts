@@ -259,7 +259,14 @@ const GATEWAY = {
   accountId: "default",
   id: "g",
   cacheGeneration: 0,
-  settings: { spend_limits: null, rate_limiting_limit: null, cache_ttl: null, collect_logs: true },
+  settings: {
+    spend_limits: null,
+    rate_limiting_limit: null,
+    cache_ttl: null,
+    collect_logs: true,
+    guardrail_rules: null,
+    dlp: null,
+  },
 } as unknown as CallStart["gateway"];
 
 const PLAIN_POLICY: AttemptPolicy = {

@@ -19,7 +19,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
   const { usage } = spend;
   const isKept = start.logDetail === "bodies";
   // Of a translated call the row has both bodies as the client knows them.
-  const request = step.translation?.request ?? step.upstream.body;
+  const request = step.translation?.request ?? step.unmasked ?? step.upstream.body;
   const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
   const sentBytes = sent?.length ?? 0;
   const responseBody = isKept ? cut(outcome.body, payloadBytes) : null;
@@ -60,6 +60,9 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
       step.translation === null || step.translation.dropped.length === 0
         ? null
         : step.translation.dropped.join(","),
+    guardrailAction: start.guard?.action ?? null,
+    dlpAction: start.guard?.findings.dlpAction ?? null,
+    guardrails: start.guard?.findings.toJson() ?? null,
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: outcome.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../core/clock.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
 import { type ClientView, Loopback, REFUSED } from "./call-fixture.ts";
+import { Guardrails } from "../guardrails/guardrails.ts";
 import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
 import type { CallOptions } from "../step/call-options.ts";
 
@@ -20,6 +21,7 @@ beforeEach(async () => {
     ...loopback.parts,
     cache: new ResponseCache(2 ** 20, systemClock),
     limits: { accountRules: new Map(), rulesOf: () => null },
+    guardrails: new Guardrails(new Map()),
   } as unknown as CallRunnerParts;
   runner = new CallRunner(parts);
 });

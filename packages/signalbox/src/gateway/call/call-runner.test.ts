@@ -6,6 +6,7 @@ import { ResponseCache } from "../cache/response-cache.ts";
 import { Grant } from "../limits/grant.ts";
 import type { Taken } from "../limits/ledger.ts";
 import { Refusal } from "../limits/limit-refusal.ts";
+import { Guardrails } from "../guardrails/guardrails.ts";
 import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
 import type { PlannedCall } from "./call-start.ts";
 import { ResumableRuns } from "./resumable-runs.ts";
@@ -42,6 +43,7 @@ beforeEach(() => {
   };
   runner = new CallRunner({
     limits: { accountRules: new Map(), rulesOf: () => rules },
+    guardrails: new Guardrails(new Map()),
     prices,
     callLog,
     cache,
@@ -57,7 +59,14 @@ function planned(options: object = {}): PlannedCall {
       accountId: "default",
       id: "g",
       cacheGeneration: 0,
-      settings: { spend_limits: null, rate_limiting_limit: 1, cache_ttl: 0, collect_logs: true },
+      settings: {
+        spend_limits: null,
+        rate_limiting_limit: 1,
+        cache_ttl: 0,
+        collect_logs: true,
+        guardrail_rules: null,
+        dlp: null,
+      },
     },
     caller: { token: null, tokenId: null },
     options: { cacheKey: undefined, ...options },

@@ -5,11 +5,15 @@
  * Limits of requests count every accepted call, including those that the cache answers, and every further attempt upstream. A cached
  * response costs nothing.
  */
-import type { SignalboxError } from "@signalbox/protocol";
+import { SignalboxError } from "@signalbox/protocol";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
+import { NO_USAGE } from "../../engines/relay/index.ts";
+import { CallGuard } from "../guardrails/call-guard.ts";
+import type { Guardrails } from "../guardrails/guardrails.ts";
+import type { RuleSet } from "../guardrails/rule-set.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
 import { type Admission, CallAccount } from "../limits/call-account.ts";
@@ -21,14 +25,18 @@ import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
+import { callerShare, type ShareParts } from "./caller-share.ts";
 import type { ResumableRuns } from "./resumable-runs.ts";
 import { addRouteHeaders, addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
-export interface CallRunnerParts extends CallParts {
+export interface CallRunnerParts extends CallParts, ShareParts {
   readonly runs: ResumableRuns;
   readonly cache: ResponseCache;
   readonly limits: Limits;
+  readonly guardrails: Guardrails;
 }
+
+const NO_BYTES = Buffer.from("");
 
 /** `lead`: the call goes upstream for all waiting calls with its key; `alone`: it goes upstream for itself. */
 type CacheTurn =
@@ -78,9 +86,50 @@ export class CallRunner {
 
   #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
+    const rules = this.#parts.guardrails.rulesFor(planned.gateway, planned.caller.token);
+    if (rules !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, rules);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
     return this.#runLater(planned, account, use);
+  }
+
+  /** Searches all known steps before the cache is asked: an answer is not given to a prompt that may not be asked. */
+  async #runGuarded(planned: PlannedCall, account: CallAccount | null, rules: RuleSet): Promise<void> {
+    const guard = new CallGuard(rules, callerShare(this.#parts, planned));
+    const guarded = { ...planned, guard };
+    await guard.begin(planned.steps);
+    let steps: readonly Step[];
+    try {
+      steps = planned.steps.map((step) => guard.guard(step));
+    } catch (error) {
+      if (!(error instanceof SignalboxError) || guard.action !== "block") throw error;
+      return this.#refuseBlocked(guarded, account, error);
+    }
+    // The key has the request as it came, and what was masked in it: calls that differ in either share no answer.
+    const scope = `${guard.fingerprint} ${guard.findings.maskKey}`;
+    const use = wantsCache(planned) ? planCacheUse(this.#parts.cache, planned, scope) : null;
+    const moreSteps = planned.moreSteps === undefined ? undefined : guard.guardSource(planned.moreSteps);
+    return this.#runLater({ ...guarded, steps, moreSteps }, account, use);
+  }
+
+  /** A blocked prompt has a row and costs nothing. */
+  async #refuseBlocked(
+    planned: PlannedCall,
+    account: CallAccount | null,
+    error: SignalboxError,
+  ): Promise<never> {
+    const { callLog } = this.#parts;
+    if (!callLog.hasRoom) await callLog.whenRoom();
+    const start = this.#startOf(planned, account, null);
+    const [step] = start.steps;
+    if (step === undefined) throw error;
+    const outcome = refusedOutcome(step, error);
+    recordCall(this.#parts, start, outcome);
+    this.#parts.tracing.current?.ended(start, outcome);
+    const headers: Record<string, string> = start.logDetail === "none" ? {} : { "gw-aig-log-id": start.id };
+    const own = start.guard?.headers ?? [];
+    for (let i = 0; i + 1 < own.length; i += 2) headers[own[i] ?? ""] = own[i + 1] ?? "";
+    throw new SignalboxError(error.id, { message: error.message, headers });
   }
 
   async #runLater(planned: PlannedCall, account: CallAccount | null, use: CacheUse | null): Promise<void> {
@@ -281,9 +330,38 @@ export class CallRunner {
       spend,
       remaining: start.account?.remaining(step) ?? null,
     });
+    if (start.guard !== undefined) headers.push(...start.guard.headers);
     response.writeHead(head.status, headers);
     response.end(body);
   }
+}
+
+function refusedOutcome(step: Step, { status }: SignalboxError): CallOutcome {
+  return {
+    step,
+    place: step.place ?? 0,
+    status,
+    isComplete: false,
+    isAnswer: false,
+    isAbandoned: false,
+    isCached: false,
+    head: null,
+    spend: {
+      state: "none",
+      usage: NO_USAGE,
+      model: step.model,
+      named: null,
+      cost: 0,
+      isCostEstimated: false,
+      isCustomCost: false,
+    },
+    responseBytes: 0,
+    body: NO_BYTES,
+    isBodyWhole: true,
+    firstByteMs: null,
+    otherAttempts: null,
+    attemptStartedAt: null,
+  };
 }
 
 function giveBack({ steps: [step] }: PlannedCall, account: CallAccount | null, error: unknown): never {

@@ -4,6 +4,7 @@ import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { CallSink } from "../../engines/call-log/index.ts";
 import type { HttpRequest, HttpResponse, MemoryShare } from "../../engines/http-server/index.ts";
 import type { ResponseHead, UpstreamClient } from "../../engines/relay/index.ts";
+import type { CallGuard } from "../guardrails/call-guard.ts";
 import type { CallAccount } from "../limits/call-account.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { RouteBudget } from "../limits/call-rules.ts";
@@ -51,7 +52,10 @@ export interface CallPlan {
   readonly onEnded?: ((outcome: CallOutcome) => void) | undefined;
 }
 
-export interface PlannedCall extends Arrival, CallPlan {}
+export interface PlannedCall extends Arrival, CallPlan {
+  /** The guardrails of the call; absent when no rule applies. */
+  readonly guard?: CallGuard;
+}
 
 /** A call that is counted and goes upstream, or to the cache. */
 export interface CallStart extends PlannedCall {

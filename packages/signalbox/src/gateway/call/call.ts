@@ -28,6 +28,7 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
+import { BlockedResponse } from "../guardrails/response-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
@@ -222,7 +223,8 @@ export class Call implements AttemptOwner, Placed {
       return true;
     }
     if (failure.kind === "status" || failure.kind === "in_band") return false;
-    this.#addReport(attempt, "failed", failure);
+    if (failure.cause instanceof BlockedResponse) this.#passing.block(attempt.step, failure.cause);
+    else this.#addReport(attempt, "failed", failure);
     this.refuse(toCallError(failure));
     return true;
   }
@@ -318,6 +320,8 @@ export class Call implements AttemptOwner, Placed {
   onCut(attempt: Attempt, failure: AttemptFailure): void {
     if (this.#state !== "relaying") return;
     this.#reportFailure(attempt, failure);
+    const block = failure.cause instanceof BlockedResponse ? failure.cause : null;
+    if (block !== null) this.#passing.block(attempt.step, block);
     this.#settle(false, false);
     const client = this.#answer;
     if (client?.isHeld === true && this.#isRefused(client.release(this.#passing.spend))) return;
@@ -328,6 +332,7 @@ export class Call implements AttemptOwner, Placed {
       lastChunk: this.#passing.lastChunk,
       converted: attempt.converted,
       isTimeout: failure.kind === "timeout",
+      error: block?.error ?? null,
     });
   }
 

@@ -109,6 +109,7 @@ export class ClientResponse {
       translation: step.translation,
     });
     addRouteHeaders(headers, this.#start, step);
+    if (this.#start.guard !== undefined) headers.push(...this.#start.guard.headers);
     addSpendHeaders(headers, {
       provider: step.provider.slug,
       model: spend?.model ?? step.model,

@@ -1,5 +1,6 @@
 /** The response of a call as it passes to the client: what is read from it and kept of it, and what is known of the call when it ends. */
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
+import type { BlockedResponse } from "../guardrails/response-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import { PassingEnds } from "../reliability/answer-check.ts";
 import { mustAnswer } from "../reliability/answer-hold.ts";
@@ -27,6 +28,7 @@ export class PassingResponse {
   #filter: ResponseFilter | null = null;
   #firstByteMs: number | null = null;
   #bytes = 0;
+  #withheld = 0;
   /** Of a response that must be an answer. */
   #ends: PassingEnds | null = null;
   #fault: AttemptFailure | null = null;
@@ -50,6 +52,13 @@ export class PassingResponse {
     }
     this.#filter = step.filter?.(head) ?? null;
     if (mustAnswer(head, step)) this.#ends = new PassingEnds();
+  }
+
+  /** A guardrail refuses the response. What it used is read from the bytes that were withheld. */
+  block(step: Step, { head, tap, withheldBytes }: BlockedResponse): void {
+    if (this.head === null) this.begin(step, head, tap);
+    else this.#tap = tap;
+    this.#withheld = withheldBytes;
   }
 
   /** Why the response is no answer; null if it is one. Asked when the last byte has passed, before the call is settled. */
@@ -82,7 +91,7 @@ export class PassingResponse {
       isAnswer: this.#fault === null,
       isLeft,
       kept: this.#kept.bytes,
-      responseBytes: this.#bytes,
+      responseBytes: this.#bytes + this.#withheld,
     });
     const charged = this.#start.account?.settle(step, spend, this.otherAttempts);
     this.spend = charged === undefined ? spend : asCharged(spend, charged);

@@ -41,7 +41,7 @@ import {
   parseGoogleDoor,
   parseCompatDoor,
 } from "./door-path.ts";
-import { callerShare } from "./caller-share.ts";
+import { callerShare } from "../call/caller-share.ts";
 import { readWholeBody, receiveBody } from "./receive-body.ts";
 import { UnifiedDoor, type UnifiedDoorParts } from "./unified-door.ts";
 

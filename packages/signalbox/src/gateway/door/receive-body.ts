@@ -7,7 +7,7 @@ import type { CallRunner } from "../call/call-runner.ts";
 import type { Arrival } from "../call/call-start.ts";
 import type { CallShare } from "../step/call-share.ts";
 import { malformed } from "../step/malformed.ts";
-import { callerShare, LONG_BODY, type ShareParts } from "./caller-share.ts";
+import { callerShare, LONG_BODY, type ShareParts } from "../call/caller-share.ts";
 
 export interface BodyParts extends ShareParts {
   readonly bodyLimits: Required<Omit<BodyLimits, "share">>;

@@ -1,7 +1,11 @@
 import type { HttpResponse } from "../../engines/http-server/index.ts";
 
 export function sendJson(response: HttpResponse, value: object): void {
-  const body = Buffer.from(JSON.stringify(value));
+  sendJsonText(response, JSON.stringify(value));
+}
+
+export function sendJsonText(response: HttpResponse, json: string): void {
+  const body = Buffer.from(json);
   response.writeHead(200, [
     "content-type",
     "application/json; charset=utf-8",

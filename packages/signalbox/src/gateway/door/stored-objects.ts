@@ -10,6 +10,8 @@ import { sha256 } from "../../core/secret.ts";
 import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
+import { searchAnswer } from "../guardrails/call-guard.ts";
+import type { Guardrails } from "../guardrails/guardrails.ts";
 import type { NamedModel } from "../models/model-names.ts";
 import type { ForwardedHeaders } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
@@ -20,10 +22,11 @@ import { BackgroundResponses } from "./background-responses.ts";
 import { readCallerHeaders } from "./caller-headers.ts";
 import { DEFAULT_PROVIDER } from "./door-path.ts";
 import { answerKept } from "./kept-response.ts";
-import { sendJson } from "./send-json.ts";
+import { sendJson, sendJsonText } from "./send-json.ts";
 
 export interface StoredObjectsParts {
   readonly keptAnswers: KeptAnswers;
+  readonly guardrails: Guardrails;
   readonly authenticator: Authenticator;
   readonly providers: ProviderDirectory;
   readonly clock: Clock;
@@ -62,7 +65,11 @@ export class StoredObjects {
       const query = new URLSearchParams(context.query);
       const wanted = { method: request.method ?? "GET", id, action, query };
       const cancel = (one: string) => this.#background.cancel(answers, one);
-      sendJson(arrival.response, answerKept(answers, kept, wanted, cancel));
+      const answer = JSON.stringify(answerKept(answers, kept, wanted, cancel));
+      // The rules may have changed since the answer was given.
+      const rules = this.#parts.guardrails.rulesFor(gateway, arrival.caller.token);
+      await rules?.prepare();
+      sendJsonText(arrival.response, rules === null ? answer : searchAnswer(rules, answer));
       return;
     }
     const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];

@@ -29,7 +29,7 @@ import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
 import { readCallerHeaders } from "./caller-headers.ts";
-import { callerShare } from "./caller-share.ts";
+import { callerShare } from "../call/caller-share.ts";
 import { DEFAULT_PROVIDER, type DoorPath } from "./door-path.ts";
 import type { ModelList } from "./model-list.ts";
 import { type BodyParts, receiveBody, toBodyError } from "./receive-body.ts";

@@ -14,7 +14,7 @@
  * 7. Long responses that are not streams take turns at the event loop (`CallShare`).
  * 8. A response that is not a stream, and what a stream has to keep, count in the caller's share of the memory. Without room the attempt is refused.
  */
-import { ERROR_TABLE } from "@signalbox/protocol";
+import { ERROR_TABLE, type SignalboxError } from "@signalbox/protocol";
 import type { NeutralError, StreamTranslator } from "@signalbox/translate";
 import { overloaded } from "../../core/overload.ts";
 import {
@@ -70,6 +70,11 @@ const BROKEN: NeutralError = {
   message: "The provider broke off the response",
   code: String(unreachable.code),
 };
+/** The gateway itself has ended the stream. */
+function ended({ status, code, message }: SignalboxError): NeutralError {
+  return { status, kind: "invalid_request", message, code: String(code), type: "gateway_error" };
+}
+
 const STALLED: NeutralError = {
   status: timeout.status,
   kind: "timeout",
@@ -184,8 +189,9 @@ export class TranslatedExchange implements ConvertedExchange, UpstreamHandler {
     return Buffer.from(text);
   }
 
-  cut(isTimeout: boolean): Buffer | null {
-    const text = this.#errorText ?? this.#translator?.fail(isTimeout ? STALLED : BROKEN) ?? "";
+  cut(isTimeout: boolean, error: SignalboxError | null = null): Buffer | null {
+    const fault = error === null ? (isTimeout ? STALLED : BROKEN) : ended(error);
+    const text = this.#errorText ?? this.#translator?.fail(fault) ?? "";
     return text === "" ? null : Buffer.from(text);
   }
 

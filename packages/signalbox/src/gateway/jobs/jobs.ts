@@ -393,6 +393,8 @@ export class Jobs {
       method: "GET",
       target: `/v1/${parts}/${path}${mark}`,
       headers: { ...headers, "gw-aig-collect-log": "false", "gw-aig-skip-cache": "true" },
+      // Usage is read from the results; no text of them is passed on.
+      staysInside: true,
       ...(authorization === undefined ? {} : { authorization }),
     });
   }

@@ -15,14 +15,14 @@ export interface AccountSettingsParts {
 
 export class AccountSettings<Value> implements SettingsStore {
   readonly #parts: AccountSettingsParts;
-  readonly #name: "prices" | "limits";
+  readonly #name: "prices" | "limits" | "guardrails";
   readonly #parse: (stored: unknown) => Value;
   readonly values: Map<string, Value>;
 
   /** `parse` gives stored values of an older version the defaults of newer members. */
   constructor(
     parts: AccountSettingsParts,
-    name: "prices" | "limits",
+    name: "prices" | "limits" | "guardrails",
     values: Map<string, Value>,
     parse: (stored: unknown) => Value,
   ) {
@@ -42,8 +42,10 @@ export class AccountSettings<Value> implements SettingsStore {
     const rows = await this.#parts.database.all<{ readonly account_id: string; readonly value: string }>(
       sql`SELECT account_id, value FROM gateway_account_setting WHERE name = ${this.#name} ${selected}`,
     );
+    // A value that cannot be read leaves the present ones in force.
+    const values = rows.map(({ account_id: id, value }) => [id, this.#parse(JSON.parse(value))] as const);
     for (const accountId of accountIds ?? [...this.values.keys()]) this.values.delete(accountId);
-    for (const row of rows) this.values.set(row.account_id, this.#parse(JSON.parse(row.value)));
+    for (const [accountId, value] of values) this.values.set(accountId, value);
   }
 
   of(accountId: string): Value | undefined {

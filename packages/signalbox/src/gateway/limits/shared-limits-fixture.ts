@@ -240,6 +240,7 @@ export function tokenWith(policy: Partial<TokenPolicy>): Token {
       models: [],
       providers: [],
       routes: [],
+      guardrails: [],
       metadata: {},
       owner: null,
       tags: {},

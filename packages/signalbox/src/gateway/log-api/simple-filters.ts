@@ -4,7 +4,6 @@
 export const CONSTANT_KEYS: Readonly<Record<string, string | null>> = {
   wholesale: "false",
   compatibilityMode: "false",
-  dlp_action: null,
 };
 
 /** Filters as single parameters, the older form: parameter → key and operator. */

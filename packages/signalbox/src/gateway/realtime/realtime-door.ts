@@ -20,6 +20,8 @@ import {
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
+import type { Guardrails } from "../guardrails/guardrails.ts";
+import { SessionGuard } from "../guardrails/session-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
 import type { PriceTable } from "../limits/price-table.ts";
@@ -45,6 +47,7 @@ export interface RealtimeParts extends AdmissionParts {
   readonly prices: PriceTable;
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
+  readonly guardrails: Guardrails;
   /** Describes ended sessions to OpenTelemetry; null inside while nothing does. */
   readonly tracing: { readonly current: SessionTracing | null };
   readonly alertFeed: AlertFeedSlot;
@@ -184,6 +187,7 @@ export class RealtimeDoor {
       model: step.model,
       transcript: null,
       responseBody: isRefused ? dialled.body : null,
+      guard: null,
     });
     this.#parts.metrics.ended(step.provider.slug, status, null, NO_SPEND);
     if (!isRefused) throw dialled.error;
@@ -242,12 +246,17 @@ export class RealtimeDoor {
         metrics.used(slug, used);
       },
     });
+    const { gateways, guardrails } = this.#parts;
+    const guard = new SessionGuard(() =>
+      guardrails.rulesFor(gateways.find(gateway.accountId, gateway.id) ?? gateway, this.#tokenNow(caller)),
+    );
     const session: Session = new Session({
       client,
       provider,
       dialect,
       meter,
       transcript,
+      guard,
       gateway,
       receivedBytes: () => ("bytesRead" in socket ? Number(socket.bytesRead) : 0),
       onEnd: (ended, { cause, code, spend, error }) => {
@@ -272,6 +281,7 @@ export class RealtimeDoor {
           model: meter.model,
           transcript,
           responseBody: null,
+          guard,
         });
       },
     });

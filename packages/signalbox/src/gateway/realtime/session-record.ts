@@ -2,6 +2,7 @@
 import { type CallSink } from "../../engines/call-log/index.ts";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import type { LogDetail } from "../call/call-start.ts";
+import type { SessionGuard } from "../guardrails/session-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { CallOptions } from "../step/call-options.ts";
 import type { Gateway } from "../settings/gateway.ts";
@@ -37,6 +38,8 @@ export interface SessionResult {
   readonly transcript: SessionTranscript | null;
   /** What the provider said when it refused the session. */
   readonly responseBody: Buffer | null;
+  /** What the guardrails found; null for a session that the provider refused. */
+  readonly guard: SessionGuard | null;
 }
 
 export interface RecordParts {
@@ -92,6 +95,9 @@ export function recordSession(
     clientDialect: null,
     providerDialect: null,
     dropped: null,
+    guardrailAction: result.guard?.action ?? null,
+    dlpAction: result.guard?.findings.dlpAction ?? null,
+    guardrails: result.guard?.findings.toJson() ?? null,
     requestBytes: transcript?.sentBytes ?? 0,
     responseBytes: transcript?.receivedBytes ?? responseBody?.length ?? 0,
     requestBody: hasBodies ? (kept?.request ?? null) : null,

@@ -5,12 +5,13 @@
  *   ended: both sockets are closing, the usage is settled and the row is recorded. No message is passed on any more.
  *
  * Invariants:
- * 1. Messages leave in the order in which they arrived, whole and unchanged; a close frame leaves behind the messages before it.
+ * 1. Messages leave in the order in which they arrived, whole and, unless a guardrail masks a text, unchanged; a close frame leaves behind the messages before it.
  * 2. A side that reads slowly stops the reading of the other side (message-lane.ts).
  * 3. `end` runs once, whichever side, limit or timer comes first.
  */
-import type { SignalboxError } from "@signalbox/protocol";
+import { SignalboxError } from "@signalbox/protocol";
 import { WebSocket } from "ws";
+import type { SessionGuard, SessionMessage } from "../guardrails/session-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SessionDialect } from "./message.ts";
@@ -45,6 +46,7 @@ export interface SessionParts {
   readonly dialect: SessionDialect;
   readonly meter: SessionMeter;
   readonly transcript: SessionTranscript;
+  readonly guard: SessionGuard;
   readonly gateway: Pick<Gateway, "accountId" | "id">;
   /** Bytes that the client's socket has received. */
   readonly receivedBytes: () => number;
@@ -151,12 +153,21 @@ export class Session {
 
   #fromClient(data: Buffer, isBinary: boolean): Promise<void> | null {
     this.lastMessageAt = performance.now();
+    let sent = data;
+    if (this.#parts.guard.isOn) {
+      try {
+        sent = this.#parts.guard.fromClient({ data, isBinary }).data;
+      } catch (error) {
+        this.#refuse(error, false);
+        return null;
+      }
+    }
     return this.#judged(this.#parts.meter.fromClient(data), (verdict: ClientVerdict) => {
       const { client, dialect, transcript } = this.#parts;
       const { refused, isKept } = verdict;
       if (refused === null) {
         transcript.sent(data, isKept);
-        this.#toProvider.send(data, isBinary);
+        this.#toProvider.send(sent, isBinary);
         return;
       }
       const { error, eventId } = refused;
@@ -172,13 +183,36 @@ export class Session {
     return this.#judged(this.#parts.meter.fromProvider(data), ({ message, error }: ProviderVerdict) => {
       const { client, dialect, transcript } = this.#parts;
       transcript.received(data, message.kept);
-      this.#toClient.send(data, isBinary);
+      const { guard } = this.#parts;
+      if (!guard.isOn) this.#toClient.send(data, isBinary);
+      else if (!this.#passOn(() => guard.fromProvider({ data, isBinary }))) return;
       if (error === null) return;
       const { code, status } = error;
       const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
       if (text !== null) client.send(text);
       this.end("refused", POLICY, error.message, error);
     });
+  }
+
+  /** Sends what the guardrails let pass. False if they end the session. */
+  #passOn(search: () => readonly SessionMessage[]): boolean {
+    try {
+      for (const message of search()) this.#toClient.send(message.data, message.isBinary);
+      return true;
+    } catch (error) {
+      this.#refuse(error, true);
+      return false;
+    }
+  }
+
+  /** A message of the client is left out; what the provider wrote ends the session. */
+  #refuse(error: unknown, ends: boolean): void {
+    const { client, dialect } = this.#parts;
+    const known = error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
+    const { code, status, message } = known;
+    const text = dialect.toError?.({ code, status, message, eventId: null }) ?? null;
+    if (text !== null) client.send(text);
+    if (ends || text === null) this.end("refused", POLICY, message, known);
   }
 
   #judged<Verdict>(
@@ -203,7 +237,8 @@ export class Session {
     if (side === "client") {
       if (code === ABNORMAL) close(provider, GOING_AWAY, "");
       else close(provider, code, reason.toString("utf8"));
-    } else if (code === ABNORMAL) close(client, BAD_GATEWAY, "The connection to the provider broke");
+    } else if (!this.#passOn(() => this.#parts.guard.end())) return null;
+    else if (code === ABNORMAL) close(client, BAD_GATEWAY, "The connection to the provider broke");
     else close(client, code, reason.toString("utf8"));
     this.#settle(side, code, null);
     return null;

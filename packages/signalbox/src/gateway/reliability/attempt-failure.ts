@@ -2,14 +2,15 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { ResponseHead, UpstreamFailure } from "../../engines/relay/index.ts";
 import type { FailureReason, FallbackCause } from "../step/attempt-policy.ts";
+import { BlockedResponse } from "../guardrails/response-guard.ts";
 import { readRetryAfter } from "./retry-wait.ts";
 
 /**
  * `status`: an error status; `in_band`: a success status with an error, or with nothing, in the body; `timeout`: no head, no first token or
  * no further byte in time; `unreachable`: no connection; `broken`: the connection ended in the middle; `refused`: the gateway itself did
- * not send the step, because a budget is spent or no key is left, or has no room for the response.
+ * not send the step, because a budget is spent or no key is left, or has no room for the response; `blocked`: a guardrail refused the response.
  */
-export type FailureKind = "status" | "in_band" | "timeout" | "unreachable" | "broken" | "refused";
+export type FailureKind = "status" | "in_band" | "timeout" | "unreachable" | "broken" | "refused" | "blocked";
 
 export interface AttemptFailure {
   readonly kind: FailureKind;
@@ -27,6 +28,8 @@ export function statusFailure(head: ResponseHead, nowMs: number): AttemptFailure
 }
 
 export function transportFailure(failure: UpstreamFailure): AttemptFailure {
+  if (failure instanceof BlockedResponse)
+    return { kind: "blocked", status: null, reason: "content_filter", retryAfterMs: null, cause: failure };
   // The client gets the reason of this server.
   const cause = failure.kind === "refused" ? failure.cause : failure;
   return { kind: failure.kind, status: null, reason: null, retryAfterMs: null, cause };
@@ -49,7 +52,7 @@ export function inBandFailure(status: number, message: string, isCut = false): A
 
 /** True when another try of the same target may change the result: the provider was busy, unreachable or failed. */
 export function isTransient({ kind, status }: AttemptFailure): boolean {
-  if (kind === "refused") return false;
+  if (kind === "refused" || kind === "blocked") return false;
   return kind !== "status" || isTransientStatus(status ?? 0);
 }
 
@@ -95,6 +98,7 @@ function isCausedBy({ kind, status, reason }: AttemptFailure, cause: FallbackCau
 export function toCallError(failure: AttemptFailure): SignalboxError {
   const { kind, cause } = failure;
   if (cause instanceof SignalboxError) return cause;
+  if (cause instanceof BlockedResponse) return cause.error;
   if (kind === "timeout") return new SignalboxError("gateway_provider_timeout", { cause });
   const message =
     kind === "in_band"

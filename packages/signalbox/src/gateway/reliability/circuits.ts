@@ -215,7 +215,7 @@ function keyOf({ accountId, gatewayId, provider, model, keyId }: CircuitTarget):
  * keys, which are not told apart.
  */
 function isTargetsFault({ kind, status }: AttemptFailure, hasStoredKey: boolean): boolean {
-  if (kind === "refused") return false;
+  if (kind === "refused" || kind === "blocked") return false;
   if (kind !== "status" || status === null) return true;
   return status >= 500 || status === 408 || (status === 429 && hasStoredKey);
 }

@@ -4,8 +4,9 @@
  * little later: many clients discard what they have not read yet when a connection breaks, and would never see the event.
  */
 import { afterAwakeTime } from "../../core/awake-time.ts";
+import type { SignalboxError } from "@signalbox/protocol";
 import type { HttpResponse } from "../../engines/http-server/index.ts";
-import type { ResponseHead } from "../../engines/relay/index.ts";
+import { type ResponseHead, writeAwsMessage } from "../../engines/relay/index.ts";
 import type { RequestType } from "../step/step.ts";
 import type { ConvertedExchange, ApiDialect } from "../step/translation.ts";
 
@@ -18,6 +19,8 @@ export interface CutAnswer {
   readonly lastChunk: Buffer | null;
   readonly converted: ConvertedExchange | null;
   readonly isTimeout: boolean;
+  /** Why the gateway ended the stream; null when the provider did. */
+  readonly error: SignalboxError | null;
 }
 
 const READING_MS = 100;
@@ -37,14 +40,21 @@ function closeLater(response: HttpResponse): void {
   );
 }
 
-function toCutEvent({ head, dialect, lastChunk, converted, isTimeout }: CutAnswer): Buffer | null {
+function toCutEvent({ head, dialect, lastChunk, converted, isTimeout, error }: CutAnswer): Buffer | null {
+  if (head !== null && error !== null) {
+    // Streams of other forms end with the error of their own form.
+    if (/^application\/vnd\.amazon\.eventstream/i.test(head.contentType))
+      return toAwsException(error.message);
+    if (/^application\/(?:x-)?ndjson/i.test(head.contentType))
+      return Buffer.from(`${JSON.stringify({ error: error.message })}\n`);
+  }
   const isStream = head !== null && /^text\/event-stream\s*(?:;|$)/i.test(head.contentType);
   // With a length announced, bytes beyond it would be read as the next response.
   if (!isStream || head.rawHeaders.some((text, i) => i % 2 === 0 && /^content-length$/i.test(text)))
     return null;
   if (lastChunk !== null && !endsEvent(lastChunk)) return null;
-  const { code, message } = isTimeout ? STALLED : BROKEN;
-  return converted?.cut(isTimeout) ?? toErrorEvent(dialect, { code, message, isTimeout });
+  const { code, message } = error ?? (isTimeout ? STALLED : BROKEN);
+  return converted?.cut(isTimeout, error) ?? toErrorEvent(dialect, { code, message, isTimeout });
 }
 
 const STALLED = { code: 2004, message: "Provider stopped in the middle of its answer" };
@@ -79,6 +89,11 @@ function toErrorEvent(type: RequestType | ApiDialect, { code, message, isTimeout
     default:
       return event("", { error });
   }
+}
+
+function toAwsException(message: string): Buffer {
+  const headers = { ":message-type": "exception", ":exception-type": "validationException" };
+  return writeAwsMessage({ ...headers, ":content-type": "application/json" }, JSON.stringify({ message }));
 }
 
 function event(name: string, data: object): Buffer {

@@ -31,7 +31,7 @@ export interface GatewayRouteParts {
   readonly otel: OtelReceivers;
 }
 
-const gatewayResult = gatewaySettings.extend({
+const gatewayResult = gatewaySettings.omit({ guardrail_rules: true }).extend({
   id: z.string(),
   is_default: z.boolean(),
   created_at: z.iso.datetime(),
@@ -179,12 +179,13 @@ function tagged(gateway: Gateway): Reply {
 }
 
 function showGateway(gateway: Gateway): z.input<typeof gatewayResult> {
+  const { guardrail_rules: _, ...settings } = gateway.settings;
   return {
     id: gateway.id,
     is_default: gateway.isDefault,
     created_at: new Date(gateway.createdAt).toISOString(),
     modified_at: new Date(gateway.modifiedAt).toISOString(),
-    ...gateway.settings,
+    ...settings,
     otel: hideOtel(gateway.settings.otel),
   };
 }

@@ -3,6 +3,7 @@
  * accepted only with the value that means "off", so that no client believes it has switched one on.
  */
 import { z } from "zod";
+import { guardrailRules } from "../../accounts/index.ts";
 import { isTimeZone } from "../../core/time-zone.ts";
 
 const BACKOFFS = ["constant", "linear", "exponential"] as const;
@@ -94,6 +95,39 @@ const otelReceiver = z.strictObject({
 export type OtelReceiver = z.output<typeof otelReceiver>;
 const MAX_OTEL_RECEIVERS = 5;
 
+/** Profiles of data: of the original's own names those that patterns can find. */
+export const DLP_PROFILES = ["financial", "identifiers", "personal", "credentials"] as const;
+const dlpProfiles = z
+  .array(z.enum(DLP_PROFILES, `must be one of ${DLP_PROFILES.join(", ")}`))
+  .min(1)
+  .max(DLP_PROFILES.length);
+const dlpAction = z.enum(["BLOCK", "FLAG"]);
+const MAX_DLP_POLICIES = 20;
+
+/** The two forms of the original. */
+const dlpSettings = z.union([
+  z.strictObject({ enabled: z.boolean(), action: dlpAction, profiles: dlpProfiles }),
+  z.strictObject({
+    enabled: z.boolean(),
+    policies: z
+      .array(
+        z.strictObject({
+          id: z.string().min(1).max(64),
+          enabled: z.boolean(),
+          action: dlpAction,
+          check: z.array(z.enum(["REQUEST", "RESPONSE"])).min(1),
+          profiles: dlpProfiles,
+        }),
+      )
+      .max(MAX_DLP_POLICIES)
+      .refine(
+        (policies) => new Set(policies.map(({ id }) => id)).size === policies.length,
+        "ids must differ",
+      ),
+  }),
+]);
+export type DlpSettings = z.output<typeof dlpSettings>;
+
 export const gatewaySettings = z.object({
   /** Every call needs a token. */
   authentication: z.boolean().default(false),
@@ -126,6 +160,10 @@ export const gatewaySettings = z.object({
   spend_limits: spendLimits.nullable().default(null),
   /** Whether the price that a caller states for its call counts in limits. Otherwise it only does for tokens with `gateway.price`. */
   trust_custom_cost: z.boolean().default(false),
+  /** Data that calls must not contain. */
+  dlp: dlpSettings.nullable().default(null),
+  /** Set at a path of its own. */
+  guardrail_rules: guardrailRules.nullable().default(null),
   /** Where the spans of calls are sent, over OTLP/HTTP. */
   otel: z.array(otelReceiver).max(MAX_OTEL_RECEIVERS).nullable().default(null),
   /** Whether the spans contain prompts and answers. */
@@ -152,7 +190,6 @@ function isOff(value: unknown, values: readonly unknown[]): boolean {
 }
 
 const unsupported = {
-  dlp: off(null),
   guardrails: off(null),
   log_classification: off(false),
   logpush: off(false),
@@ -181,13 +218,15 @@ const readOnly = {
   modified_at: z.unknown().optional(),
 };
 
+const { guardrail_rules: _, ...ownChanges } = changes.shape;
+
 export const gatewayUpdate = z.strictObject({
-  ...changes.shape,
+  ...ownChanges,
   ...unsupported,
   ...readOnly,
   id: z.string().optional(),
 });
-export const gatewayCreation = z.strictObject({ ...changes.shape, ...unsupported, id: z.string() });
+export const gatewayCreation = z.strictObject({ ...ownChanges, ...unsupported, id: z.string() });
 
 /** The known settings of a checked body. */
 export function pickSettings(body: Readonly<Record<string, unknown>>): Partial<GatewaySettings> {

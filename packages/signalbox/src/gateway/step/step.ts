@@ -1,5 +1,11 @@
 /** One way to answer a call: a provider, the request to send to it, and how its attempts are made. */
-import type { ResponseHead, UpstreamRequest } from "../../engines/relay/index.ts";
+import type {
+  RequestBody,
+  ResponseHead,
+  UpstreamExchange,
+  UpstreamHandler,
+  UpstreamRequest,
+} from "../../engines/relay/index.ts";
 import type { Provider } from "../providers/provider.ts";
 import type { AttemptPolicy } from "./attempt-policy.ts";
 import type { Translation } from "./translation.ts";
@@ -32,8 +38,18 @@ export interface Step {
   readonly isTracked?: boolean;
   /** The position in the caller's list, when a strategy has changed the order. */
   readonly place?: number;
+  /** Searches every response before anything else reads it; absent when no rule applies. */
+  readonly guard?: StepGuard;
+  /** The body before a guardrail has masked texts in it; absent when none has. */
+  readonly unmasked?: RequestBody;
   /** Removes from the response what only the gateway asked for; null when it passes as it is. */
   readonly filter: ((head: ResponseHead) => ResponseFilter | null) | null;
+}
+
+/** The guardrails of a call, at its exchanges. */
+export interface StepGuard {
+  /** Sends with `send`, and passes to `handler` what may pass of the response. */
+  exchange(send: (handler: UpstreamHandler) => UpstreamExchange, handler: UpstreamHandler): UpstreamExchange;
 }
 
 /** The type of a call, for the log and for the checks of its body; empty when the path is not known. */

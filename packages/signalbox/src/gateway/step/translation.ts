@@ -1,4 +1,5 @@
 /** A step whose client and provider may speak different dialects, and the way its response takes between them. */
+import type { SignalboxError } from "@signalbox/protocol";
 import type { Dialect } from "@signalbox/translate";
 import type { RequestBody, UpstreamExchange, UpstreamHandler, UsageTap } from "../../engines/relay/index.ts";
 
@@ -31,6 +32,6 @@ export interface ConvertedExchange extends UpstreamExchange {
   readonly tap: UsageTap | null;
   /** What the client of a stream gets before the provider's first event; null when there is nothing, or it has begun. */
   begin(): Buffer | null;
-  /** The event that tells the client of a stream that broke off; null for the usual one of the client's dialect. */
-  cut(isTimeout: boolean): Buffer | null;
+  /** The event that tells the client of a stream that broke off, or that the gateway ended with `error`; null for the usual one of the client's dialect. */
+  cut(isTimeout: boolean, error?: SignalboxError | null): Buffer | null;
 }

@@ -1,0 +1,90 @@
+/**
+ * A guardrail: what a rule looks for in the texts of a call, and what follows if it is found. Gateways, tokens and accounts have rules of this
+ * form; the gateway enforces them (`gateway/guardrails`).
+ */
+import { z } from "zod";
+import { checkPattern, InvalidPatternError } from "../engines/text-scan/index.ts";
+
+export const PII_KINDS = ["email", "phone", "card", "iban", "national_id", "passport", "ip"] as const;
+export const SECRET_KINDS = ["key", "private_key", "entropy"] as const;
+
+const MAX_RULES = 50;
+const MAX_WORDS = 2000;
+const MAX_WORD_LENGTH = 128;
+/** Of all words of a list. */
+const MAX_WORD_CHARACTERS = 64 * 1024;
+const MAX_ALLOWED = 100;
+/** Instructions of all patterns of a list; each character may cost as many steps at worst. */
+const MAX_PROGRAM = 2000;
+
+const base = {
+  id: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 letters, digits, _ or -"),
+  /** What is searched: what goes to the provider, what comes back, or both. */
+  on: z
+    .array(z.enum(["prompt", "response"]))
+    .min(1)
+    .max(2)
+    .default(["prompt", "response"]),
+  action: z.enum(["block", "mask", "flag"]),
+  /** What follows if a text cannot be searched. */
+  on_failure: z.enum(["block", "allow"]).default("block"),
+  /** What follows for a picture, for sound and for a film, in which a rule on texts has nothing to search. */
+  on_media: z.enum(["block", "allow"]).default("allow"),
+  /** Texts that are no finding; `*` stands for any text. */
+  allow: z.array(z.string().min(1).max(256)).max(MAX_ALLOWED).default([]),
+  enabled: z.boolean().default(true),
+};
+
+const rule = z.discriminatedUnion("type", [
+  z.strictObject({ ...base, type: z.literal("regex"), pattern: z.string().min(1) }),
+  z.strictObject({
+    ...base,
+    type: z.literal("words"),
+    words: z.array(z.string().trim().min(1).max(MAX_WORD_LENGTH)).min(1).max(MAX_WORDS),
+  }),
+  z.strictObject({
+    ...base,
+    type: z.literal("pii"),
+    kinds: z
+      .array(z.enum(PII_KINDS))
+      .min(1)
+      .default([...PII_KINDS]),
+  }),
+  z.strictObject({
+    ...base,
+    type: z.literal("secrets"),
+    kinds: z
+      .array(z.enum(SECRET_KINDS))
+      .min(1)
+      .default([...SECRET_KINDS]),
+  }),
+]);
+
+export type GuardrailRule = z.output<typeof rule>;
+
+function wordCharactersOf(rules: readonly GuardrailRule[]): number {
+  return rules.reduce((sum, one) => sum + (one.type === "words" ? one.words.join("").length : 0), 0);
+}
+
+export const guardrailRules = z
+  .array(rule)
+  .max(MAX_RULES)
+  .refine((rules) => new Set(rules.map(({ id }) => id)).size === rules.length, "ids must differ")
+  .refine(
+    (rules) => wordCharactersOf(rules) <= MAX_WORD_CHARACTERS,
+    `all words may have ${MAX_WORD_CHARACTERS} characters`,
+  )
+  .superRefine((rules, context) => {
+    let size = 0;
+    rules.forEach((one, i) => {
+      if (one.type !== "regex") return;
+      try {
+        size += checkPattern(one.pattern);
+        if (size > MAX_PROGRAM)
+          throw new InvalidPatternError(`all patterns may have ${MAX_PROGRAM} RE2 instructions`);
+      } catch (error) {
+        if (!(error instanceof InvalidPatternError)) throw error;
+        context.addIssue({ code: "custom", path: [i, "pattern"], message: error.message });
+      }
+    });
+  });

@@ -1,0 +1,12 @@
+/** The text-scan engine: many patterns over a text that arrives in pieces, and the strings of JSON. README.md states what it promises. */
+export { Automaton } from "./automaton.ts";
+export { SOFT_BREAK, toPlainText } from "./look-alikes.ts";
+export {
+  checkPattern,
+  InvalidPatternError,
+  PatternProgram,
+  preparePattern,
+  type ScanPattern,
+} from "./pattern-program.ts";
+export { type FoundText, type MatchCheck, TextScanner } from "./text-scanner.ts";
+export { editJson, type JsonLevel, type JsonText, marksOf, pathOf, readJsonTexts } from "./json-texts.ts";

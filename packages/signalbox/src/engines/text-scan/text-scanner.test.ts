@@ -1,0 +1,147 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Automaton } from "./automaton.ts";
+import { SOFT_BREAK } from "./look-alikes.ts";
+import { PatternProgram, type ScanPattern } from "./pattern-program.ts";
+import { type FoundText, MAX_MATCH, TextScanner } from "./text-scanner.ts";
+
+const exact = (source: string): ScanPattern => ({ source, ignoresCase: false, seesThrough: false });
+const wary = (source: string): ScanPattern => ({ source, ignoresCase: true, seesThrough: true });
+
+const automata = new Map<readonly ScanPattern[], Automaton>();
+
+function scan(patterns: readonly ScanPattern[], pieces: readonly string[]): FoundText[] {
+  let automaton = automata.get(patterns);
+  if (automaton === undefined)
+    automata.set(patterns, (automaton = new Automaton(new PatternProgram(patterns))));
+  const scanner = new TextScanner(
+    automaton,
+    patterns.map(() => null),
+  );
+  const found: FoundText[] = [];
+  for (const piece of pieces) {
+    scanner.push(piece);
+    for (const match of scanner.takeMatches()) {
+      expect(match.end).toBeLessThanOrEqual(scanner.judged);
+      found.push(match);
+    }
+  }
+  scanner.end();
+  found.push(...scanner.takeMatches());
+  return found.sort((a, b) => a.start - b.start || a.pattern - b.pattern);
+}
+
+const texts = (found: readonly FoundText[]) => found.map(({ text }) => text);
+
+describe("matches", () => {
+  it("are leftmost and longest, and several patterns are found in one pass", () => {
+    const patterns = [exact("[a-z]+@[a-z]+\\.com"), exact("ab|abcd"), exact("\\bsecret\\b")];
+    expect(texts(scan(patterns, ["me@abc.com abcd secret secrets"]))).toEqual([
+      "me@abc.com",
+      "ab",
+      "abcd",
+      "secret",
+    ]);
+  });
+
+  it("respect the ends of words, lines and the text", () => {
+    expect(texts(scan([exact("^a|b$")], ["a b a b"]))).toEqual(["a", "b"]);
+    expect(texts(scan([exact("(?m)^x$")], ["x\nx\nyx"]))).toEqual(["x", "x"]);
+    expect(texts(scan([wary("\\büber\\b")], ["Über, überall"]))).toEqual(["Über"]);
+  });
+
+  it("see through look-alikes, styles, invisible characters and breaks between strings, if the pattern does", () => {
+    const tricks = [
+      "sеcret",
+      "ｓｅｃｒｅｔ",
+      "s\u200be\u2060cret",
+      "𝐬𝐞𝐜𝐫𝐞𝐭",
+      `sec${SOFT_BREAK}ret`,
+      "SECRET",
+    ];
+    for (const text of tricks) {
+      expect(texts(scan([wary("\\bsecret\\b")], [`a ${text} b`])), text).toEqual([text]);
+      expect(texts(scan([exact("\\bsecret\\b")], [`a ${text} b`])), text).toEqual([]);
+    }
+    expect(texts(scan([wary("\\d{4}")], ["٤١١١"]))).toEqual(["٤١١١"]);
+  });
+
+  it("have a bound, beyond which a match is cut, and a region without end is judged all the same", () => {
+    const long = "a".repeat(3 * MAX_MATCH);
+    const [first] = scan([exact("a+b?")], [long]);
+    expect(first?.start).toBe(0);
+    const text = `${"x".repeat(10_000)}needle${"x".repeat(10_000)}`;
+    expect(texts(scan([exact("needle"), exact("x+y")], [text]))).toEqual(["needle"]);
+  });
+
+  it("of patterns that take too long are given up", () => {
+    const automaton = new Automaton(new PatternProgram([exact("a|a.*b")]));
+    const scanner = new TextScanner(automaton, [null]);
+    scanner.push("a".repeat(20_000));
+    scanner.end();
+    expect(scanner.isTooComplex).toBe(true);
+  });
+
+  it("that are refused by their check are looked for further on", () => {
+    const automaton = new Automaton(new PatternProgram([exact("[0-9]{3}")]));
+    const scanner = new TextScanner(automaton, [(plain) => (plain === "456" ? [0, 3] : null)]);
+    scanner.push("123456");
+    scanner.end();
+    expect(texts(scanner.takeMatches())).toEqual(["456"]);
+  });
+});
+
+describe("a text in pieces", () => {
+  const patterns = [
+    exact("[a-c]+@b"),
+    exact("ab{2,4}c"),
+    wary("\\bcab\\b"),
+    exact("a.*c"),
+    exact("\\bc+$"),
+    wary("\\d(?:[ -]?\\d){3,5}"),
+  ];
+
+  it("has the matches of the whole text, wherever it is cut", () => {
+    const text = "cab aab@b abbbc 12 3-4 сab\u200b ccc 💥 abbc\nc a1234567 c";
+    const whole = scan(patterns, [text]);
+    expect(whole.length).toBeGreaterThan(6);
+    for (let i = 0; i <= text.length; i++)
+      for (let j = i; j <= text.length; j++)
+        expect(scan(patterns, [text.slice(0, i), text.slice(i, j), text.slice(j)])).toEqual(whole);
+  });
+
+  it("has the matches of the whole text, whatever the text is", () => {
+    const alphabet = fc.constantFrom(
+      "a",
+      "b",
+      "c",
+      "@",
+      " ",
+      "1",
+      "2",
+      "-",
+      "\n",
+      "с",
+      "\u200b",
+      "💥",
+      SOFT_BREAK,
+    );
+    fc.assert(
+      fc.property(fc.array(fc.array(alphabet, { maxLength: 8 }), { maxLength: 8 }), (pieces) => {
+        const cut = pieces.map((piece) => piece.join(""));
+        const whole = cut.join("");
+        expect(scan(patterns, cut)).toEqual(scan(patterns, [whole]));
+        expect(scan(patterns, whole.split(""))).toEqual(scan(patterns, [whole]));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("lets everything go that cannot belong to a match", () => {
+    const scanner = new TextScanner(new Automaton(new PatternProgram([exact("\\bsecret\\b")])), [null]);
+    scanner.push("nothing sec");
+    expect(scanner.judged).toBe("nothing ".length);
+    scanner.push("tion");
+    expect(scanner.judged).toBe("nothing section".length);
+  });
+});

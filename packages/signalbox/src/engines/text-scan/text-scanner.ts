@@ -1,0 +1,208 @@
+/**
+ * Finds the matches of an automaton in a text that arrives in pieces.
+ *
+ * Invariants:
+ * 1. However the text is cut, the matches are the same; so is the position up to which they are known after the same characters.
+ * 2. `judged` never passes the beginning of a match that is not known yet: what lies before it may leave.
+ * 3. No match is longer than `MAX_MATCH`: a region that does not end is judged in halves, so that what is held is bounded.
+ * 4. A text whose patterns take too many steps is given up (`isTooComplex`). This, too, does not depend on how it was cut.
+ */
+import type { Automaton, State } from "./automaton.ts";
+import { readPlain } from "./plain-text.ts";
+
+/** In UTF-16 code units. */
+export const MAX_MATCH = 2048;
+/** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
+const STEPS_PER_CHARACTER = 64;
+const FREE_STEPS = 200_000;
+
+export interface FoundText {
+  readonly pattern: number;
+  /** Positions in the whole text. */
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** Decides whether a match of a pattern is one, and which part of it; receives the text as a person reads it. Null when it is none. */
+export type MatchCheck = (plain: string) => readonly [number, number] | null;
+
+export class TextScanner {
+  isTooComplex = false;
+  readonly #automaton: Automaton;
+  readonly #checks: readonly (MatchCheck | null)[];
+  #state: State;
+  /** What arrived and is not judged, from the beginning of the region on; what is scanned of it, and where it stands in the whole text. */
+  #text = "";
+  #at = 0;
+  #base = 0;
+  /** What stands before the region. */
+  #before: number;
+  /** Patterns that were found in the region. */
+  #found: number[] = [];
+  #matches: FoundText[] = [];
+  #steps = 0;
+  #length = 0;
+
+  constructor(automaton: Automaton, checks: readonly (MatchCheck | null)[]) {
+    this.#automaton = automaton;
+    this.#checks = checks;
+    this.#state = automaton.initial;
+    this.#before = this.#state.before;
+  }
+
+  /** Up to here every match is known. */
+  get judged(): number {
+    return this.#base;
+  }
+
+  /** The matches that have become known since the last call, ordered by their beginnings. */
+  takeMatches(): readonly FoundText[] {
+    if (this.#matches.length === 0) return this.#matches;
+    const matches = this.#matches.sort((a, b) => a.start - b.start || b.end - a.end);
+    this.#matches = [];
+    return matches;
+  }
+
+  push(text: string): void {
+    if (text === "") return;
+    this.#length += text.length;
+    this.#text = this.#text === "" ? text : this.#text + text;
+    this.#scan();
+  }
+
+  /** The text ends. Another one may follow, of which nothing matches together with this one. */
+  end(): void {
+    const { program } = this.#automaton;
+    const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
+    this.#note(last.found);
+    if (this.#text !== "") this.#judge(this.#text, this.#found, this.#text.length, true);
+    this.#leave(this.#text.length);
+    this.#state = this.#automaton.initial;
+    this.#before = this.#state.before;
+    this.#found = [];
+  }
+
+  #scan(): void {
+    const automaton = this.#automaton;
+    const { program } = automaton;
+    const { ascii } = program;
+    const text = this.#text;
+    let state = this.#state;
+    let region = 0;
+    let at = this.#at;
+    for (; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      let kind: number;
+      if (unit < 128) kind = ascii[unit] as number;
+      else {
+        const isHigh = unit >= 0xd800 && unit <= 0xdbff;
+        if (isHigh && at + 1 === text.length) break;
+        const code = isHigh ? (text.codePointAt(at) ?? unit) : unit;
+        kind = program.classOf(code);
+        if (code > 0xffff) at += 1;
+      }
+      state = state.next[kind] ?? automaton.step(state, kind);
+      if (state.flag === 0) {
+        if (at - region >= 2 * MAX_MATCH) region = this.#splitRegion(text.slice(region, at + 1), region);
+        continue;
+      }
+      if ((state.flag & 2) !== 0) this.#note(state.found);
+      if ((state.flag & 1) !== 0) {
+        if (this.#found.length > 0) this.#endRegion(text.slice(region, at + 1), region);
+        region = at + 1;
+        this.#before = state.before;
+      } else if (at - region >= 2 * MAX_MATCH) {
+        region = this.#splitRegion(text.slice(region, at + 1), region);
+      }
+    }
+    this.#state = state;
+    this.#at = at;
+    this.#leave(region);
+  }
+
+  #note(patterns: readonly number[]): void {
+    for (const pattern of patterns) if (!this.#found.includes(pattern)) this.#found.push(pattern);
+  }
+
+  #leave(length: number): void {
+    if (length === 0) return;
+    this.#text = this.#text.slice(length);
+    this.#at = Math.max(0, this.#at - length);
+    this.#base += length;
+  }
+
+  #endRegion(text: string, offset: number): void {
+    const found = this.#found;
+    this.#found = [];
+    this.#judge(text, found, text.length, false, offset);
+  }
+
+  /** Judges the matches that begin in the first half. Returns where the rest begins. */
+  #splitRegion(text: string, offset: number): number {
+    // What was found may also begin in the second half.
+    const end = this.#judge(text, this.#found, MAX_MATCH, false, offset);
+    let rest = Math.max(MAX_MATCH, end);
+    if (isLow(text.charCodeAt(rest))) rest += 1;
+    this.#before = kindAt(this.#automaton, text, rest - 1);
+    return offset + rest;
+  }
+
+  /** Adds the matches that begin before `limit`. Returns the end of the last one. */
+  #judge(text: string, patterns: readonly number[], limit: number, isEnd: boolean, offset = 0): number {
+    let end = 0;
+    const context = { before: this.#before, isEnd };
+    const spend = (steps: number) => {
+      this.#steps += steps;
+    };
+    for (const pattern of patterns) {
+      const check = this.#checks[pattern] ?? null;
+      for (let from = 0; from < limit;) {
+        if (this.#steps > FREE_STEPS + this.#length * STEPS_PER_CHARACTER) {
+          this.isTooComplex = true;
+          return end;
+        }
+        const match = this.#automaton.findMatch(pattern, text, from, context, spend);
+        if (match === null || match.start >= limit) break;
+        const [start, stop] =
+          check === null ? [match.start, match.end] : checked(check, text, match.start, match.end);
+        if (stop <= start) {
+          from = match.start + (isHighAt(text, match.start) ? 2 : 1);
+          continue;
+        }
+        const place = this.#base + offset;
+        this.#matches.push({
+          pattern,
+          start: place + start,
+          end: place + stop,
+          text: text.slice(start, stop),
+        });
+        end = Math.max(end, stop);
+        from = stop;
+      }
+    }
+    return end;
+  }
+}
+
+function checked(check: MatchCheck, text: string, start: number, end: number): readonly [number, number] {
+  const { plain, from, to } = readPlain(text.slice(start, end));
+  const part = check(plain);
+  if (part === null) return [0, 0];
+  return [start + (from[part[0]] ?? 0), start + (to[part[1] - 1] ?? end - start)];
+}
+
+function kindAt(automaton: Automaton, text: string, at: number): number {
+  const { program } = automaton;
+  const unit = text.charCodeAt(at);
+  const code = isLow(unit) && at > 0 ? (text.codePointAt(at - 1) ?? unit) : unit;
+  return program.kindOfClass[program.classOf(code)] ?? 0;
+}
+
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+function isHighAt(text: string, at: number): boolean {
+  return (text.codePointAt(at) ?? 0) > 0xffff;
+}

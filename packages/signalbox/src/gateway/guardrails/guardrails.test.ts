@@ -1,0 +1,360 @@
+import { describe, expect, it } from "vitest";
+import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
+import { Findings, GuardrailBlock } from "./findings.ts";
+import {
+  at,
+  BLOCKS_WALRUS,
+  cutSentence,
+  findingsWithMail,
+  MASKS,
+  parse,
+  pass,
+  ROOM,
+  SENTENCE,
+  setOf,
+  STREAMS,
+  words,
+} from "./guarded-streams-fixture.ts";
+import { searchRequest } from "./request-body.ts";
+import { BlockedResponse } from "./response-guard.ts";
+import { tryRules } from "./try-rules.ts";
+
+const MASK_ALL = parse(
+  { id: "people", type: "pii", action: "mask" },
+  { id: "keys", type: "secrets", action: "mask" },
+);
+
+/** What a prompt of this text becomes. */
+const masked = async (text: string) => (await tryRules(MASK_ALL, text, "prompt")).text;
+
+describe("kinds", () => {
+  it.each([
+    ["write to Ada.L+x@mail.example.co.uk now", "write to <EMAIL_1> now"],
+    ["call +49 (0)30 1234567 today", "call <PHONE_1> today"],
+    ["call (415) 555-2671 or 415.555.2671", "call <PHONE_1> or <PHONE_2>"],
+    ["card 4111 1111 1111 1111.", "card <CARD_1>."],
+    ["order 12345 4111-1111-1111-1111", "order 12345 <CARD_1>"],
+    ["card 4111 1111 1111 1112", "card 4111 1111 1111 1112"],
+    ["to DE89 3704 0044 0532 0130 00 please", "to <IBAN_1> please"],
+    ["to DE88370400440532013000 please", "to DE88370400440532013000 please"],
+    ["ssn 123-45-6789", "ssn <ID_1>"],
+    ["ssn 000-45-6789", "ssn 000-45-6789"],
+    ["nino QQ 12 34 56 C, AB 12 34 56 C", "nino QQ 12 34 56 C, <ID_1>"],
+    ["cpf 529.982.247-25", "cpf <ID_1>"],
+    ["dni 12345678Z, 12345678A", "dni <ID_1>, 12345678A"],
+    ["id 11010519491231002X", "id <ID_1>"],
+    ["Passport No: C01X00T47", "Passport No: <PASSPORT_1>"],
+    ["from 192.168.0.1 and 2001:db8:85a3::8a2e:370:7334", "from <IP_1> and <IP_2>"],
+    ["version 1.2.3 of std::vector at 300.1.1.1", "version 1.2.3 of std::vector at 300.1.1.1"],
+    ["key sk-proj-abcdefghijklmnopqrstuvwx", "key <KEY_1>"],
+    ["AKIAIOSFODNN7EXAMPLE", "<KEY_1>"],
+    ["postgres://ada:hunter22@db/x", "<KEY_1>db/x"],
+    ["password = 'x8Kd93mZp0Qa'", "password = '<SECRET_1>'"],
+    ["password: correct-horse-battery", "password: correct-horse-battery"],
+    ["-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "<PRIVATE_KEY_1>"],
+    ["ａｄａ@ｅｘａｍｐｌｅ.org", "<EMAIL_1>"],
+    ["4\u200b111 1111 1111 1111", "<CARD_1>"],
+    ["٤111 1111 1111 1111", "<CARD_1>"],
+  ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
+
+  it("have the same mask for the same text, and none for a text that is allowed", async () => {
+    const [rule] = parse({ id: "m", type: "pii", kinds: ["email"], action: "mask", allow: ["*@house.org"] });
+    const sent = "a@b.org, c@d.org, a@b.org, x@house.org";
+    const { text } = await tryRules([rule as GuardrailRule], sent, "prompt");
+    expect(text).toBe("<EMAIL_1>, <EMAIL_2>, <EMAIL_1>, x@house.org");
+  });
+
+  it("of words are words: in any case, as phrases, in scripts without spaces", async () => {
+    const rules = parse({ id: "w", type: "words", words: ["blue heron", "密码", "c++"], action: "mask" });
+    const of = async (text: string) => (await tryRules(rules, text, "prompt")).text;
+    expect(await of("Blue\n Heron, blue herons, 我的密码是, C++ code")).toBe(
+      "<W_1>, blue herons, 我的<W_2>是, <W_3> code",
+    );
+  });
+
+  it("refuse patterns that are malformed, match nothing at all, or are too large", () => {
+    for (const pattern of ["(", "a*", "(?=a)", "(?:a{500}){500}", "x".repeat(2000)])
+      expect(guardrailRules.safeParse([{ id: "r", type: "regex", pattern, action: "block" }]).success).toBe(
+        false,
+      );
+  });
+});
+
+const BLOCK = setOf(
+  parse(
+    { id: "b", type: "words", words: ["zebra"], action: "block" },
+    { id: "c", type: "pii", kinds: ["card"], action: "block" },
+  ),
+);
+const CARD = "4111 1111 1111 1111";
+const PNG = Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\r\xff\xfe", "latin1");
+const PDF = Buffer.from(`%PDF-1.7\n%${"\xff".repeat(60)}`, "latin1").toString("base64");
+
+function isBlocked(
+  bytes: string | Buffer,
+  headers: readonly string[] = ["content-type", "application/json"],
+  set = BLOCK,
+): boolean {
+  const body = { kind: "whole" as const, bytes: Buffer.from(bytes as string) };
+  const request = { origin: {} as never, method: "POST", target: "/x", headers, body };
+  try {
+    searchRequest(at(set, "prompt"), new Findings(), request);
+    return false;
+  } catch (error) {
+    if (error instanceof GuardrailBlock) return true;
+    throw error;
+  }
+}
+
+describe("a prompt", () => {
+  const base64 = (text: string) => Buffer.from(text).toString("base64");
+  it.each<[string, string]>([
+    ["in the first of two members with one name", '{"content":"a zebra","content":"a horse"}'],
+    ["in the second of two members with one name", '{"content":"a horse","content":"a zebra"}'],
+    ["with escapes", String.raw`{"content":"a \u007aebra"}`],
+    ["with escapes inside of a tool's arguments", String.raw`{"arguments":"{\"a\":\"\\u007aebra\"}"}`],
+    ["in the name of a member", '{"input":{"zebra":1}}'],
+    ["as a number", `{"input":{"n":${CARD.replaceAll(" ", "")}}}`],
+    ["in a data URL", `{"image_url":{"url":"data:image/png;base64,${base64("a small zebra")}"}}`],
+    ["in a data URL in capitals", `{"url":" DATA:image/png;BASE64,${base64("a small zebra")}"}`],
+    ["under a name that providers use for themselves", '{"signature":"a zebra","p":"x"}'],
+    ["as the role of a message", '{"messages":[{"role":"zebra"}]}'],
+    ["in a data URL that is not encoded", '{"url":"data:text/plain,a%20zebra"}'],
+    ["in encoded bytes", `{"source":{"data":"${base64("a very small zebra")}"}}`],
+    [
+      "split over two messages",
+      '{"messages":[{"role":"user","content":"4111 1111"},{"role":"user","content":" 1111 1111"}]}',
+    ],
+    [
+      "split over the parts of a message",
+      '{"content":[{"type":"text","text":"ze"},{"type":"text","text":"bra"}]}',
+    ],
+    ["in an identifier", '{"tool_call_id":"zebra"}'],
+    [
+      "under a name of the protocol in a tool's input",
+      '{"content":[{"type":"tool_use","input":{"type":"zebra"}}]}',
+    ],
+    [
+      "in encoded bytes on several lines",
+      `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`,
+    ],
+    ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
+  ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
+
+  it.each<[string, string | Buffer, readonly string[]]>([
+    ["is compressed", "x", ["content-encoding", "gzip"]],
+    ["is no text", Buffer.from([0, 255, 1]), ["content-type", "application/octet-stream"]],
+    ["is not valid JSON", '{"a":', ["content-type", "application/json"]],
+    ["contains a document", `{"data":"${PDF}"}`, ["content-type", "application/json"]],
+    [
+      "says that a document is a picture",
+      `{"url":"data:image/png;base64,${PDF}"}`,
+      ["content-type", "application/json"],
+    ],
+    [
+      "hides a document behind the head of a picture",
+      `{"url":"data:image/png;base64,${Buffer.concat([PNG, Buffer.from("%PDF-1.7")]).toString("base64")}"}`,
+      ["content-type", "application/json"],
+    ],
+    ["is in another character set", "+AHo-ebra", ["content-type", "text/plain; charset=utf-7"]],
+    [
+      "is JSON only for a reader that forgives",
+      String.raw`{"a":"\u007aebra",}`,
+      ["content-type", "text/plain"],
+    ],
+    [
+      "has something before the form",
+      "--a\r\n\r\nx\r\n--b\r\n\r\ny\r\n--b--",
+      ["content-type", "multipart/form-data; boundary=a; boundary=b"],
+    ],
+    [
+      "has an encoded part",
+      "--b\r\ncontent-transfer-encoding: base64\r\n\r\nemVicmE=\r\n--b--",
+      ["content-type", "multipart/form-data; boundary=b"],
+    ],
+    ["is a list of tokens", '{"input":[12,7,99]}', ["content-type", "application/json"]],
+    ["is a form without boundaries", "zzz", ["content-type", "multipart/form-data; boundary=b"]],
+  ])("that %s is refused, unless the rule lets it pass", (_, body, headers) => {
+    expect(isBlocked(body, headers)).toBe(true);
+    const lenient = setOf(
+      parse({ id: "b", type: "words", words: ["zebra"], action: "block", on_failure: "allow" }),
+    );
+    expect(isBlocked(body, headers, lenient)).toBe(false);
+  });
+
+  it("with a picture passes, unless a rule says that it must not", () => {
+    const body = `{"image":"${PNG.toString("base64")}"}`;
+    const json = ["content-type", "application/json"];
+    expect(isBlocked(body, json)).toBe(false);
+    expect(isBlocked(PNG, ["content-type", "image/png"])).toBe(false);
+    const strict = setOf(
+      parse({ id: "b", type: "words", words: ["zebra"], action: "block", on_media: "block" }),
+    );
+    expect(isBlocked(body, json, strict)).toBe(true);
+  });
+
+  it("passes as it came if nothing is found, and with other bytes unchanged if something is masked", () => {
+    const body = '{ "n": 12345678901234567890, "a":"\\u0041",  "to": "ada@example.org" }';
+    const request = {
+      origin: {} as never,
+      method: "POST",
+      target: "/x?key=AIza",
+      headers: [],
+      body: { kind: "whole" as const, bytes: Buffer.from(body) },
+    };
+    expect(searchRequest(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
+    const found = searchRequest(at(setOf(MASK_ALL), "prompt"), new Findings(), request).body;
+    expect(found.kind === "whole" && found.bytes.toString()).toBe(
+      body.replace("ada@example.org", "<EMAIL_1>"),
+    );
+  });
+});
+
+describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) => {
+  // Every position is cut in guarded-streams.long.test.ts.
+  it("is masked and put together again where its text is cut", () => {
+    for (let i = 0; i <= SENTENCE.length; i += 6) {
+      const reads = [Buffer.from(events(cutSentence(i)))];
+      const { text, failure } = pass(MASKS, findingsWithMail(), type, reads);
+      expect(failure).toBeNull();
+      const shown = words(text).replaceAll("\\\\u0061", "a");
+      expect(shown).not.toMatch(/walrus|4111|EMAIL/);
+      expect(shown).toContain("<W_1> has <CARD_1> and ada@example.org. Bye");
+    }
+  });
+
+  it("is blocked before the first character of the match, and not before what may pass", () => {
+    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    for (let i = 1; i <= bytes.length; i += 199) {
+      const reads = [bytes.subarray(0, i), bytes.subarray(i)];
+      const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
+      expect(failure).toBeInstanceOf(BlockedResponse);
+      expect(words(text)).not.toMatch(/w/);
+      expect(words(text).replaceAll("\\\\u0061", "a")).toContain("Gr\u00fc\u00dfe, the");
+    }
+  });
+
+  it("leaves as it came if nothing is found", () => {
+    const block = setOf(parse({ id: "x", type: "words", words: ["unheard"], action: "block" }));
+    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    const reads = Array.from({ length: bytes.length }, (__, i) => bytes.subarray(i, i + 1));
+    expect(pass(block, new Findings(), type, reads)).toEqual({ text: bytes.toString(), failure: null });
+  });
+});
+
+describe("a text that another one interrupts", () => {
+  const type = "text/event-stream";
+  const say = (content: string) => ({ choices: [{ index: 0, delta: { content } }] });
+  const tool = (text: string) => ({
+    choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: text } }] } }],
+  });
+  const finish = { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] };
+  const stream = (...events: readonly object[]) =>
+    Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+  /** More than waits behind a text. */
+  const long = Array.from({ length: 400 }, (_, i) => tool(`${i} `));
+  const contents = (text: string) =>
+    [...text.matchAll(/"content":"([^"]*)"/g)].map(([, content]) => content).join("");
+  const blocked = (...events: readonly object[]) => {
+    const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, [stream(...events)]);
+    expect(failure).toBeInstanceOf(BlockedResponse);
+    return text;
+  };
+
+  it("is found when it goes on, and its beginning has not left", () => {
+    for (const between of [[tool("{}")], long])
+      expect(contents(blocked(say("the wal"), ...between, say("rus sings"), finish))).toBe("the ");
+  });
+
+  it("is masked as one", () => {
+    for (const between of [[tool("{}")], long]) {
+      const parts = ["the wal", "rus has 4111 1111 ", "1111 1111."].map(say);
+      const events = [...parts.flatMap((part) => [part, ...between]), finish];
+      const { text, failure } = pass(MASKS, new Findings(), type, [stream(...events)]);
+      expect([failure, contents(text)]).toEqual([null, "the <W_1> has <CARD_1>."]);
+    }
+  });
+
+  it("does not hold the other one for long, and is whole in the end", () => {
+    const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, [
+      stream(say("a wal"), ...long),
+      stream(finish),
+    ]);
+    expect([failure, contents(text)]).toEqual([null, "a wal"]);
+    // Its end comes in an event of its own, before the one that ends the text.
+    const events = text.trimEnd().split("\n\n");
+    const documents = events.map((event) => JSON.parse(event.slice("data: ".length)) as object);
+    expect(documents.slice(-2)).toEqual([say("wal"), finish]);
+  });
+
+  it("waits with the other one if that is short, so that the stream leaves as it came", () => {
+    const bytes = stream(say("a wal"), tool("{}"), say("k"), finish);
+    expect(pass(BLOCKS_WALRUS, new Findings(), type, [bytes]).text).toBe(bytes.toString());
+  });
+
+  it("is not ended by names in the arguments of a tool, nor by reasons to finish that are none", () => {
+    const candidate = (part: object, rest = {}) => ({
+      candidates: [{ content: { parts: [part] }, ...rest }],
+    });
+    const call = candidate({ functionCall: { args: { turnComplete: true, finishReason: "x" } } });
+    const part = (text: string) => candidate({ text }, { finishReason: "FINISH_REASON_UNSPECIFIED" });
+    expect(blocked(part("the wal"), call, part("rus"))).not.toContain("wal");
+    const chunk = (content: string) => ({ choices: [{ index: 0, delta: { content }, finish_reason: "" }] });
+    expect(contents(blocked(chunk("the wal"), chunk("rus")))).toBe("the ");
+  });
+
+  it("with half an escape at its end leaves", () => {
+    const { text } = pass(BLOCKS_WALRUS, new Findings(), type, [stream(tool("a wal\\u00"))]);
+    expect(text).toContain("a wal");
+  });
+});
+
+describe("a response", () => {
+  it("that has to be in memory counts in the share of its caller, and is refused without room", () => {
+    let held = 0;
+    const share = { ...ROOM, holdMemory: (bytes: number) => (held += bytes) < 5000 };
+    const json = (length: number) => [Buffer.from(JSON.stringify({ text: "x".repeat(length) }))];
+    expect(pass(BLOCKS_WALRUS, new Findings(), "application/json", json(1000), share).failure).toBeNull();
+    expect(held).toBeGreaterThan(2000);
+    expect(pass(BLOCKS_WALRUS, new Findings(), "application/json", json(1000), share)).toMatchObject({
+      text: "",
+      failure: { kind: "refused" },
+    });
+  });
+
+  it("has tool inputs searched whatever their members are called", () => {
+    const input = { user: "walrus", type: "walrus", signature: "walrus" };
+    const answer = JSON.stringify({ content: [{ type: "tool_use", id: "t", name: "f", input }] });
+    const reads = [Buffer.from(answer)];
+    const blocked = pass(BLOCKS_WALRUS, new Findings(), "application/json", reads);
+    expect(blocked.failure).toBeInstanceOf(BlockedResponse);
+    const other = pass(MASKS, new Findings(), "application/json", reads);
+    expect(other.text).toBe(answer.replaceAll("walrus", "<W_1>"));
+  });
+});
+
+describe("masks", () => {
+  const mail = at(setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" })), "prompt");
+  const maskedBy = (findings: Findings, text: string) => {
+    const body = { kind: "whole" as const, bytes: Buffer.from(JSON.stringify({ text })) };
+    const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
+    const found = searchRequest(mail, findings, request).body;
+    return found.kind === "whole" ? found.bytes.toString() : "";
+  };
+
+  it("of a client are never those of a text", () => {
+    for (const own of ["<EMAIL_1>", String.raw`\u003cEMAIL_1\u003E`]) {
+      const findings = new Findings();
+      findings.reserve(own);
+      expect(maskedBy(findings, "a@b.org")).toContain("<EMAIL_2>");
+    }
+  });
+
+  it("of a call that refers to an earlier one have numbers of their own, so that earlier ones stay", () => {
+    const findings = new Findings();
+    findings.numberApart();
+    expect(maskedBy(findings, "a@b.org")).toMatch(/<EMAIL_\d{12}>/);
+    const answer = [Buffer.from('{"text":"<EMAIL_1>"}')];
+    expect(pass(MASKS, findings, "application/json", answer).text).toBe('{"text":"<EMAIL_1>"}');
+  });
+});

@@ -1,0 +1,78 @@
+/** Which guardrails apply to a call: those of its gateway, of its token and of the account, all of them. */
+import type { GuardrailRule, Token } from "../../accounts/index.ts";
+import type { Gateway } from "../settings/gateway.ts";
+import type { GatewaySettings } from "../settings/gateway-settings.ts";
+import { dlpRules } from "./dlp-rules.ts";
+import { type OwnedRule, type RuleOwner, RuleSet } from "./rule-set.ts";
+
+type Rules = readonly GuardrailRule[];
+const NONE: Rules = [];
+/** Those that are in use stay; others that are the same are compiled again. */
+const MAX_SHARED = 1000;
+
+export class Guardrails {
+  /** By account. */
+  readonly accountRules: Map<string, Rules>;
+  /** Compiled sets by the settings and lists they consist of: what is changed is another object. */
+  readonly #sets = new WeakMap<GatewaySettings, WeakMap<Rules, WeakMap<Rules, RuleSet | null>>>();
+
+  /** By their fingerprints: tokens with the same rules share them. */
+  readonly #shared = new Map<string, WeakRef<RuleSet>>();
+
+  constructor(accountRules: Map<string, Rules>) {
+    this.accountRules = accountRules;
+  }
+
+  /** Compiles the rules of a gateway, so that its next call does not. */
+  async prepare(gateway: Gateway): Promise<void> {
+    await this.rulesFor(gateway, null)?.prepare();
+  }
+
+  /** Null in the usual case: no rule applies. */
+  rulesFor({ settings, accountId }: Gateway, token: Token | null): RuleSet | null {
+    const ofToken = token?.policy?.guardrails;
+    if (
+      settings.guardrail_rules === null &&
+      settings.dlp === null &&
+      (ofToken === undefined || ofToken.length === 0) &&
+      (this.accountRules.size === 0 || !this.accountRules.has(accountId))
+    )
+      return null;
+    return this.#setFor(settings, ofToken ?? NONE, this.accountRules.get(accountId) ?? NONE);
+  }
+
+  #setFor(settings: GatewaySettings, token: Rules, account: Rules): RuleSet | null {
+    const byToken = inner(this.#sets, settings, () => new WeakMap<Rules, WeakMap<Rules, RuleSet | null>>());
+    const byAccount = inner(byToken, token, () => new WeakMap<Rules, RuleSet | null>());
+    return inner(byAccount, account, () => {
+      const rules = [
+        ...owned("gateway", settings.guardrail_rules ?? NONE),
+        ...owned("dlp", settings.dlp === null ? NONE : dlpRules(settings.dlp)),
+        ...owned("token", token),
+        ...owned("account", account),
+      ];
+      return rules.length === 0 ? null : this.#share(new RuleSet(rules));
+    });
+  }
+
+  #share(rules: RuleSet): RuleSet {
+    const known = this.#shared.get(rules.fingerprint)?.deref();
+    if (known !== undefined) return known;
+    if (this.#shared.size >= MAX_SHARED) this.#shared.clear();
+    this.#shared.set(rules.fingerprint, new WeakRef(rules));
+    return rules;
+  }
+}
+
+function owned(owner: RuleOwner, rules: Rules): OwnedRule[] {
+  return rules.filter(({ enabled }) => enabled).map((rule) => ({ owner, rule }));
+}
+
+function inner<Key extends object, Value>(map: WeakMap<Key, Value>, key: Key, create: () => Value): Value {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = create();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,39 @@
+/** What rules do with a text, without a call. */
+import type { GuardrailRule } from "../../accounts/index.ts";
+import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
+import { searchText } from "./request-body.ts";
+import { type GuardrailPlace, RuleSet } from "./rule-set.ts";
+
+export interface Trial {
+  readonly action: Finding["action"] | null;
+  /** With masks; null if it is blocked. */
+  readonly text: string | null;
+  readonly findings: readonly Pick<Finding, "rule" | "action" | "kind" | "count">[];
+}
+
+export async function tryRules(
+  rules: readonly GuardrailRule[],
+  text: string,
+  place: GuardrailPlace,
+): Promise<Trial> {
+  const enabled = rules.filter((rule) => rule.enabled).map((rule) => ({ owner: "gateway" as const, rule }));
+  const set = new RuleSet(enabled);
+  await set.prepare();
+  const own = set.at(place);
+  const findings = new Findings();
+  let shown: string | null = text;
+  try {
+    if (own !== null) {
+      if (place === "prompt") findings.reserve(text);
+      shown = searchText(own, findings, text, false, place) ?? text;
+    }
+  } catch (error) {
+    if (!(error instanceof GuardrailBlock)) throw error;
+    shown = null;
+  }
+  return {
+    action: findings.action,
+    text: shown,
+    findings: findings.all.map(({ rule, action, kind, count }) => ({ rule, action, kind, count })),
+  };
+}

@@ -1,0 +1,946 @@
+/** Guardrails: every door, both directions, streams, masks, what cannot be read, the cache, money and the rows. */
+import { crc32 } from "node:zlib";
+import { once } from "node:events";
+import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
+import { type RawAnswer, readLogs, send } from "../support/gateway.ts";
+import { startTestServer, type TestServer } from "../support/test-server.ts";
+import { waitUntil } from "../support/wait-until.ts";
+
+const GATEWAY = "guarded";
+const PATH = `/accounts/default/ai-gateway/gateways/${GATEWAY}/guardrails`;
+const EMAIL = "ada@example.org";
+const RULES = [
+  { id: "animals", on: ["prompt"], type: "words", words: ["zebra"], action: "block" },
+  { id: "sea", on: ["response"], type: "words", words: ["walrus"], action: "block" },
+  { id: "mail", on: ["prompt"], type: "pii", kinds: ["email"], action: "mask" },
+  { id: "colours", type: "regex", pattern: "mauve|teal", action: "flag" },
+];
+
+let peer: ProviderPeer;
+let server: TestServer;
+/** What the provider says to a request. */
+let say: (request: ProviderRequest) => string;
+
+const maskIn = ({ body }: ProviderRequest) =>
+  /<EMAIL_\d+>/.exec(body.replaceAll("\\u003c", "<"))?.[0] ?? "nobody";
+
+beforeAll(async () => {
+  peer = await startProvider((request, response) => answerAsAsked(request, response));
+  const baseUrl = peer.url;
+  server = await startTestServer({
+    file: {
+      gateway: {
+        prices: { openai: { "*": { in: 1000, out: 1000 } } },
+        auto: { models: ["openai/m", "anthropic/m"] },
+        hosts: { "guarded.example.com": `default/${GATEWAY}` },
+      },
+      providers: {
+        openai: { baseUrl: `${baseUrl}/v1` },
+        anthropic: { baseUrl },
+        "google-ai-studio": { baseUrl },
+        "aws-bedrock": { baseUrl, region: "eu-west-1" },
+        "workers-ai": { baseUrl: `${baseUrl}/client/v4` },
+        ollama: { baseUrl },
+      },
+    },
+    environment: { OPENAI_API_KEY: "stored", ANTHROPIC_API_KEY: "stored" },
+  });
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", {
+    id: GATEWAY,
+    allow_anonymous_keys: true,
+  });
+  for (const provider of ["openai", "anthropic"]) {
+    await server.api("POST", `/accounts/default/ai-gateway/gateways/${GATEWAY}/provider_configs`, {
+      provider_slug: provider,
+      alias: "default",
+      default_config: true,
+      secret_id: `${provider.toUpperCase()}_API_KEY`,
+    });
+  }
+});
+
+afterAll(async () => {
+  await server.stop();
+  await peer.close();
+});
+
+beforeEach(async () => {
+  peer.requests.length = 0;
+  say = (request) => `I wrote to ${maskIn(request)}.`;
+  await setRules(RULES);
+});
+
+async function setRules(rules: readonly object[]): Promise<void> {
+  const { status, body } = await server.api("PUT", PATH, { rules });
+  expect([status, body]).toEqual([200, body]);
+}
+
+const event = (data: object, name?: string) =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
+
+/** A message of the binary event stream. */
+function awsMessage(type: string, payload: object): Buffer {
+  const uint = (value: number, bytes: number) =>
+    Buffer.from(value.toString(16).padStart(bytes * 2, "0"), "hex");
+  const text = (value: string) => Buffer.concat([uint(value.length, 2), Buffer.from(value)]);
+  const head = Buffer.concat(
+    [":event-type", ":message-type"].flatMap((name, i) => [
+      uint(name.length, 1),
+      Buffer.from(name),
+      uint(7, 1),
+      text(i === 0 ? type : "event"),
+    ]),
+  );
+  const body = Buffer.from(JSON.stringify(payload));
+  const prelude = Buffer.concat([uint(16 + head.length + body.length, 4), uint(head.length, 4)]);
+  const start = Buffer.concat([prelude, uint(crc32(prelude), 4), head, body]);
+  return Buffer.concat([start, uint(crc32(start), 4)]);
+}
+
+/** Answers in the dialect of the path, character by character where a stream was asked for. */
+function answerAsAsked(request: ProviderRequest, response: ServerResponse): void {
+  const { url, body } = request;
+  const text = say(request);
+  const isStream = /"stream": ?true|stream/i.test(body.includes('"stream":true') ? "stream" : url);
+  const characters = Array.from(text);
+  const stream = (parts: readonly string[]) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(parts.join(""));
+  };
+  if (url.includes("/chat/completions")) {
+    const choice = (delta: object, finish: string | null = null) =>
+      event({
+        id: "c",
+        object: "chat.completion.chunk",
+        model: "m",
+        choices: [{ index: 0, delta, finish_reason: finish }],
+      });
+    const argument = (part: string, i: number) =>
+      choice({
+        tool_calls: [
+          {
+            index: 0,
+            ...(i === 0 ? { id: "t", type: "function" } : {}),
+            function: { ...(i === 0 ? { name: "f" } : {}), arguments: part },
+          },
+        ],
+      });
+    if (isStream)
+      return stream([
+        ...characters.map((part) => choice({ content: part })),
+        ...Array.from(JSON.stringify({ to: text })).map(argument),
+        choice({}, "stop"),
+        event({
+          id: "c",
+          object: "chat.completion.chunk",
+          model: "m",
+          choices: [],
+          usage: { prompt_tokens: 10, completion_tokens: 20 },
+        }),
+        "data: [DONE]\n\n",
+      ]);
+    return sendJson(response, 200, {
+      id: "c",
+      object: "chat.completion",
+      model: "m",
+      choices: [
+        {
+          index: 0,
+          finish_reason: "stop",
+          message: {
+            role: "assistant",
+            content: text,
+            tool_calls: [
+              { id: "t", type: "function", function: { name: "f", arguments: JSON.stringify({ to: text }) } },
+            ],
+          },
+        },
+      ],
+      usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
+    });
+  }
+  if (url.includes("/messages") && !url.includes("batches")) {
+    const usage = { input_tokens: 10, output_tokens: 20 };
+    const message = { id: "m", type: "message", role: "assistant", model: "m", stop_sequence: null };
+    if (isStream)
+      return stream([
+        event(
+          { type: "message_start", message: { ...message, content: [], stop_reason: null, usage } },
+          "message_start",
+        ),
+        event(
+          { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+          "content_block_start",
+        ),
+        ...characters.map((part) =>
+          event(
+            { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: part } },
+            "content_block_delta",
+          ),
+        ),
+        event({ type: "content_block_stop", index: 0 }, "content_block_stop"),
+        event(
+          {
+            type: "content_block_start",
+            index: 1,
+            content_block: { type: "tool_use", id: "t", name: "f", input: {} },
+          },
+          "content_block_start",
+        ),
+        ...Array.from(JSON.stringify({ to: text })).map((part) =>
+          event(
+            {
+              type: "content_block_delta",
+              index: 1,
+              delta: { type: "input_json_delta", partial_json: part },
+            },
+            "content_block_delta",
+          ),
+        ),
+        event({ type: "content_block_stop", index: 1 }, "content_block_stop"),
+        event(
+          { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage },
+          "message_delta",
+        ),
+        event({ type: "message_stop" }, "message_stop"),
+      ]);
+    return sendJson(response, 200, {
+      ...message,
+      content: [
+        { type: "text", text },
+        { type: "tool_use", id: "t", name: "f", input: { to: text } },
+      ],
+      stop_reason: "end_turn",
+      usage,
+    });
+  }
+  if (url.includes("/responses")) {
+    const done = {
+      id: "resp_1",
+      object: "response",
+      status: "completed",
+      model: "m",
+      output: [
+        {
+          type: "message",
+          id: "msg_1",
+          role: "assistant",
+          status: "completed",
+          content: [{ type: "output_text", text, annotations: [] }],
+        },
+      ],
+      usage: { input_tokens: 10, output_tokens: 20, total_tokens: 30 },
+    };
+    const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
+    if (isStream)
+      return stream([
+        event(
+          { type: "response.created", response: { ...done, status: "in_progress", output: [] } },
+          "response.created",
+        ),
+        ...characters.map((delta) =>
+          event({ type: "response.output_text.delta", ...place, delta }, "response.output_text.delta"),
+        ),
+        event({ type: "response.output_text.done", ...place, text }, "response.output_text.done"),
+        event({ type: "response.completed", response: done }, "response.completed"),
+      ]);
+    return sendJson(response, 200, done);
+  }
+  if (url.includes("enerateContent")) {
+    const part = (words: string, finish?: string) => ({
+      candidates: [
+        {
+          content: { role: "model", parts: [{ text: words }] },
+          ...(finish === undefined ? {} : { finishReason: finish }),
+        },
+      ],
+      usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 20, totalTokenCount: 30 },
+    });
+    if (url.includes("streamGenerateContent"))
+      return stream([...characters.map((words) => event(part(words))), event(part("", "STOP"))]);
+    return sendJson(response, 200, part(text, "STOP"));
+  }
+  if (url.includes("/converse-stream")) {
+    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
+    response.end(
+      Buffer.concat([
+        awsMessage("messageStart", { role: "assistant" }),
+        ...characters.map((words) =>
+          awsMessage("contentBlockDelta", { contentBlockIndex: 0, delta: { text: words }, p: "abcdefgh" }),
+        ),
+        awsMessage("contentBlockStop", { contentBlockIndex: 0 }),
+        awsMessage("messageStop", { stopReason: "end_turn" }),
+        awsMessage("metadata", {
+          usage: { inputTokens: 10, outputTokens: 20, totalTokens: 30 },
+          metrics: { latencyMs: 5 },
+        }),
+      ]),
+    );
+    return;
+  }
+  if (url.includes("/converse")) {
+    return sendJson(response, 200, {
+      output: { message: { role: "assistant", content: [{ text }] } },
+      stopReason: "end_turn",
+      usage: { inputTokens: 10, outputTokens: 20, totalTokens: 30 },
+    });
+  }
+  if (url.includes("/api/chat")) {
+    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    response.end(
+      characters
+        .map((content) => `${JSON.stringify({ message: { role: "assistant", content }, done: false })}\n`)
+        .join(""),
+    );
+    return;
+  }
+  if (url.includes("/ai/run"))
+    return sendJson(response, 200, { result: { response: text }, success: true, errors: [], messages: [] });
+  if (url.includes("/embeddings"))
+    return sendJson(response, 200, {
+      object: "list",
+      model: "m",
+      data: [{ object: "embedding", index: 0, embedding: [0.1] }],
+      usage: { prompt_tokens: 1, total_tokens: 1 },
+    });
+  if (url.includes("/transcriptions")) {
+    response.writeHead(200, { "content-type": "text/plain" });
+    response.end(text);
+    return;
+  }
+  sendJson(response, 200, { id: "x", data: [{ url: "https://files.example/1", revised_prompt: text }] });
+}
+
+interface Door {
+  readonly path: string;
+  readonly body: (text: string) => string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The answer says what the provider says. */
+  readonly isSpoken?: false;
+}
+
+const own = `/v1/default/${GATEWAY}`;
+const json = (body: (text: string) => unknown) => (text: string) => JSON.stringify(body(text));
+const messages = (content: string) => [{ role: "user", content }];
+const gatewayHeader = { "gw-aig-gateway-id": GATEWAY };
+const FORM = "multipart/form-data; boundary=edge";
+const form = (fields: Readonly<Record<string, string>>) =>
+  `${Object.entries(fields)
+    .map(([name, value]) => `--edge\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+    .join("")}--edge--\r\n`;
+
+/** Every entrance of the data plane that takes a text. */
+const DOORS: Readonly<Record<string, Door>> = {
+  "the chat API of a provider": {
+    path: `${own}/openai/chat/completions`,
+    body: json((text) => ({ model: "m", messages: messages(text) })),
+  },
+  "the chat API of a provider, as a stream": {
+    path: `${own}/openai/chat/completions`,
+    body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+  },
+  "a resumable stream": {
+    path: `${own}/openai/chat/completions`,
+    headers: { "gw-aig-resumable": "true" },
+    body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+  },
+  "the auto router": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "cloudflare/auto", messages: messages(text) })),
+  },
+  "the auto router, as a stream": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({
+      model: "auto",
+      stream: true,
+      reasoning_effort: "high",
+      messages: messages(text),
+    })),
+  },
+  "a host name of a gateway": {
+    path: "/openai/chat/completions",
+    headers: { host: "guarded.example.com" },
+    body: json((text) => ({ model: "m", messages: messages(text) })),
+  },
+  "a tool's result in the chat API": {
+    path: `${own}/openai/chat/completions`,
+    body: json((text) => ({ model: "m", messages: [{ role: "tool", tool_call_id: "t", content: text }] })),
+  },
+  "a tool's arguments in the chat API": {
+    path: `${own}/openai/chat/completions`,
+    body: json((text) => ({
+      model: "m",
+      messages: [
+        {
+          role: "assistant",
+          tool_calls: [
+            { id: "t", type: "function", function: { name: "f", arguments: JSON.stringify({ to: text }) } },
+          ],
+        },
+      ],
+    })),
+  },
+  "the messages API": {
+    path: `${own}/anthropic/v1/messages`,
+    body: json((text) => ({ model: "m", max_tokens: 5, messages: messages(text) })),
+  },
+  "the messages API, as a stream": {
+    path: `${own}/anthropic/v1/messages`,
+    body: json((text) => ({ model: "m", max_tokens: 5, stream: true, messages: messages(text) })),
+  },
+  "a tool's input in the messages API": {
+    path: `${own}/anthropic/v1/messages`,
+    body: json((text) => ({
+      model: "m",
+      max_tokens: 5,
+      messages: [
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: "t", name: "f", input: { deep: [{ to: text }] } }],
+        },
+      ],
+    })),
+  },
+  "a batch of messages": {
+    path: `${own}/anthropic/v1/messages/batches`,
+    body: json((text) => ({
+      requests: [{ custom_id: "1", params: { model: "m", max_tokens: 5, messages: messages(text) } }],
+    })),
+  },
+  "the responses API": {
+    path: `${own}/openai/responses`,
+    body: json((text) => ({ model: "m", input: text })),
+  },
+  "the responses API, as a stream": {
+    path: `${own}/openai/responses`,
+    body: json((text) => ({
+      model: "m",
+      stream: true,
+      input: [{ role: "user", content: [{ type: "input_text", text }] }],
+    })),
+  },
+  "Gemini's API": {
+    path: `${own}/google-ai-studio/v1beta/models/m:generateContent`,
+    body: json((text) => ({ contents: [{ parts: [{ text }] }] })),
+  },
+  "Gemini's API, as a stream": {
+    path: `${own}/google-ai-studio/v1beta/models/m:streamGenerateContent?alt=sse`,
+    body: json((text) => ({ contents: [{ parts: [{ text }] }] })),
+  },
+  "Bedrock's Converse": {
+    path: `${own}/aws-bedrock/bedrock-runtime/eu-west-1/model/m/converse`,
+    body: json((text) => ({ messages: [{ role: "user", content: [{ text }] }] })),
+  },
+  "Bedrock's Converse, as a binary stream": {
+    path: `${own}/aws-bedrock/bedrock-runtime/eu-west-1/model/m/converse-stream`,
+    body: json((text) => ({ messages: [{ role: "user", content: [{ text }] }] })),
+  },
+  "a provider with lines of JSON": {
+    path: `${own}/openai/api/chat`,
+    body: json((text) => ({ model: "m", messages: messages(text) })),
+  },
+  "a path that nobody knows": {
+    path: `${own}/openai/v9/thoughts`,
+    body: json((text) => ({ any: { thing: [text] } })),
+  },
+  "plain text at a path that nobody knows": {
+    path: `${own}/openai/v9/thoughts`,
+    body: (text) => text,
+    headers: { "content-type": "text/plain" },
+  },
+  pictures: { path: `${own}/openai/images/generations`, body: json((prompt) => ({ model: "m", prompt })) },
+  speech: { path: `${own}/openai/audio/speech`, body: json((input) => ({ model: "m", input, voice: "v" })) },
+  "a transcription with a prompt": {
+    path: `${own}/openai/audio/transcriptions`,
+    body: (prompt) => form({ model: "m", prompt }),
+    headers: { "content-type": FORM },
+  },
+  "the input lines of a batch": {
+    path: `${own}/openai/files`,
+    body: (text) =>
+      form({
+        purpose: "batch",
+        file: `${JSON.stringify({ custom_id: "1", body: { messages: messages(text) } })}\n${JSON.stringify({ custom_id: "2" })}`,
+      }),
+    headers: { "content-type": FORM },
+  },
+  embeddings: {
+    path: `${own}/openai/embeddings`,
+    body: json((text) => ({ model: "m", input: ["one", text] })),
+    isSpoken: false,
+  },
+  "the universal endpoint": {
+    path: own,
+    body: json((text) => [
+      {
+        provider: "openai",
+        endpoint: "chat/completions",
+        headers: { authorization: "Bearer k" },
+        query: { model: "m", messages: messages(text) },
+      },
+    ]),
+  },
+  "the unified chat door, translated": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "anthropic/m", max_tokens: 5, messages: messages(text) })),
+  },
+  "the unified chat door, translated, as a stream": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "anthropic/m", max_tokens: 5, stream: true, messages: messages(text) })),
+  },
+  "the unified chat door, as it is": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "openai/m", messages: messages(text) })),
+  },
+  "the door of messages, translated": {
+    path: "/v1/messages",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "openai/m", max_tokens: 5, messages: messages(text) })),
+  },
+  "the door of messages, translated, as a stream": {
+    path: "/v1/messages",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "openai/m", max_tokens: 5, stream: true, messages: messages(text) })),
+  },
+  "the door of responses, translated": {
+    path: "/v1/responses",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "anthropic/m", input: text })),
+  },
+  "the door of responses, translated, as a stream": {
+    path: "/v1/responses",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "anthropic/m", stream: true, input: text })),
+  },
+  "the door of Gemini, translated": {
+    path: "/v1beta/models/openai%2Fm:generateContent",
+    headers: gatewayHeader,
+    body: json((text) => ({ contents: [{ role: "user", parts: [{ text }] }] })),
+  },
+  "the door of Gemini, translated, as a stream": {
+    path: "/v1beta/models/openai%2Fm:streamGenerateContent?alt=sse",
+    headers: gatewayHeader,
+    body: json((text) => ({ contents: [{ role: "user", parts: [{ text }] }] })),
+  },
+  "a model of Converse at the chat door": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "aws-bedrock/us.amazon.nova-pro-v1:0", messages: messages(text) })),
+  },
+  "a model of Converse at the chat door, as a stream": {
+    path: `${own}/compat/chat/completions`,
+    body: json((text) => ({
+      model: "aws-bedrock/us.amazon.nova-pro-v1:0",
+      stream: true,
+      messages: messages(text),
+    })),
+  },
+  "ai/run": {
+    path: "/accounts/default/ai/run/openai/m",
+    headers: gatewayHeader,
+    body: json((text) => ({ messages: messages(text) })),
+  },
+};
+
+/** What arrives, also of an answer that breaks off. */
+async function call(
+  door: Door,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+  method = "POST",
+): Promise<RawAnswer> {
+  const request = httpRequest(`${server.url}${door.path}`, {
+    method,
+    agent: false,
+    headers: { "content-type": "application/json", authorization: "Bearer key", ...door.headers, ...headers },
+  });
+  request.end(door.body(text));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  const chunks: Buffer[] = [];
+  response.on("data", (chunk: Buffer) => chunks.push(chunk));
+  response.on("error", () => undefined);
+  await new Promise((resolve) => response.once("close", resolve));
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    body: Buffer.concat(chunks).toString(),
+  };
+}
+
+/** All texts of an answer, without what stands between the pieces of a stream. */
+function spoken(body: string): string {
+  return [
+    ...body.matchAll(
+      /"(?:content|text|delta|partial_json|arguments|revised_prompt|response|to)":\s?"((?:[^"\\]|\\.)*)"/g,
+    ),
+  ]
+    .map(([, text = ""]) => text.replaceAll("\\", ""))
+    .join("");
+}
+
+describe.each(Object.entries(DOORS))("%s", (_, door) => {
+  it("sends no blocked prompt, and writes a row that costs nothing", async () => {
+    const answer = await call(door, "Draw a ze\u200bbra!");
+    expect([answer.status, peer.requests]).toEqual([424, []]);
+    expect(answer.body).toContain("animals");
+    expect(answer.body).not.toContain("Draw");
+    const id = answer.headers["gw-aig-log-id"];
+    const row = (await readLogs(server, GATEWAY)).find((one) => one["id"] === id);
+    expect(row).toMatchObject({ status_code: 424, success: false, cost: 0, guardrail_action: "block" });
+  });
+
+  it("masks a text for the provider, and puts it back into the answer", async () => {
+    const answer = await call(door, `Write to ${EMAIL}, please`);
+    expect([answer.status, answer.body]).toEqual([200, answer.body]);
+    expect(peer.requests).toHaveLength(1);
+    expect(peer.requests[0]?.body).not.toContain("ada@");
+    expect(peer.requests[0]?.body).toMatch(/(?:<|\\u003c)EMAIL_\d/);
+    expect(answer.body).not.toMatch(/EMAIL_\d/);
+    if (door.isSpoken !== false) expect(`${spoken(answer.body)}${answer.body}`).toContain(EMAIL);
+  });
+
+  it.skipIf(door.isSpoken === false)(
+    "passes no blocked answer on, not even a part of the found text",
+    async () => {
+      say = () => "The walrus sings";
+      const answer = await call(door, "Sing");
+      expect(answer.body).not.toMatch(/walrus|sings/);
+      expect(spoken(answer.body)).not.toMatch(/wal|sings/);
+      expect(answer.body).toContain("sea");
+      if (answer.headers["content-type"]?.startsWith("application/json"))
+        expect(answer.status).toBe(door.path.includes("/ai/run/") ? 422 : 424);
+    },
+  );
+});
+
+const CHAT_DOOR: Door = {
+  path: `${own}/openai/chat/completions`,
+  body: json((text) => ({ model: "m", messages: messages(text) })),
+};
+
+describe("the list of doors", () => {
+  it("has a case for each entrance of the gateway", () => {
+    // A new entrance gets a case here: what it sends and receives must pass the rules.
+    const known = [
+      "/chat/completions",
+      "/responses",
+      "/messages",
+      "/embeddings",
+      ":generateContent",
+      ":streamGenerateContent",
+      "/ai/run/",
+      "/files",
+      "/images/",
+      "/audio/",
+    ];
+    for (const part of known) expect(Object.values(DOORS).some(({ path }) => path.includes(part))).toBe(true);
+  });
+});
+
+describe("rules", () => {
+  it("of the gateway can be read and written back, and a stale change is refused", async () => {
+    const read = await server.api("GET", PATH);
+    const { result } = read.body as { result: { rules: object[] } };
+    expect(result.rules).toHaveLength(RULES.length);
+    expect(result.rules[0]).toMatchObject({ ...RULES[0], on_failure: "block", enabled: true });
+    expect((await server.api("PUT", PATH, result)).status).toBe(200);
+    const wrong = await server.api("PUT", PATH, {
+      rules: [{ id: "x", type: "regex", pattern: "(", action: "block" }],
+    });
+    expect([wrong.status, JSON.stringify(wrong.body)]).toEqual([400, expect.stringContaining("RE2")]);
+    const gateway = await server.api("GET", `/accounts/default/ai-gateway/gateways/${GATEWAY}`);
+    expect(gateway.body).not.toHaveProperty("result.guardrail_rules");
+  });
+
+  it("of the account apply to all gateways", async () => {
+    const path = "/accounts/default/ai-gateway/guardrails";
+    await setRules([]);
+    expect((await call(CHAT_DOOR, "a zebra")).status).toBe(200);
+    await server.api("PUT", path, { rules: [RULES[0]] });
+    expect((await call(CHAT_DOOR, "a zebra")).status).toBe(424);
+    await server.api("PUT", path, { rules: [] });
+    expect((await call(CHAT_DOOR, "a zebra")).status).toBe(200);
+  });
+
+  it("of a token apply to its calls, and the strictest action wins", async () => {
+    await setRules([{ id: "seen", type: "words", words: ["otter"], action: "flag" }]);
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "guarded",
+      permissions: ["gateway.run"],
+      guardrails: [{ id: "own", type: "words", words: ["otter"], action: "block" }],
+    });
+    const { token } = (body as { result: { token: string } }).result;
+    expect((await call(CHAT_DOOR, "an otter")).status).toBe(200);
+    const refused = await call(CHAT_DOOR, "an otter", { "gw-aig-authorization": `Bearer ${token}` });
+    expect([refused.status, refused.body]).toEqual([424, expect.stringContaining("own")]);
+  });
+
+  it("can be tried on a text", async () => {
+    const { body } = await server.api("POST", "/accounts/default/ai-gateway/guardrails/try", {
+      rules: RULES,
+      text: `mauve, ${EMAIL}`,
+    });
+    expect(body).toMatchObject({
+      result: { action: "mask", text: "mauve, <EMAIL_1>", findings: [{ rule: "colours" }, { rule: "mail" }] },
+    });
+  });
+});
+
+describe("rows", () => {
+  it("have what was found and never the text, and can be filtered by it", async () => {
+    say = () => "It is teal";
+    const answer = await call(CHAT_DOOR, `mauve ${EMAIL}`);
+    const logs = `/accounts/default/ai-gateway/gateways/${GATEWAY}/logs`;
+    const { body } = await server.api(
+      "GET",
+      `${logs}?filters.key=guardrail_action&filters.operator=eq&filters.value=mask&per_page=50`,
+    );
+    const { result } = body as { result: Record<string, string>[] };
+    const row = result.find(({ id }) => id === answer.headers["gw-aig-log-id"]);
+    expect(row?.["guardrail_action"]).toBe("mask");
+    expect(row?.["guardrails"]).not.toContain("ada@");
+    expect(JSON.parse(row?.["guardrails"] ?? "")).toMatchObject([
+      { rule: "colours", owner: "gateway", place: "prompt", action: "flag", count: 1 },
+      { rule: "mail", place: "prompt", action: "mask", kind: "EMAIL" },
+      { rule: "colours", place: "response", action: "flag" },
+    ]);
+  });
+
+  it("of a blocked answer are charged with what the answer used", async () => {
+    say = () => "The walrus sings";
+    for (const stream of [false, true]) {
+      const door = { ...CHAT_DOOR, body: json((text) => ({ model: "m", stream, messages: messages(text) })) };
+      const answer = await call(door, "Sing");
+      const row = await waitUntil(
+        async () =>
+          (await readLogs(server, GATEWAY)).find(({ id }) => id === answer.headers["gw-aig-log-id"]),
+        (found) => found !== undefined,
+      );
+      expect(row).toMatchObject({ success: false, guardrail_action: "block" });
+      expect(Number(row?.["cost"])).toBeGreaterThan(0);
+      if (!stream) expect(row).toMatchObject({ status_code: 424, tokens_in: 10, tokens_out: 20 });
+    }
+  });
+});
+
+describe("the setting dlp of the original", () => {
+  const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}`;
+  const card = "card 4111 1111 1111 1111";
+  it("blocks or flags what its profiles mean, with the codes, the header and the filter of the original", async () => {
+    await setRules([]);
+    const policy = { id: "p1", enabled: true, action: "BLOCK", check: ["REQUEST"], profiles: ["financial"] };
+    expect((await server.api("PUT", path, { dlp: { enabled: true, policies: [policy] } })).status).toBe(200);
+    const refused = await call(CHAT_DOOR, card);
+    expect([refused.status, refused.body]).toEqual([424, expect.stringContaining("2029")]);
+    const finding = {
+      policy_ids: ["p1"],
+      check: "REQUEST",
+      profile: { profile_id: "financial", entry_ids: ["card"] },
+    };
+    expect(JSON.parse(String(refused.headers["gw-aig-dlp"]))).toEqual({
+      action: "BLOCK",
+      findings: [finding],
+    });
+    say = () => card;
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+    await server.api("PUT", path, { dlp: { enabled: true, action: "BLOCK", profiles: ["financial"] } });
+    const answer = await call(CHAT_DOOR, "Hello");
+    expect([answer.status, answer.body]).toEqual([424, expect.stringContaining("2030")]);
+    await server.api("PUT", path, { dlp: { enabled: true, action: "FLAG", profiles: ["financial"] } });
+    const flagged = await call(CHAT_DOOR, card);
+    expect([flagged.status, flagged.headers["cf-aig-dlp"]]).toEqual([
+      200,
+      expect.stringContaining('"action":"FLAG"'),
+    ]);
+    const { body } = await server.api(
+      "GET",
+      `${path}/logs?filters.key=dlp_action&filters.operator=eq&filters.value=FLAG`,
+    );
+    expect((body as { result: { id: string }[] }).result.map(({ id }) => id)).toEqual([
+      flagged.headers["gw-aig-log-id"],
+    ]);
+    const unknown = await server.api("PUT", path, {
+      dlp: { enabled: true, action: "BLOCK", profiles: ["x"] },
+    });
+    expect([unknown.status, JSON.stringify(unknown.body)]).toEqual([400, expect.stringContaining("dlp")]);
+    await server.api("PUT", path, { dlp: null });
+  });
+});
+
+describe("the cache", () => {
+  const cached = { "gw-aig-cache-ttl": "60" };
+  it("answers a call again under the same rules only, and keeps masked texts apart", async () => {
+    const text = `unique question of ${EMAIL}`;
+    const ask = async (words: string, headers: Record<string, string> = cached) =>
+      (await call(CHAT_DOOR, words, headers)).headers["gw-aig-cache-status"];
+    expect(await ask(text)).toBe("MISS");
+    expect(await ask(text)).toBe("HIT");
+    expect((await call(CHAT_DOOR, text, cached)).body).toContain(EMAIL);
+    expect(await ask(text.replace("ada", "bob"))).toBe("MISS");
+    const named = { ...cached, "gw-aig-cache-key": "one" };
+    expect(await ask(text, named)).toBe("MISS");
+    expect(await ask("nothing masked", named)).toBe("MISS");
+    expect((await call(CHAT_DOOR, "a zebra", named)).status).toBe(424);
+    await setRules([...RULES, { id: "more", type: "words", words: ["heron"], action: "flag" }]);
+    expect(await ask(text)).toBe("MISS");
+  });
+});
+
+describe("other ways to an answer", () => {
+  it("a replay is searched under the rules of today", async () => {
+    await setRules([]);
+    const first = await call(CHAT_DOOR, "a zebra");
+    await setRules(RULES);
+    peer.requests.length = 0;
+    const id = String(first.headers["gw-aig-log-id"]);
+    const token = await server.token(["gateway.run", "gateway.read"]);
+    const replay = await send(
+      server,
+      "POST",
+      `/accounts/default/ai-gateway/gateways/${GATEWAY}/logs/${id}/replay`,
+      { body: "{}", headers: { "content-type": "application/json", authorization: `Bearer ${token}` } },
+    );
+    expect(replay.body).toMatch(/424|2016/);
+    expect(peer.requests).toEqual([]);
+  });
+
+  it("steps of a fallback are all searched, and a blocked answer has no fallback", async () => {
+    say = () => "The walrus sings";
+    const step = { provider: "openai", endpoint: "chat/completions", headers: { authorization: "Bearer k" } };
+    const query = { model: "m", messages: messages("Sing") };
+    const answer = await call(
+      {
+        path: own,
+        body: () =>
+          JSON.stringify([
+            { ...step, query },
+            { ...step, query },
+          ]),
+      },
+      "",
+    );
+    expect([answer.status, peer.requests.length]).toEqual([424, 1]);
+    const later = { ...step, query: { model: "m", messages: messages("a zebra") } };
+    const refused = await call({ path: own, body: () => JSON.stringify([{ ...step, query }, later]) }, "");
+    expect([refused.status, peer.requests.length]).toEqual([424, 1]);
+  });
+
+  it("a kept answer is searched again when it is read", async () => {
+    await setRules([]);
+    const token = await server.token(["gateway.run"]);
+    const headers = { "gw-aig-authorization": `Bearer ${token}`, ...gatewayHeader };
+    say = () => "The walrus sings";
+    const made = await call(
+      { path: "/v1/responses", body: json((input) => ({ model: "anthropic/m", input })) },
+      "Sing",
+      headers,
+    );
+    const { id } = JSON.parse(made.body) as { id: string };
+    const read = () =>
+      send(server, "GET", `/v1/responses/${id}`, { headers: { authorization: "Bearer key", ...headers } });
+    expect((await read()).body).toContain("walrus");
+    await setRules(RULES);
+    expect(await read()).toMatchObject({
+      status: 424,
+      body: expect.not.stringContaining("walrus") as string,
+    });
+  });
+
+  it("a response in the background is searched like any other", async () => {
+    const token = await server.token(["gateway.run"]);
+    const headers = { "gw-aig-authorization": `Bearer ${token}`, ...gatewayHeader };
+    const made = await call(
+      { path: "/v1/responses", body: json((input) => ({ model: "anthropic/m", background: true, input })) },
+      "a zebra",
+      headers,
+    );
+    const { id } = JSON.parse(made.body) as { id: string };
+    const state = await waitUntil(
+      async () =>
+        (
+          await send(server, "GET", `/v1/responses/${id}`, {
+            headers: { authorization: "Bearer key", ...headers },
+          })
+        ).body,
+      (body) => !body.includes("in_progress"),
+    );
+    expect(state).toContain("animals");
+    expect(peer.requests).toEqual([]);
+  });
+
+  it("an earlier answer that the provider keeps brings no mask back as another text", async () => {
+    const token = await server.token(["gateway.run"]);
+    const door = {
+      path: `${own}/openai/responses`,
+      body: json((input) => ({ model: "m", previous_response_id: "resp_0", input })),
+    };
+    say = (request) => `I wrote to <EMAIL_1> and ${maskIn(request)}`;
+    const answer = await call(door, `Write to ${EMAIL}`, { "gw-aig-authorization": `Bearer ${token}` });
+    expect(spoken(answer.body)).toBe(`I wrote to <EMAIL_1> and ${EMAIL}`);
+  });
+
+  it("an earlier answer that the gateway keeps is searched with the request that refers to it", async () => {
+    await setRules([]);
+    const token = await server.token(["gateway.run"]);
+    const headers = { "gw-aig-authorization": `Bearer ${token}`, ...gatewayHeader };
+    const door = (more: object) => ({
+      path: "/v1/responses",
+      body: json((input) => ({ model: "anthropic/m", input, ...more })),
+    });
+    const { id } = JSON.parse((await call(door({}), `a zebra, says ${EMAIL}`, headers)).body) as {
+      id: string;
+    };
+    peer.requests.length = 0;
+    await setRules(RULES.slice(2));
+    say = (request) => `I wrote to ${maskIn(request)}.`;
+    const masked = await call(door({ previous_response_id: id }), "Go on", headers);
+    expect([masked.status, spoken(masked.body)]).toEqual([200, expect.stringContaining(EMAIL)]);
+    expect(peer.requests[0]?.body).not.toContain(EMAIL);
+    await setRules(RULES);
+    expect((await call(door({ previous_response_id: id }), "Go on", headers)).status).toBe(424);
+    expect(peer.requests).toHaveLength(1);
+  });
+
+  it("a stream that is read again has what its first reader got", async () => {
+    say = (request) => `I wrote to ${maskIn(request)}. The walrus sings`;
+    const door = {
+      ...CHAT_DOOR,
+      body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+    };
+    const first = await call(door, `Write to ${EMAIL}`, { "gw-aig-resumable": "true" });
+    expect(spoken(first.body)).toContain(`I wrote to ${EMAIL}.`);
+    const id = String(first.headers["gw-aig-run-id"]);
+    const again = await call({ path: `${own}/run/${id}/resume`, body: () => "" }, "", {}, "GET");
+    expect(again.body).toBe(first.body);
+    expect(again.body).not.toContain("walrus");
+  });
+
+  it("a picture passes unless a rule refuses it, a document does not unless the rules allow what they cannot read", async () => {
+    const file = (bytes: Buffer) => ({
+      ...CHAT_DOOR,
+      body: () =>
+        JSON.stringify({
+          model: "m",
+          messages: messages("").map(({ role }) => ({
+            role,
+            content: [
+              { type: "image_url", image_url: { url: `data:image/png;base64,${bytes.toString("base64")}` } },
+            ],
+          })),
+        }),
+    });
+    const picture = file(Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\r\xff", "latin1"));
+    const paper = file(Buffer.from(`%PDF-1.7 ${"\xff".repeat(80)}`, "latin1"));
+    expect([(await call(picture, "")).status, (await call(paper, "")).status]).toEqual([200, 424]);
+    await setRules(RULES.map((rule) => ({ ...rule, on_media: "block" })));
+    expect((await call(picture, "")).status).toBe(424);
+    await setRules(RULES.map((rule) => ({ ...rule, on_failure: "allow" })));
+    expect((await call(paper, "")).status).toBe(200);
+  });
+
+  it("no header lets a call pass the rules", async () => {
+    const headers = { "gw-aig-own-reader": "x", "gw-aig-collect-log": "false", "gw-aig-skip-cache": "true" };
+    expect((await call(CHAT_DOOR, "a zebra", headers)).status).toBe(424);
+  });
+});
