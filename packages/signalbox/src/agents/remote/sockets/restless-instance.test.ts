@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { openTestPostgres, type TestPostgres } from "../../../../../../test/support/test-postgres.ts";
 import { Agent } from "../../api/agent.ts";
 import type { Connection } from "../../api/connection.ts";
+import { InstanceElsewhereError } from "../../../engines/instance-store/index.ts";
 import { databaseName } from "../../instance/instance-ref.ts";
 import { TestNodes } from "../../placement/nodes-fixture.ts";
 import { SocketNode, type TestClient } from "./sockets-fixture.ts";
@@ -64,6 +65,17 @@ const expectGrowing = ({ states }: TestClient) => {
   return numbers;
 };
 
+/** Asks again, as placement does: a message may have begun to ask for the owner before the hand-over, and the call waits for the same answer. */
+async function readAt({ node }: SocketNode): Promise<unknown> {
+  for (;;) {
+    try {
+      return await node.call("x", "read");
+    } catch (error) {
+      if (!(error instanceof InstanceElsewhereError)) throw error;
+    }
+  }
+}
+
 it("moves from node to node without a rest while links break: each message runs once, in order, and no hook runs again", async () => {
   const [a, b, c] = all as [SocketNode, SocketNode, SocketNode];
   await b.node.call("x", "read");
@@ -84,7 +96,7 @@ it("moves from node to node without a rest while links break: each message runs 
     const to = i % 7 === 6 ? a : owner === c ? b : c;
     await owner.node.directory.handOver(ref, to.node.inc);
     if (to === owner) continue;
-    await to.node.call("x", "read");
+    await readAt(to);
     owner = to;
     if (i % 3 === 1) a.links.to(owner.node.inc)?.close({ code: "broken", message: "cut" });
     if (i % 4 === 0) await pause(20);
