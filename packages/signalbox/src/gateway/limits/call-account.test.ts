@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from "vitest";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { Step } from "../step/step.ts";
 import { CallAccount } from "./call-account.ts";
-import { CallRules } from "./call-rules.ts";
+import { CallRules, toRuleSet } from "./call-rules.ts";
 import type { Charge, Need } from "./grant.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LimitKind, LimitRule } from "./limit-rule.ts";
@@ -51,7 +51,7 @@ const RULES = [rule("requests", 100), rule("parallel", 5), rule("tokens", 1000),
 /** Each step may cost a cent. */
 function open(through: Ledger = ledger): CallAccount {
   const rules = RULES.map((one) => ({ rule: one, buckets: through.bucketsOf(one) }));
-  const set = { account: {}, rules, needsTokens: true, hasConditions: false };
+  const set = toRuleSet({}, rules);
   const prices = {
     costOf: () => 0.01,
     contextWindowOf: () => null,

@@ -70,8 +70,10 @@ export class LocalLedger implements Ledger {
     if (number === 0 && charges.length === 0) return;
     const { store, clock, steadyClock, onSoftBudget } = this.#parts;
     const settled: SlotAmount[] = [];
+    const wall = clock.now();
+    const steady = steadyClock.now();
     for (const { rule, bucket, amount } of charges) {
-      const now = rule.kind === "cost" ? clock.now() : steadyClock.now();
+      const now = rule.kind === "cost" ? wall : steady;
       const before = rule.isSoft ? bucket.used(now) : rule.limit;
       if (before < rule.limit && before + amount >= rule.limit) onSoftBudget(rule, before + amount);
       const slot = bucket.window.slotOf(now);

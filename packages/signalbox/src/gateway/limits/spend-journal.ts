@@ -153,7 +153,8 @@ export class SpendJournal {
   /** Writes the collected records. */
   flush(): void {
     if ((this.#pending === "" && this.#rest.length === 0) || this.#file === -1) return;
-    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#pending)]);
+    const lines = Buffer.from(this.#pending);
+    const bytes = this.#rest.length === 0 ? lines : Buffer.concat([this.#rest, lines]);
     this.#pending = "";
     let written = 0;
     try {
