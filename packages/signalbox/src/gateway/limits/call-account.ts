@@ -53,6 +53,8 @@ export class CallAccount {
   /** Of `#held`, what the next attempt of `#reservedStep` may use. */
   #reservation: Grant | null = null;
   #reservedStep: Step | null = null;
+  /** The reservation may not survive the end of the process. */
+  #isUnwritten = false;
   /** The first attempt was counted with the call. */
   #hasSent = false;
   /** An attempt of this step was counted and has not been sent. */
@@ -114,7 +116,7 @@ export class CallAccount {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
     }
     this.#dropReservation();
-    const taken = rules.reserve(demand, isNow);
+    const taken = rules.reserve(demand, isNow, !isNow);
     return taken instanceof Promise
       ? taken.then((late) => this.#reserved(step, late))
       : this.#reserved(step, taken);
@@ -126,6 +128,7 @@ export class CallAccount {
     if (ended !== null) return ended;
     this.#reservation = taken;
     this.#reservedStep = step;
+    this.#isUnwritten = taken.number > 0;
     return null;
   }
 
@@ -145,6 +148,14 @@ export class CallAccount {
     if (taken instanceof Refusal) return taken.toError();
     this.#counted = step;
     return this.#isSettled ? ENDED : null;
+  }
+
+  /** False if an attempt may be sent at once; else `task` is called when the reservation survives the end of the process. */
+  mustWait(task: () => void): boolean {
+    if (!this.#isUnwritten) return false;
+    this.#isUnwritten = false;
+    this.#parts.rules.whenWritten(task);
+    return true;
   }
 
   attemptSent(): void {

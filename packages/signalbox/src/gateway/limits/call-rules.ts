@@ -104,14 +104,21 @@ export class CallRules {
     return this.#take(this.#needsOf(this.#set.atArrival, demand, earlier), isNow);
   }
 
-  /** Takes cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
-  reserve(demand: readonly StepDemand[], isNow = false): Taken | Promise<Taken> {
+  /**
+   * Takes cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. `isWrittenLater`: the step is sent when
+   * `whenWritten` calls back.
+   */
+  reserve(demand: readonly StepDemand[], isNow = false, isWrittenLater = false): Taken | Promise<Taken> {
     const needs = this.#needsOf(this.#set.beforeSending, demand, NO_GRANTS);
     for (const budget of this.#budgets) {
       const need = this.#needOf(budget, demand, budget);
       if (need !== null) needs.push(need);
     }
-    return this.#take(needs, isNow);
+    return this.#take(needs, isNow, isWrittenLater);
+  }
+
+  whenWritten(task: () => void): void {
+    this.#ledger.whenWritten(task);
   }
 
   /** Counts one more request upstream, for a retry or a fallback. There is nothing to give back. */
@@ -120,8 +127,8 @@ export class CallRules {
     return this.#take(this.#needsOf(this.#set.forAnAttempt, demand, NO_GRANTS), isNow);
   }
 
-  #take(needs: readonly Need[], isNow: boolean): Taken | Promise<Taken> {
-    return isNow ? this.#ledger.takeNow(needs) : this.#ledger.take(needs);
+  #take(needs: readonly Need[], isNow: boolean, isWrittenLater = false): Taken | Promise<Taken> {
+    return isNow ? this.#ledger.takeNow(needs) : this.#ledger.take(needs, isWrittenLater);
   }
 
   /** Settles the grant with what the call has used; null if the call has reserved nothing. */

@@ -30,7 +30,7 @@ export class LocalLedger implements Ledger {
     this.#parts = parts;
   }
 
-  take(needs: readonly Need[]): Taken {
+  take(needs: readonly Need[], isWrittenLater = false): Taken {
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
     let refusal: Refusal | null = null;
@@ -50,7 +50,11 @@ export class LocalLedger implements Ledger {
       const slot = bucket.window.slotOf(wall);
       (money ??= []).push({ bucket, slot, end: bucket.window.endOf(slot), amount: expected });
     }
-    return new Grant(this, needs, money === null ? 0 : this.#parts.store.reserved(money));
+    return new Grant(this, needs, money === null ? 0 : this.#parts.store.reserved(money, isWrittenLater));
+  }
+
+  whenWritten(task: () => void): void {
+    this.#parts.store.whenWritten(task);
   }
 
   takeNow(needs: readonly Need[]): Taken {
