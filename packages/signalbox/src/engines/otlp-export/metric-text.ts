@@ -42,9 +42,8 @@ function quote(text: string): string {
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-/** Nanoseconds exceed what a number holds exactly, so milliseconds and their fraction are written one after the other. */
-export function toNanos(ms: number): string {
+/** Nanoseconds exceed what a number holds exactly, so milliseconds and their fraction are converted one after the other. */
+export function toNanos(ms: number): bigint {
   const whole = Math.floor(ms);
-  const fraction = Math.floor((ms - whole) * 1_000_000);
-  return `${whole}${String(fraction).padStart(6, "0")}`;
+  return BigInt(whole) * 1_000_000n + BigInt(Math.floor((ms - whole) * 1_000_000));
 }

@@ -10,6 +10,7 @@ import type { Span } from "./span.ts";
 import { toNanos } from "./metric-text.ts";
 import { readSpans } from "./read-spans.ts";
 import { KnownTexts, SpanBatch } from "./span-batch.ts";
+import { EncodedTexts, spansToProtobuf } from "./spans-to-protobuf.ts";
 import { toProtobuf } from "./to-protobuf.ts";
 
 const SPAN: Span = {
@@ -24,13 +25,19 @@ const SPAN: Span = {
   error: null,
 };
 
+const FRAME = {
+  resource: { attributes: [{ key: "service.name", value: { stringValue: "signalbox" } }] },
+  scope: { name: "signalbox", version: "1" },
+  schemaUrl: "https://example.com/schema",
+};
+
 it("a span arrives with the values it was given, whatever they are", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: "binary" }),
       fc.dictionary(
         fc.string({ unit: "grapheme" }),
-        fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.double()),
+        fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.double(), fc.array(fc.string())),
       ),
       fc.option(fc.string(), { nil: null }),
       (name, attributes, error) => {
@@ -39,7 +46,10 @@ it("a span arrives with the values it was given, whatever they are", () => {
         const batch = new SpanBatch(known);
         batch.add(SPAN);
         batch.add({ ...SPAN, name, attributes: list, error });
-        const [, read] = readSpans(batch.copyNumbers(), batch.texts, known.takeAdded()) as [
+        const added = known.takeAdded();
+        const numbers = batch.copyNumbers();
+        const spans = readSpans(numbers, batch.texts, added);
+        const [, read] = spans as [
           object,
           {
             name: string;
@@ -55,9 +65,10 @@ it("a span arrives with the values it was given, whatever they are", () => {
           if (typeof given === "number" && Number.isSafeInteger(given))
             expect(BigInt(value["intValue"] as string)).toBe(BigInt(given));
         }
-        expect(
-          toProtobuf("TracesData", { resourceSpans: [{ scopeSpans: [{ spans: [read] }] }] }).length,
-        ).toBeGreaterThan(40);
+        const { resource, scope, schemaUrl } = FRAME;
+        const data = { resourceSpans: [{ resource, scopeSpans: [{ scope, spans, schemaUrl }], schemaUrl }] };
+        const bytes = spansToProtobuf(numbers, batch.texts, new EncodedTexts(added), FRAME);
+        expect(bytes.equals(toProtobuf("TracesData", data))).toBe(true);
       },
     ),
   );
@@ -95,8 +106,8 @@ function comparable({ stringValue, intValue, doubleValue, boolValue }: Record<st
 }
 
 it("times keep their fractions of a millisecond", () => {
-  expect(toNanos(1_700_000_000_000.25)).toBe("1700000000000250000");
-  expect(toNanos(0.5)).toBe("0500000");
+  expect(toNanos(1_700_000_000_000.25)).toBe(1_700_000_000_000_250_000n);
+  expect(toNanos(0.5)).toBe(500_000n);
 });
 
 it("a member that the table does not know is an error, not a loss", () => {

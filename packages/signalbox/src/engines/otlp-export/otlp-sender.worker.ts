@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import { createPublicLookup, isPrivateHost } from "../ip-address/index.ts";
 import { readSpans } from "./read-spans.ts";
 import type { SenderBatch, SenderMessage, SenderReceiver, SenderReport } from "./sender-messages.ts";
+import { EncodedTexts, spansToProtobuf } from "./spans-to-protobuf.ts";
 import { toProtobuf } from "./to-protobuf.ts";
 
 if (parentPort === null) throw new Error("this module runs in a worker thread");
@@ -29,6 +30,7 @@ const turns = new Map<string, Promise<void>>();
 
 /** By number. */
 const known: string[] = [];
+const encoded = new EncodedTexts(known);
 
 port.on("message", (batch: SenderMessage) => {
   if (batch.kind === "texts") {
@@ -46,25 +48,30 @@ port.on("message", (batch: SenderMessage) => {
   });
 });
 
-function toData(batch: SenderBatch): object {
+function toBytes(batch: SenderBatch): Buffer {
   const { schemaUrl } = batch.frame;
   const resource = JSON.parse(batch.frame.resource) as object;
   const scope = JSON.parse(batch.frame.scope) as object;
+  const isJson = batch.receiver.format === "json";
   if (batch.kind === "metrics") {
     const metrics = JSON.parse(`[${batch.json}]`) as object[];
-    return { resourceMetrics: [{ resource, scopeMetrics: [{ scope, metrics, schemaUrl }], schemaUrl }] };
+    const data = {
+      resourceMetrics: [{ resource, scopeMetrics: [{ scope, metrics, schemaUrl }], schemaUrl }],
+    };
+    return isJson ? Buffer.from(JSON.stringify(data)) : toProtobuf("MetricsData", data);
   }
-  const spans = readSpans(batch.numbers, batch.texts, known);
-  return { resourceSpans: [{ resource, scopeSpans: [{ scope, spans, schemaUrl }], schemaUrl }] };
+  const { numbers, texts } = batch;
+  if (!isJson) return spansToProtobuf(numbers, texts, encoded, { resource, scope, schemaUrl });
+  const spans = readSpans(numbers, texts, known);
+  const data = { resourceSpans: [{ resource, scopeSpans: [{ scope, spans, schemaUrl }], schemaUrl }] };
+  return Buffer.from(JSON.stringify(data));
 }
 
 async function sendWithRetries(batch: SenderBatch): Promise<string | null> {
   const { receiver } = batch;
   let body: Buffer;
   try {
-    const data = toData(batch);
-    const message = batch.kind === "spans" ? "TracesData" : "MetricsData";
-    const plain = receiver.format === "json" ? Buffer.from(JSON.stringify(data)) : toProtobuf(message, data);
+    const plain = toBytes(batch);
     body = receiver.isCompressed ? gzipSync(plain) : plain;
   } catch (error) {
     return String(error);

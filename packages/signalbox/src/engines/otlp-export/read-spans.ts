@@ -47,8 +47,8 @@ export function readSpans(
       ...(parentSpanId === null ? {} : { parentSpanId }),
       name,
       kind,
-      startTimeUnixNano: toNanos(startMs),
-      endTimeUnixNano: toNanos(endMs),
+      startTimeUnixNano: String(toNanos(startMs)),
+      endTimeUnixNano: String(toNanos(endMs)),
       attributes: Array.from({ length }, () => ({ key: text(), value: value() })),
       status: error === null ? {} : { code: ERROR, message: error },
     });

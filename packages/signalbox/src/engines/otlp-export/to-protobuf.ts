@@ -86,7 +86,7 @@ function wireType(type: FieldType): number {
 }
 
 export function toProtobuf(message: "TracesData" | "MetricsData", value: object): Buffer {
-  const writer = new Writer();
+  const writer = new ProtobufWriter();
   writer.message(message, value as Fields);
   return writer.take();
 }
@@ -99,7 +99,7 @@ const MAX_BYTES_PER_CHARACTER = 3;
 const LONGEST_VARINT = 10;
 
 /** One buffer for all: a batch has thousands of small members, and a buffer for each took most of the time. */
-class Writer {
+export class ProtobufWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #at = 0;
 
@@ -118,9 +118,52 @@ class Writer {
     }
   }
 
-  #field({ key, type }: Field, value: unknown): void {
+  /** Begins a message in a message; `close` takes what is returned. `key`: number of the field and wire type, in one byte. */
+  open(key: number): number {
+    this.#key(key);
+    return ++this.#at;
+  }
+
+  /** Writes the length of what was written since. Most lengths are one byte; for the others the content is moved. */
+  close(start: number): void {
+    this.#setLength(start);
+  }
+
+  /** A field that was encoded before. */
+  encoded(field: Uint8Array): void {
+    this.#reserve(field.length);
+    this.#bytes.set(field, this.#at);
+    this.#at += field.length;
+  }
+
+  text(key: number, text: string, encoding: "utf8" | "hex" = "utf8"): void {
+    this.#key(key);
+    this.#text(text, encoding);
+  }
+
+  integer(key: number, value: number): void {
+    this.#key(key);
+    this.#integer(value);
+  }
+
+  double(key: number, value: number): void {
+    this.#key(key);
+    this.#double(value);
+  }
+
+  fixed64(key: number, value: bigint): void {
+    this.#key(key);
+    this.#at = this.#bytes.writeBigUInt64LE(value, this.#at);
+  }
+
+  /** Also reserves what a number takes. */
+  #key(key: number): void {
     this.#reserve(1 + LONGEST_VARINT);
     this.#bytes[this.#at++] = key;
+  }
+
+  #field({ key, type }: Field, value: unknown): void {
+    this.#key(key);
     switch (type) {
       case "string":
         return this.#text(value as string, "utf8");
@@ -147,7 +190,7 @@ class Writer {
     }
   }
 
-  /** Writes the length of what `write` writes before it. Most lengths are one byte; for the others the content is moved. */
+  /** Writes the length of what `write` writes before it. */
   #sized(write: () => void): void {
     this.#reserve(1);
     const start = ++this.#at;

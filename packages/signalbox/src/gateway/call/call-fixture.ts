@@ -227,9 +227,13 @@ export class LateLimit {
   #answer: (taken: Grant | Refusal) => void = () => undefined;
   readonly #asked = new Promise<Grant | Refusal>((resolve) => (this.#answer = resolve));
 
-  grant(): void {
+  /** Called when a reservation is written. */
+  readonly writing: (() => void)[] = [];
+
+  /** `number`: of a record that is not written yet. */
+  grant(number = 0): void {
     this.held += 1;
-    this.#answer(new Grant({ end: () => (this.held -= 1) }, []));
+    this.#answer(new Grant({ end: () => (this.held -= 1) }, [], number));
   }
 
   refuse(error: SignalboxError): void {
@@ -243,6 +247,7 @@ export class LateLimit {
       needsTokens: true,
       limitsCostOf: () => false,
       reserve: () => this.#asked,
+      whenWritten: (task: () => void) => this.writing.push(task),
       settle: (reservation: Grant | null) => reservation?.release(),
       remaining: () => null,
     };

@@ -302,3 +302,25 @@ it("a client that was gone before the call began sends nothing upstream", async 
   new Call(loopback.parts, startOf(planned), 0, (outcome) => ended.push(outcome)).run();
   expect([ended.length, loopback.exchanges.length]).toEqual([1, 0]);
 });
+
+it("nothing is sent before the reservation is written, and nothing when the client leaves until then", async () => {
+  const waiting = async () => {
+    limit = new LateLimit();
+    await begin();
+    limit.grant(1);
+    const { writing } = limit;
+    await expect.poll(() => writing.length).toBe(1);
+    expect(loopback.exchanges).toHaveLength(0);
+    return writing;
+  };
+  for (const write of await waiting()) write();
+  await expect.poll(() => loopback.exchanges.length).toBe(1);
+  loopback.last.answer(200, { choices: [] });
+  await expect.poll(() => see.state).toBe("complete");
+  loopback.exchanges.length = 0;
+  const writing = await waiting();
+  see.leave();
+  await expect.poll(() => outcomes.length).toBe(1);
+  for (const write of writing) write();
+  expect([loopback.exchanges.length, limit?.held]).toEqual([0, 0]);
+});

@@ -126,7 +126,18 @@ export class Call implements AttemptOwner, Placed {
     else this.refuse(prepared);
   }
 
+  /** At once, or when the reservation of the attempt is written. */
   #send(prepared: PreparedAttempt): void {
+    const { account } = this.#start;
+    if (account === null) return this.#sendNow(prepared);
+    const isWaiting = account.mustWait(() => {
+      if (this.#state === "waiting") this.#sendNow(prepared);
+    });
+    if (isWaiting) this.#state = "waiting";
+    else this.#sendNow(prepared);
+  }
+
+  #sendNow(prepared: PreparedAttempt): void {
     this.#state = "attempting";
     const attempt = new Attempt(this, prepared);
     this.#current = attempt;

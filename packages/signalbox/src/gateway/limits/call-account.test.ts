@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from "vitest";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { Step } from "../step/step.ts";
 import { CallAccount } from "./call-account.ts";
-import { CallRules } from "./call-rules.ts";
+import { CallRules, toRuleSet } from "./call-rules.ts";
 import type { Charge, Need } from "./grant.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LimitKind, LimitRule } from "./limit-rule.ts";
@@ -17,17 +17,21 @@ const FIGURES = { state: "reported", usage: USED, named: null, isCustomCost: fal
 let ledger: LocalLedger;
 /** Reservations and settlements of money, as the journal gets them. */
 let journal: string[];
+/** Called when the journal is written. */
+let waiting: (() => void)[];
 
 beforeEach(() => {
   journal = [];
+  waiting = [];
   let calls = 0;
   const store = {
     storedNames: () => [],
     restore: () => undefined,
-    reserved: () => {
-      journal.push(`reserved ${++calls}`);
+    reserved: (_: unknown, isWrittenLater: boolean) => {
+      journal.push(`reserved ${++calls}${isWrittenLater ? "" : " and written"}`);
       return calls;
     },
+    whenWritten: (task: () => void) => waiting.push(task),
     settled: (call: number, amounts: readonly { readonly amount: number }[]) => {
       journal.push(`settled ${call}: ${amounts.reduce((sum, { amount }) => sum + amount, 0)}`);
     },
@@ -51,7 +55,7 @@ const RULES = [rule("requests", 100), rule("parallel", 5), rule("tokens", 1000),
 /** Each step may cost a cent. */
 function open(through: Ledger = ledger): CallAccount {
   const rules = RULES.map((one) => ({ rule: one, buckets: through.bucketsOf(one) }));
-  const set = { account: {}, rules, needsTokens: true, hasConditions: false };
+  const set = toRuleSet({}, rules);
   const prices = {
     costOf: () => 0.01,
     contextWindowOf: () => null,
@@ -102,6 +106,23 @@ it("a call holds its place and the cost of its step, and is charged with what it
   // A call is settled once.
   account.settle(a, FIGURES, null);
   expect(bucketOf("tokens").used(0)).toBe(7);
+});
+
+it("the first attempt with a reservation waits until it is written; a retry, and one beside a running attempt, do not wait", () => {
+  const [account, a, b] = [open(), step("a"), step("b")];
+  void account.arrive([a, b]);
+  void account.admit(a, 0);
+  const sent: string[] = [];
+  expect(account.mustWait(() => sent.push("a"))).toBe(true);
+  expect(sent).toEqual([]);
+  for (const task of waiting) task();
+  expect(sent).toEqual(["a"]);
+  account.attemptSent();
+  void account.admit(a, 0);
+  expect(account.mustWait(() => undefined)).toBe(false);
+  account.beside();
+  void account.admit(b, 1, true);
+  expect(journal).toEqual(["reserved 1", "reserved 2 and written"]);
 });
 
 it("a retry uses the reservation of the attempt before it, and another step takes its place", () => {

@@ -19,7 +19,14 @@ import type { Taken } from "./ledger.ts";
 import { Refusal } from "./limit-refusal.ts";
 import type { Remaining, StepDemand } from "./limit-rule.ts";
 import { unknownPrice } from "./step-amounts.ts";
-import { costOfStep, isModelCertain, priceStep, type PricingParts, type StepPrice } from "./step-price.ts";
+import {
+  costOfStep,
+  FREE,
+  isModelCertain,
+  priceStep,
+  type PricingParts,
+  type StepPrice,
+} from "./step-price.ts";
 
 /** Null: the call may go on. A promise only if nodes share the limits and PostgreSQL must be asked; it never rejects. */
 export type Admission = SignalboxError | null | Promise<SignalboxError | null>;
@@ -34,7 +41,10 @@ const ENDED = new SignalboxError("internal", { message: "The call has ended" });
 
 export class CallAccount {
   readonly #parts: CallAccountParts;
-  readonly #prices = new Map<Step, StepPrice>();
+  /** Of the step that was asked for last, and of those before it. */
+  #pricedStep: Step | null = null;
+  #price: StepPrice = FREE;
+  #otherPrices: Map<Step, StepPrice> | null = null;
   #isSettled = false;
   #hasBegun = false;
   /** Steps that were known when the call was counted. */
@@ -43,6 +53,8 @@ export class CallAccount {
   /** Of `#held`, what the next attempt of `#reservedStep` may use. */
   #reservation: Grant | null = null;
   #reservedStep: Step | null = null;
+  /** The reservation may not survive the end of the process. */
+  #isUnwritten = false;
   /** The first attempt was counted with the call. */
   #hasSent = false;
   /** An attempt of this step was counted and has not been sent. */
@@ -74,9 +86,19 @@ export class CallAccount {
 
   /** Called before each attempt. An error sends the call to its next step; that of the last step goes to the client. `isNow`: the attempt cannot wait. */
   admit(step: Step, stepIndex: number, isNow = false): Admission {
-    return unlessRefused(this.#arriveLate(step, stepIndex, isNow), () =>
-      unlessRefused(this.#reserve(step, isNow), () => this.#count(step, isNow)),
-    );
+    const arrived = this.#arriveLate(step, stepIndex, isNow);
+    if (arrived === null) return this.#reserveAndCount(step, isNow);
+    return arrived instanceof Promise
+      ? arrived.then((refusal) => refusal ?? this.#reserveAndCount(step, isNow))
+      : arrived;
+  }
+
+  #reserveAndCount(step: Step, isNow: boolean): Admission {
+    const reserved = this.#reserve(step, isNow);
+    if (reserved === null) return this.#count(step, isNow);
+    return reserved instanceof Promise
+      ? reserved.then((refusal) => refusal ?? this.#count(step, isNow))
+      : reserved;
   }
 
   /** A step of a route becomes known when the one before it has failed. */
@@ -94,7 +116,7 @@ export class CallAccount {
       return unknownPrice({ provider: step.provider.slug, model: step.model });
     }
     this.#dropReservation();
-    const taken = rules.reserve(demand, isNow);
+    const taken = rules.reserve(demand, isNow, !isNow);
     return taken instanceof Promise
       ? taken.then((late) => this.#reserved(step, late))
       : this.#reserved(step, taken);
@@ -106,6 +128,7 @@ export class CallAccount {
     if (ended !== null) return ended;
     this.#reservation = taken;
     this.#reservedStep = step;
+    this.#isUnwritten = taken.number > 0;
     return null;
   }
 
@@ -125,6 +148,14 @@ export class CallAccount {
     if (taken instanceof Refusal) return taken.toError();
     this.#counted = step;
     return this.#isSettled ? ENDED : null;
+  }
+
+  /** False if an attempt may be sent at once; else `task` is called when the reservation survives the end of the process. */
+  mustWait(task: () => void): boolean {
+    if (!this.#isUnwritten) return false;
+    this.#isUnwritten = false;
+    this.#parts.rules.whenWritten(task);
+    return true;
   }
 
   attemptSent(): void {
@@ -195,15 +226,20 @@ export class CallAccount {
     if (this.#isSettled) return 0;
     this.#isSettled = true;
     const charges: StepCharge[] = [];
-    for (const report of others ?? []) {
-      const charge = this.#chargeOfReport(report);
-      if (charge !== null) charges.push(charge);
+    if (others !== null) {
+      for (const report of others) {
+        const charge = this.#chargeOfReport(report);
+        if (charge !== null) charges.push(charge);
+      }
     }
     if (spend !== null) charges.push(this.#chargeOfAnswer(step, spend));
     // What was used is counted before anything else is given back.
     rules.settle(this.#reservation, charges);
-    for (const grant of this.#held.splice(0)) grant.release();
-    return charges.reduce((sum, { cost }) => sum + cost, 0);
+    for (const grant of this.#held) grant.release();
+    this.#held.length = 0;
+    let charged = 0;
+    for (const { cost } of charges) charged += cost;
+    return charged;
   }
 
   remaining(step: Step): Remaining | null {
@@ -258,12 +294,11 @@ export class CallAccount {
   }
 
   #priceOf(step: Step): StepPrice {
-    let price = this.#prices.get(step);
-    if (price === undefined) {
-      price = priceStep(this.#parts.pricing, step);
-      this.#prices.set(step, price);
-    }
-    return price;
+    if (step === this.#pricedStep) return this.#price;
+    if (this.#pricedStep !== null) (this.#otherPrices ??= new Map()).set(this.#pricedStep, this.#price);
+    this.#price = this.#otherPrices?.get(step) ?? priceStep(this.#parts.pricing, step);
+    this.#pricedStep = step;
+    return this.#price;
   }
 }
 
@@ -271,11 +306,6 @@ export class CallAccount {
 const ANY_STEP: readonly StepDemand[] = [
   { provider: "", model: "", cost: 0, most: 0, tokens: 0, isBounded: true },
 ];
-
-/** Asks the next question unless the last one was answered with a refusal. */
-function unlessRefused(answer: Admission, ask: () => Admission): Admission {
-  return answer instanceof Promise ? answer.then((late) => late ?? ask()) : (answer ?? ask());
-}
 
 /** Rules with conditions apply to both, or to neither. */
 function isSameTarget(a: Step, b: Step): boolean {

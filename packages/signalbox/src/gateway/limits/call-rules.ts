@@ -40,38 +40,51 @@ export interface RouteBudget extends ActiveRule {
 export interface RuleSet {
   readonly account: object;
   readonly rules: readonly ActiveRule[];
+  /** Taken by every call, also one that the cache answers. */
+  readonly atArrival: readonly ActiveRule[];
+  /** Taken by every step that is sent. */
+  readonly beforeSending: readonly ActiveRule[];
+  /** Taken by every further attempt. */
+  readonly forAnAttempt: readonly ActiveRule[];
   /** Whether a rule limits cost or tokens. */
   readonly needsTokens: boolean;
-  /** Whether a rule applies to some calls only. */
+  /** Whether a rule on requests or parallel calls applies to some calls only. */
   readonly hasConditions: boolean;
 }
 
-/** Taken by every call, also one that the cache answers. */
-const AT_ARRIVAL: ReadonlySet<LimitKind> = new Set(["requests", "parallel"]);
-const BEFORE_SENDING: ReadonlySet<LimitKind> = new Set(["cost", "tokens"]);
-const FOR_AN_ATTEMPT: ReadonlySet<LimitKind> = new Set(["requests"]);
+/** Sorts the rules once, for all their calls. Soft rules are not taken: they are charged. */
+export function toRuleSet(account: object, rules: readonly ActiveRule[]): RuleSet {
+  const taken = (...kinds: readonly LimitKind[]) =>
+    rules.filter(({ rule }) => !rule.isSoft && kinds.includes(rule.kind));
+  return {
+    account,
+    rules,
+    atArrival: taken("requests", "parallel"),
+    beforeSending: taken("cost", "tokens"),
+    forAnAttempt: taken("requests"),
+    needsTokens: rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens"),
+    hasConditions: taken("requests", "parallel").some(({ rule }) => rule.conditions !== null),
+  };
+}
+
 const NO_BUDGETS: readonly RouteBudget[] = [];
 const NO_GRANTS: readonly Grant[] = [];
 
 export class CallRules {
   readonly #ledger: Ledger;
-  readonly #rules: readonly ActiveRule[];
+  readonly #set: RuleSet;
   readonly #budgets: readonly RouteBudget[];
   #metadata: Metadata | null = null;
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
   readonly hasConditions: boolean;
 
-  constructor(
-    ledger: Ledger,
-    { rules, needsTokens, hasConditions }: RuleSet,
-    budgets: readonly RouteBudget[] | undefined,
-  ) {
+  constructor(ledger: Ledger, set: RuleSet, budgets: readonly RouteBudget[] | undefined) {
     this.#ledger = ledger;
-    this.#rules = rules;
+    this.#set = set;
     this.#budgets = budgets ?? NO_BUDGETS;
-    this.needsTokens = needsTokens || budgets !== undefined;
-    this.hasConditions = hasConditions;
+    this.needsTokens = set.needsTokens || budgets !== undefined;
+    this.hasConditions = set.hasConditions;
   }
 
   /** Serialised flat JSON object. */
@@ -88,34 +101,41 @@ export class CallRules {
     isNow = false,
     earlier: readonly Grant[] = NO_GRANTS,
   ): Taken | Promise<Taken> {
-    return this.#take(this.#needsOf(AT_ARRIVAL, demand, earlier), isNow);
+    return this.#take(this.#needsOf(this.#set.atArrival, demand, earlier), isNow);
   }
 
-  /** Takes cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. */
-  reserve(demand: readonly StepDemand[], isNow = false): Taken | Promise<Taken> {
-    const needs = this.#needsOf(BEFORE_SENDING, demand, NO_GRANTS);
+  /**
+   * Takes cost and tokens; `gateway_spend_limit` or `gateway_rate_limited` when a rule has no room. `isWrittenLater`: the step is sent when
+   * `whenWritten` calls back.
+   */
+  reserve(demand: readonly StepDemand[], isNow = false, isWrittenLater = false): Taken | Promise<Taken> {
+    const needs = this.#needsOf(this.#set.beforeSending, demand, NO_GRANTS);
     for (const budget of this.#budgets) {
       const need = this.#needOf(budget, demand, budget);
       if (need !== null) needs.push(need);
     }
-    return this.#take(needs, isNow);
+    return this.#take(needs, isNow, isWrittenLater);
+  }
+
+  whenWritten(task: () => void): void {
+    this.#ledger.whenWritten(task);
   }
 
   /** Counts one more request upstream, for a retry or a fallback. There is nothing to give back. */
   takeAttempt(provider: string, model: string, isNow = false): Taken | Promise<Taken> {
     const demand = [{ provider, model, cost: 0, most: 0, tokens: 0, isBounded: true }];
-    return this.#take(this.#needsOf(FOR_AN_ATTEMPT, demand, NO_GRANTS), isNow);
+    return this.#take(this.#needsOf(this.#set.forAnAttempt, demand, NO_GRANTS), isNow);
   }
 
-  #take(needs: readonly Need[], isNow: boolean): Taken | Promise<Taken> {
-    return isNow ? this.#ledger.takeNow(needs) : this.#ledger.take(needs);
+  #take(needs: readonly Need[], isNow: boolean, isWrittenLater = false): Taken | Promise<Taken> {
+    return isNow ? this.#ledger.takeNow(needs) : this.#ledger.take(needs, isWrittenLater);
   }
 
   /** Settles the grant with what the call has used; null if the call has reserved nothing. */
   settle(grant: Grant | null, used: readonly StepCharge[]): void {
     const charges: Charge[] = [];
     for (const charge of used) {
-      for (const active of this.#rules) this.#addCharge(active, charge, charges);
+      for (const active of this.#set.rules) this.#addCharge(active, charge, charges);
       const amount = amountOf("cost", charge);
       if (amount === 0) continue;
       for (const { rule, buckets, partition } of this.#budgets)
@@ -127,7 +147,7 @@ export class CallRules {
 
   /** True when a rule on money applies to the step. */
   limitsCostOf(step: Pick<StepDemand, "provider" | "model">): boolean {
-    return this.#rules.some(
+    return this.#set.rules.some(
       ({ rule }) => rule.kind === "cost" && !rule.isSoft && this.#partitionOf(rule, step) !== undefined,
     );
   }
@@ -137,7 +157,7 @@ export class CallRules {
     const now = this.#ledger.now("cost");
     let least = Number.POSITIVE_INFINITY;
     let tightest: NamedBucket | null = null;
-    for (const { rule, buckets } of this.#rules) {
+    for (const { rule, buckets } of this.#set.rules) {
       if (rule.kind !== "cost" || rule.isSoft) continue;
       const partition = this.#partitionOf(rule, step);
       if (partition === undefined) continue;
@@ -150,13 +170,10 @@ export class CallRules {
     return tightest === null ? null : { amount: Math.max(0, least) / MICRO, resetAt: tightest.resetAt(now) };
   }
 
-  /** Soft rules need nothing: they are charged. */
-  #needsOf(kinds: ReadonlySet<LimitKind>, demand: readonly StepDemand[], earlier: readonly Grant[]): Need[] {
+  #needsOf(rules: readonly ActiveRule[], demand: readonly StepDemand[], earlier: readonly Grant[]): Need[] {
     const needs: Need[] = [];
-    for (const active of this.#rules) {
-      const { rule } = active;
-      if (rule.isSoft || !kinds.has(rule.kind)) continue;
-      if (isCountedIn(earlier, rule)) continue;
+    for (const active of rules) {
+      if (isCountedIn(earlier, active.rule)) continue;
       const need = this.#needOf(active, demand, null);
       if (need !== null) needs.push(need);
     }

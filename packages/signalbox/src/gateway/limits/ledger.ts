@@ -21,7 +21,10 @@ import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 export type Taken = Grant | Refusal;
 
 export interface Ledger extends GrantOwner {
-  take(needs: readonly Need[]): Taken | Promise<Taken>;
+  /** `isWrittenLater`: the caller does nothing with the grant before `whenWritten` calls back. Otherwise a kill can lose no money of the grant. */
+  take(needs: readonly Need[], isWrittenLater?: boolean): Taken | Promise<Taken>;
+  /** Calls back when everything that was taken before survives the end of the process: at once, or when the turn of the event loop ends. */
+  whenWritten(task: () => void): void;
   /** As `take`, for a call that cannot wait: refuses what would have to wait. */
   takeNow(needs: readonly Need[]): Taken;
   /** Counts what was used without having been taken. */

@@ -18,7 +18,7 @@ import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
 import { type BudgetState, toBudgetState } from "./budget-state.ts";
-import { type ActiveRule, CallRules, type RouteBudget, type RuleSet } from "./call-rules.ts";
+import { type ActiveRule, CallRules, type RouteBudget, type RuleSet, toRuleSet } from "./call-rules.ts";
 import type { Ledger } from "./ledger.ts";
 import { type LimitOwner, type LimitRule, toLimitRules, toRateRule, toTokenRules } from "./limit-rule.ts";
 
@@ -64,12 +64,7 @@ export class Limits {
     if (rate !== null) rules.push({ rule: rate, buckets: this.#ledger.bucketsOf(rate) });
     if (own?.enabled === true) rules.push(...this.#ofGateway(gateway, own.rules));
     if (token !== null && token.policy !== null) rules.push(...this.#ofToken(token, token.policy));
-    return {
-      account,
-      rules,
-      needsTokens: rules.some(({ rule }) => rule.kind === "cost" || rule.kind === "tokens"),
-      hasConditions: rules.some(({ rule }) => rule.conditions !== null),
-    };
+    return toRuleSet(account, rules);
   }
 
   /** What of each rule of an account or gateway is used. */

@@ -30,7 +30,7 @@ export class LocalLedger implements Ledger {
     this.#parts = parts;
   }
 
-  take(needs: readonly Need[]): Taken {
+  take(needs: readonly Need[], isWrittenLater = false): Taken {
     const wall = this.#parts.clock.now();
     const steady = this.#parts.steadyClock.now();
     let refusal: Refusal | null = null;
@@ -50,7 +50,11 @@ export class LocalLedger implements Ledger {
       const slot = bucket.window.slotOf(wall);
       (money ??= []).push({ bucket, slot, end: bucket.window.endOf(slot), amount: expected });
     }
-    return new Grant(this, needs, money === null ? 0 : this.#parts.store.reserved(money));
+    return new Grant(this, needs, money === null ? 0 : this.#parts.store.reserved(money, isWrittenLater));
+  }
+
+  whenWritten(task: () => void): void {
+    this.#parts.store.whenWritten(task);
   }
 
   takeNow(needs: readonly Need[]): Taken {
@@ -70,8 +74,10 @@ export class LocalLedger implements Ledger {
     if (number === 0 && charges.length === 0) return;
     const { store, clock, steadyClock, onSoftBudget } = this.#parts;
     const settled: SlotAmount[] = [];
+    const wall = clock.now();
+    const steady = steadyClock.now();
     for (const { rule, bucket, amount } of charges) {
-      const now = rule.kind === "cost" ? clock.now() : steadyClock.now();
+      const now = rule.kind === "cost" ? wall : steady;
       const before = rule.isSoft ? bucket.used(now) : rule.limit;
       if (before < rule.limit && before + amount >= rule.limit) onSoftBudget(rule, before + amount);
       const slot = bucket.window.slotOf(now);

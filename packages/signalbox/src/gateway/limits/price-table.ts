@@ -268,6 +268,8 @@ const HOUR_FACTOR = 1.6;
 
 /** Null when what was used has no rate: a model that is priced by the hour has no price for tokens. */
 function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | null {
+  const flat = flatRatesOf(rates);
+  if (flat !== null && hasTokensOnly(usage)) return sum(usage, flat) * factor;
   const rate = (name: string) => rateAt(rates[name], usage.tokensIn);
   const perHour = rate("input_audio_hours") ?? rate("audio_hours");
   const perThousandPages =
@@ -291,10 +293,15 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | 
       (perHour !== undefined && usage.seconds > 0) || (perThousandPages !== undefined && usage.pages > 0);
     return isKnown ? byPiece : null;
   }
+  return sum(usage, tokenRatesAt(rates, usage.tokensIn)) * factor + byPiece;
+}
+
+function tokenRatesAt(rates: ModelPrice, tokensIn: number): Rates {
+  const rate = (name: string) => rateAt(rates[name], tokensIn);
   const input = rate("input_mtok") ?? 0;
   const output = rate("output_mtok") ?? 0;
   const cacheWrite = rate("cache_write_mtok");
-  const tokens = sum(usage, {
+  return {
     input,
     cached: rate("cache_read_mtok") ?? input,
     cacheWrite: cacheWrite ?? input,
@@ -306,8 +313,28 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | 
     reasoning: rate("output_reasoning_mtok") ?? output,
     audioOut: rate("output_audio_mtok") ?? output,
     imageOut: rate("output_image_mtok") ?? output,
-  });
-  return tokens * factor + byPiece;
+  };
+}
+
+const flatRates = new WeakMap<ModelPrice, { readonly rates: Rates | null }>();
+
+/** The rates of tokens, made once; null for a model whose rates depend on the length of the prompt, or that costs more than its tokens. */
+function flatRatesOf(prices: ModelPrice): Rates | null {
+  let flat = flatRates.get(prices);
+  if (flat === undefined) {
+    const isFlat =
+      Object.values(prices).every((rate) => rate === undefined || typeof rate === "number") &&
+      prices["requests_kcount"] === undefined &&
+      (prices["input_mtok"] !== undefined || prices["output_mtok"] !== undefined);
+    flat = { rates: isFlat ? tokenRatesAt(prices, 0) : null };
+    flatRates.set(prices, flat);
+  }
+  return flat.rates;
+}
+
+function hasTokensOnly(usage: Usage): boolean {
+  const { images, characters, rankings, seconds, pages, searches, fileSearches } = usage;
+  return images + characters + rankings + seconds + pages + searches + fileSearches === 0;
 }
 
 interface Rates {

@@ -13,11 +13,21 @@ const ESCAPES = "\\u";
 /** Longer requests with escapes are not decoded: they count as references. */
 const MAX_DECODED_BYTES = 256 * 1024;
 
-export function refersToOtherInput(body: RequestBody): boolean {
+/** Larger bodies are searched member by member. */
+const MAX_SEARCHED_BYTES = 16 * 1024;
+
+/** The body in lower case, for several searches; null for a larger one. Names of members and types are ASCII, so bytes may stand for characters. */
+export function searchedText(body: RequestBody): string | null {
+  if (body.kind !== "whole" || body.bytes.length > MAX_SEARCHED_BYTES) return null;
+  return body.bytes.toString("latin1").toLowerCase();
+}
+
+/** `searched`: of `searchedText`, if the caller has it. */
+export function refersToOtherInput(body: RequestBody, searched: string | null = null): boolean {
   if (body.kind === "none") return false;
   // A reference may follow in the part that has not arrived.
   if (body.kind === "streamed") return true;
-  const text = body.bytes.toString("latin1");
+  const text = searched ?? body.bytes.toString("latin1");
   return REFERENCES.test(text) || (text.includes(ESCAPES) && REFERENCES.test(decoded(body.bytes)));
 }
 
@@ -40,10 +50,12 @@ const MAX_USES = /"max_uses"\s*:\s*(\d{1,4})/g;
 /** Searches that are reserved for a request that offers them without a limit. */
 const ASSUMED_SEARCHES = 5;
 const NO_SEARCHES = {};
+/** In the name of every search. */
+export const SEARCH = "earch";
 
 /** Searches that the provider may make for the request; empty for a request that offers none. */
 export function expectedSearches(body: Buffer): Partial<Pick<Usage, "searches" | "fileSearches">> {
-  if (!body.includes("earch", 0, "latin1")) return NO_SEARCHES;
+  if (!body.includes(SEARCH, 0, "latin1")) return NO_SEARCHES;
   const text = body.toString("latin1");
   let allowed = -1;
   for (const [, uses] of text.matchAll(MAX_USES)) allowed = Math.max(allowed, Number(uses));

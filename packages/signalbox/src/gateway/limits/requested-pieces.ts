@@ -8,7 +8,7 @@ import { formValues } from "../step/body-facts.ts";
 import type { Step } from "../step/step.ts";
 import { furtherPrices } from "./further-prices.ts";
 import { packageIdOf } from "./prices-package.ts";
-import { expectedSearches, refersToOtherInput } from "./referred-input.ts";
+import { expectedSearches, refersToOtherInput, SEARCH } from "./referred-input.ts";
 
 type Pieces = Partial<Usage>;
 
@@ -21,9 +21,11 @@ const OCR_PATH = /(?:^|\/)ocr$/i;
 const SPEECH_PATH = /(?:^|\/)audio\/speech$/i;
 const RERANK_PATH = /(?:^|\/)rerank$/i;
 const PREDICT_PATH = /imagen[^/]*:predict$/i;
+/** Their paths are none of these. */
+const TEXT_TYPES: ReadonlySet<string> = new Set(["chat", "messages", "responses"]);
 
-/** What is counted in pieces; for other requests the searches that the provider may make. */
-export function expectedPieces(step: Step): Pieces {
+/** What is counted in pieces; for other requests the searches that the provider may make, null for none. `text`: of `searchedText`. */
+export function expectedPieces(step: Step, text: string | null): Pieces | null {
   const { upstream, requestType, path } = step;
   const { body } = upstream;
   const counted = requestedPieces(step);
@@ -31,12 +33,13 @@ export function expectedPieces(step: Step): Pieces {
   const length =
     body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
   if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
-  if (OCR_PATH.test(path)) {
+  if (!TEXT_TYPES.has(requestType) && OCR_PATH.test(path)) {
     const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
     const pages = isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE);
     return { pages, isAnnotated: wantsAnnotations(step) };
   }
-  return body.kind === "whole" ? expectedSearches(body.bytes) : {};
+  if (body.kind !== "whole" || text?.includes(SEARCH) === false) return null;
+  return expectedSearches(body.bytes);
 }
 
 /** Mistral's annotations: the answer counts pages, and not what was done with them. */
@@ -57,7 +60,7 @@ export function requestedPieces(step: Step): Pieces | null {
 
 function piecesOf(step: Step): Pieces | null {
   const { requestType, path, upstream } = step;
-  if (upstream.body.kind !== "whole") return null;
+  if (upstream.body.kind !== "whole" || TEXT_TYPES.has(requestType)) return null;
   if (requestType === "images") return pictures(step);
   if (SPEECH_PATH.test(path)) return speech(upstream.body);
   if (RERANK_PATH.test(path)) return ranking(upstream.body);

@@ -83,6 +83,11 @@ export class SharedLedger implements Ledger {
       : decided.then((refusal) => refusal ?? new Grant(this, needs));
   }
 
+  /** Nothing is written here: PostgreSQL has the shares. */
+  whenWritten(task: () => void): void {
+    task();
+  }
+
   takeNow(needs: readonly Need[]): Taken {
     assertShared(needs);
     return this.#shares.tryTake(needs) ? new Grant(this, needs) : WOULD_WAIT;

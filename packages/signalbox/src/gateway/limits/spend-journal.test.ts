@@ -25,14 +25,16 @@ function openFolder(onError: (error: unknown) => void) {
   return { open, inFile };
 }
 
-it("has a reservation before the request can be sent, and the settled amount instead when the turn has ended", async () => {
+it("has a reservation before the request may be sent, and the settled amount instead when the turn has ended", async () => {
   const { open, inFile } = openFolder((error) => {
     throw error;
   });
   const journal = open();
   journal.begin([]);
   journal.reserved(1, amounts(18));
-  expect(inFile()).toEqual([18]);
+  expect(inFile()).toEqual([]);
+  const written = await new Promise((resolve) => journal.whenWritten(() => resolve(inFile())));
+  expect(written).toEqual([18]);
   journal.settled(1, amounts(7));
   expect(inFile()).toEqual([18]);
   await setImmediate();
@@ -41,6 +43,7 @@ it("has a reservation before the request can be sent, and the settled amount ins
   journal.reserved(2, amounts(5));
   journal.settled(2, amounts(3));
   journal.reserved(3, amounts(1));
+  journal.flush();
   expect(inFile()).toEqual([7, 3, 1]);
   journal.close();
 });
@@ -69,6 +72,7 @@ it.each([0, 1, 5, 20, 40])(
     syncBuiltinESMExports();
     try {
       journal.reserved(2, amounts(5));
+      journal.flush();
     } finally {
       full.mockRestore();
       syncBuiltinESMExports();

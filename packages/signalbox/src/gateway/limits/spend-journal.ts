@@ -2,10 +2,10 @@
  * A file of the data folder with every reservation and every settled amount of money since the last write to the database, so that
  * `kill -9` loses none of them.
  *
- * Records are lines. A reservation is written at once: on an open connection the request is sent in the same turn of the event loop, and a process
- * that is killed after that must have it in the file. Settled amounts are collected and written with the next reservation, at the latest when the
- * turn ends; until then the reservation counts. What the kernel has accepted survives the end of the process; a power cut
- * can lose what the database has not received, at most about a second.
+ * Records are lines. They are collected and written together, at the latest when the turn of the event loop ends. A process that is killed after a
+ * request was sent must have its reservation in the file, so whoever reserves writes at once, or sends when `whenWritten` calls back. Until a settled
+ * amount is written, its reservation counts. What the kernel has accepted survives the end of the process; a power cut can lose what the
+ * database has not received, at most about a second.
  *
  *   J <id>                         first line: which journal this is
  *   B <number> <JSON: [accountId, owner key, bucket]>
@@ -69,6 +69,7 @@ export class SpendJournal {
   /** What a write that failed has left of earlier lines. */
   #rest = NO_BYTES;
   #isScheduled = false;
+  #waiting: (() => void)[] = [];
   #hasFailed = false;
   /** Buckets that have a number in the current file. */
   #numbered: NamedBucket[] = [];
@@ -139,10 +140,15 @@ export class SpendJournal {
     this.flush();
   }
 
-  /** When it returns, the reservation survives the end of the process. */
   reserved(call: number, amounts: readonly SlotAmount[]): void {
     this.#append("R", call, amounts);
-    this.flush();
+    this.#schedule();
+  }
+
+  /** Calls back when the records that were collected before are written: they survive the end of the process. */
+  whenWritten(task: () => void): void {
+    this.#waiting.push(task);
+    this.#schedule();
   }
 
   settled(call: number, amounts: readonly SlotAmount[]): void {
@@ -153,7 +159,8 @@ export class SpendJournal {
   /** Writes the collected records. */
   flush(): void {
     if ((this.#pending === "" && this.#rest.length === 0) || this.#file === -1) return;
-    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#pending)]);
+    const lines = Buffer.from(this.#pending);
+    const bytes = this.#rest.length === 0 ? lines : Buffer.concat([this.#rest, lines]);
     this.#pending = "";
     let written = 0;
     try {
@@ -206,6 +213,9 @@ export class SpendJournal {
     setImmediate(() => {
       this.#isScheduled = false;
       this.flush();
+      const tasks = this.#waiting;
+      this.#waiting = [];
+      for (const task of tasks) task();
     });
   }
 

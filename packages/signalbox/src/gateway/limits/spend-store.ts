@@ -115,11 +115,18 @@ export class SpendStore {
   }
 
   /** Remembers what a call may spend; returns the number of the call. */
-  reserved(amounts: readonly SlotAmount[]): number {
+  reserved(amounts: readonly SlotAmount[], isWrittenLater = false): number {
+    const { journal } = this.#parts;
     const call = ++this.#lastCall;
     this.#open.set(call, amounts);
-    this.#parts.journal.reserved(call, amounts);
+    journal.reserved(call, amounts);
+    if (!isWrittenLater) journal.flush();
     return call;
+  }
+
+  /** Calls back when the journal has every reservation. */
+  whenWritten(task: () => void): void {
+    this.#parts.journal.whenWritten(task);
   }
 
   /** Remembers what the call has spent. */

@@ -17,7 +17,7 @@ import { ASSUMED_OUTPUT_TOKENS, estimateInput } from "./estimate-usage.ts";
 import { costByCaller, costByOverride, type PriceOverrides, type PriceTable } from "./price-table.ts";
 import { dearerTier } from "./price-tiers.ts";
 import { headerOf, readableStep } from "./readable-step.ts";
-import { refersToOtherInput } from "./referred-input.ts";
+import { refersToOtherInput, searchedText } from "./referred-input.ts";
 import { expectedPieces, requestedPieces } from "./requested-pieces.ts";
 
 export interface PricingParts {
@@ -100,7 +100,7 @@ export function isFree({ upstream, requestType, path, provider, isTracked }: Ste
   );
 }
 
-const FREE: StepPrice = {
+export const FREE: StepPrice = {
   usage: NO_USAGE,
   cost: 0,
   most: 0,
@@ -112,10 +112,11 @@ const FREE: StepPrice = {
 export function priceStep(parts: PricingParts, step: Step): StepPrice {
   if (isFree(step)) return FREE;
   const readable = readableStep(step);
-  const models = modelsOf(readable);
-  const usage = expectedUsage(parts, readable, models);
+  const text = searchedText(readable.upstream.body);
+  const models = modelsOf(readable, text);
+  const usage = expectedUsage(parts, readable, models, text);
   const { custom } = parts;
-  const isInputKnown = !refersToOtherInput(readable.upstream.body);
+  const isInputKnown = !refersToOtherInput(readable.upstream.body, text);
   // Of two members with one name the last one counts, and of a streamed body it may not have arrived.
   const isPartial = readable.upstream.body.kind === "streamed";
   const isOutputKnown = isPartial ? WITHOUT_OUTPUT.has(readable.requestType) : isOutputBounded(readable);
@@ -223,7 +224,12 @@ function isOutputBounded(step: Step): boolean {
   return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType) || requestedPieces(step) !== null;
 }
 
-function expectedUsage({ prices, own }: PricingParts, step: Step, models: readonly string[]): Usage {
+function expectedUsage(
+  { prices, own }: PricingParts,
+  step: Step,
+  models: readonly string[],
+  text: string | null,
+): Usage {
   const { provider, upstream, maxOutputTokens, choices, requestType, tier } = step;
   let tokensIn = estimateInput(upstream.body);
   // No model reads more than its context window; prices of the operator have none.
@@ -236,34 +242,31 @@ function expectedUsage({ prices, own }: PricingParts, step: Step, models: readon
     tokensIn = Math.min(tokensIn, prices.contextWindowOf(provider.slug, model) ?? tokensIn);
   }
   const perChoice = maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS;
-  return {
+  const usage: Usage = {
     ...NO_USAGE,
     tokensIn,
     tokensOut: WITHOUT_OUTPUT.has(requestType) ? 0 : perChoice * choices,
-    ...expectedPieces(step),
     tier: dearerTier(tier),
   };
+  const pieces = expectedPieces(step, text);
+  return pieces === null ? usage : { ...usage, ...pieces };
 }
-
-/** Larger bodies are searched member by member. */
-const MAX_PLAIN_BYTES = 16 * 1024;
 
 /**
  * True when the body plainly names one model: the word stands once, nothing is written with escapes, and there is no list of alternatives.
  * Most calls are of this kind, and are spared a search of all members.
  */
-function isPlain({ upstream: { body }, requestType, provider, path, model }: Step): boolean {
-  if (body.kind !== "whole" || body.bytes.length > MAX_PLAIN_BYTES || model === "") return false;
+function isPlain({ requestType, provider, path, model }: Step, text: string | null): boolean {
+  if (text === null || model === "") return false;
   if (requestType !== "chat" && requestType !== "messages" && requestType !== "responses") return false;
   if (path.includes("%") || path.includes("models/") || provider.modelInPath(path) !== null) return false;
-  const text = body.bytes.toString("latin1").toLowerCase();
   const at = text.indexOf('"model');
   if (at === -1 || text.indexOf('"model', at + 1) !== -1) return false;
   return !text.includes("\\u") && !text.includes('"fallback') && !text.includes('"tools"');
 }
 
-function modelsOf(step: Step): string[] {
-  if (isPlain(step)) return [step.model];
+function modelsOf(step: Step, text: string | null): string[] {
+  if (isPlain(step, text)) return [step.model];
   const { names, isCertain } = readNamedModels(step);
   const all = new Set(names);
   // The beginning of a streamed body may name the model.
