@@ -29,3 +29,9 @@ describe("the time to wait", () => {
     });
   });
 });
+
+it("tells SDKs not to repeat a call whose token was refused", () => {
+  const error = new SignalboxError("gateway_unauthorized");
+  expect(renderError(error, "anthropic", "id").headers["x-should-retry"]).toBe("false");
+  expect(renderError(error, "gateway", "id").headers["x-should-retry"]).toBeUndefined();
+});

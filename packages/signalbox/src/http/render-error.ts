@@ -27,7 +27,7 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
   return {
     status: error.status,
     headers: {
-      ...(dialect in SDK_DIALECTS ? withShortWait(error.headers) : error.headers),
+      ...(dialect in SDK_DIALECTS ? headersForSdk(error) : error.headers),
       "content-type": "application/json; charset=utf-8",
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
@@ -82,12 +82,13 @@ const LONGEST_WAIT_S = 60;
 
 /**
  * Programs on these SDKs sleep for as long as `retry-after` says, without a word, be it until the end of the month, or ignore it and repeat the
- * call at once ([decision 0470](../../../../docs/decisions/0470-a-long-wait-is-a-refusal-at-the-doors-of-sdks.md)).
+ * call at once. Claude Code repeats a call with a wrong token ten times. See
+ * [decision 0470](../../../../docs/decisions/0470-a-long-wait-is-a-refusal-at-the-doors-of-sdks.md).
  */
-function withShortWait(headers: SignalboxError["headers"]): SignalboxError["headers"] {
+function headersForSdk({ headers, status }: SignalboxError): SignalboxError["headers"] {
   const { "retry-after": wait, ...rest } = headers;
-  if (wait === undefined || Number(wait) <= LONGEST_WAIT_S) return headers;
-  return { ...rest, "x-should-retry": "false" };
+  const isLong = wait !== undefined && Number(wait) > LONGEST_WAIT_S;
+  return isLong || status === 401 ? { ...rest, "x-should-retry": "false" } : headers;
 }
 
 const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: string) => object>> = {
