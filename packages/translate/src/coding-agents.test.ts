@@ -1,4 +1,4 @@
-/** Requests in the patterns of the two coding agents in wide use, to upstreams of the other dialects, and the answers. */
+/** Requests in the patterns of coding agents in wide use, to upstreams of the other dialects, and the answers. */
 import { describe, expect, it } from "vitest";
 import { createStreamTranslator, translateResponse } from "./index.ts";
 import { payloads, sse, translate } from "./translate-fixture.ts";
@@ -268,5 +268,36 @@ describe("Codex", () => {
     ];
     const { body } = translate("responses", "chat", { model: "m", input, tools: [] });
     expect(body["tools"]).toMatchObject([{ function: { name: "late" } }]);
+  });
+});
+
+describe("a session that Gemini CLI resumes", () => {
+  const call = (id: string) => ({ functionCall: { id, name: "read_file", args: { file_path: id } } });
+  const response = (id: string, output: string) => ({
+    functionResponse: { id, name: "read_file", response: { output } },
+  });
+  const contents = [
+    { role: "user", parts: [{ text: "Read both" }] },
+    { role: "model", parts: [call("a"), call("b")] },
+    // Each response twice, as Gemini CLI 0.61.0 sends them.
+    { role: "user", parts: ["a", "b"].map((id) => response(id, `text of ${id}`)) },
+    { role: "user", parts: ["a", "b"].map((id) => response(id, `text of ${id}`)) },
+    { role: "model", parts: [{ text: "Done" }] },
+    { role: "user", parts: [{ text: "Go on" }] },
+  ];
+
+  it("has one result for each call, because other providers reject a second one", () => {
+    const { body, dropped } = translate("gemini", "messages", { contents });
+    expect((body["messages"] as object[])[2]).toEqual({
+      role: "user",
+      content: ["a", "b"].map((id) => ({
+        type: "tool_result",
+        tool_use_id: id,
+        content: `text of ${id}`,
+      })),
+    });
+    expect(dropped).toEqual(["contents[].parts[].functionResponse"]);
+    const chat = translate("gemini", "chat", { contents }).body["messages"] as { role: string }[];
+    expect(chat.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant", "user"]);
   });
 });

@@ -30,7 +30,7 @@ export function renderError(error: SignalboxError, dialect: ErrorDialect, reques
   return {
     status: dialect === "run" && error.id === "gateway_response_blocked" ? RUN_BLOCKED : error.status,
     headers: {
-      ...error.headers,
+      ...(dialect in SDK_DIALECTS ? headersForSdk(error) : error.headers),
       "content-type": "application/json; charset=utf-8",
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
@@ -75,6 +75,25 @@ export function closeCodeOf(error: SignalboxError): { code: number; reason: stri
   return { code: entry.closeCode ?? 1011, reason: error.message };
 }
 
+const SDK_DIALECTS: Readonly<Partial<Record<ErrorDialect, true>>> = {
+  openai: true,
+  anthropic: true,
+  gemini: true,
+};
+/** Of Anthropic's SDK, which ignores a longer `retry-after`. */
+const LONGEST_WAIT_S = 60;
+
+/**
+ * Programs on these SDKs sleep for as long as `retry-after` says, without a word, be it until the end of the month, or ignore it and repeat the
+ * call at once. Claude Code repeats a call with a wrong token ten times. See
+ * [decision 0470](../../../../docs/decisions/0470-a-long-wait-is-a-refusal-at-the-doors-of-sdks.md).
+ */
+function headersForSdk({ headers, status }: SignalboxError): SignalboxError["headers"] {
+  const { "retry-after": wait, ...rest } = headers;
+  const isLong = wait !== undefined && Number(wait) > LONGEST_WAIT_S;
+  return isLong || status === 401 ? { ...rest, "x-should-retry": "false" } : headers;
+}
+
 const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: string) => object>> = {
   envelope: envelopeBody,
   run: envelopeBody,
@@ -87,7 +106,7 @@ const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: s
     error: { type: anthropicType(status), message, code: reason ?? String(code) },
     request_id: requestId,
   }),
-  gemini: ({ message, status, reason, code }) => ({
+  gemini: ({ message, status, reason, code, headers }) => ({
     error: {
       code: status,
       message,
@@ -98,6 +117,15 @@ const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: s
           reason: reason ?? String(code),
           domain: "signalbox",
         },
+        // Google's clients read the time here, whole: Gemini CLI gives up if it is more than five minutes.
+        ...(headers["retry-after"] === undefined
+          ? []
+          : [
+              {
+                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                retryDelay: `${headers["retry-after"]}s`,
+              },
+            ]),
       ],
     },
   }),

@@ -1,6 +1,9 @@
 /**
  * Gemini's contents into turns. A call of this dialect may have no id; it then gets one from its place, and responses
  * without an id are matched with the calls of the turn before, by name and in order.
+ *
+ * A call has one response. Further ones with its id are left out: sessions that Gemini CLI resumes have each response
+ * twice, which Gemini takes and other providers reject.
  */
 import { InvalidRequestError } from "../errors.ts";
 import {
@@ -27,6 +30,12 @@ interface OpenCall {
   readonly name: string;
 }
 
+/** The calls of the last turn of the model. */
+interface Calls {
+  readonly open: OpenCall[];
+  readonly answered: Set<string>;
+}
+
 export function decodeTexts(value: unknown, path: string): TextPart[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
   const content = requireRecord(value, path);
@@ -37,16 +46,17 @@ export function decodeTexts(value: unknown, path: string): TextPart[] {
 }
 
 export function decodeContents(contents: readonly unknown[], losses: Losses): Turn[] {
-  let calls: OpenCall[] = [];
-  return contents.map((value, i) => {
+  let calls: Calls = { open: [], answered: new Set() };
+  return contents.flatMap((value, i): Turn[] => {
     const path = `contents[${i}]`;
     const content = requireRecord(value, path);
     const role = content["role"] ?? "user";
     if (role !== "user" && role !== "model" && role !== "function") {
       throw new InvalidRequestError(`${path}.role`, `${path}.role must be user or model`);
     }
-    if (role === "model") calls = [];
-    const parts = requireList(content["parts"] ?? [], `${path}.parts`).flatMap((part, j) =>
+    if (role === "model") calls = { open: [], answered: new Set() };
+    const given = requireList(content["parts"] ?? [], `${path}.parts`);
+    const parts = given.flatMap((part, j) =>
       decodePart(
         requireRecord(part, `${path}.parts[${j}]`),
         `${path}.parts[${j}]`,
@@ -55,11 +65,13 @@ export function decodeContents(contents: readonly unknown[], losses: Losses): Tu
         losses,
       ),
     );
-    return { role: role === "model" ? "assistant" : "user", parts, path };
+    // A turn of which nothing is left is no turn.
+    if (parts.length === 0 && given.length > 0) return [];
+    return [{ role: role === "model" ? "assistant" : "user", parts, path }];
   });
 }
 
-function decodePart(part: Json, path: string, freeId: string, calls: OpenCall[], losses: Losses): Part[] {
+function decodePart(part: Json, path: string, freeId: string, calls: Calls, losses: Losses): Part[] {
   const signature = textOrNull(pick(part, "thoughtSignature"));
   const signed = signature === null ? {} : { signature };
   if (typeof part["text"] === "string") {
@@ -71,7 +83,7 @@ function decodePart(part: Json, path: string, freeId: string, calls: OpenCall[],
     const called = requireRecord(call, `${path}.functionCall`);
     const name = requireName(called["name"], `${path}.functionCall.name`);
     const id = textOrNull(called["id"]) ?? freeId;
-    calls.push({ id, name });
+    calls.open.push({ id, name });
     return [
       {
         type: "tool_call",
@@ -85,15 +97,19 @@ function decodePart(part: Json, path: string, freeId: string, calls: OpenCall[],
   }
   const response = pick(part, "functionResponse");
   if (response !== undefined)
-    return [decodeResponse(requireRecord(response, `${path}.functionResponse`), path, calls)];
+    return decodeResponse(requireRecord(response, `${path}.functionResponse`), path, calls, losses);
   return decodeMedia(part, path, losses);
 }
 
-function decodeResponse(response: Json, path: string, calls: OpenCall[]): Part {
+function decodeResponse(response: Json, path: string, { open, answered }: Calls, losses: Losses): Part[] {
   const name = requireName(response["name"], `${path}.functionResponse.name`);
   const given = textOrNull(response["id"]);
-  const at = calls.findIndex((call) => (given === null ? call.name === name : call.id === given));
-  const [call] = at < 0 ? [] : calls.splice(at, 1);
+  if (given !== null && answered.has(given)) {
+    losses.note(`${path}.functionResponse`);
+    return [];
+  }
+  const at = open.findIndex((call) => (given === null ? call.name === name : call.id === given));
+  const [call] = at < 0 ? [] : open.splice(at, 1);
   const id = given ?? call?.id;
   if (id === undefined) {
     throw new InvalidRequestError(
@@ -101,18 +117,21 @@ function decodeResponse(response: Json, path: string, calls: OpenCall[]): Part {
       `${path}.functionResponse has no call of ${name} before it`,
     );
   }
+  answered.add(id);
   const result = recordOf(response["response"]);
   const keys = Object.keys(result);
   const only = keys.length === 1 ? keys[0] : undefined;
   const isPlain =
     (only === "output" || only === "error" || only === "result") && typeof result[only] === "string";
-  return {
-    type: "tool_result",
-    callId: id,
-    parts: [{ type: "text", text: isPlain ? (result[only] as string) : JSON.stringify(result) }],
-    isError: only === "error",
-    isCustom: false,
-  };
+  return [
+    {
+      type: "tool_result",
+      callId: id,
+      parts: [{ type: "text", text: isPlain ? (result[only] as string) : JSON.stringify(result) }],
+      isError: only === "error",
+      isCustom: false,
+    },
+  ];
 }
 
 function decodeMedia(part: Json, path: string, losses: Losses): Part[] {
