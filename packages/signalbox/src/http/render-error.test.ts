@@ -17,6 +17,12 @@ describe("the time to wait", () => {
     },
   );
 
+  it("of a rate limit is sent to everybody", () => {
+    const error = new SignalboxError("gateway_rate_limited", { headers: { "retry-after": "900" } });
+    const { headers } = renderError(error, "openai", "id");
+    expect(headers).toMatchObject({ "retry-after": "900", "x-should-retry": "false" });
+  });
+
   it.each(["gateway", "run", "envelope"] as const)("is sent whole in the format %s", (dialect) => {
     expect(refusal("900000", dialect)).toMatchObject({ wait: "900000", shouldRetry: undefined });
   });

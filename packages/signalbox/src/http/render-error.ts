@@ -88,10 +88,12 @@ const LONGEST_WAIT_S = 60;
  * call at once. Claude Code repeats a call with a wrong token ten times. See
  * [decision 0470](../../../../docs/decisions/0470-a-long-wait-is-a-refusal-at-the-doors-of-sdks.md).
  */
-function headersForSdk({ headers, status }: SignalboxError): SignalboxError["headers"] {
+function headersForSdk({ id, headers, status }: SignalboxError): SignalboxError["headers"] {
   const { "retry-after": wait, ...rest } = headers;
   const isLong = wait !== undefined && Number(wait) > LONGEST_WAIT_S;
-  return isLong || status === 401 ? { ...rest, "x-should-retry": "false" } : headers;
+  if (!isLong && status !== 401) return headers;
+  // The contract promises the time of a rate limit to every client.
+  return { ...(id === "gateway_rate_limited" ? headers : rest), "x-should-retry": "false" };
 }
 
 const BODIES: Readonly<Record<ErrorDialect, (error: SignalboxError, requestId: string) => object>> = {
