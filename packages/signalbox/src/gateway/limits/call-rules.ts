@@ -61,6 +61,8 @@ export class CallRules {
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
   readonly hasConditions: boolean;
+  /** False: what the call costs counts, the call itself does not. */
+  #countsCalls = true;
 
   constructor(
     ledger: Ledger,
@@ -72,6 +74,11 @@ export class CallRules {
     this.#budgets = budgets ?? NO_BUDGETS;
     this.needsTokens = needsTokens || budgets !== undefined;
     this.hasConditions = hasConditions;
+  }
+
+  /** The call is a part of another one, which was counted. */
+  leaveUncounted(): void {
+    this.#countsCalls = false;
   }
 
   /** Serialised flat JSON object. */
@@ -156,6 +163,7 @@ export class CallRules {
     for (const active of this.#rules) {
       const { rule } = active;
       if (rule.isSoft || !kinds.has(rule.kind)) continue;
+      if (!this.#countsCalls && AT_ARRIVAL.has(rule.kind)) continue;
       if (isCountedIn(earlier, rule)) continue;
       const need = this.#needOf(active, demand, null);
       if (need !== null) needs.push(need);
