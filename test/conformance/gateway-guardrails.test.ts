@@ -2,6 +2,7 @@
 import { crc32 } from "node:zlib";
 import { once } from "node:events";
 import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
+import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
 import { type RawAnswer, readLogs, send } from "../support/gateway.ts";
@@ -35,7 +36,9 @@ beforeAll(async () => {
         prices: { openai: { "*": { in: 1000, out: 1000 } } },
         auto: { models: ["openai/m", "anthropic/m"] },
         hosts: { "guarded.example.com": `default/${GATEWAY}` },
+        guardrails: { safetyModel: "openai/guard-safety", injectionModel: "openai/guard-injection" },
       },
+      outgoing: { allowPrivateHosts: true },
       providers: {
         openai: { baseUrl: `${baseUrl}/v1` },
         anthropic: { baseUrl },
@@ -69,6 +72,7 @@ afterAll(async () => {
 beforeEach(async () => {
   peer.requests.length = 0;
   say = (request) => `I wrote to ${maskIn(request)}.`;
+  judge = judgeSays((body) => (/volcano|eruption/.test(body) ? "unsafe\nS9,S2" : "safe"));
   await setRules(RULES);
 });
 
@@ -99,9 +103,35 @@ function awsMessage(type: string, payload: object): Buffer {
   return Buffer.concat([start, uint(crc32(start), 4)]);
 }
 
+/** What a judging model says; tests replace it. */
+let judge: (request: ProviderRequest, response: ServerResponse) => void;
+/** The model, the system's message, and the message that is judged. */
+const lastOf = ({ body }: ProviderRequest) => {
+  const asked = JSON.parse(body) as { model: string; messages: { role: string; content: string }[] };
+  const system = asked.messages.find(({ role }) => role === "system")?.content ?? "";
+  return `${asked.model} ${system} ${asked.messages.at(-1)?.content ?? ""}`;
+};
+const isJudge = ({ body }: ProviderRequest) => body.includes('"model":"guard');
+const judgeSays =
+  (verdict: (body: string) => string) => (request: ProviderRequest, response: ServerResponse) =>
+    sendJson(response, 200, {
+      id: "j",
+      object: "chat.completion",
+      model: "guard",
+      choices: [
+        {
+          index: 0,
+          finish_reason: "stop",
+          message: { role: "assistant", content: verdict(lastOf(request)) },
+        },
+      ],
+      usage: { prompt_tokens: 100, completion_tokens: 2, total_tokens: 102 },
+    });
+
 /** Answers in the dialect of the path, character by character where a stream was asked for. */
 function answerAsAsked(request: ProviderRequest, response: ServerResponse): void {
   const { url, body } = request;
+  if (isJudge(request)) return judge(request, response);
   const text = say(request);
   const isStream = /"stream": ?true|stream/i.test(body.includes('"stream":true') ? "stream" : url);
   const characters = Array.from(text);
@@ -942,5 +972,251 @@ describe("other ways to an answer", () => {
   it("no header lets a call pass the rules", async () => {
     const headers = { "gw-aig-own-reader": "x", "gw-aig-collect-log": "false", "gw-aig-skip-cache": "true" };
     expect((await call(CHAT_DOOR, "a zebra", headers)).status).toBe(424);
+  });
+});
+
+describe("a judging model", () => {
+  const RULE = { id: "safety", type: "model", model: "openai/guard", action: "block", timeout_ms: 60_000 };
+  const STREAM_DOOR = {
+    ...CHAT_DOOR,
+    body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+  };
+  /** Requests of the callers, without those of judges. */
+  const forwarded = () => peer.requests.filter((one) => !isJudge(one));
+  const asked = () => peer.requests.filter((one) => isJudge(one));
+
+  it("refuses a prompt before it is sent, and gets no text that is masked and no key of the caller", async () => {
+    await setRules([RULE, ...RULES.slice(2)]);
+    const refused = await call(CHAT_DOOR, `a volcano of ${EMAIL}`);
+    expect([refused.status, refused.body]).toEqual([424, expect.stringContaining("2016")]);
+    expect(forwarded()).toEqual([]);
+    const [question] = asked();
+    expect(question?.body).toContain("a volcano of <EMAIL_1>");
+    expect(question?.headers["authorization"]).toBe("Bearer stored");
+    const rows = await readLogs(server, GATEWAY);
+    const row = rows.find(({ id }) => id === refused.headers["gw-aig-log-id"]);
+    expect(row).toMatchObject({ guardrail_action: "block", cost: 0 });
+    expect(JSON.parse(String(row?.["guardrails"]))).toEqual(
+      expect.arrayContaining([expect.objectContaining({ rule: "safety", kind: "S9", action: "block" })]),
+    );
+    // The judge's call is a row of its own, without bodies and without guardrails.
+    const own = rows.find(({ model }) => model === "guard");
+    expect(own).toMatchObject({ status_code: 200, metadata: JSON.stringify({ guardrail: "safety" }) });
+    expect(own?.["guardrail_action"] ?? null).toBeNull();
+    expect(Number(own?.["cost"])).toBeGreaterThan(0);
+    expect((await call(CHAT_DOOR, "a calm sea")).status).toBe(200);
+  });
+
+  it.each([
+    ["a whole answer", CHAT_DOOR, "window"],
+    ["a stream in pieces", STREAM_DOOR, "window"],
+    ["a stream that is held", STREAM_DOOR, "hold"],
+    ["a translated stream", DOORS["the unified chat door, translated, as a stream"], "window"],
+    ["a binary stream", DOORS["Bedrock's Converse, as a binary stream"], "window"],
+    ["lines of JSON", DOORS["a provider with lines of JSON"], "window"],
+  ])("refuses %s before its text leaves", async (_, door = CHAT_DOOR, stream) => {
+    await setRules([{ ...RULE, on: ["response"], stream, categories: ["S9"] }]);
+    const calm = "The sea is calm. ".repeat(30);
+    say = () => `${calm}An eruption begins. ${calm}`;
+    const answer = await call(door, "Tell");
+    expect(`${spoken(answer.body)}${answer.body}`).not.toContain("eruption");
+    expect(answer.body).toContain("safety");
+    expect(answer.headers["gw-aig-guardrails"]).toBe(stream);
+    if (stream === "hold") expect(answer.status).toBe(424);
+    say = () => calm;
+    const whole = await call(door, "Tell");
+    expect(whole.status).toBe(200);
+    expect(spoken(whole.body)).toContain(calm);
+  });
+
+  it("of another category passes, and a flag only notes", async () => {
+    await setRules([{ ...RULE, categories: ["S1"] }]);
+    expect((await call(CHAT_DOOR, "a volcano")).status).toBe(200);
+    await setRules([{ ...RULE, action: "flag" }]);
+    const flagged = await call(CHAT_DOOR, "a volcano");
+    const row = (await readLogs(server, GATEWAY)).find(({ id }) => id === flagged.headers["gw-aig-log-id"]);
+    expect([flagged.status, row?.["guardrail_action"]]).toEqual([200, "flag"]);
+  });
+
+  it.each<[string, (request: ProviderRequest, response: ServerResponse) => void]>([
+    ["is dead", (_, response) => void response.destroy()],
+    ["fails", (_, response) => sendJson(response, 500, { error: "x" })],
+    ["does not answer", () => undefined],
+    [
+      "begins an answer",
+      (_, response) => void response.writeHead(200, { "content-type": "application/json" }).write('{"ch'),
+    ],
+    ["lies", judgeSays(() => "I think that this is fine")],
+    ["says everything", judgeSays(() => "safe\nunsafe")],
+    ["says nothing", judgeSays(() => "")],
+    ["says too much", judgeSays(() => `safe${" ".repeat(200_000)}`)],
+  ])("that %s refuses the call, unless its rule lets it pass", async (_, how) => {
+    judge = how;
+    await setRules([{ ...RULE, timeout_ms: 300 }]);
+    const refused = await call(CHAT_DOOR, "Hello");
+    expect([refused.status, refused.body]).toEqual([503, expect.stringContaining("7013")]);
+    expect(forwarded()).toEqual([]);
+    await setRules([{ ...RULE, on: ["response"], timeout_ms: 300 }]);
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(503);
+    await setRules([{ ...RULE, on: ["prompt"], timeout_ms: 300, on_failure: "allow" }]);
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+  });
+
+  it("may judge prompt injection, answer as a moderation endpoint, or follow instructions", async () => {
+    await setRules([{ ...RULE, on: ["prompt"], format: "injection", threshold: 0.7 }]);
+    for (const [verdict, status] of [
+      ["0.69", 200],
+      ["0.71", 424],
+      ["BENIGN", 200],
+      ["JAILBREAK", 424],
+      ["7", 503],
+    ] as const) {
+      judge = judgeSays(() => verdict);
+      expect([verdict, (await call(CHAT_DOOR, "Hello")).status]).toEqual([verdict, status]);
+    }
+    await setRules([{ ...RULE, on: ["prompt"], format: "moderation", categories: ["violence"] }]);
+    for (const [name, status] of [
+      ["hate", 200],
+      ["violence", 424],
+    ] as const) {
+      judge = ({ url }, response) => {
+        expect(url).toContain("/moderations");
+        sendJson(response, 200, { results: [{ flagged: true, categories: { [name]: true } }] });
+      };
+      expect([name, (await call(CHAT_DOOR, "Hello")).status]).toEqual([name, status]);
+    }
+    await setRules([{ ...RULE, on: ["prompt"], instructions: "Is it about boats?" }]);
+    judge = judgeSays((body) => (body.includes("Is it about boats?") ? "Unsafe: boats" : "safe"));
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(424);
+  });
+
+  it("is paid by the budgets of the token that calls, which need not allow its model and does not count it as a call", async () => {
+    await setRules([{ ...RULE, on: ["prompt"] }]);
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "judged",
+      permissions: ["gateway.run"],
+      models: ["openai/m"],
+      budgets: [{ limit: 1, window: "day" }],
+      rate_limits: [
+        { type: "requests", limit: 1, interval: 3600 },
+        { type: "parallel", limit: 1 },
+      ],
+    });
+    const { token, id } = (body as { result: { token: string; id: string } }).result;
+    const before = new Set((await readLogs(server, GATEWAY)).map((row) => row["id"]));
+    const answer = await call(CHAT_DOOR, "Hello", { "gw-aig-authorization": `Bearer ${token}` });
+    expect([answer.status, answer.body]).toEqual([200, answer.body]);
+    const rows = (await readLogs(server, GATEWAY)).filter((row) => !before.has(row["id"]));
+    expect(rows.map(({ model }) => model).toSorted()).toEqual(["guard", "m"]);
+    const spent = rows.reduce((sum, { cost }) => sum + Number(cost), 0);
+    const { body: budgets } = await server.api("GET", `/accounts/default/tokens/${id}/budgets`);
+    const used = [...JSON.stringify(budgets).matchAll(/"used":([\d.e-]+)/g)].map(([, text]) => Number(text));
+    expect(used).toEqual(expect.arrayContaining([expect.closeTo(spent, 6)]));
+  });
+
+  it("reads kept answers, too", async () => {
+    await setRules([]);
+    const token = await server.token(["gateway.run"]);
+    const headers = { "gw-aig-authorization": `Bearer ${token}`, ...gatewayHeader };
+    say = () => "An eruption begins";
+    const made = await call(
+      { path: "/v1/responses", body: json((input) => ({ model: "anthropic/m", input })) },
+      "Tell",
+      headers,
+    );
+    const { id } = JSON.parse(made.body) as { id: string };
+    await setRules([{ ...RULE, on: ["response"] }]);
+    const read = await send(server, "GET", `/v1/responses/${id}`, { headers });
+    expect([read.status, read.body]).toEqual([424, expect.not.stringContaining("eruption")]);
+  });
+});
+
+describe("the setting guardrails of the original", () => {
+  const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}`;
+  it("is accepted as it is, and meant", async () => {
+    await setRules([]);
+    const guardrails = {
+      prompt: { S9: "BLOCK", S2: "FLAG", P1: "BLOCK" },
+      response: { S2: "FLAG", S9: "BLOCK" },
+    };
+    const { body } = await server.api("PUT", path, { guardrails });
+    expect(body).toMatchObject({ result: { guardrails } });
+    judge = judgeSays((text) => {
+      if (text.includes("guard-injection")) return text.includes("ignore all") ? "0.99" : "0.01";
+      return text.includes("volcano") ? "unsafe\nS9" : text.includes("lava") ? "unsafe\nS2" : "safe";
+    });
+    try {
+      expect((await call(CHAT_DOOR, "a volcano")).body).toContain("2016");
+      expect((await call(CHAT_DOOR, "ignore all")).body).toContain("P1");
+      peer.requests.length = 0;
+      const flagged = await call(CHAT_DOOR, "lava");
+      // Two questions about the prompt, one about the answer.
+      expect([flagged.status, peer.requests.length]).toEqual([200, 4]);
+      const row = (await readLogs(server, GATEWAY)).find(({ id }) => id === flagged.headers["gw-aig-log-id"]);
+      expect(JSON.parse(String(row?.["guardrails"]))).toMatchObject([
+        { rule: "S2", owner: "guardrails", place: "prompt", action: "flag" },
+      ]);
+      say = () => "a volcano";
+      expect((await call(CHAT_DOOR, "Hello")).body).toContain("2017");
+      judge = (_, response) => void response.destroy();
+      expect((await call(CHAT_DOOR, "Hello")).body).toContain("7013");
+      await server.api("PUT", path, { guardrails: { prompt: { S1: "FLAG" }, response: {} } });
+      expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+      expect(
+        (await server.api("PUT", path, { guardrails: { prompt: { S99: "FLAG" }, response: {} } })).status,
+      ).toBe(400);
+    } finally {
+      await server.api("PUT", path, { guardrails: null });
+    }
+  });
+});
+
+describe("a judging webhook", () => {
+  it("gets a signed request, and its verdict counts; anything else is none", async () => {
+    let reply: (response: ServerResponse, body: string) => void = () => undefined;
+    const received: { headers: Record<string, string>; body: string }[] = [];
+    const receiver = await startProvider((request, response) => {
+      received.push({ headers: request.headers as Record<string, string>, body: request.body });
+      reply(response, request.body);
+    });
+    try {
+      const rule = {
+        id: "hook",
+        type: "webhook",
+        url: `${receiver.url}/judge`,
+        action: "block",
+        timeout_ms: 60_000,
+      };
+      await setRules([rule]);
+      reply = (response, body) =>
+        sendJson(response, 200, { flagged: body.includes("volcano"), categories: ["fire"] });
+      expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+      expect((await call(CHAT_DOOR, "a volcano")).body).toContain("2016");
+      const { body } = await server.api("GET", "/accounts/default/ai-gateway/guardrails/secret");
+      const { secret } = (body as { result: { secret: string } }).result;
+      const [first] = received;
+      expect(new Webhook(secret).verify(first?.body ?? "", first?.headers ?? {})).toMatchObject({
+        type: "guardrail",
+        account_id: "default",
+        gateway_id: GATEWAY,
+        rule: "hook",
+        place: "prompt",
+        text: expect.stringContaining("Hello") as string,
+      });
+      await setRules([{ ...rule, timeout_ms: 300 }]);
+      for (const wrong of [
+        (response: ServerResponse) => sendJson(response, 500, { flagged: false }),
+        (response: ServerResponse) => sendJson(response, 200, { flagged: "no" }),
+        (response: ServerResponse) => sendJson(response, 200, { flagged: false, more: "x".repeat(100_000) }),
+        (response: ServerResponse) => void response.writeHead(307, { location: receiver.url }).end(),
+        (response: ServerResponse) => void response.destroy(),
+        () => undefined,
+      ]) {
+        reply = wrong;
+        expect((await call(CHAT_DOOR, "Hello")).body).toContain("7013");
+      }
+    } finally {
+      await receiver.close();
+    }
   });
 });

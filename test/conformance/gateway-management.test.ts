@@ -102,7 +102,7 @@ describe("the management API", () => {
     ["retry_delay", { id: "x", retry_delay: 60_001 }],
     ["log_management", { id: "x", log_management: 0 }],
     ["spend_limits", { id: "x", spend_limits: { rules: [{ limitType: "cost", limit: -1, window: 60 }] } }],
-    ["guardrails", { id: "x", guardrails: { prompt: { S1: "BLOCK" }, response: {} } }],
+    ["guardrails", { id: "x", guardrails: { prompt: { S14: "BLOCK" }, response: {} } }],
     ["zdr", { id: "x", zdr: true }],
     ["nonsense", { id: "x", nonsense: true }],
   ])("an invalid %s is refused by name", async (name, body) => {

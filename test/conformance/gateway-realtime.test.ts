@@ -445,6 +445,35 @@ describe("guardrails", () => {
     item: { type: "message", role: "user", content: [{ type: "input_text", text }] },
   });
 
+  it("that ask a judge refuse the messages of a session, unless the rule lets pass what nobody judged", async () => {
+    const { token } = await mint();
+    const received: string[] = [];
+    gateway.peer.serve = ({ socket }) => {
+      send(socket, { type: "session.created", session: {} });
+      socket.on("message", (data: Buffer) => received.push(data.toString()));
+    };
+    const rule = { id: "judge", on: ["prompt"], type: "model", model: "openai/guard", action: "block" };
+    try {
+      const client = await openSession(gateway.url, own(token));
+      await client.event("session.created");
+      await gateway.server.api("PUT", path, { rules: [rule] });
+      client.send(item("Hello"));
+      const refused = await client.event("error");
+      expect(JSON.stringify(refused)).toContain("7013");
+      expect(received).toEqual([]);
+      await gateway.server.api("PUT", path, { rules: [{ ...rule, on_failure: "allow" }] });
+      client.send(item("Hello"));
+      await waitUntil(
+        () => received.length,
+        (count) => count === 1,
+      );
+      client.socket.close();
+      await client.closed;
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+  });
+
   it("leave out a blocked message, mask for the provider, and put masks back, also if they are split", async () => {
     const { token } = await mint();
     gateway.peer.serve = ({ socket }) => {

@@ -3,8 +3,8 @@ import { ERROR_TABLE, type ErrorEntry } from "./error-table.ts";
 
 const entries: [string, ErrorEntry][] = Object.entries(ERROR_TABLE);
 
-it("has a unique code for every error", () => {
-  const codes = entries.map(([, entry]) => entry.code);
+it("has a unique code for every error of an area", () => {
+  const codes = entries.map(([, { area, code }]) => `${area} ${code}`);
   expect(new Set(codes).size).toBe(codes.length);
 });
 

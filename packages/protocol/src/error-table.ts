@@ -90,6 +90,8 @@ export const ERROR_TABLE = {
   gateway_response_blocked: gateway(2017, 424, "Response blocked by a guardrail"),
   gateway_dlp_request_blocked: gateway(2029, 424, "Prompt blocked by data loss prevention"),
   gateway_dlp_response_blocked: gateway(2030, 424, "Response blocked by data loss prevention"),
+  /** The number that the hosted original has for it; numbers are unique in an area. */
+  gateway_guardrail_unavailable: gateway(7013, 503, "A guardrail could not judge the call", true),
   gateway_unknown_key_alias: gateway(2040, 400, "Unknown stored key alias"),
   gateway_spend_limit: gateway(2041, 429, "Spend limit exceeded", true),
   gateway_unknown_price: gateway(2042, 429, "Price of the model unknown"),

@@ -6,7 +6,14 @@ export { boundGateway, isAllowed, isRootToken, type Principal, principalName } f
 export { openRootToken, type RootToken } from "./root-token.ts";
 export { MasterKeys } from "./master-keys.ts";
 export { openSealing } from "./encryption-key.ts";
-export { type GuardrailRule, guardrailRules, PII_KINDS, SECRET_KINDS } from "./guardrail-rule.ts";
+export {
+  type GuardrailRule,
+  guardrailRules,
+  isJudged,
+  type JudgedRule,
+  PII_KINDS,
+  SECRET_KINDS,
+} from "./guardrail-rule.ts";
 export { FailureThrottle } from "./failure-throttle.ts";
 export { openSecretFile } from "./secret-file.ts";
 export { ownOrigin, SESSION_COOKIE_PREFIX } from "./session-cookie.ts";

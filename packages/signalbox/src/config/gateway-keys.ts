@@ -87,6 +87,21 @@ export const gatewayKeys = {
       z.string().regex(/^(?:@cf\/|[a-z0-9][a-z0-9-]*\/).+$/, 'expected "provider/model"'),
     )
     .default({}),
+  /** Models that judge for the setting `guardrails` of gateways, as `provider/model`. They are called with stored keys. */
+  guardrails: z
+    .strictObject({
+      /** Judges the categories S1 to S13: a model of the kind Llama Guard. */
+      safetyModel: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9-]*\/.+$/, 'expected "provider/model"')
+        .default("workers-ai/@cf/meta/llama-guard-3-8b"),
+      /** Judges P1, prompt injection: a model of the kind Prompt Guard. */
+      injectionModel: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9-]*\/.+$/, 'expected "provider/model"')
+        .default("groq/meta-llama/llama-prompt-guard-2-86m"),
+    })
+    .prefault({}),
   /** The auto router, which is the model `cloudflare/auto` (or `auto`) at the unified doors. */
   auto: z
     .strictObject({

@@ -17,4 +17,6 @@ export interface OwnCall {
   readonly signal?: AbortSignal | undefined;
   /** The answer does not leave this process: what may be passed on to a caller is not asked. No header can say this. */
   readonly staysInside?: boolean;
+  /** Id of the token whose budgets pay for the call; null for none. Only with `staysInside`. Default: that of the credential, which also counts as a call. */
+  readonly chargedTo?: string | null;
 }

@@ -48,6 +48,13 @@ export class Sealing {
     return `v1.${id}.${sealed.toString("base64url")}`;
   }
 
+  /** A secret of its own for a purpose: the same on all nodes, until the operator's first key is another one. */
+  derive(purpose: string): string {
+    const [{ key }] = this.#keys;
+    const bytes = hkdfSync("sha256", key, "", `signalbox derived secret: ${purpose}`, KEY_BYTES);
+    return Buffer.from(bytes).toString("base64");
+  }
+
   /** Decrypts. Returns null if no key matches, the context differs, or the text is malformed. */
   open(sealed: string, context: string): { readonly text: string; readonly isCurrentKey: boolean } | null {
     const [, id, body = ""] = SEALED.exec(sealed) ?? [];

@@ -18,6 +18,8 @@ interface GuardrailRoutesParts {
   readonly gateways: Gateways;
   readonly accountGuardrails: AccountSettings<Rules>;
   readonly guardrails: Guardrails;
+  /** Signs what webhooks of an account get. */
+  readonly secretOf: (accountId: string) => string;
 }
 
 const rulesBody = z.strictObject({ rules: guardrailRules });
@@ -38,6 +40,7 @@ export function guardrailRoutes({
   gateways,
   accountGuardrails,
   guardrails,
+  secretOf,
 }: GuardrailRoutesParts): Route[] {
   return [
     defineRoute({
@@ -88,6 +91,14 @@ export function guardrailRoutes({
         for (const gateway of gateways.list(params.account_id)) await guardrails.prepare(gateway);
         return tagged(rules ?? []);
       },
+    }),
+    defineRoute({
+      method: "GET",
+      path: `${ACCOUNT}/secret`,
+      access: "gateway.edit",
+      summary: "The secret with which requests to the webhooks of guardrails are signed.",
+      result: z.object({ secret: z.string() }),
+      handler: ({ params }) => ({ result: { secret: secretOf(params.account_id) } }),
     }),
     defineRoute({
       method: "POST",

@@ -31,6 +31,8 @@ import { CallRunner } from "./call/call-runner.ts";
 import { ResumableRuns } from "./call/resumable-runs.ts";
 import { guardrailRoutes } from "./guardrail-routes.ts";
 import { Guardrails } from "./guardrails/guardrails.ts";
+import { type AskWebhook, Judges } from "./guardrails/judges.ts";
+import { newWebhookId, type RequestSender, signOutgoing } from "../outgoing/index.ts";
 import { AccountSettings } from "./limits/account-settings.ts";
 import { GatewayDoor } from "./door/gateway-door.ts";
 import { JobStore } from "./jobs/job-store.ts";
@@ -106,6 +108,8 @@ export interface GatewayParts {
   readonly tags: TagLookup;
   readonly tracing: LazyTracing;
   readonly alertFeed: AlertFeedSlot;
+  /** For guardrails that ask a webhook. */
+  readonly requests: RequestSender;
 }
 
 export interface GatewayArea extends AreaModule {
@@ -132,13 +136,16 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
     new Map(),
     (stored) => guardrailRules.parse(stored),
   );
-  const guardrails = new Guardrails(accountGuardrails.values);
+  const guardrails = new Guardrails(accountGuardrails.values, parts.config.file.gateway.guardrails);
+  const secretOf = (accountId: string) => `whsec_${parts.sealing.derive(`guardrails of ${accountId}`)}`;
+  const judges = new Judges({ server: parts.server, askWebhook: createWebhookJudge(parts, secretOf) });
   const { door, runner, jobs, gatewayLimits, circuits } = createDataPlane(
     parts,
     settings,
     client,
     tracing,
     guardrails,
+    judges,
   );
   const logPush = createLogPush(parts);
   const reads = inTurns(callLog);
@@ -168,7 +175,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
-      ...guardrailRoutes({ gateways, accountGuardrails, guardrails }),
+      ...guardrailRoutes({ gateways, accountGuardrails, guardrails, secretOf }),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -206,6 +213,33 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
         command: `curl -s ${url}/v1/${DEFAULT_ACCOUNT}/${DEFAULT_GATEWAY}/echo/chat/completions -H 'content-type: application/json' -d '{"model":"echo","messages":[{"role":"user","content":"Hello"}]}'`,
       },
     ],
+  };
+}
+
+/** Enough for a verdict with its categories; a longer answer is none. */
+const MAX_VERDICT_BYTES = 16 * 1024;
+
+function createWebhookJudge(
+  { clock, requests }: GatewayParts,
+  secretOf: (accountId: string) => string,
+): AskWebhook {
+  return (accountId, url, body, timeoutMs, signal) => {
+    const time = clock.now();
+    const id = newWebhookId(time);
+    return requests.send({
+      url,
+      method: "POST",
+      body,
+      timeoutMs,
+      signal,
+      keptBytes: MAX_VERDICT_BYTES,
+      headers: {
+        "user-agent": "signalbox",
+        "content-type": "application/json",
+        "content-length": String(Buffer.byteLength(body)),
+        ...signOutgoing({ id, time, body, secret: secretOf(accountId) }),
+      },
+    });
   };
 }
 
@@ -279,6 +313,7 @@ function createDataPlane(
   client: UpstreamClient,
   tracing: LazyGatewayTracing,
   guardrails: Guardrails,
+  judges: Judges,
 ) {
   const { config, clock, steadyClock, registry, callLog, authenticator } = parts;
   const keys = config.file.gateway;
@@ -319,6 +354,8 @@ function createDataPlane(
     cache: new ResponseCache(keys.cacheBytes, clock),
     limits,
     guardrails,
+    judges,
+    findToken: (accountId, id) => parts.tokens.find(accountId, id),
     longBodies,
     circuits,
     latencies,
@@ -356,6 +393,7 @@ function createDataPlane(
     injectsStreamUsage: keys.injectStreamUsage,
     keptAnswers: new KeptAnswers(clock),
     guardrails,
+    judges,
     server: parts.server,
     jobs,
     authenticator,

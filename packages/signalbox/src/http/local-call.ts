@@ -18,6 +18,8 @@ export interface LocalCall {
   readonly signal?: AbortSignal | undefined;
   /** The answer does not leave this process. */
   readonly staysInside?: boolean | undefined;
+  /** See `OwnCall`. */
+  readonly chargedTo?: string | null | undefined;
 }
 
 /** Errors of the area become responses. Rejects only if the signal is aborted or the response breaks off before its head. */
@@ -35,6 +37,7 @@ export async function callArea(area: Area, requestId: string, call: LocalCall): 
   try {
     const context = new RequestContext(requestId, splitTarget(call.target), request, memory);
     context.staysInside = call.staysInside === true;
+    context.chargedTo = call.chargedTo;
     const pending = area.handle(request, response, context);
     if (pending instanceof Promise) pending.catch(fail);
   } catch (error) {

@@ -27,6 +27,8 @@ export class RequestContext {
   errorDialect: ErrorDialect | null = null;
   /** The answer does not leave this process. Only a call from inside the process sets it (`local-call.ts`). */
   staysInside = false;
+  /** The token whose budgets pay for a call from inside the process; undefined for that of the credential. */
+  chargedTo: string | null | undefined = undefined;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
   #trace: TraceContext | undefined;

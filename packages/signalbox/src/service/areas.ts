@@ -92,6 +92,7 @@ export function createAreas(parts: AreaParts): Areas {
     incarnation: node === null ? null : () => node.incarnation,
     alertFeed: feed,
     tags: tags.lookup,
+    requests: outgoing.requests,
   });
   const alerts = createAlertsArea({ ...parts, database: databases.alerts, outgoing, feed });
   return { gateway, agents, webhooks, all: [gateway, agents, webhooks, tags, alerts] };

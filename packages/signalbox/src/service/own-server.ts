@@ -33,6 +33,7 @@ export class LocalServer implements OwnServer {
     signal,
     authorization,
     staysInside,
+    chargedTo,
   }: OwnCall): Promise<Response> {
     const [, segment = ""] = target.split(/[/?]/, 2);
     const area = this.#areas.get(segment);
@@ -48,6 +49,7 @@ export class LocalServer implements OwnServer {
       body,
       signal,
       staysInside,
+      chargedTo,
     });
   }
 }

@@ -271,6 +271,7 @@ const GATEWAY = {
     collect_logs: true,
     guardrail_rules: null,
     dlp: null,
+    guardrails: null,
   },
 } as unknown as CallStart["gateway"];
 

@@ -53,7 +53,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",
-    tokenId: start.caller.tokenId,
+    tokenId: start.context.chargedTo === undefined ? start.caller.tokenId : start.context.chargedTo,
     clientDialect: step.translation?.clientDialect ?? null,
     providerDialect: step.translation?.providerDialect ?? null,
     dropped:

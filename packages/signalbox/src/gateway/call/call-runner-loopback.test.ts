@@ -4,6 +4,7 @@ import { systemClock } from "../../core/clock.ts";
 import { ResponseCache } from "../cache/response-cache.ts";
 import { type ClientView, Loopback, REFUSED } from "./call-fixture.ts";
 import { Guardrails } from "../guardrails/guardrails.ts";
+import { Judges } from "../guardrails/judges.ts";
 import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
 import type { CallOptions } from "../step/call-options.ts";
 
@@ -21,7 +22,12 @@ beforeEach(async () => {
     ...loopback.parts,
     cache: new ResponseCache(2 ** 20, systemClock),
     limits: { accountRules: new Map(), rulesOf: () => null },
-    guardrails: new Guardrails(new Map()),
+    guardrails: new Guardrails(new Map(), { safetyModel: "a/b", injectionModel: "a/c" }),
+    judges: new Judges({
+      server: { call: () => Promise.reject(new Error("no judge")) },
+      askWebhook: () => Promise.reject(new Error("no judge")),
+    }),
+    findToken: () => undefined,
   } as unknown as CallRunnerParts;
   runner = new CallRunner(parts);
 });

@@ -7,6 +7,7 @@ import { Grant } from "../limits/grant.ts";
 import type { Taken } from "../limits/ledger.ts";
 import { Refusal } from "../limits/limit-refusal.ts";
 import { Guardrails } from "../guardrails/guardrails.ts";
+import { Judges } from "../guardrails/judges.ts";
 import { CallRunner, type CallRunnerParts } from "./call-runner.ts";
 import type { PlannedCall } from "./call-start.ts";
 import { ResumableRuns } from "./resumable-runs.ts";
@@ -43,7 +44,12 @@ beforeEach(() => {
   };
   runner = new CallRunner({
     limits: { accountRules: new Map(), rulesOf: () => rules },
-    guardrails: new Guardrails(new Map()),
+    guardrails: new Guardrails(new Map(), { safetyModel: "a/b", injectionModel: "a/c" }),
+    judges: new Judges({
+      server: { call: () => Promise.reject(new Error("no judge")) },
+      askWebhook: () => Promise.reject(new Error("no judge")),
+    }),
+    findToken: () => undefined,
     prices,
     callLog,
     cache,
@@ -66,6 +72,7 @@ function planned(options: object = {}): PlannedCall {
         collect_logs: true,
         guardrail_rules: null,
         dlp: null,
+        guardrails: null,
       },
     },
     caller: { token: null, tokenId: null },

@@ -6,6 +6,7 @@
  * response costs nothing.
  */
 import { SignalboxError } from "@signalbox/protocol";
+import type { Token } from "../../accounts/index.ts";
 import { PlaceList } from "../../core/place-list.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
@@ -13,6 +14,7 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { NO_USAGE } from "../../engines/relay/index.ts";
 import { CallGuard } from "../guardrails/call-guard.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
+import type { JudgedCall, Judges } from "../guardrails/judges.ts";
 import type { RuleSet } from "../guardrails/rule-set.ts";
 import { type CacheUse, planCacheUse, variesBeyondKey } from "./cache-use.ts";
 import type { CachedResponse, LeaderOutcome, ResponseCache } from "../cache/response-cache.ts";
@@ -34,6 +36,8 @@ export interface CallRunnerParts extends CallParts, ShareParts {
   readonly cache: ResponseCache;
   readonly limits: Limits;
   readonly guardrails: Guardrails;
+  readonly judges: Judges;
+  readonly findToken: (accountId: string, tokenId: string) => Token | undefined;
 }
 
 const NO_BYTES = Buffer.from("");
@@ -95,12 +99,18 @@ export class CallRunner {
 
   /** Searches all known steps before the cache is asked: an answer is not given to a prompt that may not be asked. */
   async #runGuarded(planned: PlannedCall, account: CallAccount | null, rules: RuleSet): Promise<void> {
-    const guard = new CallGuard(rules, callerShare(this.#parts, planned));
+    const { judges } = this.#parts;
+    const guard = new CallGuard(rules, callerShare(this.#parts, planned), {
+      judges,
+      call: judgedCallOf(planned, planned.options.metadata ?? null),
+    });
+    if (rules.hasJudges) planned.response.once("close", () => guard.end());
     const guarded = { ...planned, guard };
     await guard.begin(planned.steps);
     let steps: readonly Step[];
     try {
       steps = planned.steps.map((step) => guard.guard(step));
+      await guard.judge(steps);
     } catch (error) {
       if (!(error instanceof SignalboxError) || guard.action !== "block") throw error;
       return this.#refuseBlocked(guarded, account, error);
@@ -185,7 +195,13 @@ export class CallRunner {
   #accountOf(planned: PlannedCall): CallAccount | null {
     const { limits } = this.#parts;
     const { gateway, options, caller, budgets } = planned;
-    const { token, tokenId } = caller;
+    const { chargedTo } = planned.context;
+    const payer =
+      chargedTo === undefined || chargedTo === null
+        ? undefined
+        : this.#parts.findToken(gateway.accountId, chargedTo);
+    const token = chargedTo === undefined ? caller.token : (payer ?? null);
+    const tokenId = chargedTo === undefined ? caller.tokenId : chargedTo;
     // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
       gateway.settings.spend_limits !== null ||
@@ -196,6 +212,7 @@ export class CallRunner {
     const rules = mayHaveRules ? limits.rulesOf(gateway, token, budgets) : null;
     if (rules === null) return null;
     rules.setMetadata(options.metadata ?? null);
+    if (chargedTo !== undefined) rules.leaveUncounted();
     const pricing = pricingOf(this.#parts.prices, { gateway, options, token, tokenId });
     return new CallAccount({ rules, pricing });
   }
@@ -334,6 +351,14 @@ export class CallRunner {
     response.writeHead(head.status, headers);
     response.end(body);
   }
+}
+
+/** The call that judges are asked about. */
+export function judgedCallOf(
+  { gateway, caller }: Pick<PlannedCall, "gateway" | "caller">,
+  metadata: string | null,
+): JudgedCall {
+  return { accountId: gateway.accountId, gatewayId: gateway.id, tokenId: caller.tokenId, metadata };
 }
 
 function refusedOutcome(step: Step, { status }: SignalboxError): CallOutcome {

@@ -28,7 +28,7 @@ import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Placed } from "../../core/place-list.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
-import { BlockedResponse } from "../guardrails/response-guard.ts";
+import { BlockedResponse } from "../guardrails/blocked-response.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Step } from "../step/step.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";

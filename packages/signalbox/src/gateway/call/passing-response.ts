@@ -1,6 +1,6 @@
 /** The response of a call as it passes to the client: what is read from it and kept of it, and what is known of the call when it ends. */
 import { createUsageTap, KeptBody, type ResponseHead, type UsageTap } from "../../engines/relay/index.ts";
-import type { BlockedResponse } from "../guardrails/response-guard.ts";
+import type { BlockedResponse } from "../guardrails/blocked-response.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import { PassingEnds } from "../reliability/answer-check.ts";
 import { mustAnswer } from "../reliability/answer-hold.ts";

@@ -7,11 +7,14 @@ import type { Authenticator } from "../../accounts/index.ts";
 import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
 import type { Clock } from "../../core/clock.ts";
 import { sha256 } from "../../core/secret.ts";
+import type { HttpResponse } from "../../engines/http-server/index.ts";
 import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { searchAnswer } from "../guardrails/call-guard.ts";
+import { judgedCallOf } from "../call/call-runner.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
+import type { Judges } from "../guardrails/judges.ts";
 import type { NamedModel } from "../models/model-names.ts";
 import type { ForwardedHeaders } from "../plan/forwarded-request.ts";
 import type { ModelRequest } from "../plan/model-request.ts";
@@ -27,6 +30,7 @@ import { sendJson, sendJsonText } from "./send-json.ts";
 export interface StoredObjectsParts {
   readonly keptAnswers: KeptAnswers;
   readonly guardrails: Guardrails;
+  readonly judges: Judges;
   readonly authenticator: Authenticator;
   readonly providers: ProviderDirectory;
   readonly clock: Clock;
@@ -69,7 +73,17 @@ export class StoredObjects {
       // The rules may have changed since the answer was given.
       const rules = this.#parts.guardrails.rulesFor(gateway, arrival.caller.token);
       await rules?.prepare();
-      sendJsonText(arrival.response, rules === null ? answer : searchAnswer(rules, answer));
+      sendJsonText(
+        arrival.response,
+        rules === null
+          ? answer
+          : await searchAnswer(
+              rules,
+              answer,
+              { judges: this.#parts.judges, call: judgedCallOf(arrival, null) },
+              closeSignal(arrival.response),
+            ),
+      );
       return;
     }
     const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];
@@ -125,4 +139,11 @@ function callAgain(arrival: Arrival): Omit<OwnCall, "body"> {
     headers: { ...headersOfCaller(arrival), "content-type": "application/json" },
     authorization: null,
   };
+}
+
+/** Aborted when the client has left. */
+function closeSignal(response: HttpResponse): AbortSignal {
+  const left = new AbortController();
+  response.once("close", () => left.abort());
+  return left.signal;
 }

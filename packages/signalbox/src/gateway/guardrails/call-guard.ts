@@ -11,7 +11,16 @@ import type { StepSource } from "../step/step-source.ts";
 import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts";
 import { searchRequest, searchText } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
-import type { RuleSet } from "./rule-set.ts";
+import type { JudgedCall, Judges } from "./judges.ts";
+import { judgeResponse } from "./judged-response.ts";
+import { textOfAnswer, textOfRequest } from "./judged-text.ts";
+import type { JudgingRule, RuleSet } from "./rule-set.ts";
+
+/** Who is asked by rules that ask, and for which call. */
+export interface Judging {
+  readonly judges: Judges;
+  readonly call: JudgedCall;
+}
 
 /** Calls whose requests have all that the model sees, unless they refer to something earlier. */
 const KNOWN_WHOLE: ReadonlySet<RequestType> = new Set([
@@ -28,11 +37,16 @@ export class CallGuard {
   readonly findings = new Findings();
   readonly #rules: RuleSet;
   readonly #share: CallShare;
+  readonly #judging: Judging;
+  /** Prompts that have their verdict. */
+  readonly #judged = new Set<string>();
+  #prompt = "";
 
   /** What is searched counts in `share`. */
-  constructor(rules: RuleSet, share: CallShare) {
+  constructor(rules: RuleSet, share: CallShare, judging: Judging) {
     this.#rules = rules;
     this.#share = share;
+    this.#judging = judging;
   }
 
   /** When the rules are compiled, and the steps may be searched. */
@@ -50,17 +64,52 @@ export class CallGuard {
   /** About the guardrails, for the head of any response of the call: name, value, … */
   get headers(): readonly string[] {
     const dlp = this.findings.dlpHeader;
-    return ["gw-aig-guardrails", "window", ...(dlp === null ? [] : ["gw-aig-dlp", dlp, "cf-aig-dlp", dlp])];
+    const mode = this.#holdsStreams ? "hold" : "window";
+    return ["gw-aig-guardrails", mode, ...(dlp === null ? [] : ["gw-aig-dlp", dlp, "cf-aig-dlp", dlp])];
   }
 
   get action(): Finding["action"] | null {
     return this.findings.action;
   }
 
+  get #holdsStreams(): boolean {
+    return this.#rules.at("response")?.judges.some(({ rule }) => rule.stream === "hold") === true;
+  }
+
   /** A step that `begin` did not know. */
-  guardLate(step: Step): Step {
+  guardLate(step: Step): Step | Promise<Step> {
     this.#reserve(step);
-    return this.guard(step);
+    const guarded = this.guard(step);
+    return this.#rules.hasJudges ? this.judge([guarded]).then(() => guarded) : guarded;
+  }
+
+  /** Asks the judges about the prompts of guarded steps. Rejects with an error of the gateway. */
+  async judge(steps: readonly Step[]): Promise<void> {
+    if (!this.#rules.hasJudges) return;
+    const rules = this.#rules.at("prompt")?.judges ?? [];
+    const { judges, call } = this.#judging;
+    for (const { upstream } of steps) {
+      const text = textOfRequest(upstream.body, contentTypeOf(upstream.headers));
+      this.#prompt = text;
+      if (rules.length === 0 || this.#judged.has(text)) continue;
+      try {
+        await judges.judge(rules, this.findings, call, { place: "prompt", text, prompt: "" }, this.#signal);
+      } catch (error) {
+        throw error instanceof GuardrailBlock ? error.error : error;
+      }
+      this.#judged.add(text);
+    }
+  }
+
+  /** Ends questions whose answer nobody waits for. */
+  readonly #ended = new AbortController();
+  get #signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** The caller has left. */
+  end(): void {
+    this.#ended.abort();
   }
 
   /** The step with masks, whose responses are searched. Throws an error of the gateway. */
@@ -88,7 +137,20 @@ export class CallGuard {
   /** Sends a request, and passes the searched response on. */
   exchange(send: (handler: UpstreamHandler) => UpstreamExchange, handler: UpstreamHandler): UpstreamExchange {
     const rules = this.#rules.at("response");
-    return rules === null ? send(handler) : guardResponse(rules, this.findings, this.#share, send, handler);
+    if (rules === null) return send(handler);
+    const judged = rules.judges.length === 0 ? send : this.#judgedBy(rules.judges, send);
+    return guardResponse(rules, this.findings, this.#share, judged, handler);
+  }
+
+  #judgedBy(
+    rules: readonly JudgingRule[],
+    send: (handler: UpstreamHandler) => UpstreamExchange,
+  ): (handler: UpstreamHandler) => UpstreamExchange {
+    const { judges, call } = this.#judging;
+    const prompt = this.#prompt;
+    const ask = (text: string, signal: AbortSignal) =>
+      judges.judge(rules, this.findings, call, { place: "response", text, prompt }, signal);
+    return (handler) => judgeResponse(ask, this.#holdsStreams, this.#share, send, handler);
   }
 
   #reserve({ upstream: { body }, requestType }: Step): void {
@@ -99,11 +161,22 @@ export class CallGuard {
   }
 }
 
-/** Searches an answer that was kept earlier, maybe under other rules. Throws an error of the gateway. */
-export function searchAnswer(set: RuleSet, json: string): string {
+/** Searches and judges an answer that was kept earlier, maybe under other rules. Rejects with an error of the gateway. */
+export async function searchAnswer(
+  set: RuleSet,
+  json: string,
+  { judges, call }: Judging,
+  signal: AbortSignal,
+): Promise<string> {
   const rules = set.at("response");
+  if (rules === null) return json;
+  const findings = new Findings();
   try {
-    return rules === null ? json : (searchText(rules, new Findings(), json, true, "response") ?? json);
+    const searched = searchText(rules, findings, json, true, "response") ?? json;
+    const question = { place: "response", text: textOfAnswer(Buffer.from(searched)), prompt: "" } as const;
+    if (rules.judges.length > 0)
+      await judges.judgeKept(set.fingerprint, rules.judges, findings, call, question, signal);
+    return searched;
   } catch (error) {
     throw error instanceof GuardrailBlock ? error.error : error;
   }
@@ -111,6 +184,11 @@ export function searchAnswer(set: RuleSet, json: string): string {
 
 function lengthOf(body: RequestBody): number {
   return body.kind === "whole" ? body.bytes.length : 0;
+}
+
+function contentTypeOf(headers: readonly string[]): string {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === "content-type");
+  return at === -1 ? "" : (headers[at + 1] ?? "");
 }
 
 class GuardedSource implements StepSource {
@@ -137,14 +215,19 @@ class GuardedSource implements StepSource {
     return step instanceof Promise ? step.then((late) => this.#guarded(late)) : this.#guarded(step);
   }
 
-  #guarded(step: Step | null): Step | null {
+  #guarded(step: Step | null): Step | null | Promise<Step | null> {
     if (step === null) return null;
     try {
-      return this.#guard.guardLate(step);
+      const guarded = this.#guard.guardLate(step);
+      return guarded instanceof Promise ? guarded.catch((error: unknown) => this.#refuse(error)) : guarded;
     } catch (error) {
-      if (!(error instanceof SignalboxError)) throw error;
-      this.#refusal = error;
-      return null;
+      return this.#refuse(error);
     }
+  }
+
+  #refuse(error: unknown): null {
+    if (!(error instanceof SignalboxError)) throw error;
+    this.#refusal = error;
+    return null;
   }
 }

@@ -12,7 +12,8 @@ export interface Finding {
   readonly owner: RuleOwner;
   readonly place: GuardrailPlace;
   readonly action: "block" | "mask" | "flag";
-  /** What was found: the label of a mask; `unread` for a text that could not be searched, `media` for what has none. */
+  /** What was found: the label of a mask; the category of a judge; `unread` for a text that could not be searched, `unjudged` for one
+   *  without a verdict, `media` for what has none. */
   readonly kind: string;
   count: number;
 }
@@ -105,6 +106,24 @@ export class Findings {
     if (strict === null) return;
     this.#add(strict, place, "unread", "block");
     throw blocked(place, strict, reason);
+  }
+
+  /** A judge found something. Throws if its rule blocks. */
+  judged(place: GuardrailPlace, owned: OwnedRule, categories: readonly string[]): void {
+    const { action } = owned.rule;
+    for (const category of categories.length === 0 ? ["unsafe"] : categories)
+      this.#add(owned, place, category, action);
+    if (action === "block") throw blocked(place, owned);
+  }
+
+  /** A judge gave no verdict. Throws if its rule does not let the text pass. */
+  unjudged(place: GuardrailPlace, owned: OwnedRule, reason: string): void {
+    const isRefused = owned.rule.on_failure === "block";
+    this.#add(owned, place, "unjudged", isRefused ? "block" : "flag");
+    if (!isRefused) return;
+    const what = place === "prompt" ? "Prompt" : "Response";
+    const message = `${what} could not be judged by guardrail ${owned.rule.id}: ${reason}`;
+    throw new GuardrailBlock(new SignalboxError("gateway_guardrail_unavailable", { message }));
   }
 
   /** There is a picture, sound or a film. Throws if a rule does not let it pass. */

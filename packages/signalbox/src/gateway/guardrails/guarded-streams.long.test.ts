@@ -11,7 +11,7 @@ import {
   STREAMS,
   words,
 } from "./guarded-streams-fixture.ts";
-import { BlockedResponse } from "./response-guard.ts";
+import { BlockedResponse } from "./blocked-response.ts";
 
 describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) => {
   it("is masked and put together again, wherever its text is cut", () => {

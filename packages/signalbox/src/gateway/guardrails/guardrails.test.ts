@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
+import type { ResponseHead, UpstreamHandler } from "../../engines/relay/index.ts";
 import { Findings, GuardrailBlock } from "./findings.ts";
 import {
   at,
@@ -16,7 +17,8 @@ import {
   words,
 } from "./guarded-streams-fixture.ts";
 import { searchRequest } from "./request-body.ts";
-import { BlockedResponse } from "./response-guard.ts";
+import { BlockedResponse } from "./blocked-response.ts";
+import { judgeResponse } from "./judged-response.ts";
 import { tryRules } from "./try-rules.ts";
 
 const MASK_ALL = parse(
@@ -134,10 +136,7 @@ describe("a prompt", () => {
       "under a name of the protocol in a tool's input",
       '{"content":[{"type":"tool_use","input":{"type":"zebra"}}]}',
     ],
-    [
-      "in encoded bytes on several lines",
-      `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`,
-    ],
+    ["in encoded bytes on several lines", `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`],
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
@@ -356,5 +355,58 @@ describe("masks", () => {
     expect(maskedBy(findings, "a@b.org")).toMatch(/<EMAIL_\d{12}>/);
     const answer = [Buffer.from('{"text":"<EMAIL_1>"}')];
     expect(pass(MASKS, findings, "application/json", answer).text).toBe('{"text":"<EMAIL_1>"}');
+  });
+});
+
+describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { type, events }) => {
+  /** What is asked, and what passes, if the bytes arrive in reads of a length. */
+  const judge = async (bytes: Buffer, readLength: number, isHeld: boolean) => {
+    const asked: string[] = [];
+    let passed = "";
+    let reads: UpstreamHandler | null = null;
+    const ended = new Promise<void>((resolve) => {
+      const handler: UpstreamHandler = {
+        onHead: () => undefined,
+        onBody(chunk, isLast) {
+          passed += chunk.toString("utf8");
+          if (isLast) resolve();
+        },
+        onReadEnd: () => undefined,
+        onFailure: () => resolve(),
+      };
+      judgeResponse(
+        (text) => {
+          asked.push(text);
+          return Promise.resolve();
+        },
+        isHeld,
+        ROOM,
+        (inner) => {
+          reads = inner;
+          return { pause: () => undefined, resume: () => undefined, abort: () => undefined };
+        },
+        handler,
+      );
+    });
+    const inner = reads as UpstreamHandler | null;
+    inner?.onHead({ status: 200, contentType: type, rawHeaders: [] } as unknown as ResponseHead);
+    for (let i = 0; i < bytes.length; i += readLength)
+      inner?.onBody(bytes.subarray(i, i + readLength), i + readLength >= bytes.length);
+    await ended;
+    return { asked, passed };
+  };
+
+  it("are asked the same, however the bytes are cut, and the stream passes as it came", async () => {
+    const sentences = Array.from(
+      { length: 40 },
+      (_, i) => `On day ${i} the sea was calm, said Ada to the others. `,
+    );
+    const bytes = Buffer.from(events(sentences));
+    const whole = await judge(bytes, bytes.length, false);
+    expect(whole.asked.length).toBeGreaterThan(1);
+    expect(whole.passed).toBe(bytes.toString("utf8"));
+    for (const length of [1, 7, 100, 1000]) expect(await judge(bytes, length, false)).toEqual(whole);
+    const held = await judge(bytes, 100, true);
+    expect([held.asked.length, held.passed]).toEqual([1, whole.passed]);
   });
 });

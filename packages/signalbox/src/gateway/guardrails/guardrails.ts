@@ -3,6 +3,7 @@ import type { GuardrailRule, Token } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import { dlpRules } from "./dlp-rules.ts";
+import { categoryRules, type JudgeModels } from "./category-rules.ts";
 import { type OwnedRule, type RuleOwner, RuleSet } from "./rule-set.ts";
 
 type Rules = readonly GuardrailRule[];
@@ -19,8 +20,12 @@ export class Guardrails {
   /** By their fingerprints: tokens with the same rules share them. */
   readonly #shared = new Map<string, WeakRef<RuleSet>>();
 
-  constructor(accountRules: Map<string, Rules>) {
+  readonly #models: JudgeModels;
+
+  /** `models` judge for the setting `guardrails`. */
+  constructor(accountRules: Map<string, Rules>, models: JudgeModels) {
     this.accountRules = accountRules;
+    this.#models = models;
   }
 
   /** Compiles the rules of a gateway, so that its next call does not. */
@@ -34,6 +39,7 @@ export class Guardrails {
     if (
       settings.guardrail_rules === null &&
       settings.dlp === null &&
+      settings.guardrails === null &&
       (ofToken === undefined || ofToken.length === 0) &&
       (this.accountRules.size === 0 || !this.accountRules.has(accountId))
     )
@@ -48,6 +54,10 @@ export class Guardrails {
       const rules = [
         ...owned("gateway", settings.guardrail_rules ?? NONE),
         ...owned("dlp", settings.dlp === null ? NONE : dlpRules(settings.dlp)),
+        ...owned(
+          "guardrails",
+          settings.guardrails === null ? NONE : categoryRules(settings.guardrails, this.#models),
+        ),
         ...owned("token", token),
         ...owned("account", account),
       ];

@@ -6,6 +6,8 @@
 const HEAD_BYTES = 16;
 /** Readers of PDF look for its beginning in so many bytes. */
 const DOCUMENT_BYTES = 1024;
+// Bytes, each as the character of its number.
+/* eslint-disable no-control-regex */
 const STARTS: readonly RegExp[] = [
   // PNG, JPEG, GIF, BMP with its four reserved bytes, TIFF, icons, JPEG XL
   /^\x89PNG\r\n\x1a\n/,
@@ -27,6 +29,7 @@ const STARTS: readonly RegExp[] = [
   /^\x1aE\xdf\xa3/,
   /^\0\0\x01[\xba\xb3]/,
 ];
+/* eslint-enable no-control-regex */
 
 /** Whether the bytes, or the beginning of them, are a picture, sound or a film. */
 export function isMedia(bytes: Buffer): boolean {

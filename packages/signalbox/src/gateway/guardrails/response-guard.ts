@@ -27,29 +27,13 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
+import { BlockedResponse } from "./blocked-response.ts";
 import { type Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
 import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
-
-/** The exchange ends because a rule refuses the response. What it used is charged. */
-export class BlockedResponse extends UpstreamFailure {
-  readonly error: SignalboxError;
-  readonly head: ResponseHead;
-  readonly tap: UsageTap;
-  /** What arrived and was not passed on. */
-  readonly withheldBytes: number;
-
-  constructor(error: SignalboxError, head: ResponseHead, tap: UsageTap, withheldBytes: number) {
-    super("refused", error.message, error);
-    this.error = error;
-    this.head = head;
-    this.tap = tap;
-    this.withheldBytes = withheldBytes;
-  }
-}
 
 /** A response that is searched as a whole must be in memory. */
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** The rules that apply to a call, compiled: all patterns of a place are one automaton, which calls with the same rules share. */
 import { createHash } from "node:crypto";
 import { setImmediate as nextLoop } from "node:timers/promises";
-import type { GuardrailRule } from "../../accounts/index.ts";
+import { type GuardrailRule, isJudged, type JudgedRule } from "../../accounts/index.ts";
 import {
   Automaton,
   type MatchCheck,
@@ -16,11 +16,16 @@ import { SECRETS } from "./secrets.ts";
 
 export type GuardrailPlace = "prompt" | "response";
 /** Who set a rule. */
-export type RuleOwner = "gateway" | "dlp" | "token" | "account";
+export type RuleOwner = "gateway" | "dlp" | "guardrails" | "token" | "account";
 
 export interface OwnedRule {
   readonly owner: RuleOwner;
   readonly rule: GuardrailRule;
+}
+
+/** A rule that asks a model or a webhook. */
+export interface JudgingRule extends OwnedRule {
+  readonly rule: JudgedRule;
 }
 
 /** What one pattern finds. */
@@ -45,12 +50,15 @@ export class RuleSet {
   /** Differs for different rules: answers are cached by it. */
   readonly fingerprint: string;
   readonly hasMasks: boolean;
+  /** Whether a rule asks a model or a webhook. */
+  readonly hasJudges: boolean;
   readonly #places: Partial<Record<GuardrailPlace, PlaceRules | null>> = {};
   #prepared: Promise<void> | null = null;
 
   constructor(rules: readonly OwnedRule[]) {
     this.rules = rules;
     this.hasMasks = rules.some(({ rule }) => rule.action === "mask");
+    this.hasJudges = rules.some(({ rule }) => isJudged(rule));
     this.fingerprint = createHash("sha256").update(JSON.stringify(rules)).digest("base64url").slice(0, 22);
   }
 
@@ -86,6 +94,7 @@ export class RuleSet {
 
 export class PlaceRules {
   readonly texts: readonly RuleText[];
+  readonly judges: readonly JudgingRule[];
   /** A rule that refuses what cannot be searched; null if all let it pass. */
   readonly strict: OwnedRule | null;
   /** A rule that refuses pictures, sound and films; null if all let them pass. */
@@ -110,14 +119,20 @@ export class PlaceRules {
       texts.push(text);
       checks.push(check);
     };
+    const judges: JudgingRule[] = [];
     for (const owned of rules) {
-      const { rule } = owned;
+      const { owner, rule } = owned;
+      if (isJudged(rule)) {
+        judges.push({ owner, rule });
+        continue;
+      }
       const isAllowed = allowed(rule.allow);
       for (const { label, pattern } of patternsOf(rule))
         add({ owned, label, isAllowed }, pattern, rule.type !== "regex");
     }
     if (putsBack) add({ owned: null, label: "", isAllowed: () => false }, { source: MASK }, false);
     this.texts = texts;
+    this.judges = judges;
     this.strict = rules.find(({ rule }) => rule.on_failure === "block") ?? null;
     this.strictOnMedia = rules.find(({ rule }) => rule.on_media === "block") ?? null;
     this.#patterns = patterns;
@@ -162,7 +177,7 @@ interface Labelled {
   readonly pattern: Pattern;
 }
 
-function patternsOf(rule: GuardrailRule): Labelled[] {
+function patternsOf(rule: Exclude<GuardrailRule, JudgedRule>): Labelled[] {
   switch (rule.type) {
     case "regex":
       return [{ label: labelOf(rule.id), pattern: { source: rule.pattern } }];

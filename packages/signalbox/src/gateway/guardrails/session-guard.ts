@@ -42,6 +42,7 @@ export class SessionGuard {
     return refusing(() => {
       const text = this.#read(rules, "prompt", message);
       if (text === null) return message;
+      this.#noteUnjudged(rules, "prompt");
       if (RESUMPTION.test(text)) this.findings.numberApart();
       this.findings.reserve(text);
       const edited = searchText(rules, this.findings, text, false);
@@ -57,6 +58,7 @@ export class SessionGuard {
       const before = rules === this.#eventRules ? [] : this.#change(rules);
       if (this.#events === null || rules === null) return [...before, message];
       const text = this.#read(rules, "response", message);
+      if (text !== null) this.#noteUnjudged(rules, "response");
       return [...before, ...this.#events.push(message, text).map(toMessage)];
     });
   }
@@ -71,6 +73,11 @@ export class SessionGuard {
     this.#events = rules === null ? null : new GuardedEvents(rules, this.findings, "response", 0);
     this.#eventRules = rules;
     return held;
+  }
+
+  /** Messages of a session do not wait for a judge: where one is asked, they are refused unless its rule lets them pass. */
+  #noteUnjudged({ judges }: PlaceRules, place: GuardrailPlace): void {
+    for (const one of judges) this.findings.unjudged(place, one, "messages of sessions are not judged");
   }
 
   /** Null for a binary message that is no text: sound. */

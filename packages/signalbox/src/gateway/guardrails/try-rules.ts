@@ -1,5 +1,6 @@
 /** What rules do with a text, without a call. */
-import type { GuardrailRule } from "../../accounts/index.ts";
+import { type GuardrailRule, isJudged } from "../../accounts/index.ts";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
 import { searchText } from "./request-body.ts";
 import { type GuardrailPlace, RuleSet } from "./rule-set.ts";
@@ -16,6 +17,8 @@ export async function tryRules(
   text: string,
   place: GuardrailPlace,
 ): Promise<Trial> {
+  if (rules.some((rule) => isJudged(rule)))
+    throw invalidRequest("rules: those that ask a model or a webhook cannot be tried here");
   const enabled = rules.filter((rule) => rule.enabled).map((rule) => ({ owner: "gateway" as const, rule }));
   const set = new RuleSet(enabled);
   await set.prepare();

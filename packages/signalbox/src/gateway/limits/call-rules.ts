@@ -78,6 +78,8 @@ export class CallRules {
   #metadataText: string | null = null;
   readonly needsTokens: boolean;
   readonly hasConditions: boolean;
+  /** False: what the call costs counts, the call itself does not. */
+  #countsCalls = true;
 
   constructor(ledger: Ledger, set: RuleSet, budgets: readonly RouteBudget[] | undefined) {
     this.#ledger = ledger;
@@ -85,6 +87,11 @@ export class CallRules {
     this.#budgets = budgets ?? NO_BUDGETS;
     this.needsTokens = set.needsTokens || budgets !== undefined;
     this.hasConditions = set.hasConditions;
+  }
+
+  /** The call is a part of another one, which was counted. */
+  leaveUncounted(): void {
+    this.#countsCalls = false;
   }
 
   /** Serialised flat JSON object. */
@@ -172,6 +179,7 @@ export class CallRules {
 
   #needsOf(rules: readonly ActiveRule[], demand: readonly StepDemand[], earlier: readonly Grant[]): Need[] {
     const needs: Need[] = [];
+    if (!this.#countsCalls && rules !== this.#set.beforeSending) return needs;
     for (const active of rules) {
       if (isCountedIn(earlier, active.rule)) continue;
       const need = this.#needOf(active, demand, null);

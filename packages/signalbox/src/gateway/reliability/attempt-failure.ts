@@ -2,7 +2,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import type { ResponseHead, UpstreamFailure } from "../../engines/relay/index.ts";
 import type { FailureReason, FallbackCause } from "../step/attempt-policy.ts";
-import { BlockedResponse } from "../guardrails/response-guard.ts";
+import { BlockedResponse } from "../guardrails/blocked-response.ts";
 import { readRetryAfter } from "./retry-wait.ts";
 
 /**

@@ -128,6 +128,27 @@ const dlpSettings = z.union([
 ]);
 export type DlpSettings = z.output<typeof dlpSettings>;
 
+const categoryAction = z.enum(["FLAG", "BLOCK"]).optional();
+/** Categories of Llama Guard, and prompt injection. */
+const categories = z.strictObject({
+  S1: categoryAction,
+  S2: categoryAction,
+  S3: categoryAction,
+  S4: categoryAction,
+  S5: categoryAction,
+  S6: categoryAction,
+  S7: categoryAction,
+  S8: categoryAction,
+  S9: categoryAction,
+  S10: categoryAction,
+  S11: categoryAction,
+  S12: categoryAction,
+  S13: categoryAction,
+  P1: categoryAction,
+});
+const categorySettings = z.strictObject({ prompt: categories, response: categories });
+export type CategorySettings = z.output<typeof categorySettings>;
+
 export const gatewaySettings = z.object({
   /** Every call needs a token. */
   authentication: z.boolean().default(false),
@@ -162,6 +183,8 @@ export const gatewaySettings = z.object({
   trust_custom_cost: z.boolean().default(false),
   /** Data that calls must not contain. */
   dlp: dlpSettings.nullable().default(null),
+  /** Categories of content that a model judges (`gateway.guardrails` names the models). */
+  guardrails: categorySettings.nullable().default(null),
   /** Set at a path of its own. */
   guardrail_rules: guardrailRules.nullable().default(null),
   /** Where the spans of calls are sent, over OTLP/HTTP. */
@@ -190,7 +213,6 @@ function isOff(value: unknown, values: readonly unknown[]): boolean {
 }
 
 const unsupported = {
-  guardrails: off(null),
   log_classification: off(false),
   logpush: off(false),
   logpush_public_key: off(null),

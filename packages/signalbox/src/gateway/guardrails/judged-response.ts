@@ -1,0 +1,303 @@
+/**
+ * Holds a response until its judges have a verdict: a stream in pieces of some sentences (`window`) or all of it (`hold`), everything else as a whole. Judges read what the provider
+ * wrote, before masks are put back.
+ *
+ * Invariants:
+ * 1. No event leaves before the verdict on its text, and on all text before it.
+ * 2. Where a piece ends depends on the events, not on how their bytes were cut.
+ * 3. What waits counts in the share of the caller.
+ */
+import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
+import {
+  createUsageTap,
+  editAwsMessage,
+  type ResponseHead,
+  splitAwsMessages,
+  type UpstreamExchange,
+  UpstreamFailure,
+  type UpstreamHandler,
+  type UsageTap,
+} from "../../engines/relay/index.ts";
+import type { CallShare } from "../step/call-share.ts";
+import { BlockedResponse } from "./blocked-response.ts";
+import { GuardrailBlock } from "./findings.ts";
+import { JudgedText, textOfAnswer } from "./judged-text.ts";
+
+/** Throws `GuardrailBlock`. */
+export type JudgeText = (text: string, signal: AbortSignal) => Promise<void>;
+
+/** A piece ends with the first sentence that ends behind so many characters, and has at most so many. */
+const MIN_PIECE = 300;
+const MAX_PIECE = 1500;
+/** Of the text before a piece, so that a verdict does not depend on where the piece begins. */
+const CONTEXT = 300;
+/** A shorter text that stands in an earlier one may mean something else. */
+const MIN_REPEATED = 100;
+const SENTENCE_END = /[.!?。！？\n]["')\]]?\s*$/;
+const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
+const NO_BYTES = Buffer.from("");
+
+/** Bytes that leave together. */
+interface Piece {
+  readonly bytes: Buffer;
+  readonly text: string;
+}
+
+export function judgeResponse(
+  judge: JudgeText,
+  isHeld: boolean,
+  share: CallShare,
+  send: (handler: UpstreamHandler) => UpstreamExchange,
+  handler: UpstreamHandler,
+): UpstreamExchange {
+  const abort = new AbortController();
+  let exchange: UpstreamExchange | null = null;
+  let head: ResponseHead | null = null;
+  let tap: UsageTap | null = null;
+  let reader: PieceReader | null = null;
+  let isOver = false;
+  let received = 0;
+  let passed = 0;
+  let counted = 0;
+  /** Pieces that wait for their verdicts, in order. */
+  let queue: Promise<void> = Promise.resolve();
+
+  const fail = (error: unknown) => {
+    if (isOver) return;
+    isOver = true;
+    exchange?.abort();
+    abort.abort();
+    if (error instanceof GuardrailBlock && head !== null && tap !== null)
+      handler.onFailure(new BlockedResponse(error.error, head, tap, received - passed));
+    else if (error instanceof SignalboxError)
+      handler.onFailure(new UpstreamFailure("refused", error.message, error));
+    else handler.onFailure(new UpstreamFailure("broken", "the response could not be judged", error));
+  };
+  const hold = (bytes: number) => {
+    // Each byte is held once: what has left stays counted until the response ends.
+    if (bytes > 0 && !share.holdMemory(bytes))
+      throw overloaded("There is no memory for the response of the provider");
+    counted += bytes;
+  };
+  const release = (bytes: Buffer, isLast: boolean, isHeadDue: boolean) => {
+    if (isOver) return;
+    if (isHeadDue && head !== null) handler.onHead(head);
+    if (isOver) return;
+    passed += bytes.length;
+    if (bytes.length > 0 || isLast) handler.onBody(bytes, isLast);
+    if (!isOver && !isLast) handler.onReadEnd();
+  };
+  const enqueue = ({ bytes, text }: Piece, isLast: boolean, isHeadDue: boolean) => {
+    const verdict = text.trim() === "" ? null : judge(text, abort.signal);
+    // It is awaited in its turn.
+    verdict?.catch(() => undefined);
+    queue = queue.then(async () => {
+      try {
+        await verdict;
+        release(bytes, isLast, isHeadDue);
+      } catch (error) {
+        fail(error);
+      }
+    });
+  };
+  const judged: UpstreamHandler = {
+    onHead(arrived) {
+      if (isOver) return;
+      head = arrived;
+      reader = readerFor(arrived, isHeld);
+      if (reader === null) return handler.onHead(arrived);
+      tap = createUsageTap(arrived.contentType);
+      if (!reader.isWhole) handler.onHead(arrived);
+    },
+    onBody(chunk, isLast) {
+      if (isOver) return;
+      if (reader === null) return handler.onBody(chunk, isLast);
+      received += chunk.length;
+      if (chunk.length > 0) tap?.push(chunk);
+      try {
+        if (received > MAX_WHOLE_BYTES) throw overloaded("The response is too large to be judged");
+        hold(received - counted);
+        for (const piece of reader.push(chunk)) enqueue(piece, false, false);
+        if (isLast) enqueue(reader.end(), true, reader.isWhole);
+      } catch (error) {
+        fail(error);
+      }
+    },
+    onReadEnd() {
+      if (!isOver && (reader === null || (!reader.isWhole && received === 0))) handler.onReadEnd();
+    },
+    onFailure(failure) {
+      // What is complete has its verdict first.
+      queue = queue.then(() => {
+        if (isOver) return;
+        isOver = true;
+        abort.abort();
+        handler.onFailure(failure);
+      });
+    },
+  };
+  const sent = send(judged);
+  exchange = sent;
+  return {
+    pause: () => sent.pause(),
+    resume: () => sent.resume(),
+    abort() {
+      isOver = true;
+      abort.abort();
+      sent.abort();
+    },
+  };
+}
+
+/** Cuts a response into pieces. */
+interface PieceReader {
+  readonly isWhole: boolean;
+  push(chunk: Buffer): Piece[];
+  /** The rest. */
+  end(): Piece;
+}
+
+/** Null for what has no text of a model: errors, media, what is compressed. Rules on what cannot be read are applied behind this. */
+function readerFor({ status, contentType, rawHeaders }: ResponseHead, isHeld: boolean): PieceReader | null {
+  if (status >= 400 || status === 204 || status === 304) return null;
+  const type = contentType.toLowerCase();
+  if (/^(?:image\/(?!svg)|audio\/|video\/)/.test(type)) return null;
+  const isEncoded = rawHeaders.some(
+    (name, i) =>
+      i % 2 === 0 && /^content-encoding$/i.test(name) && !/^identity$/i.test(rawHeaders[i + 1] ?? ""),
+  );
+  if (isEncoded) return null;
+  if (type.startsWith("text/event-stream")) return new StreamReader(splitServerSent, isHeld);
+  if (/^application\/(?:x-)?(?:ndjson|jsonl|jsonlines)\b/.test(type))
+    return new StreamReader(splitLines, isHeld);
+  if (type.startsWith("application/vnd.amazon.eventstream")) return new StreamReader(splitAws, isHeld);
+  return new WholeReader();
+}
+
+class WholeReader implements PieceReader {
+  readonly isWhole = true;
+  readonly #chunks: Buffer[] = [];
+
+  push(chunk: Buffer): Piece[] {
+    this.#chunks.push(chunk);
+    return [];
+  }
+
+  end(): Piece {
+    const bytes = Buffer.concat(this.#chunks);
+    return { bytes, text: textOfAnswer(bytes) };
+  }
+}
+
+interface Events {
+  readonly events: readonly { readonly bytes: Buffer; readonly json: string }[];
+  readonly rest: Buffer;
+}
+
+class StreamReader implements PieceReader {
+  readonly isWhole: boolean;
+  readonly #split: (bytes: Buffer) => Events;
+  #rest: Buffer = NO_BYTES;
+  #held: Buffer[] = [];
+  readonly #text = new JudgedText("response");
+  #context = "";
+  /** All texts that were judged, for events that repeat them. */
+  #known = "";
+
+  constructor(split: (bytes: Buffer) => Events, isHeld: boolean) {
+    this.#split = split;
+    this.isWhole = isHeld;
+  }
+
+  push(chunk: Buffer): Piece[] {
+    const { events, rest } = this.#split(
+      this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]),
+    );
+    this.#rest = rest;
+    const pieces: Piece[] = [];
+    for (const { bytes, json } of events) {
+      this.#held.push(bytes);
+      if (json !== "") this.#text.add(json);
+      const { text } = this.#text;
+      if (this.isWhole) continue;
+      const isDue =
+        text === "" || text.length >= MAX_PIECE || (text.length >= MIN_PIECE && SENTENCE_END.test(text));
+      if (isDue) pieces.push(this.#take());
+    }
+    return pieces;
+  }
+
+  end(): Piece {
+    // What has no end is judged as it is.
+    if (this.#rest.length > 0) this.#text.add(this.#rest.toString("utf8").replaceAll(/^data: ?/gm, ""));
+    this.#held.push(this.#rest);
+    return this.#take();
+  }
+
+  #take(): Piece {
+    const [first = NO_BYTES, ...others] = this.#held;
+    this.#held = [];
+    const bytes = others.length === 0 ? first : Buffer.concat([first, ...others]);
+    const text = this.#text.take();
+    // The last events of some dialects have the whole text again.
+    const isRepeated = text.length >= MIN_REPEATED && this.#known.includes(text);
+    const isNew = text.trim() !== "" && !isRepeated;
+    const asked = isNew ? this.#context + text : "";
+    if (isNew) {
+      this.#known += text;
+      this.#context = this.#known.slice(-CONTEXT);
+    }
+    return { bytes, text: asked };
+  }
+}
+
+/** Two ends of lines. All of them are ASCII. */
+const BLANK = /(?:\r\n|\n|\r(?!\n)){2}/g;
+
+function splitServerSent(bytes: Buffer): Events {
+  const ascii = bytes.toString("latin1");
+  const events: { bytes: Buffer; json: string }[] = [];
+  let from = 0;
+  BLANK.lastIndex = 0;
+  for (let blank = BLANK.exec(ascii); blank !== null; blank = BLANK.exec(ascii)) {
+    const end = blank.index + blank[0].length;
+    const event = bytes.subarray(from, end);
+    const lines = event.toString("utf8").split(/\r\n|\n|\r/);
+    const data = lines.filter((line) => line.startsWith("data")).map((line) => line.replace(/^data:? ?/, ""));
+    const json = data.join("\n");
+    events.push({ bytes: event, json: json === "[DONE]" ? "" : json });
+    from = end;
+  }
+  return { events, rest: bytes.subarray(from) };
+}
+
+function splitLines(bytes: Buffer): Events {
+  const events: { bytes: Buffer; json: string }[] = [];
+  let from = 0;
+  for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, from)) {
+    const line = bytes.subarray(from, end + 1);
+    events.push({ bytes: line, json: line.toString("utf8").trim() });
+    from = end + 1;
+  }
+  return { events, rest: bytes.subarray(from) };
+}
+
+const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
+
+function splitAws(bytes: Buffer): Events {
+  const { messages, rest } = splitAwsMessages(bytes);
+  const events = messages.map((message) => {
+    let payload = "";
+    editAwsMessage(message, (found) => {
+      payload = found.toString("utf8");
+      return null;
+    });
+    const inner = WRAPPED.exec(payload)?.[1];
+    return {
+      bytes: message,
+      json: inner === undefined ? payload : Buffer.from(inner, "base64").toString("utf8"),
+    };
+  });
+  return { events, rest };
+}
