@@ -76,6 +76,7 @@ function planned(options: object = {}): PlannedCall {
       },
     },
     caller: { token: null, tokenId: null },
+    context: {},
     options: { cacheKey: undefined, ...options },
     request: { method: "POST", headers: {} },
     steps: [
