@@ -1,7 +1,11 @@
-/** Measured figures have one home, docs/benchmarks.md, which `npm run bench -- all --page` writes. Pages that repeat them must follow it. */
+/**
+ * Measured figures have one home, docs/benchmarks.md, which `npm run bench -- all --page` writes. Pages that repeat them must follow it, and so must the
+ * page that names the versions of other programs.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { CODING_CLIENTS } from "../coding-clients/clients.ts";
 import { ROOT } from "./support/code-blocks.ts";
 
 const read = (page: string) => readFileSync(join(ROOT, page), "utf8");
@@ -53,6 +57,14 @@ it("the page of the benchmarks has a place for the results of every workload", (
   const page = read("docs/benchmarks.md");
   const places = [...page.matchAll(/^<!-- results of ([\w-]+) -->$/gm)].map(([, name = ""]) => name);
   expect(places.toSorted()).toEqual(WORKLOADS);
+});
+
+it("the guide of coding clients names the versions that are tested", () => {
+  const rows = read("docs/guides/coding-agents.md").split("\n").filter(isRow).map(cellsOf);
+  for (const { packageName, version } of CODING_CLIENTS) {
+    const [, , named] = rows.find((cells) => cells[1]?.includes(`\`${packageName}\``)) ?? [];
+    expect([packageName, named?.trim()]).toEqual([packageName, version]);
+  }
 });
 
 function withoutCode(markdown: string): string {
