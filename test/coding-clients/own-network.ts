@@ -17,5 +17,7 @@ const bridge = createServer({ allowHalfOpen: true }, (client) => {
 bridge.listen(Number(port), "127.0.0.1");
 await once(bridge, "listening");
 
-const [code] = (await once(spawn(program, args, { stdio: "inherit" }), "exit")) as [number | null];
+const child = spawn(program, args, { stdio: "inherit" });
+process.once("SIGTERM", () => child.kill("SIGTERM"));
+const [code] = (await once(child, "exit")) as [number | null];
 process.exit(code ?? 1);

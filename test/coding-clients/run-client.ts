@@ -2,7 +2,7 @@
  * Runs a client without a terminal, in a home of its own, so that nothing of the machine's user is read or changed. Where the system lets a
  * user create namespaces, the client has a network of its own in which nothing but the gateway exists.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import type { RecordedDoor } from "./recorded-door.ts";
@@ -12,6 +12,12 @@ export interface ClientRun {
   /** What a person would read: both outputs, without colours. */
   readonly output: string;
 }
+
+/** Clients left by a failed test end with its process: one may sleep for days. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGTERM");
+});
 
 const OWN_NETWORK = join(import.meta.dirname, "own-network.ts");
 
@@ -43,10 +49,12 @@ export async function runClient(
       ...environment,
     },
   });
+  running.add(child);
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   const [code] = (await once(child, "close")) as [number | null];
+  running.delete(child);
   // oxlint-disable-next-line no-control-regex -- the escape sequences of terminals
   return { code, output: output.replaceAll(/\u001B\[[\d;?]*[A-Za-z]/g, "") };
 }
