@@ -300,4 +300,17 @@ describe("a session that Gemini CLI resumes", () => {
     const chat = translate("gemini", "chat", { contents }).body["messages"] as { role: string }[];
     expect(chat.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "assistant", "user"]);
   });
+
+  it("has the results of all calls that share an id", () => {
+    const same = [
+      { role: "user", parts: [{ text: "Read both" }] },
+      { role: "model", parts: [call("x"), call("x")] },
+      { role: "user", parts: [response("x", "one"), response("x", "two")] },
+    ];
+    const { body } = translate("gemini", "messages", { contents: same });
+    expect((body["messages"] as { content: unknown }[])[2]?.content).toMatchObject([
+      { content: "one" },
+      { content: "two" },
+    ]);
+  });
 });

@@ -104,11 +104,12 @@ function decodePart(part: Json, path: string, freeId: string, calls: Calls, loss
 function decodeResponse(response: Json, path: string, { open, answered }: Calls, losses: Losses): Part[] {
   const name = requireName(response["name"], `${path}.functionResponse.name`);
   const given = textOrNull(response["id"]);
-  if (given !== null && answered.has(given)) {
+  const at = open.findIndex((call) => (given === null ? call.name === name : call.id === given));
+  // Calls may share an id: those of clients that have none give an empty one.
+  if (at < 0 && given !== null && answered.has(given)) {
     losses.note(`${path}.functionResponse`);
     return [];
   }
-  const at = open.findIndex((call) => (given === null ? call.name === name : call.id === given));
   const [call] = at < 0 ? [] : open.splice(at, 1);
   const id = given ?? call?.id;
   if (id === undefined) {
