@@ -23,7 +23,7 @@ export type Taken = Grant | Refusal;
 export interface Ledger extends GrantOwner {
   /** `isWrittenLater`: the caller does nothing with the grant before `whenWritten` calls back. Otherwise a kill can lose no money of the grant. */
   take(needs: readonly Need[], isWrittenLater?: boolean): Taken | Promise<Taken>;
-  /** Calls back when everything that was taken before survives the end of the process: at once, or when the turn of the event loop ends. */
+  /** Calls back when everything that was taken before survives the end of the process; never at once. */
   whenWritten(task: () => void): void;
   /** As `take`, for a call that cannot wait: refuses what would have to wait. */
   takeNow(needs: readonly Need[]): Taken;

@@ -85,7 +85,7 @@ export class SharedLedger implements Ledger {
 
   /** Nothing is written here: PostgreSQL has the shares. */
   whenWritten(task: () => void): void {
-    task();
+    setImmediate(task);
   }
 
   takeNow(needs: readonly Need[]): Taken {

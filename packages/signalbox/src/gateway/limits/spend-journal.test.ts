@@ -48,6 +48,20 @@ it("has a reservation before the request may be sent, and the settled amount ins
   journal.close();
 });
 
+it("a call that fails when its reservation is written does not keep others waiting", async () => {
+  const errors: unknown[] = [];
+  const { open } = openFolder((error) => errors.push(error));
+  const journal = open();
+  journal.begin([]);
+  journal.reserved(1, amounts(18));
+  journal.whenWritten(() => {
+    throw new Error("this call");
+  });
+  await new Promise<void>((resolve) => journal.whenWritten(resolve));
+  expect(errors).toMatchObject([{ message: "this call" }]);
+  journal.close();
+});
+
 it.each([0, 1, 5, 20, 40])(
   "a disk that takes %i bytes and is full then loses no line, and none is there twice",
   (room) => {

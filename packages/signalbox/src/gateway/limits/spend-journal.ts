@@ -145,7 +145,7 @@ export class SpendJournal {
     this.#schedule();
   }
 
-  /** Calls back when the records that were collected before are written: they survive the end of the process. */
+  /** Calls back, never at once, when the records that were collected before survive the end of the process; also if they could not be written, which is reported. */
   whenWritten(task: () => void): void {
     this.#waiting.push(task);
     this.#schedule();
@@ -215,7 +215,14 @@ export class SpendJournal {
       this.flush();
       const tasks = this.#waiting;
       this.#waiting = [];
-      for (const task of tasks) task();
+      for (const task of tasks) {
+        // One call that fails must not keep the others waiting.
+        try {
+          task();
+        } catch (error) {
+          this.#parts.onError(error);
+        }
+      }
     });
   }
 
