@@ -62,7 +62,8 @@ function removeLeftIn(parent: string): void {
   try {
     for (const name of readdirSync(parent)) {
       const pid = NAME.exec(name)?.[1];
-      if (pid !== undefined && !isRunning(Number(pid)))
+      // A container gives its first process the same number each time.
+      if (pid !== undefined && (Number(pid) === process.pid || !isRunning(Number(pid))))
         rmSync(join(parent, name), { recursive: true, force: true });
     }
   } catch {
