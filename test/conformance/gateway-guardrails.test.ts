@@ -1107,7 +1107,7 @@ describe("a judging model", () => {
     const answer = await call(CHAT_DOOR, "Hello", { "gw-aig-authorization": `Bearer ${token}` });
     expect([answer.status, answer.body]).toEqual([200, answer.body]);
     const rows = (await readLogs(server, GATEWAY)).filter((row) => !before.has(row["id"]));
-    expect(rows.map(({ model }) => model).toSorted()).toEqual(["guard", "m"]);
+    expect(rows.map(({ model }) => String(model)).toSorted()).toEqual(["guard", "m"]);
     const spent = rows.reduce((sum, { cost }) => sum + Number(cost), 0);
     const { body: budgets } = await server.api("GET", `/accounts/default/tokens/${id}/budgets`);
     const used = [...JSON.stringify(budgets).matchAll(/"used":([\d.e-]+)/g)].map(([, text]) => Number(text));

@@ -121,7 +121,7 @@ const KINDS: Readonly<
       },
       (dice) => `9${dice.digits(15)}`,
       UUID,
-      (dice) => `${dice.digits(12)}`,
+      (dice) => dice.digits(12),
       (dice) => `17${dice.digits(11)} milliseconds`,
     ],
   },
