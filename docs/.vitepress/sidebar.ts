@@ -17,6 +17,7 @@ export const GROUPS: readonly Group[] = [
       "guides/doors",
       "guides/virtual-keys",
       "guides/limits-and-budgets",
+      "guides/guardrails",
       "guides/provider-keys",
       "guides/reliability",
       "guides/dynamic-routes",
