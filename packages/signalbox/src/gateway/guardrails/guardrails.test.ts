@@ -349,6 +349,17 @@ describe("masks", () => {
     }
   });
 
+  it("of a rule with a long name are put back", () => {
+    const set = setOf(parse({ id: `1${"a".repeat(63)}`, type: "words", words: ["walrus"], action: "mask" }));
+    const findings = new Findings();
+    const body = { kind: "whole" as const, bytes: Buffer.from('{"text":"walrus"}') };
+    const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
+    const sent = searchRequest(at(set, "prompt"), findings, request).body;
+    const bytes = sent.kind === "whole" ? sent.bytes : Buffer.from("");
+    expect(bytes.toString()).not.toContain("walrus");
+    expect(pass(set, findings, "application/json", [bytes]).text).not.toContain("RULE_");
+  });
+
   it("of a call that refers to an earlier one have numbers of their own, so that earlier ones stay", () => {
     const findings = new Findings();
     findings.numberApart();
