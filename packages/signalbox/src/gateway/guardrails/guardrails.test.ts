@@ -140,6 +140,18 @@ describe("a prompt", () => {
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
+  it("that is refused because it cannot be masked says so", async () => {
+    const url = `data:text/plain;base64,${base64("write to ada@example.org")}`;
+    expect(await tryRules(MASK_ALL, JSON.stringify({ url }), "prompt")).toEqual({
+      action: "block",
+      text: null,
+      findings: [
+        { rule: "people", action: "mask", kind: "EMAIL", count: 1 },
+        { rule: "people", action: "block", kind: "unmaskable", count: 1 },
+      ],
+    });
+  });
+
   it.each<[string, string | Buffer, readonly string[]]>([
     ["is compressed", "x", ["content-encoding", "gzip"]],
     ["is no text", Buffer.from([0, 255, 1]), ["content-type", "application/octet-stream"]],
