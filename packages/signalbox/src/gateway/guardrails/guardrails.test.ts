@@ -140,6 +140,19 @@ describe("a prompt", () => {
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
+  it("that spans texts is judged by each rule, whatever the others found in a part of it", () => {
+    const set = (allow: readonly string[]) =>
+      setOf(
+        parse(
+          { id: "f", type: "regex", pattern: "[0-9]{4}", action: "flag" },
+          { id: "c", type: "pii", kinds: ["card"], action: "block", allow },
+        ),
+      );
+    const body = JSON.stringify({ messages: [{ content: "4111 1111" }, { content: "1111 1111" }] });
+    expect(isBlocked(body, [], set([]))).toBe(true);
+    expect(isBlocked(body, [], set(["4111*"]))).toBe(false);
+  });
+
   it("that is refused because it cannot be masked says so", async () => {
     const url = `data:text/plain;base64,${base64("write to ada@example.org")}`;
     expect(await tryRules(MASK_ALL, JSON.stringify({ url }), "prompt")).toEqual({
