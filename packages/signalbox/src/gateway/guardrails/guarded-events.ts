@@ -149,7 +149,7 @@ export class GuardedEvents<Frame> {
         if (this.#rules.isClean(at.text)) continue;
         const piece = new TextPiece(at.text, { isJson: role.kind === "text" && role.isJson });
         if (search.searchAlone(piece)) pieces.push({ at, piece, open: null });
-        else if (at.kind === "name") this.#rules.noteClean(at.text);
+        else if (piece.found === null && at.kind === "name") this.#rules.noteClean(at.text);
       } else if (role.kind === "text") {
         const open = this.#channelOf(at, event);
         continued.add(open);

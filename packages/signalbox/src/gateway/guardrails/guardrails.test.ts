@@ -165,6 +165,16 @@ describe("a prompt", () => {
     });
   });
 
+  it("has a name flagged in every call", () => {
+    const rules = at(setOf(parse({ id: "f", type: "words", words: ["zebra"], action: "flag" })), "prompt");
+    for (let i = 0; i < 2; i++) {
+      const findings = new Findings();
+      const body = { kind: "whole" as const, bytes: Buffer.from('{"input":{"zebra":1}}') };
+      searchRequest(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
+      expect(findings.action).toBe("flag");
+    }
+  });
+
   it.each<[string, string | Buffer, readonly string[]]>([
     ["is compressed", "x", ["content-encoding", "gzip"]],
     ["is no text", Buffer.from([0, 255, 1]), ["content-type", "application/octet-stream"]],
@@ -354,6 +364,20 @@ describe("a response", () => {
     expect(blocked.failure).toBeInstanceOf(BlockedResponse);
     const other = pass(MASKS, new Findings(), "application/json", reads);
     expect(other.text).toBe(answer.replaceAll("walrus", "<W_1>"));
+  });
+});
+
+describe("an answer", () => {
+  const forms = [
+    ["application/json", (json: string) => json],
+    ["text/event-stream", (json: string) => `data: ${json}\n\n`],
+  ] as const;
+
+  it.each(forms)("of %s has its masks put back in names that another call did not know", (type, form) => {
+    const set = setOf(parse({ id: "c", type: "pii", kinds: ["card"], action: "mask" }));
+    const reads = [Buffer.from(form('{"input":{"<EMAIL_1>":1}}'))];
+    expect(pass(set, new Findings(), type, reads).text).toContain("<EMAIL_1>");
+    expect(pass(set, findingsWithMail(), type, reads).text).toContain("ada@example.org");
   });
 });
 

@@ -255,7 +255,9 @@ export class DocumentSearch {
           if (this.#rules.isClean(at.text)) break;
           const piece = new TextPiece(at.text);
           if (this.searchAlone(piece)) edited.push({ at, piece });
-          else if (at.kind === "name" || WORDS.has(at.member)) this.#rules.noteClean(at.text);
+          // What is only flagged, or is no mask of this call, is found again in the next one.
+          else if (piece.found === null && (at.kind === "name" || WORDS.has(at.member)))
+            this.#rules.noteClean(at.text);
           break;
         }
         case "text": {
