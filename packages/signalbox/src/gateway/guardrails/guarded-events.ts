@@ -141,9 +141,8 @@ export class GuardedEvents<Frame> {
     for (const at of texts) {
       if (!this.#hasFalseFinish && isFinish(at)) ends.add(marksOf(at.level));
       const role = roleOf(at, this.#place, event);
-      if (role.kind === "media") this.#findings.media(this.#place, this.#rules);
-      else if (role.kind === "unread") this.#findings.unread(this.#place, this.#rules, role.reason);
-      else if (role.kind === "decoded") search.searchAlone(new TextPiece(role.text, { isEditable: false }));
+      if (role.kind === "media" || role.kind === "unread" || role.kind === "decoded")
+        search.searchContent(role);
       else if (role.kind === "aside" || (role.kind === "text" && isFree(at.level))) {
         // No event continues what stands inside of a value.
         if (this.#rules.isClean(at.text)) continue;

@@ -138,7 +138,26 @@ describe("a prompt", () => {
     ],
     ["in encoded bytes on several lines", `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`],
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
+    ["before the comma of a text that begins with data:", `{"content":"Data: card ${CARD}, exp 12/27"}`],
+    [
+      "behind the beginning of a picture",
+      `{"content":"data:image/png;base64,${PNG.toString("base64").slice(0, 12)} and a zebra"}`,
+    ],
+    ["in the head of a picture", `{"url":"data:image/png;name=zebra;base64,${PNG.toString("base64")}"}`],
+    [
+      "in a data URL that only a reader that forgives decodes",
+      `{"url":"data:text/plain;base64,${base64("a small zebra").replace("z", "z ")}"}`,
+    ],
+    ["in a data URL with escapes that are no text", '{"url":"data:text/plain,%01a %ff%20%7aebra"}'],
+    ["in a data URL with an escape that is none", '{"url":"data:text/plain,a%20%7aebra,5%"}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
+
+  it("that only begins like a data URL is a text", async () => {
+    for (const text of ["Data: growth, up 5% ", "data:,5%", "data:image/png;base64, what does it mean?"])
+      expect(isBlocked(JSON.stringify({ content: text }))).toBe(false);
+    const sent = JSON.stringify({ content: "Data: ada@example.org, up 5%" });
+    expect(await masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
+  });
 
   it("that spans texts is judged by each rule, whatever the others found in a part of it", () => {
     const set = (allow: readonly string[]) =>
@@ -372,6 +391,19 @@ describe("an answer", () => {
     ["application/json", (json: string) => json],
     ["text/event-stream", (json: string) => `data: ${json}\n\n`],
   ] as const;
+
+  it.each(forms)("of %s is searched in what only begins like a data URL, and in heads", (type, form) => {
+    const texts = [
+      "Data: the walrus, up 5%",
+      `data:image/png;base64,${PNG.toString("base64").slice(0, 12)} is a walrus`,
+      `data:image/png;name=walrus;base64,${PNG.toString("base64")}`,
+    ];
+    for (const content of texts) {
+      const reads = [Buffer.from(form(JSON.stringify({ choices: [{ index: 0, message: { content } }] })))];
+      const { failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
+      expect(failure).toBeInstanceOf(BlockedResponse);
+    }
+  });
 
   it.each(forms)("of %s has its masks put back in names that another call did not know", (type, form) => {
     const set = setOf(parse({ id: "c", type: "pii", kinds: ["card"], action: "mask" }));
