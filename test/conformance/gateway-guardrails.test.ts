@@ -737,6 +737,16 @@ describe("rows", () => {
     ]);
   });
 
+  it("of a prompt that cannot be masked say that it was blocked", async () => {
+    const url = `data:text/plain;base64,${Buffer.from(`write to ${EMAIL}`).toString("base64")}`;
+    const answer = await call(CHAT_DOOR, url);
+    expect([answer.status, peer.requests]).toEqual([424, []]);
+    expect(answer.headers["gw-aig-guardrails"]).toBe("window");
+    const id = answer.headers["gw-aig-log-id"];
+    const row = (await readLogs(server, GATEWAY)).find((one) => one["id"] === id);
+    expect(row).toMatchObject({ status_code: 424, cost: 0, guardrail_action: "block" });
+  });
+
   it("of a blocked answer are charged with what the answer used", async () => {
     say = () => "The walrus sings";
     for (const stream of [false, true]) {

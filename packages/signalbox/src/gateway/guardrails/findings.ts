@@ -13,7 +13,7 @@ export interface Finding {
   readonly place: GuardrailPlace;
   readonly action: "block" | "mask" | "flag";
   /** What was found: the label of a mask; the category of a judge; `unread` for a text that could not be searched, `unjudged` for one
-   *  without a verdict, `media` for what has none. */
+   *  without a verdict, `media` for what has none, `unmaskable` for one that stands where nothing can be replaced. */
   readonly kind: string;
   count: number;
 }
@@ -98,6 +98,8 @@ export class Findings {
 
   /** A text that should be masked stands where nothing can be replaced. */
   cannotMask(place: GuardrailPlace, owned: OwnedRule): never {
+    // The mask that was found is not one that was made: the row says what happened.
+    this.#add(owned, place, "unmaskable", "block");
     throw blocked(place, owned, "it cannot be masked where it stands");
   }
 

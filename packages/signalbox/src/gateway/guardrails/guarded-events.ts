@@ -141,15 +141,14 @@ export class GuardedEvents<Frame> {
     for (const at of texts) {
       if (!this.#hasFalseFinish && isFinish(at)) ends.add(marksOf(at.level));
       const role = roleOf(at, this.#place, event);
-      if (role.kind === "media") this.#findings.media(this.#place, this.#rules);
-      else if (role.kind === "unread") this.#findings.unread(this.#place, this.#rules, role.reason);
-      else if (role.kind === "decoded") search.searchAlone(new TextPiece(role.text, { isEditable: false }));
+      if (role.kind === "media" || role.kind === "unread" || role.kind === "decoded")
+        search.searchContent(role);
       else if (role.kind === "aside" || (role.kind === "text" && isFree(at.level))) {
         // No event continues what stands inside of a value.
         if (this.#rules.isClean(at.text)) continue;
         const piece = new TextPiece(at.text, { isJson: role.kind === "text" && role.isJson });
         if (search.searchAlone(piece)) pieces.push({ at, piece, open: null });
-        else if (at.kind === "name") this.#rules.noteClean(at.text);
+        else if (piece.found === null && at.kind === "name") this.#rules.noteClean(at.text);
       } else if (role.kind === "text") {
         const open = this.#channelOf(at, event);
         continued.add(open);

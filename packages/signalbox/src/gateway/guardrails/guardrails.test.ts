@@ -138,7 +138,61 @@ describe("a prompt", () => {
     ],
     ["in encoded bytes on several lines", `{"data":"${base64("x".repeat(57))}\\n${base64("a zebra")}"}`],
     ["in the query of a deep list", '{"a":[[[["a zebra"]]]]}'],
+    ["before the comma of a text that begins with data:", `{"content":"Data: card ${CARD}, exp 12/27"}`],
+    [
+      "behind the beginning of a picture",
+      `{"content":"data:image/png;base64,${PNG.toString("base64").slice(0, 12)} and a zebra"}`,
+    ],
+    ["in the head of a picture", `{"url":"data:image/png;name=zebra;base64,${PNG.toString("base64")}"}`],
+    [
+      "in a data URL that only a reader that forgives decodes",
+      `{"url":"data:text/plain;base64,${base64("a small zebra").replace("z", "z ")}"}`,
+    ],
+    ["in a data URL with escapes that are no text", '{"url":"data:text/plain,%01a %ff%20%7aebra"}'],
+    ["in a data URL with an escape that is none", '{"url":"data:text/plain,a%20%7aebra,5%"}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
+
+  it("that only begins like a data URL is a text", async () => {
+    for (const text of ["Data: growth, up 5% ", "data:,5%", "data:image/png;base64, what does it mean?"])
+      expect(isBlocked(JSON.stringify({ content: text }))).toBe(false);
+    const sent = JSON.stringify({ content: "Data: ada@example.org, up 5%" });
+    expect(await masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
+  });
+
+  it("that spans texts is judged by each rule, whatever the others found in a part of it", () => {
+    const set = (allow: readonly string[]) =>
+      setOf(
+        parse(
+          { id: "f", type: "regex", pattern: "[0-9]{4}", action: "flag" },
+          { id: "c", type: "pii", kinds: ["card"], action: "block", allow },
+        ),
+      );
+    const body = JSON.stringify({ messages: [{ content: "4111 1111" }, { content: "1111 1111" }] });
+    expect(isBlocked(body, [], set([]))).toBe(true);
+    expect(isBlocked(body, [], set(["4111*"]))).toBe(false);
+  });
+
+  it("that is refused because it cannot be masked says so", async () => {
+    const url = `data:text/plain;base64,${base64("write to ada@example.org")}`;
+    expect(await tryRules(MASK_ALL, JSON.stringify({ url }), "prompt")).toEqual({
+      action: "block",
+      text: null,
+      findings: [
+        { rule: "people", action: "mask", kind: "EMAIL", count: 1 },
+        { rule: "people", action: "block", kind: "unmaskable", count: 1 },
+      ],
+    });
+  });
+
+  it("has a name flagged in every call", () => {
+    const rules = at(setOf(parse({ id: "f", type: "words", words: ["zebra"], action: "flag" })), "prompt");
+    for (let i = 0; i < 2; i++) {
+      const findings = new Findings();
+      const body = { kind: "whole" as const, bytes: Buffer.from('{"input":{"zebra":1}}') };
+      searchRequest(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
+      expect(findings.action).toBe("flag");
+    }
+  });
 
   it.each<[string, string | Buffer, readonly string[]]>([
     ["is compressed", "x", ["content-encoding", "gzip"]],
@@ -332,6 +386,33 @@ describe("a response", () => {
   });
 });
 
+describe("an answer", () => {
+  const forms = [
+    ["application/json", (json: string) => json],
+    ["text/event-stream", (json: string) => `data: ${json}\n\n`],
+  ] as const;
+
+  it.each(forms)("of %s is searched in what only begins like a data URL, and in heads", (type, form) => {
+    const texts = [
+      "Data: the walrus, up 5%",
+      `data:image/png;base64,${PNG.toString("base64").slice(0, 12)} is a walrus`,
+      `data:image/png;name=walrus;base64,${PNG.toString("base64")}`,
+    ];
+    for (const content of texts) {
+      const reads = [Buffer.from(form(JSON.stringify({ choices: [{ index: 0, message: { content } }] })))];
+      const { failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
+      expect(failure).toBeInstanceOf(BlockedResponse);
+    }
+  });
+
+  it.each(forms)("of %s has its masks put back in names that another call did not know", (type, form) => {
+    const set = setOf(parse({ id: "c", type: "pii", kinds: ["card"], action: "mask" }));
+    const reads = [Buffer.from(form('{"input":{"<EMAIL_1>":1}}'))];
+    expect(pass(set, new Findings(), type, reads).text).toContain("<EMAIL_1>");
+    expect(pass(set, findingsWithMail(), type, reads).text).toContain("ada@example.org");
+  });
+});
+
 describe("masks", () => {
   const mail = at(setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" })), "prompt");
   const maskedBy = (findings: Findings, text: string) => {
@@ -347,6 +428,17 @@ describe("masks", () => {
       findings.reserve(own);
       expect(maskedBy(findings, "a@b.org")).toContain("<EMAIL_2>");
     }
+  });
+
+  it("of a rule with a long name are put back", () => {
+    const set = setOf(parse({ id: `1${"a".repeat(63)}`, type: "words", words: ["walrus"], action: "mask" }));
+    const findings = new Findings();
+    const body = { kind: "whole" as const, bytes: Buffer.from('{"text":"walrus"}') };
+    const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
+    const sent = searchRequest(at(set, "prompt"), findings, request).body;
+    const bytes = sent.kind === "whole" ? sent.bytes : Buffer.from("");
+    expect(bytes.toString()).not.toContain("walrus");
+    expect(pass(set, findings, "application/json", [bytes]).text).not.toContain("RULE_");
   });
 
   it("of a call that refers to an earlier one have numbers of their own, so that earlier ones stay", () => {

@@ -7,6 +7,7 @@
  *   model reads them one after the other. Elements of a list of strings are texts of their own.
  * - Encoded content is decoded. If it is text, it is searched; if it is a picture, sound or a film, there is no text in it (`media`); if it is anything
  *   else, such as a document, nobody can say what it contains (`unread`).
+ * - A data URL is one only if all of it is: people write texts that begin with `Data:`. What a reader that forgives could decode is searched as well.
  */
 import { isUtf8 } from "node:buffer";
 import {
@@ -89,7 +90,13 @@ const FREE: ReadonlySet<string> = new Set([
   "structured_content",
 ]);
 const ARGUMENTS: ReadonlySet<string> = new Set(["arguments", "partial_json"]);
-const DATA_URL = /^\s*data:([^,]{0,4096}),/i;
+/** How a data URL begins, and many a text. */
+const DATA_START = /^\s*data:([^,]{0,4096}),/i;
+/** A type with parameters (RFC 2397). */
+const DATA_HEAD =
+  /^(?:[\w!#$&^.+*-]+\/[\w!#$&^.+*-]+)?(?:\s*;\s*[\w!#$&^.+*-]+(?:=(?:"[^"]*"|[^\s";]*))?)*\s*$/;
+const DATA_BASE64 = /^(?:[A-Za-z0-9+/_-]{40,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*$/;
+const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 const BASE64 = /^(?:[A-Za-z0-9+/_-]{16,}|(?:[A-Za-z0-9+/_-]{40,}\r?\n)+[A-Za-z0-9+/_-]*)={0,2}\s*$/;
 /** A shorter text that is no other text in base64 is what it looks like: a word, a number. */
 const MIN_FILE = 64;
@@ -106,11 +113,14 @@ type TextRole =
   | { readonly kind: "skip" }
   | { readonly kind: "text"; readonly isJson: boolean }
   | { readonly kind: "aside" }
-  | { readonly kind: "decoded"; readonly text: string }
-  | { readonly kind: "media" }
-  | { readonly kind: "unread"; readonly reason: string };
+  // `head`: what stands before the content, and is searched like a text; empty if there is nothing.
+  | { readonly kind: "decoded"; readonly head: string; readonly text: string }
+  | { readonly kind: "media"; readonly head: string }
+  | { readonly kind: "unread"; readonly head: string; readonly reason: string };
 
-const MEDIA: TextRole = { kind: "media" };
+type ContentRole = Extract<TextRole, { readonly head: string }>;
+
+const NO_TEXT = "it contains a file that is no text";
 const SKIP: TextRole = { kind: "skip" };
 const ASIDE: TextRole = { kind: "aside" };
 const TEXT: TextRole = { kind: "text", isJson: false };
@@ -122,7 +132,7 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
   if (kind === "name") return ASIDE;
   if (kind === "number") {
     return place === "prompt" && TOKENS.test(pathOf(at))
-      ? { kind: "unread", reason: "the prompt is a list of tokens" }
+      ? { kind: "unread", head: "", reason: "the prompt is a list of tokens" }
       : ASIDE;
   }
   if (text === "") return SKIP;
@@ -132,6 +142,8 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
     if (OPAQUE.has(member)) return place === "response" || isOpaque(text) ? SKIP : ASIDE;
     if (IDENTIFIERS.has(member)) return place === "response" && text.length <= MAX_IDENTIFIER ? SKIP : ASIDE;
   }
+  const url = dataUrlRole(text);
+  if (url !== null) return url;
   if (isEncoded(member, text, event)) return decodedRole(at, event);
   if (member === "input" && at.level.name === "toolUse") return ARGUMENT;
   if (ARGUMENTS.has(member) || (member === "delta" && ARGUMENT_EVENT.test(event))) return ARGUMENT;
@@ -144,7 +156,6 @@ function isOpaque(text: string): boolean {
 }
 
 function isEncoded(member: string, text: string, event: string): boolean {
-  if (DATA_URL.test(text)) return true;
   if (member === "delta") return SOUND_EVENT.test(event);
   return ENCODED.has(member) && BASE64.test(text);
 }
@@ -168,28 +179,47 @@ export function isFree(level: JsonLevel): boolean {
 }
 
 function decodedRole(at: JsonText, event: string): TextRole {
-  const content = decodeContent(at.text);
-  const isShort = at.text.length < MIN_FILE && !DATA_URL.test(at.text);
-  if (typeof content === "string")
-    return { kind: "decoded", text: isShort ? `${at.text}\n${content}` : content };
+  const bytes = Buffer.from(at.text, "base64");
+  const content = textOf(bytes);
+  const isShort = at.text.length < MIN_FILE;
+  if (content !== null)
+    return { kind: "decoded", head: "", text: isShort ? `${at.text}\n${content}` : content };
   const isSample = event === SAMPLES_EVENT || SOUND_EVENT.test(event) || SAMPLES.test(pathOf(at));
-  if (content !== null && (isSample || isMedia(content))) return MEDIA;
-  return isShort ? TEXT : { kind: "unread", reason: "it contains a file that is no text" };
+  if (isSample || isMedia(bytes)) return { kind: "media", head: "" };
+  return isShort ? TEXT : { kind: "unread", head: "", reason: NO_TEXT };
 }
 
-/** What a data URL or base64 contains: a text, or bytes that are none; null if it cannot be decoded. */
-function decodeContent(text: string): string | Buffer | null {
-  const head = DATA_URL.exec(text);
-  const payload = head === null ? text : text.slice(head[0].length);
-  if (head !== null && !/;\s*base64\s*$/i.test(head[1] ?? "")) {
-    try {
-      return decodeURIComponent(payload);
-    } catch {
-      return null;
-    }
+/** Null for what has nothing to decode: an ordinary text. */
+function dataUrlRole(text: string): TextRole | null {
+  const start = DATA_START.exec(text);
+  if (start === null) return null;
+  const [head, type = ""] = start;
+  const payload = text.slice(head.length);
+  const isBase64 = /;\s*base64\s*$/i.test(type);
+  if (!isBase64 && !payload.includes("%")) return null;
+  const isWhole =
+    DATA_HEAD.test(type) && (isBase64 ? DATA_BASE64.test(payload) : !/\s/.test(payload.trimEnd()));
+  const bytes = isBase64 ? Buffer.from(payload, "base64") : unescaped(payload);
+  // Escapes may stand for any character, also in what is a text for the rest.
+  const isText = isBase64 ? textOf(bytes) !== null : !isWhole || isUtf8(bytes);
+  const content = isText ? bytes.toString("utf8") : null;
+  if (content === payload) return null;
+  // What is no whole data URL may be one for the provider, or be read as it is.
+  if (content !== null) return { kind: "decoded", head: isWhole ? head : text, text: content };
+  if (isWhole) return isMedia(bytes) ? { kind: "media", head } : { kind: "unread", head, reason: NO_TEXT };
+  return /\s/.test(text.trim()) ? null : { kind: "unread", head: text, reason: NO_TEXT };
+}
+
+/** The bytes of a text with `%` escapes; a `%` that begins none stays. */
+function unescaped(text: string): Buffer {
+  const parts: Buffer[] = [];
+  let copied = 0;
+  for (const { 0: run, index } of text.matchAll(ESCAPES)) {
+    parts.push(Buffer.from(text.slice(copied, index)), Buffer.from(run.replaceAll("%", ""), "hex"));
+    copied = index + run.length;
   }
-  const bytes = Buffer.from(payload, "base64");
-  return textOf(bytes) ?? bytes;
+  parts.push(Buffer.from(text.slice(copied)));
+  return Buffer.concat(parts);
 }
 
 /** The bytes as text; null if they are none. */
@@ -243,19 +273,17 @@ export class DocumentSearch {
         case "skip":
           break;
         case "media":
-          this.#findings.media(this.#place, this.#rules);
-          break;
         case "unread":
-          this.#findings.unread(this.#place, this.#rules, role.reason);
-          break;
         case "decoded":
-          this.searchAlone(new TextPiece(role.text, { isEditable: false }));
+          this.searchContent(role);
           break;
         case "aside": {
           if (this.#rules.isClean(at.text)) break;
           const piece = new TextPiece(at.text);
           if (this.searchAlone(piece)) edited.push({ at, piece });
-          else if (at.kind === "name" || WORDS.has(at.member)) this.#rules.noteClean(at.text);
+          // What is only flagged, or is no mask of this call, is found again in the next one.
+          else if (piece.found === null && (at.kind === "name" || WORDS.has(at.member)))
+            this.#rules.noteClean(at.text);
           break;
         }
         case "text": {
@@ -271,6 +299,14 @@ export class DocumentSearch {
       return text === null ? [] : [{ at, text }];
     });
     return edits.length === 0 ? null : editJson(json, edits);
+  }
+
+  /** Content that was decoded, or that cannot be searched. */
+  searchContent(role: ContentRole): void {
+    if (role.head !== "") this.searchAlone(new TextPiece(role.head, { isEditable: false }));
+    if (role.kind === "media") this.#findings.media(this.#place, this.#rules);
+    else if (role.kind === "unread") this.#findings.unread(this.#place, this.#rules, role.reason);
+    else this.searchAlone(new TextPiece(role.text, { isEditable: false }));
   }
 
   /** A text that belongs to no other. Returns whether it has edits. */

@@ -49,7 +49,9 @@ function textsIn(source: string, place: GuardrailPlace): ReadText[] {
     if (at.kind !== "value") return [];
     const role = roleOf(at, place, place === "response" ? event : "");
     const name = `${event} ${marksOf(at.level)} ${pathOf(at)}`;
-    if (role.kind === "decoded") return [{ name, text: role.text }];
+    // A person reads a text that only begins like a data URL as it is.
+    if (role.kind === "decoded")
+      return [{ name, text: /\s/.test(role.head.trim()) ? `${role.head}\n${role.text}` : role.text }];
     const isRead =
       role.kind === "text" ||
       (role.kind === "aside" && (!isProtocolWord(at.member, at.text) || /\s/.test(at.text)));

@@ -39,6 +39,8 @@ export interface RuleText {
 
 /** A mask in an answer. A provider may know only the beginning of it, so it has a form of its own. */
 const MASK = "<[A-Z][A-Z0-9_]{0,63}_[0-9]{1,12}>";
+/** Of the word in a mask: a longer one would not be found in the answer. */
+const MAX_LABEL = 64;
 const MAX_CLEAN_NAMES = 2000;
 /** Words of one pattern, so that no pattern takes long to compile. */
 const WORDS_AT_ONCE = 64;
@@ -205,7 +207,7 @@ function labelled({
 
 function labelOf(id: string): string {
   const label = id.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_");
-  return /^[A-Z]/.test(label) ? label : `RULE_${label}`;
+  return (/^[A-Z]/.test(label) ? label : `RULE_${label}`).slice(0, MAX_LABEL);
 }
 
 const WORD_EDGE = /[\p{Lu}\p{Ll}\p{Lt}\p{Lm}\p{Nd}_]/u;

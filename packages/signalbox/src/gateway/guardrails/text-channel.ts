@@ -18,6 +18,13 @@ interface Edit {
   readonly text: string;
 }
 
+interface FoundPart {
+  readonly from: number;
+  readonly to: number;
+  readonly pattern: number;
+  readonly isEdited: boolean;
+}
+
 interface Places {
   readonly from: readonly number[];
   readonly to: readonly number[];
@@ -32,8 +39,8 @@ export class TextPiece {
   start = 0;
   end = 0;
   edits: Edit[] | null = null;
-  /** What was found in this piece alone: beginnings and ends. */
-  found: (readonly [number, number])[] | null = null;
+  /** What was found in this piece, also if it stays as it is. */
+  found: FoundPart[] | null = null;
   /** For a piece with escapes: where each character of the channel begins and ends. */
   places: Places | null = null;
   /** Text has moved into the piece, or out of it. */
@@ -205,17 +212,21 @@ export class TextChannel {
     const rule = this.#rules.texts[pattern];
     if (rule === undefined) return;
     const touched = this.#pieces.filter((piece) => piece.end > start && piece.start < end);
-    if (
-      this.#joinsPieces &&
-      (!text.includes(SOFT_BREAK) || touched.some((piece) => hasFound(piece, start, end)))
-    )
-      return;
+    if (this.#joinsPieces) {
+      if (!text.includes(SOFT_BREAK)) return;
+      // Two edits of one place would exclude each other; what another rule only notes excludes nothing.
+      const mayEdit = rule.owned === null || rule.owned.rule.action === "mask";
+      const isKnown = (part: FoundPart) => part.pattern === pattern || (mayEdit && part.isEdited);
+      if (touched.some((piece) => hasFound(piece, start, end, isKnown))) return;
+    }
     const replacement = this.#findings.judge(this.#place, rule, text.replaceAll(SOFT_BREAK, ""));
     for (const piece of touched)
-      (piece.found ??= []).push([
-        Math.max(start, piece.start) - piece.start,
-        Math.min(end, piece.end) - piece.start,
-      ]);
+      (piece.found ??= []).push({
+        from: Math.max(start, piece.start) - piece.start,
+        to: Math.min(end, piece.end) - piece.start,
+        pattern,
+        isEdited: replacement !== null,
+      });
     if (replacement === null || end <= this.#applied) return;
     const from = Math.max(start, this.#applied);
     this.#applied = end;
@@ -237,8 +248,15 @@ export class TextChannel {
   }
 }
 
-function hasFound({ found, start: offset }: TextPiece, start: number, end: number): boolean {
-  return found?.some(([from, to]) => offset + from < end && offset + to > start) === true;
+function hasFound(
+  { found, start: offset }: TextPiece,
+  start: number,
+  end: number,
+  isKnown: (part: FoundPart) => boolean,
+): boolean {
+  return (
+    found?.some((part) => offset + part.from < end && offset + part.to > start && isKnown(part)) === true
+  );
 }
 
 function placeOf({ places }: TextPiece, at: number, side: "from" | "to"): number {
