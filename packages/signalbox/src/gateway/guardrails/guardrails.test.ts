@@ -321,6 +321,17 @@ describe("a response", () => {
     });
   });
 
+  it("ends where it has too many texts at once, also if the rules let pass what they cannot search", () => {
+    const set = setOf(
+      parse({ id: "w", type: "words", words: ["walrus"], action: "block", on_failure: "allow" }),
+    );
+    const choices = Array.from({ length: 10_001 }, (_, index) => ({ index, delta: { content: "wal" } }));
+    const event = Buffer.from(`data: ${JSON.stringify({ choices })}\n\n`);
+    const passed = pass(set, new Findings(), "text/event-stream", [event]);
+    expect(passed.text).toBe("");
+    expect(passed.failure).toMatchObject({ kind: "broken" });
+  });
+
   it("has tool inputs searched whatever their members are called", () => {
     const input = { user: "walrus", type: "walrus", signature: "walrus" };
     const answer = JSON.stringify({ content: [{ type: "tool_use", id: "t", name: "f", input }] });
