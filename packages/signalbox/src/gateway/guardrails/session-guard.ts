@@ -14,6 +14,8 @@ const RESUMPTION = /"session_?[rR]esumption"\s*:\s*\{\s*"/;
 export interface SessionMessage {
   readonly data: Buffer;
   readonly isBinary: boolean;
+  /** Whether the transcript has it; stays with the message while it is held. */
+  readonly isKept?: boolean;
 }
 
 export class SessionGuard {
