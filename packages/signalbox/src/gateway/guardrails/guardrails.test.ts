@@ -60,6 +60,16 @@ describe("kinds", () => {
     ["٤111 1111 1111 1111", "<CARD_1>"],
   ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
 
+  it("are tried when it is the turn of the trial", async () => {
+    const { promise: turn, resolve: begin } = Promise.withResolvers<void>();
+    let isDone = false;
+    const trial = tryRules(MASK_ALL, "a@b.org", "prompt", () => turn).finally(() => (isDone = true));
+    await masked("another trial, which takes as many steps");
+    expect(isDone).toBe(false);
+    begin();
+    expect((await trial).text).toBe("<EMAIL_1>");
+  });
+
   it("have the same mask for the same text, and none for a text that is allowed", async () => {
     const [rule] = parse({ id: "m", type: "pii", kinds: ["email"], action: "mask", allow: ["*@house.org"] });
     const sent = "a@b.org, c@d.org, a@b.org, x@house.org";
