@@ -512,6 +512,31 @@ describe("guardrails", () => {
     }
   });
 
+  it("keep a blocked text out of the transcript", async () => {
+    const { token } = await mint();
+    gateway.peer.serve = ({ socket }) => {
+      send(socket, { type: "session.created", session: {} });
+      const output = [{ type: "message", content: [{ type: "output_text", text: "The walrus sings" }] }];
+      send(socket, { type: "response.done", response: { status: "completed", output, usage: USAGE } });
+    };
+    await gateway.server.api("PUT", path, { rules });
+    const before = await rowsSoFar();
+    try {
+      const client = await openSession(gateway.url, own(token));
+      expect(await client.closed).toMatchObject({ code: 1008 });
+      const [row] = await openRows(before + 1);
+      const { body } = await gateway.server.api(
+        "GET",
+        `/accounts/default/ai-gateway/gateways/default/logs/${String(row?.["id"])}/response`,
+      );
+      const kept = JSON.stringify(body);
+      expect(kept).toContain("session.created");
+      expect(kept).not.toContain("sings");
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+  });
+
   it("end a session before a blocked text leaves", async () => {
     const { token } = await mint();
     gateway.peer.serve = ({ socket }) => {

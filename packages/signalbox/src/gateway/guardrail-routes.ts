@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type GuardrailRule, guardrailRules } from "../accounts/index.ts";
 import { entityTag, requireMatch } from "../core/entity-tag.ts";
+import type { LongWork } from "../core/long-work.ts";
 import { defineRoute, type Reply, type Route } from "../http/route.ts";
 import type { Guardrails } from "./guardrails/guardrails.ts";
 import { tryRules } from "./guardrails/try-rules.ts";
@@ -18,6 +19,8 @@ interface GuardrailRoutesParts {
   readonly gateways: Gateways;
   readonly accountGuardrails: AccountSettings<Rules>;
   readonly guardrails: Guardrails;
+  /** Texts that take the event loop for long. */
+  readonly longBodies: LongWork;
   /** Signs what webhooks of an account get. */
   readonly secretOf: (accountId: string) => string;
 }
@@ -40,6 +43,7 @@ export function guardrailRoutes({
   gateways,
   accountGuardrails,
   guardrails,
+  longBodies,
   secretOf,
 }: GuardrailRoutesParts): Route[] {
   return [
@@ -109,7 +113,11 @@ export function guardrailRoutes({
       body: trialBody,
       maxBodyBytes: 2 * 1024 * 1024,
       result: trialResult,
-      handler: async ({ body }) => ({ result: await tryRules(body.rules, body.text, body.on) }),
+      handler: async ({ params, body }) => {
+        // Rules that nobody has tried may take long.
+        const turn = () => new Promise<void>((begin) => longBodies.begin(params.account_id, begin));
+        return { result: await tryRules(body.rules, body.text, body.on, turn) };
+      },
     }),
   ];
 }

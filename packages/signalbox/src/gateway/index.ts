@@ -139,7 +139,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
   const guardrails = new Guardrails(accountGuardrails.values, parts.config.file.gateway.guardrails);
   const secretOf = (accountId: string) => `whsec_${parts.sealing.derive(`guardrails of ${accountId}`)}`;
   const judges = new Judges({ server: parts.server, askWebhook: createWebhookJudge(parts, secretOf) });
-  const { door, runner, jobs, gatewayLimits, circuits } = createDataPlane(
+  const { door, runner, jobs, gatewayLimits, circuits, longBodies } = createDataPlane(
     parts,
     settings,
     client,
@@ -175,7 +175,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...priceListRoutes({ gatewayLimits, callLog: reads, clock }),
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
-      ...guardrailRoutes({ gateways, accountGuardrails, guardrails, secretOf }),
+      ...guardrailRoutes({ gateways, accountGuardrails, guardrails, longBodies, secretOf }),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);
@@ -447,7 +447,7 @@ function createDataPlane(
     calls: new SharedPlaces(config.file.listener.maxConnections),
     runner,
   });
-  return { door, runner, jobs, gatewayLimits, circuits };
+  return { door, runner, jobs, gatewayLimits, circuits, longBodies };
 }
 
 function createClient({ file }: Config): UpstreamClient {

@@ -23,6 +23,8 @@ export interface State {
   readonly found: readonly number[];
   /** 0: in a region, and nothing was found; 1: idle; 2: something was found; 3: both. */
   readonly flag: number;
+  /** Tells states apart, nearly always; the same for the same state, however often it is learned. */
+  readonly hash: number;
 }
 
 export interface Match {
@@ -40,6 +42,7 @@ export class Automaton {
   readonly initial: State;
   #states = new Map<string, State>();
   readonly #begun: (readonly number[] | undefined)[] = [];
+  readonly #firstSteps: (readonly number[] | undefined)[] = [];
   /** Visited instructions of a closure: the number of the closure that visited them last. */
   readonly #seen: Uint32Array;
   #closures = 0;
@@ -70,17 +73,26 @@ export class Automaton {
       // A pattern that has begun waits; one that has not must not begin with what nobody sees.
       if (isPassed && instruction.waits) next.add(at);
     }
-    for (const at of this.#startsBetween(state.before, after)) {
-      const instruction = program.instructions[at];
-      if (instruction?.kind === "char" && program.members[instruction.set]?.[kind] === 1)
-        next.add(instruction.out);
-    }
+    for (const at of this.#firstStepsOf(state.before, kind)) next.add(at);
     const before = kind === program.invisible ? state.before : after;
     return this.#intern(
       [...next].sort((a, b) => a - b),
       before,
       found.length === 0 ? NONE : found.sort((a, b) => a - b),
     );
+  }
+
+  /** What follows where patterns begin with a character of the class. Learned once: there may be thousands of patterns. */
+  #firstStepsOf(before: number, kind: number): readonly number[] {
+    const { program } = this;
+    return (this.#firstSteps[before * (program.classes + 1) + kind] ??= this.#startsBetween(
+      before,
+      program.kindOfClass[kind] ?? EDGE,
+    ).flatMap((at) => {
+      const instruction = program.instructions[at];
+      const isTaken = instruction?.kind === "char" && program.members[instruction.set]?.[kind] === 1;
+      return isTaken ? [instruction.out] : [];
+    }));
   }
 
   /** What waits for a character at a position where any pattern may begin. */
@@ -118,7 +130,9 @@ export class Automaton {
       if (this.#states.size >= MAX_STATES) this.#states = new Map();
       const flag = (waiting.length === 0 ? 1 : 0) | (found.length === 0 ? 0 : 2);
       const next = Array.from<State | undefined>({ length: this.program.classes + 1 }).fill(undefined);
-      state = { next, waiting, before, found, flag };
+      let hash = before;
+      for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
+      state = { next, waiting, before, found, flag, hash };
       this.#states.set(key, state);
     }
     return state;

@@ -82,6 +82,42 @@ describe("matches", () => {
     expect(scanner.isTooComplex).toBe(true);
   });
 
+  it("of patterns with too many states are given up, whatever was learned before and however the text is cut", () => {
+    // A generator, so that the text is the same in every run.
+    let seed = 1;
+    const bits = Array.from({ length: 8000 }, () => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return String((seed >>> 16) & 1);
+    });
+    const automaton = new Automaton(new PatternProgram([exact("[01]*1[01]{490}x"), exact("needle")]));
+    for (const size of [8000, 8000, 7]) {
+      const scanner = new TextScanner(automaton, [null, null]);
+      let givenUpAt = -1;
+      for (let at = 0; at < bits.length; at += size) {
+        scanner.push(bits.slice(at, at + size).join(""));
+        if (scanner.isTooComplex && givenUpAt === -1) givenUpAt = at;
+      }
+      expect(scanner.isTooComplex, `reads of ${size}`).toBe(true);
+      // Nothing is held of a text that is not searched any more.
+      expect(scanner.judged).toBe(8000);
+      if (size === 7) expect(givenUpAt).toBeLessThan(5000);
+      scanner.end();
+      scanner.push("a needle");
+      scanner.end();
+      expect(texts(scanner.takeMatches())).toEqual(["needle"]);
+    }
+  });
+
+  it("of wide patterns are found in long texts, whose states repeat", () => {
+    const automaton = new Automaton(new PatternProgram([exact("[a-z]{1,400}@x"), exact("[a-z ]{300}!")]));
+    const scanner = new TextScanner(automaton, [null, null]);
+    scanner.push("lorem ipsum dolor sit amet ".repeat(1000));
+    scanner.push(" ada@x");
+    scanner.end();
+    expect(scanner.isTooComplex).toBe(false);
+    expect(texts(scanner.takeMatches())).toEqual(["ada@x"]);
+  });
+
   it("that are refused by their check are looked for further on", () => {
     const automaton = new Automaton(new PatternProgram([exact("[0-9]{3}")]));
     const scanner = new TextScanner(automaton, [(plain) => (plain === "456" ? [0, 3] : null)]);

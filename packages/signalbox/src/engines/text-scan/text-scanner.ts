@@ -15,6 +15,8 @@ export const MAX_MATCH = 2048;
 /** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
 const STEPS_PER_CHARACTER = 64;
 const FREE_STEPS = 200_000;
+/** Of the last steps of a text, as many are known. */
+const KNOWN_STEPS = 2048;
 
 export interface FoundText {
   readonly pattern: number;
@@ -43,6 +45,12 @@ export class TextScanner {
   #matches: FoundText[] = [];
   #steps = 0;
   #length = 0;
+  /** Steps that the text could take if each character took as many as patterns wait for it. */
+  #spare = FREE_STEPS;
+  /** The last steps, once `#spare` is used up. */
+  #known: Int32Array | null = null;
+  /** The rest of the text is not searched. */
+  #isGivenUp = false;
 
   constructor(automaton: Automaton, checks: readonly (MatchCheck | null)[]) {
     this.#automaton = automaton;
@@ -67,6 +75,10 @@ export class TextScanner {
   push(text: string): void {
     if (text === "") return;
     this.#length += text.length;
+    if (this.#isGivenUp) {
+      this.#base += text.length;
+      return;
+    }
     this.#text = this.#text === "" ? text : this.#text + text;
     this.#scan();
   }
@@ -74,6 +86,7 @@ export class TextScanner {
   /** The text ends. Another one may follow, of which nothing matches together with this one. */
   end(): void {
     const { program } = this.#automaton;
+    this.#isGivenUp = false;
     const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
     this.#note(last.found);
     if (this.#text !== "") this.#judge(this.#text, this.#found, this.#text.length, true);
@@ -91,6 +104,7 @@ export class TextScanner {
     let state = this.#state;
     let region = 0;
     let at = this.#at;
+    let spare = this.#spare;
     for (; at < text.length; at++) {
       const unit = text.charCodeAt(at);
       let kind: number;
@@ -102,6 +116,8 @@ export class TextScanner {
         kind = program.classOf(code);
         if (code > 0xffff) at += 1;
       }
+      spare += STEPS_PER_CHARACTER - state.waiting.length;
+      if (spare < 0 && this.#isTooMuch(state, kind, at)) return this.#giveUp();
       state = state.next[kind] ?? automaton.step(state, kind);
       if (state.flag === 0) {
         if (at - region >= 2 * MAX_MATCH) region = this.#splitRegion(text.slice(region, at + 1), region);
@@ -118,7 +134,31 @@ export class TextScanner {
     }
     this.#state = state;
     this.#at = at;
+    this.#spare = spare;
     this.#leave(region);
+  }
+
+  /**
+   * Counts a step, unless the text has taken it lately: patterns may have so many states that nearly every character leads to another one, which has
+   * to be learned. Whether it was learned before does not count, so that the verdict depends on the text and the patterns alone.
+   */
+  #isTooMuch({ waiting, hash }: State, kind: number, at: number): boolean {
+    const known = (this.#known ??= new Int32Array(KNOWN_STEPS));
+    const step = Math.imul(hash ^ kind, 0x9e3779b1);
+    const place = step >>> 21;
+    if (known[place] === step) return false;
+    known[place] = step;
+    this.#steps += waiting.length;
+    return this.#steps > FREE_STEPS + (this.#base + at) * STEPS_PER_CHARACTER;
+  }
+
+  #giveUp(): void {
+    this.isTooComplex = true;
+    this.#isGivenUp = true;
+    this.#state = this.#automaton.initial;
+    this.#found = [];
+    this.#at = this.#text.length;
+    this.#leave(this.#text.length);
   }
 
   #note(patterns: readonly number[]): void {

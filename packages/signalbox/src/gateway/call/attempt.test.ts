@@ -1,6 +1,8 @@
 /** One attempt at a real provider on loopback, and what its owner gets of it. */
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { ResponseHead } from "../../engines/relay/index.ts";
+import { SignalboxError } from "@signalbox/protocol";
+import { createUsageTap, type ResponseHead } from "../../engines/relay/index.ts";
+import { BlockedResponse } from "../guardrails/blocked-response.ts";
 import { type AnswerHold, ErrorHold, holdFor } from "../reliability/answer-hold.ts";
 import { type AttemptFailure, statusFailure } from "../reliability/attempt-failure.ts";
 import { freePort } from "../../../../../test/support/free-port.ts";
@@ -170,6 +172,28 @@ it("reports for accounting what a failed attempt used", async () => {
     usage: { tokensIn: 3, tokensOut: 4 },
     responseBytes: JSON.stringify(body).length,
   });
+});
+
+it("reports for accounting what a response used that a rule has refused", async () => {
+  let report: unknown = null;
+  owner.onFailed = (of, failure) => {
+    report = of.toReport("failed", failure);
+    return true;
+  };
+  await send();
+  const head: ResponseHead = { status: 200, statusText: "", rawHeaders: [], contentType: "application/json" };
+  const tap = createUsageTap(head.contentType);
+  const body = Buffer.from('{"usage":{"prompt_tokens":3,"completion_tokens":4}}');
+  tap.push(body);
+  const error = new SignalboxError("gateway_response_blocked", { message: "blocked" });
+  attempt.onFailure(new BlockedResponse(error, head, tap, body.length));
+  expect(report).toMatchObject({
+    failure: { kind: "blocked" },
+    head: { status: 200 },
+    usage: { tokensIn: 3, tokensOut: 4 },
+    responseBytes: body.length,
+  });
+  attempt.abort();
 });
 
 it.each([

@@ -22,6 +22,7 @@ import {
   type UpstreamHandler,
   type Usage,
 } from "../../engines/relay/index.ts";
+import { BlockedResponse } from "../guardrails/blocked-response.ts";
 import type { ConvertedExchange } from "../step/translation.ts";
 import type { Step } from "../step/step.ts";
 import type { PickedKey } from "../step/key-pool.ts";
@@ -148,15 +149,18 @@ export class Attempt implements UpstreamHandler {
   /** Describes the attempt for accounting, before `abort`. */
   toReport(outcome: AttemptReport["outcome"], failure: AttemptFailure | null): AttemptReport {
     const chunks = this.#hold?.chunks ?? [];
+    // A blocked response never came here, but the provider charges for it.
+    const block = failure?.cause instanceof BlockedResponse ? failure.cause : null;
+    const heldBytes = chunks.reduce((sum, { length }) => sum + length, 0);
     return {
       step: this.step,
       stepIndex: this.stepIndex,
       keyId: this.key?.id ?? null,
       outcome,
       failure,
-      head: this.head,
-      usage: chunks.length === 0 ? null : readUsage(this.head, chunks),
-      responseBytes: chunks.reduce((sum, { length }) => sum + length, 0),
+      head: this.head ?? block?.head ?? null,
+      usage: block?.tap.end().usage ?? (chunks.length === 0 ? null : readUsage(this.head, chunks)),
+      responseBytes: heldBytes + (block?.withheldBytes ?? 0),
       durationMs: performance.now() - this.startedAt,
       startedAt: this.startedAt,
     };

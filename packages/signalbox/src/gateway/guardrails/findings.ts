@@ -43,6 +43,12 @@ const ESCAPED = /\\u003([ce])/gi;
 const FIRST_APART = 10 ** 11;
 const LAST_APART = 10 ** 12 - 10 ** 6;
 
+/** More masks of the client are not remembered: a session may last for an hour. */
+const MAX_RESERVED = 10_000;
+/** In characters: what masked texts may take in memory, each with what is kept beside it. */
+const MAX_MASKED = 8 * 1024 * 1024;
+const BESIDE_MASK = 128;
+
 export class Findings {
   readonly all: Finding[] = [];
   /** Original → mask, and mask → original, of the prompt. */
@@ -52,6 +58,8 @@ export class Findings {
   /** Masks that the prompt had before. */
   readonly #reserved = new Set<string>();
   #firstNumber = 0;
+  #reserves = true;
+  #maskedLength = 0;
 
   /** The strictest action that was taken; null if nothing was found. */
   get action(): Finding["action"] | null {
@@ -62,8 +70,17 @@ export class Findings {
 
   /** Masks that a client has written itself must not be put back as another text. */
   reserve(text: string): void {
+    if (!this.#reserves) return;
     const plain = text.replaceAll(ESCAPED, (_, letter: string) => (/c/i.test(letter) ? "<" : ">"));
-    for (const [mask] of plain.matchAll(MASKED)) this.#reserved.add(mask);
+    for (const [mask] of plain.matchAll(MASKED)) {
+      this.#reserved.add(mask);
+      if (this.#reserved.size <= MAX_RESERVED) continue;
+      // Numbers that no client writes by chance need no list.
+      this.numberApart();
+      this.#reserved.clear();
+      this.#reserves = false;
+      return;
+    }
   }
 
   /**
@@ -77,6 +94,7 @@ export class Findings {
     this.#masks.clear();
     this.#originals.clear();
     this.#numbers.clear();
+    this.#maskedLength = 0;
   }
 
   /** Identifies the texts that were masked; empty if none was. Their numbers do not count: the answer has the texts. */
@@ -93,7 +111,7 @@ export class Findings {
     if (isAllowed(text)) return null;
     this.#add(owned, place, label, owned.rule.action);
     if (owned.rule.action === "block") throw blocked(place, owned);
-    return owned.rule.action === "mask" ? this.#maskOf(place, label, text) : null;
+    return owned.rule.action === "mask" ? this.#maskOf(place, owned, label, text) : null;
   }
 
   /** A text that should be masked stands where nothing can be replaced. */
@@ -181,9 +199,14 @@ export class Findings {
     else known.count += 1;
   }
 
-  #maskOf(place: GuardrailPlace, label: string, text: string): string {
+  #maskOf(place: GuardrailPlace, owned: OwnedRule, label: string, text: string): string {
     const known = this.#masks.get(`${label} ${text}`);
     if (known !== undefined) return known;
+    this.#maskedLength += text.length + BESIDE_MASK;
+    if (this.#maskedLength > MAX_MASKED) {
+      this.#maskedLength = MAX_MASKED;
+      throw blocked(place, owned, "it has too many texts to mask");
+    }
     let number = this.#numbers.get(label) ?? this.#firstNumber;
     let mask: string;
     do mask = `<${label}_${++number}>`;

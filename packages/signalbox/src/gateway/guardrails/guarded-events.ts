@@ -221,8 +221,11 @@ export class GuardedEvents<Frame> {
   #open(name: string, marks: string): OpenChannel<Frame> {
     let open = this.#channels.get(name);
     if (open === undefined) {
-      if (this.#channels.size >= MAX_CHANNELS)
+      if (this.#channels.size >= MAX_CHANNELS) {
         this.#findings.unread(this.#place, this.#rules, "it has too many texts at once");
+        // Also where rules let pass what they cannot search: each text takes memory.
+        throw new Error("it has too many texts at once");
+      }
       if (this.#finished.has(name)) this.#hasFalseFinish = true;
       const channel = new TextChannel(this.#rules, this.#findings, this.#place);
       open = { channel, marks, last: null, seenAt: this.#length };

@@ -18,6 +18,7 @@ import {
 } from "./guarded-streams-fixture.ts";
 import { searchRequest } from "./request-body.ts";
 import { BlockedResponse } from "./blocked-response.ts";
+import { SessionGuard } from "./session-guard.ts";
 import { judgeResponse } from "./judged-response.ts";
 import { tryRules } from "./try-rules.ts";
 
@@ -58,6 +59,16 @@ describe("kinds", () => {
     ["4\u200b111 1111 1111 1111", "<CARD_1>"],
     ["٤111 1111 1111 1111", "<CARD_1>"],
   ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
+
+  it("are tried when it is the turn of the trial", async () => {
+    const { promise: turn, resolve: begin } = Promise.withResolvers<void>();
+    let isDone = false;
+    const trial = tryRules(MASK_ALL, "a@b.org", "prompt", () => turn).finally(() => (isDone = true));
+    await masked("another trial, which takes as many steps");
+    expect(isDone).toBe(false);
+    begin();
+    expect((await trial).text).toBe("<EMAIL_1>");
+  });
 
   it("have the same mask for the same text, and none for a text that is allowed", async () => {
     const [rule] = parse({ id: "m", type: "pii", kinds: ["email"], action: "mask", allow: ["*@house.org"] });
@@ -375,6 +386,17 @@ describe("a response", () => {
     });
   });
 
+  it("ends where it has too many texts at once, also if the rules let pass what they cannot search", () => {
+    const set = setOf(
+      parse({ id: "w", type: "words", words: ["walrus"], action: "block", on_failure: "allow" }),
+    );
+    const choices = Array.from({ length: 10_001 }, (_, index) => ({ index, delta: { content: "wal" } }));
+    const event = Buffer.from(`data: ${JSON.stringify({ choices })}\n\n`);
+    const passed = pass(set, new Findings(), "text/event-stream", [event]);
+    expect(passed.text).toBe("");
+    expect(passed.failure).toMatchObject({ kind: "broken" });
+  });
+
   it("has tool inputs searched whatever their members are called", () => {
     const input = { user: "walrus", type: "walrus", signature: "walrus" };
     const answer = JSON.stringify({ content: [{ type: "tool_use", id: "t", name: "f", input }] });
@@ -447,6 +469,36 @@ describe("masks", () => {
     expect(maskedBy(findings, "a@b.org")).toMatch(/<EMAIL_\d{12}>/);
     const answer = [Buffer.from('{"text":"<EMAIL_1>"}')];
     expect(pass(MASKS, findings, "application/json", answer).text).toBe('{"text":"<EMAIL_1>"}');
+  });
+
+  it("of a client beyond a number are not remembered; those of texts have numbers of their own then", () => {
+    const findings = new Findings();
+    findings.reserve(Array.from({ length: 10_000 }, (_, i) => `<A_${i}>`).join(""));
+    expect(maskedBy(findings, "a@b.org")).toContain("<EMAIL_1>");
+    findings.reserve("<EMAIL_2>");
+    expect(maskedBy(findings, "c@d.org")).toMatch(/<EMAIL_\d{12}>/);
+  });
+
+  it("have a bound in memory, beyond which a text is refused", () => {
+    const findings = new Findings();
+    const [rule] = mail.texts;
+    if (rule === undefined) throw new Error("no rule");
+    const mask = (i: number) => findings.judge("prompt", rule, String(i).padStart(100_000, "x"));
+    expect(() => Array.from({ length: 100 }, (_, i) => mask(i))).toThrow(GuardrailBlock);
+    // Those that are known are masked all the same.
+    expect(mask(0)).toBe("<EMAIL_1>");
+  });
+
+  it("of a session have numbers of their own if messages passed before its first rule that masks", () => {
+    const flags = setOf(parse({ id: "f", type: "words", words: ["teal"], action: "flag" }));
+    const masks = setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" }));
+    let rules = flags;
+    const guard = new SessionGuard(() => rules);
+    const say = (text: string) =>
+      guard.fromClient({ data: Buffer.from(JSON.stringify({ text })), isBinary: false }).data.toString();
+    say("<EMAIL_1>");
+    rules = masks;
+    expect(say("a@b.org")).toMatch(/<EMAIL_\d{12}>/);
   });
 });
 

@@ -14,6 +14,8 @@ const RESUMPTION = /"session_?[rR]esumption"\s*:\s*\{\s*"/;
 export interface SessionMessage {
   readonly data: Buffer;
   readonly isBinary: boolean;
+  /** Whether the transcript has it; stays with the message while it is held. */
+  readonly isKept?: boolean;
 }
 
 export class SessionGuard {
@@ -21,6 +23,8 @@ export class SessionGuard {
   readonly #rulesNow: () => RuleSet | null;
   #events: GuardedEvents<SessionMessage> | null = null;
   #eventRules: PlaceRules | null = null;
+  /** Messages have passed of which no mask is reserved. */
+  #hasUnreserved = false;
 
   constructor(rulesNow: () => RuleSet | null) {
     this.#rulesNow = rulesNow;
@@ -37,14 +41,18 @@ export class SessionGuard {
 
   /** What goes to the provider. Throws an error of the gateway. */
   fromClient(message: SessionMessage): SessionMessage {
-    const rules = this.#rulesNow()?.at("prompt") ?? null;
+    const set = this.#rulesNow();
+    const rules = set?.at("prompt") ?? null;
     if (rules === null) return message;
+    const hasMasks = set?.hasMasks === true;
     return refusing(() => {
       const text = this.#read(rules, "prompt", message);
       if (text === null) return message;
       this.#noteUnjudged(rules, "prompt");
-      if (RESUMPTION.test(text)) this.findings.numberApart();
-      this.findings.reserve(text);
+      // A rule that masks may be added later: masks of the messages before must not be those of a text.
+      if (RESUMPTION.test(text) || (hasMasks && this.#hasUnreserved)) this.findings.numberApart();
+      if (hasMasks) this.findings.reserve(text);
+      else this.#hasUnreserved = true;
       const edited = searchText(rules, this.findings, text, false);
       return edited === null ? message : { ...message, data: Buffer.from(edited) };
     });

@@ -16,12 +16,15 @@ export async function tryRules(
   rules: readonly GuardrailRule[],
   text: string,
   place: GuardrailPlace,
+  /** Resolves when the text may be searched. */
+  turn: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Trial> {
   if (rules.some((rule) => isJudged(rule)))
     throw invalidRequest("rules: those that ask a model or a webhook cannot be tried here");
   const enabled = rules.filter((rule) => rule.enabled).map((rule) => ({ owner: "gateway" as const, rule }));
   const set = new RuleSet(enabled);
   await set.prepare();
+  await turn();
   const own = set.at(place);
   const findings = new Findings();
   let shown: string | null = text;

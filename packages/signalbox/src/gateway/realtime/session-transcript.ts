@@ -21,8 +21,13 @@ export class SessionTranscript {
     if (isKept) add(this.#requests, bytes);
   }
 
-  received(bytes: Buffer, isKept: boolean): void {
-    this.receivedBytes += bytes.length;
+  /** A message of the provider has arrived; whether it may be stored is not known yet. */
+  received({ length }: Buffer): void {
+    this.receivedBytes += length;
+  }
+
+  /** What the client gets of the provider's messages. */
+  passed(bytes: Buffer, isKept: boolean): void {
     if (isKept) add(this.#responses, bytes);
   }
 

@@ -182,10 +182,13 @@ export class Session {
     this.lastMessageAt = performance.now();
     return this.#judged(this.#parts.meter.fromProvider(data), ({ message, error }: ProviderVerdict) => {
       const { client, dialect, transcript } = this.#parts;
-      transcript.received(data, message.kept);
+      transcript.received(data);
       const { guard } = this.#parts;
-      if (!guard.isOn) this.#toClient.send(data, isBinary);
-      else if (!this.#passOn(() => guard.fromProvider({ data, isBinary }))) return;
+      const isKept = message.kept;
+      if (!guard.isOn) {
+        transcript.passed(data, isKept);
+        this.#toClient.send(data, isBinary);
+      } else if (!this.#passOn(() => guard.fromProvider({ data, isBinary, isKept }))) return;
       if (error === null) return;
       const { code, status } = error;
       const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
@@ -194,10 +197,13 @@ export class Session {
     });
   }
 
-  /** Sends what the guardrails let pass. False if they end the session. */
+  /** Sends and records what the guardrails let pass. False if they end the session. */
   #passOn(search: () => readonly SessionMessage[]): boolean {
     try {
-      for (const message of search()) this.#toClient.send(message.data, message.isBinary);
+      for (const { data, isBinary, isKept = false } of search()) {
+        this.#parts.transcript.passed(data, isKept);
+        this.#toClient.send(data, isBinary);
+      }
       return true;
     } catch (error) {
       this.#refuse(error, true);
