@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** More than 15 s each, by suite, the longest first. A file that is missing here runs later, which costs only time. */
 const LONGEST = [
+  "test/coding-clients/coding-clients.long.test.ts",
   "test/packages/published-packages.long.test.ts",
   "test/faults/agents-kill.long.test.ts",
   "test/browser/dashboard-quality.long.test.ts",
