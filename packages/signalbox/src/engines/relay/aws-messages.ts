@@ -22,7 +22,10 @@ const VALUE_BYTES: readonly number[] = [0, 0, 1, 2, 4, 8, -1, -1, 8, 16];
 
 export class AwsMessageReader {
   readonly #maxBytes: number;
-  #rest: Buffer = Buffer.from("");
+  /** What arrived of the next message, its length in bytes, and how long the message is; 0 while that is not known. */
+  #pieces: Buffer[] = [];
+  #size = 0;
+  #needed = 0;
 
   /** A longer message throws. */
   constructor(maxBytes = MAX_MESSAGE_BYTES) {
@@ -30,21 +33,28 @@ export class AwsMessageReader {
   }
 
   get isBetweenMessages(): boolean {
-    return this.#rest.length === 0;
+    return this.#size === 0;
   }
 
   /** The messages that are complete now. */
   push(chunk: Buffer): AwsMessage[] {
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    this.#pieces.push(chunk);
+    this.#size += chunk.length;
+    // A long message is put together once, not with each read.
+    if (this.#size < this.#needed) return [];
+    let rest = this.#pieces.length === 1 ? chunk : Buffer.concat(this.#pieces);
     const messages: AwsMessage[] = [];
-    while (this.#rest.length >= PRELUDE_BYTES) {
-      const length = this.#rest.readUInt32BE(0);
+    while (rest.length >= PRELUDE_BYTES) {
+      const length = rest.readUInt32BE(0);
       if (length < PRELUDE_BYTES + CRC_BYTES || length > this.#maxBytes) throw new Error("wrong length");
-      if (crc32(this.#rest.subarray(0, 8)) !== this.#rest.readUInt32BE(8)) throw new Error("wrong checksum");
-      if (this.#rest.length < length) break;
-      messages.push(readMessage(this.#rest.subarray(0, length)));
-      this.#rest = this.#rest.subarray(length);
+      if (crc32(rest.subarray(0, 8)) !== rest.readUInt32BE(8)) throw new Error("wrong checksum");
+      if (rest.length < length) break;
+      messages.push(readMessage(rest.subarray(0, length)));
+      rest = rest.subarray(length);
     }
+    this.#pieces = rest.length === 0 ? [] : [rest];
+    this.#size = rest.length;
+    this.#needed = rest.length < PRELUDE_BYTES ? 0 : rest.readUInt32BE(0);
     return messages;
   }
 }

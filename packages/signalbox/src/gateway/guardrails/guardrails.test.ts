@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
-import type { ResponseHead, UpstreamHandler } from "../../engines/relay/index.ts";
+import { type ResponseHead, type UpstreamHandler, writeAwsMessage } from "../../engines/relay/index.ts";
 import { Findings, GuardrailBlock } from "./findings.ts";
 import {
   at,
@@ -395,6 +395,20 @@ describe("a response", () => {
     const passed = pass(set, new Findings(), "text/event-stream", [event]);
     expect(passed.text).toBe("");
     expect(passed.failure).toMatchObject({ kind: "broken" });
+  });
+
+  it("of one long binary event is copied a few times, not once for each read", () => {
+    const event = writeAwsMessage({ ":event-type": "chunk" }, JSON.stringify({ text: "x".repeat(200_000) }));
+    const reads = Array.from({ length: Math.ceil(event.length / 1000) }, (_, i) =>
+      event.subarray(i * 1000, (i + 1) * 1000),
+    );
+    const concat = vi.spyOn(Buffer, "concat");
+    const passed = pass(BLOCKS_WALRUS, new Findings(), "application/vnd.amazon.eventstream", reads);
+    let copied = 0;
+    for (const { value } of concat.mock.results) copied += (value as Buffer).length;
+    concat.mockRestore();
+    expect(passed).toEqual({ text: event.toString(), failure: null });
+    expect(copied).toBeLessThan(5 * event.length);
   });
 
   it("has tool inputs searched whatever their members are called", () => {

@@ -366,12 +366,17 @@ interface AwsFrame {
   readonly isWrapped: boolean;
 }
 
+/** Shorter beginnings of a message are not checked. */
+const AWS_PRELUDE = 12;
 const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
 
 class AwsSearch implements BodySearch {
   readonly #events: GuardedEvents<AwsFrame>;
   readonly #memory: KeptMemory;
-  #rest: Buffer = NO_BYTES;
+  /** What arrived of the next message, its length in bytes, and how long the message is; 0 while that is not known. */
+  #pieces: Buffer[] = [];
+  #size = 0;
+  #needed = 0;
 
   constructor(rules: PlaceRules, findings: Findings, share: CallShare) {
     this.#events = new GuardedEvents(rules, findings, "response");
@@ -382,17 +387,30 @@ class AwsSearch implements BodySearch {
     const released: Buffer[] = [];
     let error: unknown = null;
     try {
-      const { messages, rest } = splitAwsMessages(Buffer.concat([this.#rest, chunk]));
-      this.#rest = rest;
-      this.#memory.keep(rest.length);
-      for (const bytes of messages) released.push(...this.#pass(bytes));
-      if (isLast && rest.length > 0) throw new Error("the event stream ends inside a message");
+      for (const bytes of this.#split(chunk)) released.push(...this.#pass(bytes));
+      if (isLast && this.#size > 0) throw new Error("the event stream ends inside a message");
       if (isLast) released.push(...this.#events.end().map(writeAws));
     } catch (thrown) {
       error = thrown;
       released.push(...this.#events.flush().map(writeAws));
     }
     return { bytes: released.length === 0 ? NO_BYTES : Buffer.concat(released), error };
+  }
+
+  /** The messages that are whole now. A long one is put together once, not with each read. */
+  #split(chunk: Buffer): readonly Buffer[] {
+    this.#pieces.push(chunk);
+    this.#size += chunk.length;
+    if (this.#size < this.#needed) {
+      this.#memory.keep(this.#size);
+      return [];
+    }
+    const { messages, rest } = splitAwsMessages(Buffer.concat(this.#pieces));
+    this.#pieces = [rest];
+    this.#size = rest.length;
+    this.#needed = rest.length < AWS_PRELUDE ? 0 : rest.readUInt32BE(0);
+    this.#memory.keep(rest.length);
+    return messages;
   }
 
   #pass(bytes: Buffer): Buffer[] {
