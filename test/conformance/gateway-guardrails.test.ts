@@ -630,18 +630,18 @@ describe.each(Object.entries(DOORS))("%s", (_, door) => {
     if (door.isSpoken !== false) expect(`${spoken(answer.body)}${answer.body}`).toContain(EMAIL);
   });
 
-  it.skipIf(door.isSpoken === false)(
-    "passes no blocked answer on, not even a part of the found text",
-    async () => {
-      say = () => "The walrus sings";
-      const answer = await call(door, "Sing");
-      expect(answer.body).not.toMatch(/walrus|sings/);
-      expect(spoken(answer.body)).not.toMatch(/wal|sings/);
-      expect(answer.body).toContain("sea");
-      if (answer.headers["content-type"]?.startsWith("application/json"))
-        expect(answer.status).toBe(door.path.includes("/ai/run/") ? 422 : 424);
-    },
-  );
+  // An answer without words has nothing to block.
+  if (door.isSpoken === false) return;
+
+  it("passes no blocked answer on, not even a part of the found text", async () => {
+    say = () => "The walrus sings";
+    const answer = await call(door, "Sing");
+    expect(answer.body).not.toMatch(/walrus|sings/);
+    expect(spoken(answer.body)).not.toMatch(/wal|sings/);
+    expect(answer.body).toContain("sea");
+    if (answer.headers["content-type"]?.startsWith("application/json"))
+      expect(answer.status).toBe(door.path.includes("/ai/run/") ? 422 : 424);
+  });
 });
 
 const CHAT_DOOR: Door = {
