@@ -1,5 +1,6 @@
 /** The row of a call in the call log. */
 import type { CallRecord } from "../../engines/call-log/index.ts";
+import { attemptsOf } from "./call-attempts.ts";
 import type { CallOutcome, CallParts, CallStart, LogDetail, PlannedCall } from "./call-start.ts";
 
 export function logDetailOf({ options, gateway }: Pick<PlannedCall, "options" | "gateway">): LogDetail {
@@ -63,6 +64,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     guardrailAction: start.guard?.action ?? null,
     dlpAction: start.guard?.findings.dlpAction ?? null,
     guardrails: start.guard?.findings.toJson() ?? null,
+    attempts: attemptsOf(start, outcome),
     requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
     responseBytes: outcome.responseBytes,
     requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,
