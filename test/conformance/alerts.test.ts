@@ -194,7 +194,9 @@ it("latency and failed deliveries fire, too", async () => {
 it("what a guardrail finds fires, for the rule and the gateway that are named", async () => {
   const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
   const word = (id: string, text: string, action: string) => ({ id, type: "words", words: [text], action });
-  await server.api("PUT", path, { rules: [word("greetings", "Hello", "block"), word("farewells", "Bye", "flag")] });
+  await server.api("PUT", path, {
+    rules: [word("greetings", "Hello", "block"), word("farewells", "Bye", "flag")],
+  });
   const metric = { metric: "guardrails", threshold: 2 };
   await create({ ...metric, name: "Another rule", guardrail: "farewells" });
   await create({ ...metric, name: "Another gateway", gateway_id: "elsewhere" });

@@ -824,7 +824,10 @@ describe("stored calls", () => {
     // Nothing was called, and the rows are as they were.
     const rows = await readLogs(server, GATEWAY);
     expect(rows.find(({ id }) => id === ids[2])).not.toHaveProperty("guardrail_action");
-    const first = await tryCalls([{ id: "a", type: "words", words: ["quagga"], action: "flag" }], "q=quagga&limit=2");
+    const first = await tryCalls(
+      [{ id: "a", type: "words", words: ["quagga"], action: "flag" }],
+      "q=quagga&limit=2",
+    );
     expect([first.result.calls, first.cursor]).toEqual([2, expect.any(String)]);
     const rest = await tryCalls(
       [{ id: "a", type: "words", words: ["quagga"], action: "flag" }],
@@ -961,7 +964,9 @@ describe("the header gw-aig-guardrails", () => {
     expect(JSON.parse(String(row?.["guardrails"]))).toMatchObject([
       { rule: "card-mask", owner: "call", place: "prompt", action: "mask" },
     ]);
-    expect((await call(CHAT_DOOR, "card 4111 1111 1111 1111", asks("pii=flag, card=block"))).status).toBe(424);
+    expect((await call(CHAT_DOOR, "card 4111 1111 1111 1111", asks("pii=flag, card=block"))).status).toBe(
+      424,
+    );
     await setRules([{ id: "people", type: "pii", action: "block" }]);
     expect((await call(CHAT_DOOR, `to ${EMAIL}`, asks("pii=flag"))).status).toBe(424);
     await setRules([]);
@@ -984,7 +989,11 @@ describe("the header gw-aig-guardrails", () => {
     const cached = { "gw-aig-cache-ttl": "60" };
     const status = async (more: Record<string, string>) =>
       (await call(CHAT_DOOR, "a caracal", { ...cached, ...more })).headers["gw-aig-cache-status"];
-    expect([await status({}), await status({}), await status(asks("pii=mask"))]).toEqual(["MISS", "HIT", "MISS"]);
+    expect([await status({}), await status({}), await status(asks("pii=mask"))]).toEqual([
+      "MISS",
+      "HIT",
+      "MISS",
+    ]);
   });
 });
 

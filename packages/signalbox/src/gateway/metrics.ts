@@ -123,7 +123,9 @@ export class GatewayMetrics {
   }
 
   /** Rules have names that accounts choose, so they are no labels. */
-  guarded(findings: readonly { readonly place: string; readonly action: string; readonly count: number }[]): void {
+  guarded(
+    findings: readonly { readonly place: string; readonly action: string; readonly count: number }[],
+  ): void {
     for (const { place, action, count } of findings) this.#guardrails.add(count, place, action);
   }
 

@@ -91,10 +91,7 @@ export function storedFindingsRoutes({ reads, longBodies }: StoredFindingsParts)
         const { filters } = scan.selection;
         const selection = {
           ...scan.selection,
-          filters: [
-            ...filters,
-            { field: "guardrailAction", operator: "eq", values: [...ACTIONS] } as const,
-          ],
+          filters: [...filters, { field: "guardrailAction", operator: "eq", values: [...ACTIONS] } as const],
         };
         const cursor = await eachSlice(wanted, ROWS_AT_ONCE, signal, async (cursorNow, limit) => {
           const slice = await reads.scan({
@@ -107,7 +104,8 @@ export function storedFindingsRoutes({ reads, longBodies }: StoredFindingsParts)
           });
           for (const { row } of slice.calls) {
             const strictest = ACTIONS.find((one) => one === row.guardrailAction);
-            if (strictest !== undefined) counts.add(strictest, { ...row, findings: parseFindings(row.guardrails) });
+            if (strictest !== undefined)
+              counts.add(strictest, { ...row, findings: parseFindings(row.guardrails) });
           }
           return { next: slice.next, looked: slice.calls.length };
         });
@@ -173,7 +171,10 @@ async function eachSlice(
   { cursor: given = null, limit }: { readonly cursor?: string | null | undefined; readonly limit: number },
   atOnce: number,
   signal: AbortSignal,
-  read: (cursor: string | null, limit: number) => Promise<{ readonly next: string | null; readonly looked: number }>,
+  read: (
+    cursor: string | null,
+    limit: number,
+  ) => Promise<{ readonly next: string | null; readonly looked: number }>,
 ): Promise<string | null> {
   let cursor = given;
   let looked = 0;

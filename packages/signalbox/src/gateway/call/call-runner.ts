@@ -91,7 +91,11 @@ export class CallRunner {
 
   #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
-    const rules = this.#parts.guardrails.rulesFor(planned.gateway, planned.caller.token, planned.options.guardrails);
+    const rules = this.#parts.guardrails.rulesFor(
+      planned.gateway,
+      planned.caller.token,
+      planned.options.guardrails,
+    );
     if (rules !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, rules);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);

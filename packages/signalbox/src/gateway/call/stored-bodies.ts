@@ -21,9 +21,7 @@ export function storedBodiesOf(
   const contentType = start.request.headers["content-type"] ?? "";
   return {
     request: request.kind === "whole" ? masked.request({ bytes: request.bytes, contentType }) : null,
-    response: masked.response(
-      isResponseWhole ? { bytes: body, contentType: head?.contentType ?? "" } : null,
-    ),
+    response: masked.response(isResponseWhole ? { bytes: body, contentType: head?.contentType ?? "" } : null),
     isResponseWhole,
   };
 }

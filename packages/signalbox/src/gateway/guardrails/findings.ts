@@ -66,8 +66,7 @@ export class Findings {
 
   /** The strictest action that was taken; null if nothing was found. */
   get action(): Finding["action"] | null {
-    for (const action of ACTIONS)
-      if (this.all.some((finding) => finding.action === action)) return action;
+    for (const action of ACTIONS) if (this.all.some((finding) => finding.action === action)) return action;
     return null;
   }
 

@@ -41,7 +41,11 @@ export class Guardrails {
   }
 
   /** Null in the usual case: no rule applies. */
-  rulesFor({ settings, accountId }: Gateway, token: Token | null, asked?: string | undefined): RuleSet | null {
+  rulesFor(
+    { settings, accountId }: Gateway,
+    token: Token | null,
+    asked?: string | undefined,
+  ): RuleSet | null {
     const ofToken = token?.policy?.guardrails;
     if (
       settings.guardrail_rules === null &&
@@ -53,7 +57,12 @@ export class Guardrails {
     )
       return null;
     const ofAccount = this.accountRules.get(accountId) ?? NONE;
-    return this.#setFor(settings, ofToken ?? NONE, ofAccount, asked === undefined ? NONE : this.#askedRules(asked));
+    return this.#setFor(
+      settings,
+      ofToken ?? NONE,
+      ofAccount,
+      asked === undefined ? NONE : this.#askedRules(asked),
+    );
   }
 
   #setFor(settings: GatewaySettings, token: Rules, account: Rules, asked: Rules): RuleSet | null {

@@ -273,7 +273,12 @@ export class RealtimeDoor {
       onEnd: (ended, { cause, code, spend, error }) => {
         this.#sessions.ended(ended);
         metrics.sessionEnded(cause);
-        this.#parts.tracing.current?.sessionEnded(start, { cause, code, spend, error }, traceparent, guard.findings);
+        this.#parts.tracing.current?.sessionEnded(
+          start,
+          { cause, code, spend, error },
+          traceparent,
+          guard.findings,
+        );
         noteFindings(this.#parts, gateway, guard.findings);
         this.#parts.alertFeed.current?.call({
           accountId: gateway.accountId,

@@ -124,5 +124,8 @@ function bodiesOf(
   const masked = guard?.storedBodies ?? null;
   if (masked === null) return kept;
   const whole = (bytes: Buffer) => (kept.isWhole ? { bytes, contentType: LINES } : null);
-  return { request: masked.lines("prompt", whole(kept.request)), response: masked.lines("response", whole(kept.response)) };
+  return {
+    request: masked.lines("prompt", whole(kept.request)),
+    response: masked.lines("response", whole(kept.response)),
+  };
 }

@@ -111,7 +111,10 @@ const dlpSettings = z.union([
     enabled: z.literal(false),
     action: dlpAction.optional(),
     profiles: z.array(z.string().max(64)).max(100).optional(),
-    policies: z.array(z.record(z.string().max(64), z.unknown())).max(MAX_DLP_POLICIES).optional(),
+    policies: z
+      .array(z.record(z.string().max(64), z.unknown()))
+      .max(MAX_DLP_POLICIES)
+      .optional(),
   }),
   z.strictObject({ enabled: z.boolean(), action: dlpAction, profiles: dlpProfiles }),
   z.strictObject({
