@@ -5,6 +5,7 @@ import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { StatTile, StatTiles } from "../../../components/stat-tile.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
+import { exactTime } from "../../../format/time.ts";
 import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
@@ -110,7 +111,7 @@ function detailsOf(call: Call): (readonly [string, string])[] {
       ? []
       : [["Translated", `${call.client_dialect} → ${call.provider_dialect ?? ""}`] as const];
   return [
-    ["Time", new Date(call.created_at).toLocaleString()],
+    ["Time", exactTime(Date.parse(call.created_at))],
     ["Provider", call.provider],
     ["Model", call.model === "" ? "none" : call.model],
     ["Path", `${call.method} ${call.path}`],
