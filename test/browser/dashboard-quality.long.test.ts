@@ -124,6 +124,7 @@ const PAGES: readonly (() => string)[] = [
   () => "/audit",
   () => "/alerts",
   () => "/limits",
+  () => "/guardrails",
   () => "/provider-keys",
   () => "/prices",
   () => "/providers",

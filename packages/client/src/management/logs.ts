@@ -43,6 +43,11 @@ export interface Call {
   readonly token_id?: string;
   /** Attempts upstream as a JSON list, if there was more than one or it began late. */
   readonly attempts?: string;
+  /** The strictest action that a guardrail took; absent if none found anything. */
+  readonly guardrail_action?: "block" | "mask" | "flag";
+  readonly dlp_action?: "BLOCK" | "FLAG";
+  /** JSON: a list of findings, with rule, owner, place, action, kind and count. */
+  readonly guardrails?: string;
   readonly feedback: number | null;
   readonly score: number | null;
   readonly request_size: number;

@@ -39,6 +39,13 @@ const GROUPS: readonly Group[] = [
         icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
       },
       {
+        page: "guardrails",
+        title: "Guardrails",
+        icon: (
+          <path d="M10 3 4.500 5v5c0 3.500 2.500 6 5.500 7 3-1 5.500-3.500 5.500-7V5zM7.500 10l2 2 3.500-3.500" />
+        ),
+      },
+      {
         page: "provider-keys",
         title: "Keys",
         icon: <path d="M12 4a4 4 0 1 1-3 6.7L4 15.7V17h3v-2h2v-2l1.5-1.5M13 7h.01" />,

@@ -12,6 +12,7 @@ import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { Link } from "../../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
+import { CallGuardrails } from "../../guardrails/call-guardrails.tsx";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
 import { CallReplay, CopyAsCurl, NeighbourLinks, OpenInPlayground } from "./call-work.tsx";
@@ -52,6 +53,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
             {!value.success && <CallFailure path={path} call={value} />}
             <CallTiles call={value} />
             <CallWaterfall call={value} />
+            <CallGuardrails call={value} />
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
               <BodyPanel
