@@ -6,7 +6,11 @@ import {
   useTimeRange,
 } from "../../../components/time-range/use-time-range.ts";
 import { CUSTOM } from "../../../components/time-range/time-range.ts";
+import { usePaused } from "../../../http/use-paused.ts";
 import { useQueryValue } from "../../../routing/location.ts";
+
+/** What is typed is looked for when the typing pauses: rows are read for it. */
+const PAUSE_MS = 400;
 
 type TextFilter = readonly [string, (value: string) => void];
 
@@ -43,12 +47,15 @@ export function useLogFilters(): LogFilterState {
   // The start is that of the selection: one that moved on would load the list anew each minute.
   // oxlint-disable-next-line react-hooks/exhaustive-deps -- see above
   const start = useMemo(() => new Date(from).toISOString(), [time.range.name, isOwnRange ? from : 0]);
+  const providerText = usePaused(provider[0], PAUSE_MS);
+  const modelText = usePaused(model[0], PAUSE_MS);
+  const entryText = usePaused(entry[0], PAUSE_MS);
   const conditions = [
     ...[
-      ["provider", provider[0]],
-      ["model", model[0]],
+      ["provider", providerText],
+      ["model", modelText],
     ].flatMap(([key, value]) => (value === "" ? [] : [{ key, operator: "contains", value: [value] }])),
-    ...entryConditions(entry[0]),
+    ...entryConditions(entryText),
   ];
   const query = {
     search: metadata[0],
