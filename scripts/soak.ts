@@ -59,7 +59,7 @@ function report({ trends, failed }: SoakResult): number {
       trend === null
         ? "too few readings"
         : `${formatNumber(trend.first)} → ${formatNumber(trend.last)}  ${trend.isFlat ? "flat" : `GROWS by ${(trend.growth * 100).toFixed(0)} %`}`;
-    console.log(`  ${name.padEnd(16)} ${text}`);
+    console.log(`  ${name.padEnd(24)} ${text}`);
   }
   console.log(`  ${failed} requests failed`);
   return failed === 0 && Object.values(trends).every((trend) => trend?.isFlat !== false) ? 0 : 1;
