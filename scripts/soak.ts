@@ -43,8 +43,8 @@ function printReading({
   loads,
 }: SoakReading): void {
   const shares = Object.entries(loads).map(
-    ([name, { answered, failed, p50, p99 }]) =>
-      `${name} ${answered}${failed === 0 ? "" : ` (${failed} FAILED)`} ${formatNumber(p50)}/${formatNumber(p99)} ms`,
+    ([name, { answered, failed, failures, p50, p99 }]) =>
+      `${name} ${answered}${failed === 0 ? "" : ` (${failed} FAILED: ${failures.join("; ")})`} ${formatNumber(p50)}/${formatNumber(p99)} ms`,
   );
   console.log(
     `${(seconds / 60).toFixed(1).padStart(7)} min  ${formatNumber(memoryMiB)} MiB  ${descriptors} descriptors  ${files} files  ` +
