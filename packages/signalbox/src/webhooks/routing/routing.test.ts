@@ -32,6 +32,7 @@ const NO_FEED: AlertFeed = {
   call: () => undefined,
   delivery: () => undefined,
   routePaused: () => undefined,
+  guardrails: () => undefined,
   issueOpened: () => undefined,
   deadLetter: () => undefined,
 };
