@@ -197,16 +197,19 @@ export class Timeline {
     const own = sql`account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)})
       AND id >= ${ulidFloor(Math.max(0, firstStep * RECENT_STEP_MS))}`;
     const { database } = this.#parts;
+    const turn = { account, kind: "search" } as const;
     const [steps, slow] = await Promise.all([
       database.scan<{ name: string; step: number; n: number }>(
         sql`SELECT name, at / CAST(${RECENT_STEP_MS} AS BIGINT) AS step, CAST(sum(1 + skipped) AS BIGINT) AS n
             FROM agent_turn WHERE ${own} GROUP BY 1, 2`,
+        turn,
       ),
       database.scan<{ name: string; duration_us: number }>(
         sql`SELECT name, duration_us FROM (
               SELECT name, duration_us, row_number() OVER (PARTITION BY name ORDER BY duration_us DESC) AS place,
                 count(*) OVER (PARTITION BY name) AS n FROM agent_turn WHERE ${own}) AS ranked
             WHERE place = n / 20 + 1`,
+        turn,
       ),
     ]);
     const found = new Map(

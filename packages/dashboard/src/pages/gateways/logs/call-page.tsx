@@ -10,6 +10,7 @@ import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
+import { CallGuardrails } from "../../guardrails/call-guardrails.tsx";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
 import { CallCommand, CallReplay, CopyAsCurl, NeighbourLinks } from "./call-work.tsx";
@@ -48,6 +49,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
             <section className="panel" aria-label="Details">
               <DetailList items={detailsOf(value)} />
             </section>
+            <CallGuardrails call={value} />
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
               <BodyPanel
