@@ -84,6 +84,8 @@ export interface ResidentDefinition<R extends Resident> {
   readonly isInterleaving: boolean;
   /** A turn that fails keeps what it wrote. */
   readonly keepsFailedWrites: boolean;
+  /** Turns are recorded in the timeline. */
+  readonly isRecorded: boolean;
   /** Time limit of turns; 0 for none, undefined for the limit of the service. */
   readonly turnTimeoutMs: number | undefined;
   /** Called before the resident is created. Null: the database stays; otherwise it has been closed, and another one opened. */
