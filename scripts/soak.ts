@@ -39,6 +39,7 @@ function printReading({
   files,
   dataMiB,
   healthzMs,
+  cpuUs,
   loads,
 }: SoakReading): void {
   const shares = Object.entries(loads).map(
@@ -47,7 +48,7 @@ function printReading({
   );
   console.log(
     `${(seconds / 60).toFixed(1).padStart(7)} min  ${formatNumber(memoryMiB)} MiB  ${descriptors} descriptors  ${files} files  ` +
-      `${formatNumber(dataMiB)} MiB data  healthz ${formatNumber(healthzMs)} ms  ${shares.join("  ")}`,
+      `${formatNumber(dataMiB)} MiB data  healthz ${formatNumber(healthzMs)} ms  ${formatNumber(cpuUs)} µs CPU a request  ${shares.join("  ")}`,
   );
 }
 

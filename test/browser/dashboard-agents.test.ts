@@ -157,7 +157,8 @@ it("shows and calls the instance of the selected account", async () => {
     await server.api("POST", `/agents/worker/${name}/rpc/done${query}`, []);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/agents");
-  await page.getByLabel("Account").selectOption("b");
+  await page.getByRole("button", { name: "Account and theme" }).click();
+  await page.getByLabel("Account", { exact: true }).selectOption("b");
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   await page.goto(`${server.url}/dashboard/accounts/b/agents/worker/${name}/console`);
   await page.getByLabel("Method").selectOption("plan");

@@ -92,7 +92,15 @@ const VARIANTS: readonly string[] = [
     "delivery_id=x7",
     "unresolved=true",
   ].map((filter) => `/webhooks/deliveries?${filter}`),
-  ...["state=failed", "source=source-1", "route=route"].map((filter) => `/webhooks/events?${filter}`),
+  ...[
+    "state=failed",
+    "source=source-1",
+    "route=route",
+    "text=needle",
+    "delivery=s00000007",
+    "issue=is00000001",
+    "replay=r00000001",
+  ].map((filter) => `/webhooks/events?${filter}`),
   ...["order=last_active", "order=queued", "order=dead_letters", "problem=any", "search=i77"].map(
     (filter) => `/agents/webhook-agent/instances?${filter}`,
   ),

@@ -37,6 +37,9 @@ const AccountLimitsPage = lazyPart(
 const ProviderKeysPage = lazyPart(
   async () => (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
 );
+const GuardrailsPage = lazyPart(
+  async () => (await import("../pages/guardrails/guardrails-page.tsx")).GuardrailsPage,
+);
 const AlertsPage = lazyPart(async () => (await import("../pages/alerts/alerts-page.tsx")).AlertsPage);
 const PricesPage = lazyPart(async () => (await import("../pages/prices/prices-page.tsx")).PricesPage);
 const CustomProvidersPage = lazyPart(
@@ -55,6 +58,7 @@ const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,
+  guardrails: <GuardrailsPage />,
   prices: <PricesPage />,
   providers: <CustomProvidersPage />,
   cluster: <ClusterPage />,

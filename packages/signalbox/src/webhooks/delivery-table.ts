@@ -1,5 +1,5 @@
 /** The statements on `webhook_delivery`, the inspector's stored list. */
-import type { Database, Queryable } from "../database/database.ts";
+import type { Database, Queryable, ScanTurn } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import type { StoredError } from "../core/stored-error.ts";
 import { withoutNul } from "../core/without-nul.ts";
@@ -41,6 +41,7 @@ export class DeliveryTable {
   async surplus(kind: KeptKind, keep: number, limit: number): Promise<string[]> {
     const rows = await this.#database.scan<{ id: string }>(
       sql`SELECT id FROM webhook_delivery WHERE ${KEPT_KINDS[kind]} ORDER BY id DESC LIMIT ${limit} OFFSET ${keep}`,
+      OWN_TURN,
     );
     return rows.map(({ id }) => id);
   }
@@ -66,6 +67,7 @@ export class DeliveryTable {
     const rows = await this.#database.scan<StatusCountRow>(
       sql`SELECT source, status, count(*) AS n, max(received_at) AS last_at, max(id) AS last_id FROM webhook_delivery
           WHERE ${joinSql(conditions(accountId, filter), " AND ")} GROUP BY source, status ORDER BY source, status`,
+      { account: accountId, kind: "search" },
     );
     return rows.map(({ source, status, n, last_at: lastAt, last_id: lastId }) => ({
       source,
@@ -81,6 +83,7 @@ export class DeliveryTable {
     const rows = await this.#database.scan<{ source: string; request: string | null }>(
       sql`SELECT source, request FROM webhook_delivery
           WHERE ${joinSql([...conditions(accountId, filter), sql`status = 'rejected'`], " AND ")}`,
+      { account: accountId, kind: "search" },
     );
     const sums = new Map<string, number>();
     for (const { source, request } of rows) {
@@ -107,6 +110,7 @@ export class DeliveryTable {
     if (cursor !== undefined) where.push(sql`id < ${cursor}`);
     const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id DESC LIMIT ${limit}`,
+      turnOf(accountId, filter),
     );
     return rows.map(fromRow);
   }
@@ -121,6 +125,7 @@ export class DeliveryTable {
     const where = [...conditions(accountId, filter), sql`id > ${after}`];
     const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id LIMIT ${limit}`,
+      turnOf(accountId, filter),
     );
     return rows.map(fromRow);
   }
@@ -133,6 +138,16 @@ export class DeliveryTable {
     return row === undefined ? undefined : fromRow(row);
   }
 }
+
+/** A list without filters, or of failed or rejected deliveries, which have indexes, reads what it shows. */
+function turnOf(account: string, { status, ...others }: DeliveryFilter): ScanTurn {
+  const hasIndex = status === undefined || status === "failed" || status === "rejected";
+  const isPage = hasIndex && Object.values(others).every((value) => value === undefined);
+  return { account, kind: isPage ? "page" : "search" };
+}
+
+/** Of the retention. */
+const OWN_TURN: ScanTurn = { account: "", kind: "search" };
 
 /** What one status of one source amounts to. */
 export interface StatusCount {

@@ -9,7 +9,6 @@ import { Table } from "../../components/table.tsx";
 import { request, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
-import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { type CustomProvider, ProviderDialog } from "./provider-dialog.tsx";
 
 type Shown =
@@ -39,7 +38,6 @@ export function CustomProvidersPage() {
       >
         Servers of your own that calls can be sent to, such as a model server in your network.
       </PageHeader>
-      <GatewaysTabs current="providers" />
       <ResourceView of={providers}>
         {(rows) =>
           rows.length === 0 ? (

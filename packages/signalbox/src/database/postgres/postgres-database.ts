@@ -25,7 +25,8 @@ import {
   isUnavailable,
   Servers,
 } from "../../engines/postgres-session/index.ts";
-import type { Database, Queryable, TransactionOptions } from "../database.ts";
+import type { Database, Queryable, ScanTurn, TransactionOptions } from "../database.ts";
+import { ScanTurns } from "../scan-turns.ts";
 import type { ClusterMembership, NodeIdentity } from "../membership.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
@@ -127,6 +128,7 @@ export class PostgresDatabase implements Database {
   #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
+  readonly #turns = new ScanTurns();
   readonly #lossListeners: (() => void)[] = [];
   readonly #serverListeners: (() => void)[] = [];
   #problem: string | null = null;
@@ -267,8 +269,8 @@ export class PostgresDatabase implements Database {
     return (await this.#read(query)).rows as Row[];
   }
 
-  scan<Row>(query: SqlQuery): Promise<Row[]> {
-    return this.all(query);
+  scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]> {
+    return this.#turns.run(turn, () => this.all(query));
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
