@@ -361,13 +361,14 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { store, catalog, ownership, problems } = this.#environment;
+    const { store, catalog, ownership, problems, timeline } = this.#environment;
     // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
     const createdAt = ownership === null ? undefined : ((await catalog.find(ref))?.createdAt ?? 0);
     await this.#beforeDestroy(ref);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
     await problems.remove(ref);
+    await timeline?.remove(ref);
     await catalog.remove(ref, createdAt);
     await this.#onDestroy(ref);
   }
@@ -435,12 +436,13 @@ export class Directory {
 /** How instances of a native agent's class are made. */
 function residentsOf(definition: AnyDefinition): ResidentDefinition<Resident> {
   if (!(definition instanceof AgentDefinition)) return definition;
-  const { kebab, initialSchema, isInterleaving } = definition;
+  const { kebab, initialSchema, isInterleaving, isRecorded } = definition;
   const residents: ResidentDefinition<LiveAgent> = {
     kebab,
     initialSchema,
     isInterleaving,
     keepsFailedWrites: false,
+    isRecorded,
     turnTimeoutMs: undefined,
     create: (parts) => new LiveAgent({ ...parts, definition }),
   };

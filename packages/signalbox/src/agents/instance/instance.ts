@@ -114,7 +114,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.ref = ref;
     this.key = key;
     this.activity = new Activity(environment.activity, key, ref);
-    this.#reports = new InstanceReports(environment, ref, this.activity);
+    this.#reports = new InstanceReports(environment, ref, this.activity, residents.isRecorded);
     this.eventTimeoutMs = eventTimeoutMs(environment.limits);
     this.#events = events;
     this.definition = definition;

@@ -208,6 +208,7 @@ export class ObjectHost {
       kebab: agent,
       initialSchema: OBJECT_SCHEMA,
       isInterleaving: true,
+      isRecorded: true,
       keepsFailedWrites: true,
       turnTimeoutMs: 0,
       prepare: (database, ref) => this.#parts.pasts.restore(database, ref),
