@@ -20,6 +20,12 @@ const formats = {
     second: "2-digit",
     timeZoneName: "short",
   }),
+  milliseconds: new Intl.DateTimeFormat(LOCALE, {
+    ...HOUR_AND_MINUTE,
+    second: "2-digit",
+    fractionalSecondDigits: 3,
+  }),
+  weekday: new Intl.DateTimeFormat(LOCALE, { weekday: "long", day: "numeric", month: "long" }),
   seconds: new Intl.DateTimeFormat(LOCALE, { ...HOUR_AND_MINUTE, second: "2-digit" }),
   minutes: new Intl.DateTimeFormat(LOCALE, { ...DAY_AND_MONTH, ...HOUR_AND_MINUTE }),
   hour: new Intl.DateTimeFormat(LOCALE, HOUR_AND_MINUTE),
@@ -69,6 +75,16 @@ export function exactTime(time: number): string {
 /** The clock within the last day, the day and the minute before: for rows of a log, which are seconds apart. */
 export function clockTime(time: number, now: number): string {
   return now - time < DAY ? formats.seconds.format(time) : formats.minutes.format(time);
+}
+
+/** "18:06:57.120": for a timeline, where what an event caused follows it within a second. */
+export function millisecondTime(time: number): string {
+  return formats.milliseconds.format(time);
+}
+
+/** "Tuesday 17 November" */
+export function weekdayOf(time: number): string {
+  return formats.weekday.format(time);
 }
 
 /** "17 Nov, 18:06": for a time in a chart, and the ends of a time range. */

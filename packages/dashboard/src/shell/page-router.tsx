@@ -102,7 +102,7 @@ function webhooksPage([view, id, ...more]: readonly string[]): ReactNode {
   return <NotFoundPage />;
 }
 
-function agentsPage([agent, name, tab = "state", ...more]: readonly string[]): ReactNode {
+function agentsPage([agent, name, tab = "timeline", ...more]: readonly string[]): ReactNode {
   if (more.length > 0) return <NotFoundPage />;
   if (agent === undefined) return <AgentsPage />;
   if (name === undefined) return <InstancesPage key={agent} agent={agent} />;
