@@ -203,7 +203,9 @@ it("writes a guardrail, tries it on a text and on stored calls, and shows what i
   await dialog.getByRole("tab", { name: "On stored calls" }).click();
   await dialog.getByLabel("With the text").fill("before");
   await dialog.getByLabel("With the text").press("Enter");
-  await dialog.getByText(/^Calls searched: 1\. Would have been blocked: 0, masked: 1, flagged: 0\./).waitFor();
+  await dialog
+    .getByText(/^Calls searched: 1\. Would have been blocked: 0, masked: 1, flagged: 0\./)
+    .waitFor();
   expect(await seriousViolations(page)).toEqual([]);
   await dialog.getByRole("button", { name: "Add guardrail" }).click();
   await page.getByRole("row", { name: /^people Personal data/ }).waitFor();
