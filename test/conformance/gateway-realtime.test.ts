@@ -492,6 +492,7 @@ describe("guardrails", () => {
         send(socket, { type: "response.done", response: { status: "completed", usage: USAGE } });
       });
     };
+    const before = await rowsSoFar();
     try {
       const client = await openSession(gateway.url, own(token));
       await client.event("session.created");
@@ -507,7 +508,6 @@ describe("guardrails", () => {
       expect(said).toBe("Hi ada@example.org.");
       // The transcript has all of the session, also if the rules are gone at its end.
       await gateway.server.api("PUT", path, { rules: [] });
-      const before = await rowsSoFar();
       client.socket.close();
       await client.closed;
       const [row] = await openRows(before + 1);

@@ -287,7 +287,10 @@ interface Running {
   readonly tagSubscriptions: TagSubscriptions;
 }
 
-type Life = Pick<AreaModule, "start" | "retire" | "drain" | "waitsForInstances" | "flush" | "stop">;
+type Life = Pick<
+  AreaModule,
+  "start" | "retire" | "retireMs" | "drain" | "waitsForInstances" | "flush" | "stop"
+>;
 
 function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions }: Running): Life {
   const { classes, directory, hub, catalog, problems, timeline, departures } = here;
@@ -308,6 +311,7 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
       tagSubscriptions.start();
     },
     retire: (signal) => reach.retire(signal),
+    retireMs: () => here.objects.maxUpdateDelayMs,
     async drain() {
       await reach.retireRest();
       directory.drain();

@@ -300,7 +300,7 @@ export class Directory {
    * Gives an instance of this node to another one, or up (`null`). Its running turns end here; events that wait are held meanwhile, and then fail with
    * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
    */
-  async handOver(ref: InstanceRef, to: string | null): Promise<void> {
+  async handOver(ref: InstanceRef, to: string | null, graceMs?: number): Promise<void> {
     const { catalog, ownership, problems } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
@@ -315,7 +315,7 @@ export class Directory {
     while (ownership?.isHeld(name) === true) {
       const instance = this.#memory.find(key);
       if (instance !== undefined) {
-        if (await instance.handOver(release)) return;
+        if (await instance.handOver(release, graceMs)) return;
         continue;
       }
       const held = this.#files.find(key);

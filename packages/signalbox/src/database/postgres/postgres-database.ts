@@ -270,7 +270,9 @@ export class PostgresDatabase implements Database {
   }
 
   scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]> {
-    return this.#turns.run(turn, () => this.all(query));
+    // From here: while the server is away, those that wait for their turn fail together and not one after the other.
+    const deadline = performance.now() + this.#maxWaitMs;
+    return this.#turns.run(turn, async () => (await this.#read(query, deadline)).rows as Row[]);
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
@@ -388,9 +390,8 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #read(query: SqlQuery): Promise<QueryResult> {
+  async #read(query: SqlQuery, deadline = performance.now() + this.#maxWaitMs): Promise<QueryResult> {
     const statement = toStatement(query);
-    const deadline = performance.now() + this.#maxWaitMs;
     for (let attempt = 1; ; attempt++) {
       // Before the attempt: one that a pause of this process made too long is followed by another one.
       const isLast = this.#isHasty || performance.now() >= deadline;

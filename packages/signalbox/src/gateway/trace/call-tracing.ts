@@ -1,7 +1,7 @@
 /**
  * Ended calls as spans and metrics of OpenTelemetry, with the semantic conventions for generative AI: a span of the call, and below it one for each
- * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
- * later. Loaded when a receiver is configured.
+ * attempt. The spans are built and written when the call ends, because the call's objects must not stay in memory until they are sent. Loaded when a
+ * receiver is configured.
  */
 import {
   type Attributes,
