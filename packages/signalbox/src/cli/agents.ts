@@ -262,7 +262,7 @@ async function readStream(
   });
   connection.open();
   try {
-    const pieces = connection.stream(method, args);
+    const pieces = connection.stream(method, [...args]);
     for await (const piece of pieces) print(piece);
     const result = await pieces.result;
     if (result !== undefined && result !== null) print(result);
