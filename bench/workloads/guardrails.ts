@@ -127,7 +127,11 @@ async function startOurs(providerPort: number, rules: readonly object[] | null):
   return {
     port: server.port,
     path: "/v1/default/default/openai/chat/completions",
-    headers: { authorization: "Bearer provider-key", "gw-aig-collect-log-payload": "false" },
+    headers: {
+      authorization: "Bearer provider-key",
+      "gw-aig-authorization": `Bearer ${ROOT_TOKEN}`,
+      "gw-aig-collect-log-payload": "false",
+    },
     process: server,
     stop: () => server.stop(),
   };
