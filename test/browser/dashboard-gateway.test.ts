@@ -288,7 +288,7 @@ it("writes a guardrail, tries it on a text and on stored calls, and shows what i
   await page.getByRole("button", { name: "Remove people" }).click();
   await dialog.getByRole("button", { name: "Remove" }).click();
   await page.getByText("No guardrails here").waitFor();
-  const { body } = await server.api("GET", "/accounts/default/audit_logs?per_page=20");
+  const { body } = await server.api("GET", "/accounts/default/audit_logs?limit=20");
   expect(JSON.stringify(body)).toContain("guardrails");
   await close();
 });
