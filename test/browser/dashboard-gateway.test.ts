@@ -271,7 +271,6 @@ it("writes a guardrail, tries it on a text and on stored calls, and shows what i
     })
     .toBe(1);
   expect(await page.getByRole("region", { name: "Findings by rule" }).textContent()).toContain("EMAIL");
-  expect(await seriousViolations(page)).toEqual([]);
   await found.getByRole("link").click();
   const decisions = page.getByRole("region", { name: "Guardrails", exact: true }).last();
   await decisions.getByText("of gateway").waitFor();

@@ -916,7 +916,7 @@ describe("stored calls", () => {
       (rows) => rows.some((row) => row["id"] === refused.headers["gw-aig-log-id"]),
     );
     expect(
-      JSON.stringify((await server.api("GET", `${logs}/${refused.headers["gw-aig-log-id"]}/request`)).body),
+      JSON.stringify((await server.api("GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/request`)).body),
     ).toContain("a <ZOO_1> of the gnu");
     for (const text of ["an okapi", `gnu of ${EMAIL}`]) {
       const { body } = await server.api("GET", `${ACCOUNT}/logs?q=${encodeURIComponent(text)}`);
@@ -927,7 +927,7 @@ describe("stored calls", () => {
     });
     expect(exported.body).toContain("EMAIL_1");
     expect(exported.body).not.toMatch(/gnu of ada|okapi/);
-    const curl = await send(server, "GET", `${logs}/${refused.headers["gw-aig-log-id"]}/curl`, {
+    const curl = await send(server, "GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/curl`, {
       headers: { authorization: `Bearer ${await server.token(["gateway.read"])}` },
     });
     expect(curl.body).toContain("ZOO_1");

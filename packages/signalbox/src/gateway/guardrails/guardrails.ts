@@ -44,7 +44,7 @@ export class Guardrails {
   rulesFor(
     { settings, accountId }: Gateway,
     token: Token | null,
-    asked?: string | undefined,
+    asked?: string,
   ): RuleSet | null {
     const ofToken = token?.policy?.guardrails;
     if (
