@@ -842,6 +842,9 @@ describe("stored calls", () => {
     const bound = await server.token(["gateway.read"], { gateway_id: "apart" });
     expect((await tryCalls([rule], "q=quagga", bound)).result.calls).toBe(0);
     expect((await tryCalls([rule], `gateway_id=${GATEWAY}`, bound)).status).toBe(403);
+    const alone = { rules: [rule], text: "a quagga" };
+    const tried = await server.api("POST", `${ACCOUNT}/guardrails/try`, alone, bound);
+    expect(tried.body).toMatchObject({ result: { action: "flag" } });
     expect((await tryCalls([rule], "", await server.token(["gateway.run"]))).status).toBe(403);
     const other = await server.api("POST", "/accounts", { id: "others", name: "Others" });
     expect(other.status).toBe(200);
