@@ -40,7 +40,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     now = NOW;
     return new Timeline({
       database: opened.database,
-      clock: { now: () => now } as never,
+      clock: { now: () => now },
       onFailure: (error) => failures.push(error),
       random: () => random,
     });
