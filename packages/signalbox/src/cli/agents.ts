@@ -251,7 +251,7 @@ function showDetail(detail: InstanceDetail): string {
 async function readStream(
   connection: AgentConnection,
   method: string,
-  args: readonly unknown[],
+  args: unknown[],
   print: (value: unknown) => void,
 ): Promise<void> {
   let lost: Error | null = null;
