@@ -112,33 +112,6 @@ it("a syntax error is shown with its line while the version before goes on; many
   expect(starts.at(-1)?.pid).not.toBe(pid);
 });
 
-it("a version that cannot start says why and where, and waits for a change", async () => {
-  const config = join(folder, "signalbox.config.json");
-  const waits = () => errors.split("waiting for a change").length;
-  for (const [break_, reason] of [
-    [
-      () => save(config, '{"listner":{}}'),
-      /signalbox\.config\.json: unknown key "listner", did you mean "listener"\?/,
-    ],
-    [
-      () => save(join(folder, "agents.ts"), 'import "no-such-package";\n'),
-      /cannot be loaded: Cannot find package 'no-such-package'/,
-    ],
-    [
-      () => save(join(folder, "agents.ts"), "null.x;\n"),
-      /agents\.ts: cannot be loaded: agents\.ts:1:\d+: Cannot read/,
-    ],
-  ] as const) {
-    const before = waits();
-    await break_();
-    await expect.poll(() => errors).toMatch(reason);
-    await expect.poll(waits).toBeGreaterThan(before);
-    await rm(config, { force: true });
-    await save(join(folder, "agents.ts"), agent(`after ${before}`));
-    await answers(`after ${before} second`);
-  }
-});
-
 it("the folder is deleted and comes back", async () => {
   await rm(folder, { recursive: true });
   await mkdir(folder);
