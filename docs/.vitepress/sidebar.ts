@@ -5,6 +5,8 @@ import { join } from "node:path";
 interface Group {
   readonly title: string;
   readonly pages: readonly string[];
+  /** Closed until a reader opens it. */
+  readonly isFolded?: boolean;
 }
 
 export const GROUPS: readonly Group[] = [
@@ -49,7 +51,7 @@ export const GROUPS: readonly Group[] = [
       "guides/working-with-logs",
       "guides/audit-log",
       "failure-modes",
-      "chaos",
+      "benchmarks",
     ],
   },
   {
@@ -64,7 +66,13 @@ export const GROUPS: readonly Group[] = [
       "reference/dynamic-routes",
       "reference/providers",
       "reference/webhooks",
+      "reference/webhooks-sources",
+      "reference/webhooks-routes",
+      "reference/webhooks-inspector",
       "reference/agents",
+      "reference/agents-write",
+      "reference/agents-access",
+      "reference/agents-differences",
       "reference/worker",
       "reference/tags",
       "reference/client",
@@ -74,7 +82,19 @@ export const GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: "How it is built",
+    title: "API",
+    pages: [
+      "reference/api/index",
+      "reference/api/gateway",
+      "reference/api/webhooks",
+      "reference/api/agents",
+      "reference/api/tags",
+      "reference/api/accounts",
+    ],
+  },
+  {
+    title: "For authors of Signalbox",
+    isFolded: true,
     pages: [
       "architecture",
       "glossary",
@@ -83,15 +103,16 @@ export const GROUPS: readonly Group[] = [
       "mechanisms/instance-move",
       "mechanisms/limit",
       "decisions/README",
-      "benchmarks",
+      "chaos",
       "promises",
     ],
   },
 ];
 
-export const sidebar = GROUPS.map(({ title, pages }) => ({
+export const sidebar = GROUPS.map(({ title, pages, isFolded }) => ({
   text: title,
-  items: pages.map((page) => ({ text: heading(page), link: `/${page.replace(/README$/, "")}` })),
+  ...(isFolded === true ? { collapsed: true } : {}),
+  items: pages.map((page) => ({ text: heading(page), link: `/${page.replace(/(README|index)$/, "")}` })),
 }));
 
 function heading(page: string): string {
