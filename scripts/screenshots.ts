@@ -59,6 +59,7 @@ const PAGES: Readonly<Record<string, string>> = {
   logs: "/logs",
   usage: "/usage",
   limits: "/limits",
+  guardrails: "/guardrails?gateway=support-bot",
   alerts: "/alerts",
   tags: "/tags",
   tokens: "/tokens",

@@ -39,15 +39,16 @@ function printReading({
   files,
   dataMiB,
   healthzMs,
+  cpuUs,
   loads,
 }: SoakReading): void {
   const shares = Object.entries(loads).map(
-    ([name, { answered, failed, p50, p99 }]) =>
-      `${name} ${answered}${failed === 0 ? "" : ` (${failed} FAILED)`} ${formatNumber(p50)}/${formatNumber(p99)} ms`,
+    ([name, { answered, failed, failures, p50, p99 }]) =>
+      `${name} ${answered}${failed === 0 ? "" : ` (${failed} FAILED: ${failures.join("; ")})`} ${formatNumber(p50)}/${formatNumber(p99)} ms`,
   );
   console.log(
     `${(seconds / 60).toFixed(1).padStart(7)} min  ${formatNumber(memoryMiB)} MiB  ${descriptors} descriptors  ${files} files  ` +
-      `${formatNumber(dataMiB)} MiB data  healthz ${formatNumber(healthzMs)} ms  ${shares.join("  ")}`,
+      `${formatNumber(dataMiB)} MiB data  healthz ${formatNumber(healthzMs)} ms  ${formatNumber(cpuUs)} µs CPU a request  ${shares.join("  ")}`,
   );
 }
 
@@ -58,7 +59,7 @@ function report({ trends, failed }: SoakResult): number {
       trend === null
         ? "too few readings"
         : `${formatNumber(trend.first)} → ${formatNumber(trend.last)}  ${trend.isFlat ? "flat" : `GROWS by ${(trend.growth * 100).toFixed(0)} %`}`;
-    console.log(`  ${name.padEnd(16)} ${text}`);
+    console.log(`  ${name.padEnd(24)} ${text}`);
   }
   console.log(`  ${failed} requests failed`);
   return failed === 0 && Object.values(trends).every((trend) => trend?.isFlat !== false) ? 0 : 1;

@@ -22,6 +22,8 @@ export interface IntervalFigures {
   readonly answered: number;
   /** No answer, or a status of 400 and above. */
   readonly failed: number;
+  /** Each kind of failure once. */
+  readonly failures: readonly string[];
   readonly p50: number;
   readonly p99: number;
 }
@@ -42,6 +44,7 @@ export class PacedLoad {
   #due = 0;
   #pending = 0;
   #failed = 0;
+  readonly #failures = new Set<string>();
   #latencies: number[] = [];
 
   constructor(port: number, kind: PacedKind) {
@@ -56,11 +59,13 @@ export class PacedLoad {
     const figures = {
       answered: latencies.length,
       failed: this.#failed,
+      failures: [...this.#failures],
       p50: percentile(latencies, 0.5),
       p99: percentile(latencies, 0.99),
     };
     this.#latencies = [];
     this.#failed = 0;
+    this.#failures.clear();
     return figures;
   }
 
@@ -77,20 +82,25 @@ export class PacedLoad {
     this.#due += (elapsedMs / 1000) * this.#kind.perSecond;
     for (; this.#due >= 1; this.#due--) {
       if (this.#pending < MAX_PENDING) this.#send(this.#kind.next());
-      else this.#failed += 1;
+      else this.#fail("not sent: too many wait for an answer");
     }
+  }
+
+  #fail(reason: string): void {
+    this.#failed += 1;
+    this.#failures.add(reason);
   }
 
   #send({ method, path, headers = {}, body = "" }: PacedRequest): void {
     const startedAt = performance.now();
     let isSettled = false;
     this.#pending += 1;
-    const settle = (isAnswered: boolean) => {
+    const settle = (failure: string | null) => {
       if (isSettled) return;
       isSettled = true;
       this.#pending -= 1;
-      if (isAnswered) this.#latencies.push(performance.now() - startedAt);
-      else this.#failed += 1;
+      if (failure === null) this.#latencies.push(performance.now() - startedAt);
+      else this.#fail(failure);
     };
     const length = { "content-length": String(Buffer.byteLength(body)) };
     const options = {
@@ -103,12 +113,15 @@ export class PacedLoad {
     };
     const request = sendRequest({ ...options, headers: { ...headers, ...length } }, (response) => {
       response.resume();
-      response.once("end", () => settle((response.statusCode ?? 500) < 400));
-      response.once("error", () => settle(false));
+      const { statusCode = 0 } = response;
+      response.once("end", () => settle(statusCode < 400 ? null : `status ${statusCode}`));
+      response.once("error", (error) => settle(error.message));
     });
-    request.once("timeout", () => request.destroy());
-    request.once("error", () => settle(false));
-    request.once("close", () => settle(false));
+    request.once("timeout", () => request.destroy(new Error("no answer in time")));
+    request.once("error", (error) =>
+      settle(request.reusedSocket ? `${error.message}, on a used connection` : error.message),
+    );
+    request.once("close", () => settle("closed without an answer"));
     request.end(body);
   }
 }

@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { totalUs } from "../support/cpu-times.ts";
 import { startProbe } from "../support/probe.ts";
 import { startSignalbox, THIS_CHECKOUT } from "../support/signalbox.ts";
 import { mixedKinds, ROOT_TOKEN, SECRET } from "./mixed-requests.ts";
@@ -17,11 +18,13 @@ const WARM_UP_SHARE = 0.25;
 const INTERVALS = 60;
 const MAX_INTERVAL_MS = 60_000;
 /** Smaller differences do not count: a garbage collection, a checkpoint, a page of the dashboard. */
-const LEAST = { memoryMiB: 30, descriptors: 50, files: 50, latencyMs: 10 };
+const LEAST = { memoryMiB: 30, descriptors: 50, files: 50, latencyMs: 10, cpuUs: 20 };
 
 export interface SoakReading extends ServerReading {
   readonly seconds: number;
   readonly healthzMs: number;
+  /** CPU time of the process for each answered request, whatever else it did: the figure that a busy machine disturbs least. */
+  readonly cpuUs: number;
   readonly loads: Readonly<Record<string, IntervalFigures>>;
 }
 
@@ -62,12 +65,17 @@ export async function runSoak({ hours, factor, signal, onReading }: SoakOptions)
   try {
     while (!signal.aborted && performance.now() - startedAt < durationMs) {
       const probe = startProbe(server.port);
+      const usedBefore = totalUs(server.cpuTimes());
       await sleep(intervalMs, undefined, { signal }).catch(() => undefined);
+      const used = totalUs(server.cpuTimes()) - usedBefore;
+      const figures = Object.fromEntries(loads.map(({ name, load }) => [name, load.take()]));
+      const answered = Object.values(figures).reduce((sum, one) => sum + one.answered, 0);
       const reading = {
         seconds: (performance.now() - startedAt) / 1000,
         ...readServer(server, dataDir),
         healthzMs: await probe.stop(),
-        loads: Object.fromEntries(loads.map(({ name, load }) => [name, load.take()])),
+        cpuUs: used / Math.max(1, answered),
+        loads: figures,
       };
       readings.push(reading);
       onReading(reading);
@@ -95,6 +103,10 @@ function trendsOf(readings: readonly SoakReading[]): Record<string, Trend | null
     files: trendOf(
       warm.map(({ files }) => files),
       LEAST.files,
+    ),
+    "CPU time, µs a request": trendOf(
+      warm.map(({ cpuUs }) => cpuUs),
+      LEAST.cpuUs,
     ),
     ...Object.fromEntries(
       kinds.map((kind) => [

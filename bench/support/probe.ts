@@ -13,14 +13,16 @@ export interface Probe {
 export function startProbe(port: number): Probe {
   let longest = 0;
   const pending = new Set<Promise<void>>();
-  const timer = setInterval(() => {
+  const send = () => {
     const startedAt = performance.now();
     const request = timeRequest(port, REQUEST).then(() => {
       longest = Math.max(longest, performance.now() - startedAt);
       pending.delete(request);
     });
     pending.add(request);
-  }, INTERVAL_MS);
+  };
+  send();
+  const timer = setInterval(send, INTERVAL_MS);
   return {
     async stop() {
       clearInterval(timer);

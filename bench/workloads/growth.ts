@@ -6,6 +6,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { meterCpu, OTHERS, THREAD_PREFIX } from "../support/cpu-times.ts";
 import { DAYS, GATEWAYS, sendDeliveries, storeCalls } from "../support/growth-data.ts";
 import { timeRequest } from "../support/node-load.ts";
 import { startProbe } from "../support/probe.ts";
@@ -70,12 +71,14 @@ const START = "start with all data";
 const SPACE = "space";
 
 const METRICS: readonly Metric[] = [
+  { name: "main", unit: "ms of CPU time of the main thread", better: "lower" },
+  { name: "cpu", unit: "ms of CPU time", better: "lower" },
   { name: "p50", unit: "ms", better: "lower" },
   { name: "slowest", unit: "ms", better: "lower", isDetail: true },
   { name: "healthz", unit: "ms at most", better: "lower" },
 ];
 
-/** A request is repeated until one of these is reached. */
+/** A request is repeated until one of these is reached; and again, for at most half of them, while the probe runs, which takes CPU time itself. */
 const MAX_REPEATS = 15;
 const MAX_REQUEST_MS = 2000;
 
@@ -103,7 +106,7 @@ const signalbox: Contender = {
           const ready = performance.now() - startedAt;
           return { ready, memory: (server.residentBytes() ?? 0) / 2 ** 20 };
         }
-        return measureRequest(server.port, REQUESTS[scenario] ?? "");
+        return measureRequest(server, REQUESTS[scenario] ?? "");
       },
       cpuTimes: () => server.cpuTimes(),
       stop: () => server.stop(),
@@ -129,16 +132,26 @@ async function createGateways(port: number): Promise<void> {
     await timeRequest(port, buildRequest("POST", path, HEADERS, JSON.stringify({ id })));
 }
 
-async function measureRequest(port: number, path: string): Promise<Sample> {
+async function measureRequest(server: RunningSignalbox, path: string): Promise<Sample> {
   const request = buildRequest("GET", path, HEADERS);
-  const probe = startProbe(port);
+  const cpu = meterCpu(server);
+  const times = await repeatRequest(server.port, request, 1);
+  const { cpu: all = 0, [`${THREAD_PREFIX}main`]: main = 0, [OTHERS]: others = 0 } = cpu(times.length);
+  const probe = startProbe(server.port);
+  times.push(...(await repeatRequest(server.port, request, 1 / 2)));
+  const healthz = await probe.stop();
+  times.sort((a, b) => a - b);
+  const [p50, slowest] = [percentile(times, 0.5), times.at(-1) ?? 0];
+  return { main: main / 1000, cpu: all / 1000, p50, slowest, healthz, [OTHERS]: others };
+}
+
+async function repeatRequest(port: number, request: Buffer, share: number): Promise<number[]> {
   const times: number[] = [];
-  const endsAt = performance.now() + MAX_REQUEST_MS;
+  const endsAt = performance.now() + MAX_REQUEST_MS * share;
   do {
     times.push(await timeRequest(port, request));
-  } while (times.length < MAX_REPEATS && performance.now() < endsAt);
-  times.sort((a, b) => a - b);
-  return { p50: percentile(times, 0.5), slowest: times.at(-1) ?? 0, healthz: await probe.stop() };
+  } while (times.length < MAX_REPEATS * share && performance.now() < endsAt);
+  return times;
 }
 
 function measureSpace(dataDir: string): Sample {
@@ -199,7 +212,12 @@ export const workload: Workload = {
   ],
   goals: [
     below("usage of 30 days", startingWith("usage"), "p50", 200),
-    below("lists of deliveries and instances", startingWith("deliveries", "instances"), "p50", 20),
+    below(
+      "lists of deliveries and instances, on the main thread,",
+      startingWith("deliveries", "instances"),
+      "main",
+      20,
+    ),
     below("other requests wait", names, "healthz", 50),
   ],
 };

@@ -33,6 +33,11 @@ export const AGENTS = [
   ),
   step(({ account }) => account.agents.instance("ticket-agent", "acme-shop").connections().all()),
   step(({ account }) => account.agents.instance("ticket-agent", "acme-shop").events().all()),
+  step(
+    ({ account }) => account.agents.instance("ticket-agent", "acme-shop").timeline({ limit: 20 }).page(),
+    ({ items: [turn] }: { items: readonly { id: string }[] }) => ({ turnId: turn?.id ?? "" }),
+  ),
+  step(({ account, turnId }) => account.agents.instance("ticket-agent", "acme-shop").turn(turnId)),
   step(({ account }) =>
     account.agents.instance("ticket-agent", "acme-shop").sql("SELECT name FROM sqlite_schema LIMIT 5"),
   ),

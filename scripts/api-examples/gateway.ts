@@ -36,6 +36,10 @@ export const CALLS = [
   step(({ account, callId }) => account.logs("shop").replay(callId, { model: "echo/echo" })),
   step(({ account }) => account.allLogs.list({ q: "hello", limit: 20 }).page()),
   step(({ account }) => account.allLogs.export({ format: "ndjson", bodies: true })),
+  step(({ account }) => account.guardrails.findings({ limit: 1000 })),
+  step(({ account }) =>
+    account.guardrails.tryCalls([{ id: "greeting", type: "words", words: ["hello"], action: "flag" }]),
+  ),
   step(({ account }) => account.usage({ group_by: ["day", "model"] })),
   step(({ account }) =>
     account.budgets.bookUsage("shop", {
@@ -166,25 +170,22 @@ export const ROUTES = [
 ];
 
 export const GUARDRAILS = [
-  step(({ client }) =>
-    client.request("PUT", "/accounts/default/ai-gateway/gateways/shop/guardrails", {
-      body: { rules: [{ id: "cards", type: "pii", kinds: ["card", "iban"], action: "mask" }] },
-    }),
+  step(({ account }) =>
+    account.guardrails.setRules(
+      [{ id: "cards", type: "pii", kinds: ["card", "iban"], action: "mask" }],
+      "shop",
+    ),
   ),
-  step(({ client }) => client.request("GET", "/accounts/default/ai-gateway/gateways/shop/guardrails")),
-  step(({ client }) =>
-    client.request("PUT", "/accounts/default/ai-gateway/guardrails", {
-      body: { rules: [{ id: "keys", type: "secrets", on: ["prompt"], action: "block" }] },
-    }),
+  step(({ account }) => account.guardrails.rules("shop")),
+  step(({ account }) =>
+    account.guardrails.setRules([{ id: "keys", type: "secrets", on: ["prompt"], action: "block" }]),
   ),
-  step(({ client }) => client.request("GET", "/accounts/default/ai-gateway/guardrails")),
-  step(({ client }) =>
-    client.request("POST", "/accounts/default/ai-gateway/guardrails/try", {
-      body: {
-        rules: [{ id: "mail", type: "pii", kinds: ["email"], action: "mask" }],
-        text: "Write to ada@example.com",
-      },
-    }),
+  step(({ account }) => account.guardrails.rules()),
+  step(({ account }) =>
+    account.guardrails.tryText(
+      [{ id: "mail", type: "pii", kinds: ["email"], action: "mask" }],
+      "Write to ada@example.com",
+    ),
   ),
   step(({ client }) => client.request("GET", "/accounts/default/ai-gateway/guardrails/secret")),
 ];

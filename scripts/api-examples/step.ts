@@ -24,6 +24,7 @@ export interface Scope {
   readonly replayId: string;
   readonly issueId: string;
   readonly jobId: string;
+  readonly turnId: string;
   readonly itemId: string;
   readonly deadLetterId: string;
   readonly scheduleId: string;

@@ -11,6 +11,13 @@ export const WEBHOOKS = [
     ({ items: [delivery] }: { items: readonly { id: string }[] }) => ({ deliveryId: delivery?.id ?? "" }),
   ),
   step(({ account }) => account.webhooks.summary({ since: "2026-11-01T00:00:00Z" })),
+  step(({ account }) =>
+    account.webhooks.histogram({
+      since: "2026-11-18T00:00:00Z",
+      until: "2026-11-19T00:00:00Z",
+      step_seconds: 3600,
+    }),
+  ),
   step(({ account, deliveryId }) => account.webhooks.delivery(deliveryId)),
   step(({ account, deliveryId }) => account.webhooks.replay(deliveryId)),
   step(({ account }) => account.webhooks.replayFailed({ source: "github", limit: 100 })),
@@ -88,6 +95,7 @@ export const ISSUES = [
   step(({ account }) => account.webhooks.routing.deleteRoute("shop", "tickets")),
 ];
 
+/** The second one after a delivery for the listener. */
 export const LISTENERS = [
   step(({ account }) => account.webhooks.routing.putListener("my-laptop", { sources: ["shop"] })),
   step(({ account }) => account.webhooks.routing.listener("my-laptop")),

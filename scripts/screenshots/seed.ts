@@ -68,6 +68,13 @@ async function seedLimits(api: (method: string, path: string, body?: unknown) =>
   await api("PUT", "/accounts/default/ai-gateway/limits", {
     rules: [{ id: "monthly-budget", limitType: "requests", limit: 220, window: 30 * 86_400 }],
   });
+  await api("PUT", "/accounts/default/ai-gateway/gateways/support-bot/guardrails", {
+    rules: [
+      { id: "people", on: ["prompt"], type: "pii", kinds: ["email", "phone", "card"], action: "mask" },
+      { id: "keys", type: "secrets", action: "block", logs: "masked" },
+      { id: "tickets", on: ["prompt"], type: "words", words: ["open tickets"], action: "flag" },
+    ],
+  });
   await api("POST", "/accounts/default/alerts", {
     name: "Deliveries fail",
     metric: "failed_deliveries",

@@ -196,7 +196,8 @@ function section(operation: Operation): string {
   const { name, summary, parameters, requestBody, responses } = operation;
   const query = parameters.filter((one) => one.in === "query");
   const samples = operation["x-codeSamples"] ?? [];
-  const [[type = "", content] = []] = Object.entries(responses["200"]?.content ?? {});
+  const [answer] = Object.entries(responses["200"]?.content ?? {});
+  const [type, content] = answer ?? ["", undefined];
   const refusal = responses["default"]?.content["application/json"]?.example;
   return [
     `### ${headingOf(operation)}`,

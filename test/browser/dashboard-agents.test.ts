@@ -55,6 +55,10 @@ it("sends a test event from the page of a source and links to the instance that 
   await page.getByTestId("test-response").filter({ hasText: "Response 200" }).waitFor();
   await page.getByRole("link", { name: `Open the instance acme-${name}` }).click();
   await page.getByRole("heading", { level: 1, name: `acme-${name}` }).waitFor();
+  const delivery = page.getByRole("listitem").filter({ hasText: "delivery" });
+  await delivery.getByText("github").click();
+  await delivery.getByRole("list", { name: "State changes" }).getByText("eventCount").first().waitFor();
+  await page.getByRole("link", { name: "State", exact: true }).click();
   await page.getByTestId("live-state").waitFor();
   expect(await eventCount(page)).toBe(1);
   await close();
@@ -98,7 +102,7 @@ it("updates the state in two browsers when it changes", async () => {
   const first = await openDashboard(browser, server);
   const second = await openDashboard(browser, server);
   for (const { open, page } of [first, second]) {
-    await open(`/agents/webhook-agent/acme-${name}`);
+    await open(`/agents/webhook-agent/acme-${name}/state`);
     await page.getByText("live updates").waitFor();
     await page.getByTestId("live-state").waitFor();
     expect(await eventCount(page)).toBe(1);
@@ -122,7 +126,7 @@ it("reconnects after a restart of the server and stays logged in", async () => {
     // While the server stops and is down, the browser logs every request that fails.
     expectedProblems: /net::ERR_|status of 503|WebSocket connection to/,
   });
-  await open("/agents/webhook-agent/acme-restarted");
+  await open("/agents/webhook-agent/acme-restarted/state");
   await page.getByText("live updates").waitFor();
   await before.stop();
   await page.getByText("live updates").waitFor({ state: "detached" });
@@ -157,10 +161,12 @@ it("shows and calls the instance of the selected account", async () => {
     await server.api("POST", `/agents/worker/${name}/rpc/done${query}`, []);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/agents");
-  await page.getByLabel("Account").selectOption("b");
+  await page.getByRole("button", { name: "Account and theme" }).click();
+  await page.getByLabel("Account", { exact: true }).selectOption("b");
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
   await page.goto(`${server.url}/dashboard/accounts/b/agents/worker/${name}/console`);
   await page.getByLabel("Method").selectOption("plan");
+  await page.getByRole("button", { name: "Write the arguments as JSON" }).click();
   await page.getByLabel("Arguments").fill(JSON.stringify([3600, "later"]));
   await page.getByRole("button", { name: "Call" }).click();
   await page.getByTestId("call-result").waitFor();
@@ -186,6 +192,8 @@ it("calls methods in the console, replays dead letters, and shows the queue, sch
   await open(`/agents/worker/${name}/console`);
   const call = async (method: string, args: unknown[]) => {
     await page.getByLabel("Method").selectOption(method);
+    const write = page.getByRole("button", { name: "Write the arguments as JSON" });
+    if (await write.isVisible()) await write.click();
     await page.getByLabel("Arguments").fill(JSON.stringify(args));
     await page.getByRole("button", { name: "Call" }).click();
     await page.getByTestId("call-result").waitFor();
@@ -196,6 +204,10 @@ it("calls methods in the console, replays dead letters, and shows the queue, sch
   await page.getByLabel("Arguments").fill("nonsense");
   await page.getByRole("button", { name: "Call" }).click();
   await page.getByRole("alert").filter({ hasText: "not valid JSON" }).waitFor();
+  await page.getByRole("button", { name: /^plan\(3600, "later"\)/ }).click();
+  await page.getByRole("button", { name: "Use a field for each argument" }).click();
+  expect(await page.getByLabel("Method").inputValue()).toBe("plan");
+  expect(await page.getByRole("textbox").first().inputValue()).toBe("3600");
 
   await page.getByRole("link", { name: "Connections" }).click();
   await page
@@ -223,10 +235,13 @@ it("calls methods in the console, replays dead letters, and shows the queue, sch
   await page.getByRole("link", { name: /Queue \(0\)/ }).click();
   await page.getByText("The queue is empty").waitFor();
 
-  await page.getByRole("link", { name: "Events" }).click();
-  await page.getByRole("region", { name: "Events" }).getByText("turn").first().waitFor();
+  await page.getByRole("link", { name: "Timeline" }).click();
+  await page.getByRole("button", { name: "Failed" }).click();
+  await page.getByRole("list", { name: "Turns" }).getByText("cannot do fail-always").first().waitFor();
 
   await page.getByRole("link", { name: "SQL" }).click();
+  await page.getByRole("navigation", { name: "Tables" }).getByRole("button", { name: "done" }).click();
+  await page.getByRole("region", { name: "Rows" }).getByText("fine#1").waitFor();
   await page.getByLabel("Statement").fill("SELECT what FROM done ORDER BY id");
   await page.getByRole("button", { name: "Run" }).click();
   await page.getByRole("region", { name: "Rows" }).getByText("fine#1").waitFor();

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { openDashboard, settled } from "./support/dashboard.ts";
 import { launchBrowser } from "./support/launch-browser.ts";
+import { seriousViolations } from "./support/serious-violations.ts";
 
 let server: TestServer;
 let browser: Browser;
@@ -176,5 +177,68 @@ it("saves the settings of a gateway and deletes a gateway", async () => {
   await page.getByRole("heading", { level: 1, name: "Gateways" }).waitFor();
   await settled(page);
   expect(await page.getByRole("link", { name: "temporary" }).count()).toBe(0);
+  await close();
+});
+
+it("writes a guardrail, tries it on a text and on stored calls, and shows what it caught", async () => {
+  const shop = fresh("guarded");
+  await server.api("POST", "/accounts/default/ai-gateway/gateways", { id: shop });
+  await complete(client(shop), "Before: write to ada@example.org");
+  const { page, open, close } = await openDashboard(browser, server);
+  await open(`/guardrails?gateway=${shop}`);
+  await page.getByText("No guardrails here").waitFor();
+  await page.getByText("Nothing was found").waitFor();
+  await page.getByRole("button", { name: "Add guardrail" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("people");
+  await dialog.getByLabel("Prompts, with the results of tools").check();
+  await dialog.getByLabel("Answers, with the arguments of tools").uncheck();
+  await dialog.getByText("Exceptions, failures and logs").click();
+  await dialog.getByLabel("Allowed texts").fill("*@house.example");
+  await dialog.getByLabel("Stored calls hold").selectOption("a mask in its place");
+
+  await dialog.getByLabel("Text", { exact: true }).fill("To bob@example.org and c@house.example");
+  await dialog.getByRole("button", { name: "Try the text" }).click();
+  await dialog.getByText("To <EMAIL_1> and c@house.example").waitFor();
+  await dialog.getByRole("tab", { name: "On stored calls" }).click();
+  await dialog.getByLabel("With the text").fill("before");
+  await dialog.getByLabel("With the text").press("Enter");
+  await dialog.getByText(/^Calls searched: 1\. Would have been blocked: 0, masked: 1, flagged: 0\./).waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+  await dialog.getByRole("button", { name: "Add guardrail" }).click();
+  await page.getByRole("row", { name: /^people Personal data/ }).waitFor();
+
+  const answer = await complete(client(shop), "After: write to ada@example.org");
+  expect(answer.choices[0]?.message.content).toContain("ada@example.org");
+  const found = page.getByRole("region", { name: "Calls with findings" });
+  await expect
+    .poll(async () => {
+      await page.reload();
+      await page.getByRole("heading", { name: "What was caught" }).waitFor();
+      await settled(page);
+      return found.count();
+    })
+    .toBe(1);
+  expect(await page.getByRole("region", { name: "Findings by rule" }).textContent()).toContain("EMAIL");
+  expect(await seriousViolations(page)).toEqual([]);
+  await found.getByRole("link").click();
+  const decisions = page.getByRole("region", { name: "Guardrails", exact: true }).last();
+  await decisions.getByText("of gateway").waitFor();
+  expect(await decisions.textContent()).toContain("EMAIL");
+  expect(await decisions.textContent()).toContain("the prompt");
+  await page.getByText("<EMAIL_1>").first().waitFor();
+  expect(await page.content()).not.toContain("ada@example.org");
+
+  await open(`/guardrails?gateway=${shop}`);
+  await page.getByRole("button", { name: "Edit people" }).click();
+  await dialog.getByLabel("What follows").selectOption("Block: the call is refused");
+  await dialog.getByRole("button", { name: "Save guardrail" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await expect(complete(client(shop), "write to ada@example.org")).rejects.toMatchObject({ status: 424 });
+  await page.getByRole("button", { name: "Remove people" }).click();
+  await dialog.getByRole("button", { name: "Remove" }).click();
+  await page.getByText("No guardrails here").waitFor();
+  const { body } = await server.api("GET", "/accounts/default/audit_logs?per_page=20");
+  expect(JSON.stringify(body)).toContain("guardrails");
   await close();
 });

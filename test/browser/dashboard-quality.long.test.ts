@@ -119,6 +119,7 @@ const PAGES: readonly (() => string)[] = [
   () => "/audit",
   () => "/alerts",
   () => "/limits",
+  () => "/guardrails",
   () => "/provider-keys",
   () => "/prices",
   () => "/providers",

@@ -16,7 +16,7 @@ import { startTestServer, type TestServer } from "../support/test-server.ts";
 
 /** Tables that grow with the work of a server, and the partitions of the call log. */
 const LARGE =
-  /^(?:call_log(?:_body)?_\d+|call_log_(?:hour|totals)|webhook_(?:delivery|event|attempt|stored_delivery)|agent_(?:instance|failure)|audit_entry|tag_(?:resource|value|value_type|posting|bitmap|change|job|job_failure))$/;
+  /^(?:call_log(?:_body)?_\d+|call_log_(?:hour|totals)|webhook_(?:delivery|event|attempt|stored_delivery)|agent_(?:instance|failure|turn)|audit_entry|tag_(?:resource|value|value_type|posting|bitmap|change|job|job_failure))$/;
 
 const ROWS = 3000;
 /** The number of the type of the tagged resources among the values. */
@@ -40,6 +40,8 @@ const FILL: readonly string[] = [
    SELECT 'default', 'webhook-agent', 'i' || n, n, n, ${FAR_AWAY} + n, n % 3 FROM rows`,
   `INSERT INTO agent_failure (id, account_id, agent, name, at, kind, label, error)
    SELECT 'f' || lpad(n::text, 8, '0'), 'default', 'webhook-agent', 'i' || n, n, 'event', '', '{}' FROM rows`,
+  `INSERT INTO agent_turn (id, account_id, agent, name, at, duration_us, kind, label)
+   SELECT 't' || lpad(n::text, 8, '0'), 'default', 'webhook-agent', 'i' || n % 9, n, 1, 'rpc', 'm' FROM rows`,
   `INSERT INTO audit_entry (account_id, seq, at, id, actor, action, outcome, resource_type, resource_id, request_id, entry, hash)
    SELECT 'default', n, n, 'au' || n, 'root', 'update', 'success', 'token', 't' || n % 9, 'r' || n,
      '{"at":"2026-01-01T00:00:00.000Z","actor":{"type":"root","id":"","name":"root","session":null,"ip":null}}', '' FROM rows`,
@@ -92,7 +94,15 @@ const VARIANTS: readonly string[] = [
     "delivery_id=x7",
     "unresolved=true",
   ].map((filter) => `/webhooks/deliveries?${filter}`),
-  ...["state=failed", "source=source-1", "route=route"].map((filter) => `/webhooks/events?${filter}`),
+  ...[
+    "state=failed",
+    "source=source-1",
+    "route=route",
+    "text=needle",
+    "delivery=s00000007",
+    "issue=is00000001",
+    "replay=r00000001",
+  ].map((filter) => `/webhooks/events?${filter}`),
   ...["order=last_active", "order=queued", "order=dead_letters", "problem=any", "search=i77"].map(
     (filter) => `/agents/webhook-agent/instances?${filter}`,
   ),

@@ -377,6 +377,7 @@ export const ELSEWHERE: Readonly<Record<string, string>> = {
   "POST /accounts/{account_id}/ai-gateway/gateways/{gateway_id}/usage":
     "writes a row and a charge; amounts over nodes have tests of their own",
   "POST /accounts/{account_id}/ai-gateway/guardrails/try": "writes nothing",
+  "POST /accounts/{account_id}/ai-gateway/guardrails/try/calls": "writes nothing",
   "POST /backup": "writes nothing",
   "POST /log_push/run": "writes files and rows that nodes do not keep in memory",
   "POST /accounts/{account_id}/alerts/{alert_id}/test": "sends a notice; nodes keep no notices in memory",

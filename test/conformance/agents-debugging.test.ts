@@ -278,3 +278,63 @@ describe("what is wrong", () => {
     expect((await read()).totals).toMatchObject({ dead_letters: 1, dead_letter_instances: 1 });
   });
 });
+
+describe("the timeline of an instance", () => {
+  const timeline = (name: string, query = "") => get(at(name, `/timeline${query}`));
+
+  it("shows calls, queue items by their method, failures and state changes, also after a restart", async () => {
+    const hanging = call("timed", "hang");
+    await openGate("timed");
+    await hanging;
+    await call("timed", "add", "fail hard", ONCE);
+    await waitUntil(
+      () => timeline("timed", "?failed=true"),
+      (turns) => turns.length === 1,
+    );
+    await server.stop();
+    server = await startTestServer({ ...OPTIONS, dataDir: folder });
+    const turns = await timeline("timed");
+    expect(turns.map(({ kind, label }: { kind: string; label: string }) => `${kind} ${label}`)).toEqual([
+      "queue work",
+      "rpc add",
+      "rpc hang",
+    ]);
+    const [work, , hang] = turns;
+    expect(work).toMatchObject({ error: "cannot do fail hard", changes_state: false, skipped: 0 });
+    expect(await get(at("timed", `/timeline/${work.id}`))).toMatchObject({
+      reference: work.reference,
+      payload: JSON.stringify({ label: "fail hard" }),
+      state: null,
+      stack: expect.stringContaining("debug-agents"),
+    });
+    expect(hang.changes_state).toBe(true);
+    expect((await get(at("timed", `/timeline/${hang.id}`))).state).toEqual({
+      truncated: false,
+      changes: [{ path: [], before: null, after: JSON.stringify({ step: "done", items: [] }) }],
+    });
+    expect(await timeline("timed", "?kind=rpc&limit=1")).toMatchObject([{ label: "add" }]);
+    expect((await get(at("timed"))).in_memory).toBe(false);
+  });
+
+  it("is seen with agents.read only, and ends with the instance", async () => {
+    await call("seen", "done");
+    const [turn] = await timeline("seen");
+    const stranger = await server.token(["webhooks.read"]);
+    const reader = await server.token(["agents.read"]);
+    const status = async (path: string, token: string) =>
+      (await server.api("GET", at("seen", path), undefined, token)).status;
+    expect(await status("/timeline", stranger)).toBe(403);
+    expect(await status(`/timeline/${turn.id}`, stranger)).toBe(403);
+    expect(await status(`/timeline/${turn.id}`, reader)).toBe(200);
+    expect((await server.api("GET", at("timed", `/timeline/${turn.id}`))).status).toBe(404);
+    await server.api("DELETE", at("seen"));
+    expect((await server.api("GET", at("seen", "/timeline"))).status).toBe(404);
+    await call("seen", "done");
+    expect(await timeline("seen")).toHaveLength(1);
+  });
+
+  it("records nothing of a class that is excluded", async () => {
+    await server.api("POST", "/agents/private-notes/n/rpc/note", ["secret"]);
+    expect(await get(`${AGENTS}/private-notes/instances/n/timeline`)).toEqual([]);
+  });
+});

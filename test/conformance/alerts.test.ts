@@ -191,6 +191,27 @@ it("latency and failed deliveries fire, too", async () => {
   expect(CHAT).not.toBe("");
 });
 
+it("what a guardrail finds fires, for the rule and the gateway that are named", async () => {
+  const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
+  const word = (id: string, text: string, action: string) => ({ id, type: "words", words: [text], action });
+  await server.api("PUT", path, {
+    rules: [word("greetings", "Hello", "block"), word("farewells", "Bye", "flag")],
+  });
+  const metric = { metric: "guardrails", threshold: 2 };
+  await create({ ...metric, name: "Another rule", guardrail: "farewells" });
+  await create({ ...metric, name: "Another gateway", gateway_id: "elsewhere" });
+  await create({ ...metric, name: "Greetings", guardrail: "greetings", gateway_id: "default" });
+  expect((await call()).status).toBe(424);
+  await call();
+  const [notice] = await notices(1);
+  expect(JSON.parse(notice?.body ?? "{}")).toMatchObject({
+    data: { name: "Greetings", metric: "guardrails", value: 2 },
+  });
+  await server.api("PUT", path, { rules: [] });
+  const bad = await server.api("POST", PATH, { name: "x", metric: "guardrail" });
+  expect(bad.status).toBe(400);
+});
+
 it("a notice that fails is sent again with the same id, and a restart loses neither state nor notice", async () => {
   receiver.answer = (_, response) => sendJson(response, 503, {});
   const { id } = await create({});

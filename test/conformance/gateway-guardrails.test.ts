@@ -764,6 +764,239 @@ describe("rows", () => {
   });
 });
 
+describe("stored calls", () => {
+  const ACCOUNT = "/accounts/default/ai-gateway";
+  const STREAM_DOOR: Door = {
+    ...CHAT_DOOR,
+    body: json((text) => ({ model: "m", stream: true, messages: messages(text) })),
+  };
+  const logs = `${ACCOUNT}/gateways/${GATEWAY}/logs`;
+  type Found = Record<"block" | "mask" | "flag" | "calls" | "incomplete", number> & {
+    rules: { rule: string; place: string; calls: number; count: number }[];
+    samples: { id: string; action: string; findings: object[] }[];
+  };
+  const tryCalls = async (rules: readonly object[], query = "", token?: string) => {
+    const path = `${ACCOUNT}/guardrails/try/calls?${query}`;
+    const { status, body } = await server.api("POST", path, { rules }, token);
+    const { result, result_info: info } = body as { result: Found; result_info: { cursor: string | null } };
+    return { status, result, cursor: info?.cursor, text: JSON.stringify(body) };
+  };
+
+  it("show what other rules would have done, by rule and place, and never a text", async () => {
+    await setRules([]);
+    say = () => `the numbat sends 4111 1111 1111 1111 to ${EMAIL}`;
+    const ids: (string | string[] | undefined)[] = [];
+    for (const [door, text] of [
+      [CHAT_DOOR, "quagga one"],
+      [STREAM_DOOR, `quagga two of ${EMAIL} and bob@example.org`],
+      [CHAT_DOOR, "quagga three"],
+    ] as const)
+      ids.push((await call(door, text)).headers["gw-aig-log-id"]);
+    await waitUntil(
+      () => readLogs(server, GATEWAY),
+      (rows) => ids.every((id) => rows.some((row) => row["id"] === id)),
+    );
+    const tried = await tryCalls(
+      [
+        { id: "three", on: ["prompt"], type: "words", words: ["three"], action: "block" },
+        { id: "numbats", on: ["response"], type: "words", words: ["numbat"], action: "flag" },
+        { id: "mail", type: "pii", kinds: ["email", "card"], action: "mask" },
+        { id: "off", type: "words", words: ["quagga"], action: "block", enabled: false },
+      ],
+      "q=quagga",
+    );
+    expect(tried.result).toMatchObject({ calls: 3, incomplete: 0, block: 1, mask: 2, flag: 0 });
+    expect(tried.cursor).toBe(null);
+    const counts = tried.result.rules.map(({ rule, place, calls, count }) => [rule, place, calls, count]);
+    expect(counts).toEqual(
+      expect.arrayContaining([
+        ["three", "prompt", 1, 1],
+        ["mail", "prompt", 1, 2],
+        ["numbats", "response", 2, expect.any(Number)],
+      ]),
+    );
+    expect(tried.result.samples.map(({ id, action }) => [id, action])).toEqual([
+      [ids[2], "block"],
+      [ids[1], "mask"],
+      [ids[0], "mask"],
+    ]);
+    expect(tried.text).not.toMatch(/ada@|4111|numbat sends/);
+    // Nothing was called, and the rows are as they were.
+    const rows = await readLogs(server, GATEWAY);
+    expect(rows.find(({ id }) => id === ids[2])).not.toHaveProperty("guardrail_action");
+    const first = await tryCalls(
+      [{ id: "a", type: "words", words: ["quagga"], action: "flag" }],
+      "q=quagga&limit=2",
+    );
+    expect([first.result.calls, first.cursor]).toEqual([2, expect.any(String)]);
+    const rest = await tryCalls(
+      [{ id: "a", type: "words", words: ["quagga"], action: "flag" }],
+      `q=quagga&limit=2&cursor=${first.cursor}`,
+    );
+    expect([rest.result.calls, rest.cursor]).toEqual([1, null]);
+  });
+
+  it("are tried for those who may read them, and without asking anybody", async () => {
+    const rule = { id: "a", type: "words", words: ["quagga"], action: "flag" };
+    await server.api("POST", `${ACCOUNT}/gateways`, { id: "apart" });
+    const bound = await server.token(["gateway.read"], { gateway_id: "apart" });
+    expect((await tryCalls([rule], "q=quagga", bound)).result.calls).toBe(0);
+    expect((await tryCalls([rule], `gateway_id=${GATEWAY}`, bound)).status).toBe(403);
+    expect((await tryCalls([rule], "", await server.token(["gateway.run"]))).status).toBe(403);
+    const other = await server.api("POST", "/accounts", { id: "others", name: "Others" });
+    expect(other.status).toBe(200);
+    const stranger = await server.token(["gateway.read"], { account: "others" });
+    expect((await tryCalls([rule], "", stranger)).status).toBe(403);
+    const judging = { id: "j", type: "model", model: "openai/guard", action: "block" };
+    expect((await tryCalls([judging])).status).toBe(400);
+    expect((await tryCalls([rule], "filter=typo")).status).toBe(400);
+    expect((await tryCalls([rule], "cursor=%00")).status).toBe(400);
+  });
+
+  it("are counted by what the rules found in them", async () => {
+    await setRules([{ id: "aardvarks", type: "words", words: ["aardvark"], action: "flag" }]);
+    say = () => "an aardvark";
+    const answer = await call(CHAT_DOOR, "an aardvark and an aardvark");
+    const found = await waitUntil(
+      async () => {
+        const { body } = await server.api(
+          "GET",
+          `${ACCOUNT}/guardrails/findings?gateway_id=${GATEWAY}&limit=10000&samples=100`,
+        );
+        return (body as { result: Found }).result;
+      },
+      ({ samples }) => samples.some(({ id }) => id === answer.headers["gw-aig-log-id"]),
+    );
+    expect(found.flag).toBeGreaterThan(0);
+    expect(found.rules.filter(({ rule }) => rule === "aardvarks")).toMatchObject([
+      { owner: "gateway", place: "prompt", action: "flag", calls: 1, count: 2 },
+      { owner: "gateway", place: "response", action: "flag", calls: 1 },
+    ]);
+  });
+
+  it("hold masks, wherever they are read, if a rule keeps its texts out of the log", async () => {
+    await setRules([
+      { id: "mail", type: "pii", kinds: ["email"], action: "mask", on: ["prompt"], logs: "masked" },
+      { id: "secret", type: "words", words: ["okapi"], action: "flag", logs: "masked" },
+      { id: "zoo", type: "words", words: ["zebra"], action: "block", on: ["prompt"], logs: "masked" },
+    ]);
+    say = (request) => `I wrote to ${maskIn(request)} of the okapi.`;
+    for (const door of [
+      CHAT_DOOR,
+      STREAM_DOOR,
+      DOORS["a model of Converse at the chat door"],
+      DOORS["ai/run"],
+    ] as readonly Door[]) {
+      const answer = await call(door, `Tell the gnu of ${EMAIL} about an okapi`);
+      expect(`${spoken(answer.body)}${answer.body}`).toContain(EMAIL);
+      const id = String(answer.headers["gw-aig-log-id"]);
+      await waitUntil(
+        () => readLogs(server, GATEWAY),
+        (rows) => rows.some((row) => row["id"] === id),
+      );
+      const bodies = await Promise.all(
+        ["request", "response"].map((side) => server.api("GET", `${logs}/${id}/${side}`)),
+      );
+      for (const { status, text } of bodies.map(({ status: code, body }) => ({
+        status: code,
+        text: JSON.stringify(body),
+      })))
+        expect([status, text]).toEqual([200, expect.not.stringMatching(/example\.org|okapi/)]);
+      expect(JSON.stringify(bodies[0]?.body)).toContain("<EMAIL_1>");
+      const row = (await readLogs(server, GATEWAY)).find((one) => one["id"] === id);
+      expect(row).toMatchObject({ guardrail_action: "mask", success: true });
+    }
+    const refused = await call(CHAT_DOOR, "a zebra of the gnu");
+    expect(refused.status).toBe(424);
+    await waitUntil(
+      () => readLogs(server, GATEWAY),
+      (rows) => rows.some((row) => row["id"] === refused.headers["gw-aig-log-id"]),
+    );
+    expect(
+      JSON.stringify((await server.api("GET", `${logs}/${refused.headers["gw-aig-log-id"]}/request`)).body),
+    ).toContain("a <ZOO_1> of the gnu");
+    for (const text of ["an okapi", `gnu of ${EMAIL}`]) {
+      const { body } = await server.api("GET", `${ACCOUNT}/logs?q=${encodeURIComponent(text)}`);
+      expect((body as { result: unknown[] }).result).toEqual([]);
+    }
+    const exported = await send(server, "GET", `${ACCOUNT}/logs/export?q=gnu&bodies=true`, {
+      headers: { authorization: `Bearer ${await server.token(["gateway.read"])}` },
+    });
+    expect(exported.body).toContain("EMAIL_1");
+    expect(exported.body).not.toMatch(/gnu of ada|okapi/);
+    const curl = await send(server, "GET", `${logs}/${refused.headers["gw-aig-log-id"]}/curl`, {
+      headers: { authorization: `Bearer ${await server.token(["gateway.read"])}` },
+    });
+    expect(curl.body).toContain("ZOO_1");
+    expect(curl.body).not.toContain("zebra");
+  });
+
+  it("have no body in which a rule that keeps texts out of the log cannot be applied", async () => {
+    const rule = { id: "secret", type: "words", words: ["okapi"], action: "flag", on_failure: "allow" };
+    await setRules([{ ...rule, logs: "masked" }]);
+    const hidden = `data:text/plain;base64,${Buffer.from("an okapi").toString("base64")}`;
+    const judged = { id: "judge", on: ["prompt"], type: "model", model: "openai/guard", action: "flag" };
+    for (const [rules, text] of [
+      [[{ ...rule, logs: "masked" }], hidden],
+      [[{ ...judged, logs: "masked" }], "a volcano"],
+    ] as const) {
+      await setRules(rules);
+      const answer = await call(CHAT_DOOR, text);
+      expect(answer.status).toBe(200);
+      const id = String(answer.headers["gw-aig-log-id"]);
+      await waitUntil(
+        () => readLogs(server, GATEWAY),
+        (rows) => rows.some((row) => row["id"] === id),
+      );
+      expect((await server.api("GET", `${logs}/${id}/request`)).status).toBe(404);
+      expect((await server.api("GET", `${logs}/${id}/response`)).status).toBe(200);
+    }
+  });
+});
+
+describe("the header gw-aig-guardrails", () => {
+  const asks = (value: string) => ({ "gw-aig-guardrails": value });
+  it("adds rules to those that apply, and takes none away", async () => {
+    const masked = await call(CHAT_DOOR, "card 4111 1111 1111 1111", asks("card=mask"));
+    expect(masked.status).toBe(200);
+    expect(peer.requests[0]?.body).toContain("<CARD_1>");
+    const row = (await readLogs(server, GATEWAY)).find(({ id }) => id === masked.headers["gw-aig-log-id"]);
+    expect(JSON.parse(String(row?.["guardrails"]))).toMatchObject([
+      { rule: "card-mask", owner: "call", place: "prompt", action: "mask" },
+    ]);
+    expect((await call(CHAT_DOOR, "card 4111 1111 1111 1111", asks("pii=flag, card=block"))).status).toBe(
+      424,
+    );
+    await setRules([{ id: "people", type: "pii", action: "block" }]);
+    expect((await call(CHAT_DOOR, `to ${EMAIL}`, asks("pii=flag"))).status).toBe(424);
+    await setRules([]);
+    expect((await call(CHAT_DOOR, `to ${EMAIL}`)).status).toBe(200);
+    for (const value of ["", "off", "pii=allow", "words=block", "pii", "__proto__=mask"])
+      expect((await call(CHAT_DOOR, "Hello", asks(value))).status, value).toBe(400);
+  });
+
+  it("of any step of a universal request holds for the call, and other answers are not taken from the cache", async () => {
+    await setRules([]);
+    const step = { provider: "openai", endpoint: "chat/completions" };
+    const query = { model: "m", messages: messages(`a caracal of ${EMAIL}`) };
+    const headers = { authorization: "Bearer k" };
+    const steps = [
+      { ...step, headers, query },
+      { ...step, headers: { ...headers, ...asks("email=block") }, query },
+    ];
+    const refused = await call({ path: own, body: () => JSON.stringify(steps) }, "");
+    expect([refused.status, peer.requests]).toEqual([424, []]);
+    const cached = { "gw-aig-cache-ttl": "60" };
+    const status = async (more: Record<string, string>) =>
+      (await call(CHAT_DOOR, "a caracal", { ...cached, ...more })).headers["gw-aig-cache-status"];
+    expect([await status({}), await status({}), await status(asks("pii=mask"))]).toEqual([
+      "MISS",
+      "HIT",
+      "MISS",
+    ]);
+  });
+});
+
 describe("the setting dlp of the original", () => {
   const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}`;
   const card = "card 4111 1111 1111 1111";
@@ -804,6 +1037,15 @@ describe("the setting dlp of the original", () => {
       dlp: { enabled: true, action: "BLOCK", profiles: ["x"] },
     });
     expect([unknown.status, JSON.stringify(unknown.body)]).toEqual([400, expect.stringContaining("dlp")]);
+    const theirs = ["0b7a9f1e-34b1-4b68-8a2f-1c5d9f0a7e11"];
+    for (const dlp of [
+      { enabled: false, action: "BLOCK", profiles: theirs },
+      { enabled: false, policies: [{ ...policy, profiles: theirs }] },
+    ]) {
+      const kept = await server.api("PUT", path, { dlp });
+      expect([kept.status, kept.body]).toMatchObject([200, { result: { dlp } }]);
+      expect((await call(CHAT_DOOR, card)).status).toBe(200);
+    }
     await server.api("PUT", path, { dlp: null });
   });
 });

@@ -492,11 +492,12 @@ describe("guardrails", () => {
         send(socket, { type: "response.done", response: { status: "completed", usage: USAGE } });
       });
     };
+    const before = await rowsSoFar();
     try {
       const client = await openSession(gateway.url, own(token));
       await client.event("session.created");
       // The session began without rules.
-      await gateway.server.api("PUT", path, { rules });
+      await gateway.server.api("PUT", path, { rules: rules.map((rule) => ({ ...rule, logs: "masked" })) });
       client.send(item("a zebra"));
       expect(await client.event("error")).toMatchObject({ error: { code: "2016" } });
       client.send(item("I am ada@example.org"));
@@ -505,8 +506,17 @@ describe("guardrails", () => {
       expect(session?.messages.join("")).not.toMatch(/zebra|ada@/);
       const said = client.events.map(({ delta = "" }) => delta as string).join("");
       expect(said).toBe("Hi ada@example.org.");
+      // The transcript has all of the session, also if the rules are gone at its end.
+      await gateway.server.api("PUT", path, { rules: [] });
       client.socket.close();
       await client.closed;
+      const [row] = await openRows(before + 1);
+      const logs = "/accounts/default/ai-gateway/gateways/default/logs";
+      for (const side of ["request", "response"]) {
+        const { body } = await gateway.server.api("GET", `${logs}/${String(row?.["id"])}/${side}`);
+        expect(JSON.stringify(body)).toContain("<EMAIL_1>");
+        expect(JSON.stringify(body)).not.toMatch(/ada@|example\.org/);
+      }
     } finally {
       await gateway.server.api("PUT", path, { rules: [] });
     }

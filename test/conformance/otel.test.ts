@@ -302,6 +302,24 @@ describe("one gateway", () => {
       { role: "assistant", parts: [{ type: "text", content: "Hi" }] },
     ]);
     expect(CHAT).toContain("Hello");
+    const guardrails = "/accounts/default/ai-gateway/gateways/default/guardrails";
+    const rule = { id: "greetings", type: "words", words: ["Hello"], action: "flag", logs: "masked" };
+    await server.api("PUT", guardrails, { rules: [rule] });
+    receiver.spans.length = 0;
+    await call(server);
+    const [third] = await waitUntil(
+      () => receiver.spans,
+      (all) => all.length >= 2,
+      50,
+    );
+    expect(third?.attributes).toMatchObject({
+      "signalbox.guardrail.action": "flag",
+      "signalbox.guardrail.decisions": ["gateway/greetings:prompt:flag"],
+    });
+    expect(JSON.stringify(third?.attributes)).not.toContain("Hello");
+    expect(third?.attributes["gen_ai.input.messages"]).toContain("<GREETINGS_1>");
+    expect(await readMetric(server, "signalbox_gateway_guardrail_findings_total")).toBe(1);
+    await server.api("PUT", guardrails, { rules: [] });
     await setGateway(server, { otel: null });
     receiver.spans.length = 0;
     await call(server);

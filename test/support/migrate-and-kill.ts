@@ -29,7 +29,7 @@ const dyingDatabase: Database = {
   engine: database.engine,
   problem: null,
   all: (query) => database.all(query),
-  scan: (query) => database.scan(query),
+  scan: (query, turn) => database.scan(query, turn),
   get: (query) => database.get(query),
   run: (query) => database.run(query),
   transaction: (work, options) => database.transaction((tx) => work(dying(tx)), options),

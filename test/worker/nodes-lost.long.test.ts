@@ -1,13 +1,18 @@
 /** Nodes that stop or are killed under a program of the worker mode. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { parseJsonc } from "../../packages/signalbox/src/core/jsonc.ts";
+import { PROGRAMS } from "./support/worker-server.ts";
 import { startWorkerCluster, type WorkerCluster } from "./support/worker-cluster.ts";
 
 let cluster: WorkerCluster;
 let pids: readonly number[];
 
 /** Each test loses a node, so each try has a cluster of its own. */
-async function startNodes(count: number): Promise<void> {
-  const started = await startWorkerCluster(count, { mortals: 1 });
+async function startNodes(count: number, args: readonly string[] = []): Promise<void> {
+  const started = await startWorkerCluster(count, { mortals: 1, args });
   onTestFinished(() => started.stop());
   cluster = started;
   ({ pids } = started);
@@ -59,6 +64,55 @@ test("a node that stops hands its objects over, and the WebSockets of other node
     .poll(() => call(1, `room/${room}/closes`))
     .toContainEqual({ user: "ann", code: 4005, reason: "over", wasClean: true });
   bob.socket.close();
+});
+
+/** A copy of the program's wrangler file with the strategy. */
+async function updating(strategy: object): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), "signalbox-update-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = parseJsonc(await readFile(join(PROGRAMS, "nodes/wrangler.jsonc"), "utf8")) as {
+    durable_objects: object;
+  };
+  file.durable_objects = { ...file.durable_objects, code_update_strategy: strategy };
+  const path = join(folder, "wrangler.json");
+  await writeFile(path, JSON.stringify(file));
+  return ["--wrangler", path];
+}
+
+async function untilAtWork(room: string): Promise<void> {
+  await expect.poll(() => call(1, `room/${room}/hasHanging`)).toBe(true);
+}
+
+test("with a deferred update, an object that works stays at the node that stops and takes further events, until it is idle", async () => {
+  await startNodes(2, await updating({ mode: "deferred", max_delay: 3600 }));
+  const [busy, idle] = [await cluster.roomAt(1), await cluster.roomAt(1)];
+  const working = call(0, `room/${busy}/workOn`);
+  await untilAtWork(busy);
+  expect(await call(0, `room/${busy}/inChild`, "kid")).toEqual({ parent: pids[1], child: pids[1], count: 1 });
+  const stopped = cluster.nodes[1]?.end("SIGTERM");
+  await expect.poll(() => call(0, `room/${idle}/where`)).toBe(pids[0]);
+  expect(await call(0, `room/${busy}/add`, 1)).toEqual({ pid: pids[1], count: 1 });
+  expect(await call(0, `room/${busy}/inChild`, "kid")).toEqual({ parent: pids[1], child: pids[1], count: 2 });
+  await call(0, `room/${busy}/release`);
+  expect(await working).toBe(pids[1]);
+  expect(await stopped).toBe(0);
+  expect(await call(0, `room/${busy}/add`, 1)).toEqual({ pid: pids[0], count: 2 });
+});
+
+test.each([
+  ["an immediate update", { mode: "immediate" }],
+  ["a deferred update whose delay is over", { mode: "deferred", max_delay: 0.1 }],
+])("%s interrupts an object that works", async (_, strategy) => {
+  await startNodes(2, await updating(strategy));
+  const room = await cluster.roomAt(1);
+  await call(0, `room/${room}/add`, 1);
+  // Within the grace period of other objects, so that it would end.
+  const working = call(0, `room/${room}/work`, 3000);
+  await untilAtWork(room);
+  const stopped = cluster.nodes[1]?.end("SIGTERM");
+  expect(await working).toMatchObject({ error: expect.any(String) as unknown });
+  expect(await stopped).toBe(0);
+  expect(await call(0, `room/${room}/add`, 1)).toEqual({ pid: pids[0], count: 2 });
 });
 
 test("when the owner is killed, its objects go on at another node with what was acknowledged; clients are cut and callers told", async () => {

@@ -24,6 +24,7 @@ export { List, type Page } from "./management/list.ts";
 export { InvalidNameError, pathOf, type Query, withQuery } from "./management/path.ts";
 export type * from "./management/logs.ts";
 export type * from "./management/budgets.ts";
+export type * from "./management/guardrails.ts";
 export type * from "./management/routes.ts";
 export type * from "./management/provider-keys.ts";
 export type * from "./management/tags.ts";

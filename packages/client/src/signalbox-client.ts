@@ -7,6 +7,7 @@ import { AuditApi } from "./management/audit.ts";
 import { AgentsApi } from "./management/agents.ts";
 import { errorName } from "./management/error-name.ts";
 import { BudgetsApi } from "./management/budgets.ts";
+import { GuardrailsApi } from "./management/guardrails.ts";
 import { ClusterApi } from "./management/cluster.ts";
 import { GatewaysApi } from "./management/gateways.ts";
 import { RoutesApi } from "./management/routes.ts";
@@ -131,6 +132,8 @@ export class AccountClient {
   readonly gateways: GatewaysApi;
   /** Prices, limits and credit of the account, and what is left of budgets. */
   readonly budgets: BudgetsApi;
+  /** Rules on the texts of calls. */
+  readonly guardrails: GuardrailsApi;
   readonly agents: AgentsApi;
   readonly webhooks: WebhooksApi;
   readonly tags: TagsApi;
@@ -149,6 +152,7 @@ export class AccountClient {
     this.tokens = new TokensApi(transport, this.#path);
     this.gateways = new GatewaysApi(transport, this.#path);
     this.budgets = new BudgetsApi(transport, this.#path);
+    this.guardrails = new GuardrailsApi(transport, this.#path);
     this.agents = new AgentsApi(transport, this.#path);
     this.webhooks = new WebhooksApi(transport, this.#path);
     this.tags = new TagsApi(transport, this.#path);

@@ -1,6 +1,7 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app.tsx";
+import "@fontsource-variable/inter/index.css";
 import "./styles/index.css";
 import { applyTheme, readTheme } from "./theme.ts";
 

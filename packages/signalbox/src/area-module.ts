@@ -12,6 +12,8 @@ export interface AreaModule {
    * This node of a cluster stops, but still serves: gives what it runs to other nodes, until the signal aborts. Not called for an urgent stop.
    */
   retire?(signal: AbortSignal): Promise<void>;
+  /** How long `retire` may take for what asks for it; 0 if nothing does. */
+  retireMs?(): number;
   /** Called after the listener stopped accepting connections, while requests finish. Closes connections that do not end by themselves. */
   drain?(): Promise<void>;
   /** Writes what is only in memory to the database, before a backup. */

@@ -373,7 +373,8 @@ async function stop(
   if (manner !== "urgently") {
     const isReplaced = manner === "replaced";
     if (lameDuckMs > 0 || isReplaced) front.retire(!isReplaced);
-    const signal = awakeSignal(Math.max(lameDuckMs, MAX_RETIRE_MS));
+    const askedMs = Math.max(...areas.map((area) => area.retireMs?.() ?? 0));
+    const signal = awakeSignal(Math.max(lameDuckMs, askedMs + MAX_RETIRE_MS));
     const retired = areas.map((area) => area.retire?.(signal) ?? Promise.resolve());
     await Promise.all([awakeTime(lameDuckMs), ...retired]);
   }

@@ -25,14 +25,14 @@ export interface Client {
 
 export async function startWorkerCluster(
   nodes: number,
-  { mortals = 0, env = {} }: Pick<TestClusterOptions, "mortals" | "env"> = {},
+  { mortals = 0, env = {}, args = [] }: Pick<TestClusterOptions, "mortals" | "env" | "args"> = {},
 ): Promise<WorkerCluster> {
   const cluster = await startTestCluster({
     nodes,
     mortals,
     // Objects with open WebSockets stay in memory.
     file: { agents: { access: "worker", idleTimeoutMs: 3_600_000 } },
-    args: ["--worker", join(PROGRAMS, "nodes/src/server.ts")],
+    args: ["--worker", join(PROGRAMS, "nodes/src/server.ts"), ...args],
     env: { SIGNALBOX_NO_REEXEC: "1", ...env },
   });
   const call = async <T>(node: number, path: string, ...args: unknown[]): Promise<T> => {

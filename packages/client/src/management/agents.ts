@@ -16,8 +16,17 @@ export interface AgentClass {
     readonly name: string;
     readonly description: string | null;
     readonly streaming: boolean;
+    /** Null if the names are not known. */
+    readonly parameters:
+      | readonly { readonly name: string; readonly optional: boolean; readonly rest: boolean }[]
+      | null;
   }[];
   readonly instance_count: number;
+  /** Turns of all instances in each of the last 60 minutes, the current one last. */
+  readonly turns: readonly number[];
+  readonly failed_turns: number;
+  /** 95th percentile of their durations; null without turns. */
+  readonly turn_p95_ms: number | null;
 }
 
 export type InstanceProblem = "dead_letters" | "retrying" | "stuck" | "error";

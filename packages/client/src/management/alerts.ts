@@ -5,6 +5,7 @@ export type AlertMetric =
   | "error_rate"
   | "latency_p95"
   | "spend"
+  | "guardrails"
   | "failed_deliveries"
   | "paused_routes"
   | "webhook_issues"
@@ -26,6 +27,8 @@ export interface AlertSettings {
   readonly min_calls?: number | undefined;
   readonly gateway_id?: string | null | undefined;
   readonly provider?: string | null | undefined;
+  /** Of the metric `guardrails`: only this rule. */
+  readonly guardrail?: string | undefined;
   readonly source?: string | null | undefined;
   /** Seconds. */
   readonly quiet_period?: number | undefined;

@@ -29,6 +29,9 @@ export interface Instance {
   readonly turn: RunningTurn | null;
   /** Events that wait for the running turn. */
   readonly waiting_turns: number;
+  /** In lists of one agent: recorded turns in each twelfth of the last hour, the current one last. */
+  readonly turns?: readonly number[];
+  readonly turn_p95_ms?: number | null;
 }
 
 /** What a turn is about: `delivery`, `github push`. */
@@ -71,6 +74,45 @@ export interface Activity {
   readonly name: string;
   readonly timestamp: string;
   readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** A turn of an instance, as the timeline records it for a day. */
+export interface RecordedTurn {
+  readonly id: string;
+  /** When the turn began. */
+  readonly at: string;
+  readonly duration_ms: number;
+  readonly kind: string;
+  /** What ran: a method, the type of an event, a path. */
+  readonly label: string;
+  /** The id of the event, of the queue item or of the schedule. */
+  readonly reference: string | null;
+  readonly error: string | null;
+  /** The turn set the state. */
+  readonly changes_state: boolean;
+  /** Turns between the record before and this one that were not recorded, because there were too many. */
+  readonly skipped: number;
+}
+
+export interface RecordedTurnDetail extends RecordedTurn {
+  /** JSON text of bounded length; `…` marks what is left out. */
+  readonly payload: string | null;
+  readonly state: {
+    /** Values are JSON text of bounded length; null for a member that was added or removed. */
+    readonly changes: readonly {
+      readonly path: readonly string[];
+      readonly before: string | null;
+      readonly after: string | null;
+    }[];
+    readonly truncated: boolean;
+  } | null;
+  readonly stack: string | null;
+}
+
+export interface TimelineQuery {
+  readonly kind?: string;
+  readonly failed?: boolean;
+  readonly limit?: number;
 }
 
 /** The number of activities that the service dropped because the reader was too slow. */
@@ -215,6 +257,16 @@ export class InstanceApi {
   /** Lists the latest events, newest first. */
   events(options: RequestOptions = {}): List<Activity> {
     return new List(this.#transport, `${this.#path}/events`, {}, options);
+  }
+
+  /** Lists the recorded turns of the last day, newest first. */
+  timeline(query: TimelineQuery = {}, options: RequestOptions = {}): List<RecordedTurn> {
+    return new List(this.#transport, `${this.#path}/timeline`, { ...query }, options);
+  }
+
+  /** Reads a recorded turn with its payload, state changes and stack. */
+  turn(id: string, options: RequestOptions = {}): Promise<RecordedTurnDetail> {
+    return this.#transport.result("GET", `${this.#path}/timeline${pathOf`/${id}`}`, options);
   }
 
   /** Yields events as they occur, until the service closes the stream or the signal aborts. Has no timeout by default. */

@@ -39,6 +39,11 @@ export interface Call {
   readonly provider_dialect?: string;
   /** Fields that were left out of a translated request, separated by commas. */
   readonly dropped?: string;
+  /** The strictest action that a guardrail took; absent if none found anything. */
+  readonly guardrail_action?: "block" | "mask" | "flag";
+  readonly dlp_action?: "BLOCK" | "FLAG";
+  /** JSON: a list of findings, with rule, owner, place, action, kind and count. */
+  readonly guardrails?: string;
   readonly feedback: number | null;
   readonly score: number | null;
   readonly request_size: number;

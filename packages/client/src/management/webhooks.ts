@@ -81,6 +81,8 @@ export interface DeliveryQuery {
   readonly type?: string | undefined;
   readonly delivery_id?: string | undefined;
   readonly reason?: string | undefined;
+  /** A part of the instance, an id, the type, the title or the body. */
+  readonly search?: string | undefined;
   /** ISO 8601. */
   readonly since?: string | undefined;
   readonly until?: string | undefined;
@@ -90,6 +92,25 @@ export interface DeliveryQuery {
   readonly after?: string | undefined;
   /** Page size, at most 100. */
   readonly limit?: number | undefined;
+}
+
+/** Deliveries that arrived within one step of time. */
+export interface DeliveryStep extends Readonly<Record<DeliveryStatus, number>> {
+  /** The beginning of the step. */
+  readonly at: string;
+}
+
+export interface DeliveryHistogramQuery {
+  readonly source?: string | undefined;
+  readonly type?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly instance?: string | undefined;
+  readonly search?: string | undefined;
+  /** ISO 8601. */
+  readonly since: string;
+  readonly until: string;
+  /** At most 1,000 steps. */
+  readonly step_seconds: number;
 }
 
 export interface SampleDelivery {
@@ -228,6 +249,14 @@ export class WebhooksApi {
     options: RequestOptions = {},
   ): Promise<DeliverySummary> {
     return this.#transport.result("GET", `${this.#path}/deliveries/summary`, {
+      query: { ...query },
+      ...options,
+    });
+  }
+
+  /** Counts the listed deliveries by outcome in steps of time; steps without deliveries are left out. */
+  histogram(query: DeliveryHistogramQuery, options: RequestOptions = {}): Promise<DeliveryStep[]> {
+    return this.#transport.result("GET", `${this.#path}/deliveries/histogram`, {
       query: { ...query },
       ...options,
     });

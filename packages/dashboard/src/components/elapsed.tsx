@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { duration } from "../format/number.ts";
+import { exactTime } from "../format/time.ts";
 
 const TICK_MS = 1000;
 
@@ -12,7 +13,7 @@ export function Elapsed({ since }: { readonly since: string }) {
   }, []);
   const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1000));
   return (
-    <time dateTime={since} title={new Date(since).toLocaleString()}>
+    <time dateTime={since} title={exactTime(Date.parse(since))}>
       {seconds < 60 ? `${seconds} s` : duration(seconds * 1000)}
     </time>
   );

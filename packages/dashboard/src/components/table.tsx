@@ -1,8 +1,22 @@
 import type { ReactNode } from "react";
 
-interface Column<Row> {
-  readonly title: string;
+type Column<Row> = ColumnLayout & (CellColumn<Row> | AmountColumn<Row>);
+
+interface CellColumn<Row> {
   readonly cell: (row: Row) => ReactNode;
+}
+
+/** Amounts that are compared with each other: all of the column have the same unit and the same digits. */
+interface AmountColumn<Row> {
+  readonly amount: (row: Row) => number | null | undefined;
+  /** `moneyOf` or `durationOf`. */
+  readonly formatOf: (
+    values: readonly (number | null | undefined)[],
+  ) => (value: number | null | undefined) => string;
+}
+
+interface ColumnLayout {
+  readonly title: string;
   readonly align?: "end";
   /** Hidden on narrow screens. */
   readonly isMinor?: boolean;
@@ -19,6 +33,7 @@ interface TableProps<Row> {
 
 /** A table that scrolls horizontally where it is too wide; a shadow at the edge shows that there is more. On a phone, each row is a card. */
 export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
+  const cells = columns.map((column) => cellOf(column, rows));
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a region that scrolls must be reachable by keyboard
     <div className="table-scroll table-cards" tabIndex={0} role="region" aria-label={label}>
@@ -39,9 +54,9 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map((column) => (
+              {columns.map((column, i) => (
                 <td key={column.title} className={classOf(column)} data-title={column.title}>
-                  {column.cell(row)}
+                  {cells[i]?.(row)}
                 </td>
               ))}
             </tr>
@@ -52,9 +67,16 @@ export function Table<Row>({ label, columns, rows, keyOf }: TableProps<Row>) {
   );
 }
 
-function classOf<Row>({ align, isMinor, isAction }: Column<Row>): string {
+function cellOf<Row>(column: Column<Row>, rows: readonly Row[]): (row: Row) => ReactNode {
+  if ("cell" in column) return column.cell;
+  const format = column.formatOf(rows.map(column.amount));
+  return (row) => format(column.amount(row));
+}
+
+function classOf<Row>(column: Column<Row>): string {
+  const { align, isMinor, isAction } = column;
   const classes = [
-    align === "end" && "align-end",
+    (align === "end" || "amount" in column) && "align-end",
     isMinor === true && "minor",
     isAction === true && "cell-actions",
   ];

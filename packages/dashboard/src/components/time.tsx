@@ -1,21 +1,25 @@
 import { useEffect, useState } from "react";
-import { dueTime, pastTime } from "../format/time.ts";
+import { clockTime, dueTime, exactTime, pastTime } from "../format/time.ts";
 
 interface TimeProps {
   readonly at: string | null;
   readonly fallback?: string;
   /** The time of something that is still to come, such as an expiry: "in 3 d". Default: something that has happened. */
   readonly isDue?: boolean;
+  /** `clock` in a log whose rows are seconds apart, `exact` in details. Default: how long ago it was. */
+  readonly as?: "clock" | "exact";
 }
 
-/** A relative time ("4 min ago"). The tooltip and the `datetime` attribute contain the exact time. */
-export function Time({ at, fallback = "never", isDue = false }: TimeProps) {
+/** A relative time ("4 min ago"), or another way of `format/time.ts`. The tooltip is always the exact time. */
+export function Time({ at, fallback = "never", isDue = false, as }: TimeProps) {
   useTick();
   if (at === null) return <span className="muted">{fallback}</span>;
-  const date = new Date(at);
+  const time = Date.parse(at);
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
-      {(isDue ? dueTime : pastTime)(date.getTime(), Date.now())}
+    <time dateTime={new Date(time).toISOString()} title={exactTime(time)}>
+      {as === "exact"
+        ? exactTime(time)
+        : (as === "clock" ? clockTime : isDue ? dueTime : pastTime)(time, Date.now())}
     </time>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { bytes, count, duration, money, share } from "./number.ts";
-import { dueTime, pastTime } from "./time.ts";
+import { bytes, count, duration, durationOf, money, moneyOf, share } from "./number.ts";
+import { clockTime, dueTime, exactTime, pastTime } from "./time.ts";
 
 const NOW = Date.parse("2026-06-01T12:00:00Z");
 
@@ -52,4 +52,27 @@ it("keeps significant digits of small numbers and abbreviates large ones", () =>
   ]).toEqual(["0 ms", "0.4 ms", "512 ms", "1.23 s", "1 min 1 s", "–"]);
   expect([bytes(12), bytes(2048), bytes(3 * 1024 * 1024)]).toEqual(["12 B", "2.0 KiB", "3.0 MiB"]);
   expect([share(1, 8), share(0, 0)]).toEqual(["12.5%", "–"]);
+});
+
+it("shows the amounts of a column with the digits of the smallest one", () => {
+  const column = (...values: (number | null)[]) => values.map(moneyOf(values));
+  expect(column(0.01, 0.0074, 0.00029, null)).toEqual(["$0.01000", "$0.00740", "$0.00029", "–"]);
+  expect(column(12.5, 3, 0)).toEqual(["$12.50", "$3.00", "$0.00"]);
+  // The digits of a column do not outgrow its largest amount.
+  expect(column(1234.5, 0.00002)).toEqual(["$1,234.50", "<$0.01"]);
+  expect(column()).toEqual([]);
+  expect(column(0, 0)).toEqual(["$0.00", "$0.00"]);
+});
+
+it("shows the durations of a column in one unit", () => {
+  const column = (...values: (number | null)[]) => values.map(durationOf(values));
+  expect(column(0.42, 8, null)).toEqual(["0.4 ms", "8.0 ms", "–"]);
+  expect(column(5, 1234)).toEqual(["5 ms", "1,234 ms"]);
+  expect(column(5, 61_000)).toEqual(["0.01 s", "61.00 s"]);
+});
+
+it("shows exact times with their zone, and the clock of times of the last day", () => {
+  expect(exactTime(NOW)).toMatch(/^1 Jun 2026, \d\d:00:00 \S+/);
+  expect(clockTime(NOW - 1000, NOW)).toMatch(/^\d\d:59:59$/);
+  expect(clockTime(NOW - 2 * 86_400_000, NOW)).toMatch(/^30 May, \d\d:00$/);
 });

@@ -1,7 +1,38 @@
+/**
+ * The ways in which the dashboard shows a time. A list says how long ago it was ("4 min ago"), a log whose rows are seconds apart shows the clock
+ * ("18:06:57"), and a detail the exact time with its zone. All of them use the zone of the browser, 24 hours, and the day before the month.
+ */
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+
+/** The dashboard is in English. This locale has no "PM", and no date in which month and day can be mixed up. */
+const LOCALE = "en-GB";
+const DAY_AND_MONTH = { day: "numeric", month: "short" } as const;
+const HOUR_AND_MINUTE = { hour: "2-digit", minute: "2-digit" } as const;
+
+const formats = {
+  exact: new Intl.DateTimeFormat(LOCALE, {
+    ...DAY_AND_MONTH,
+    ...HOUR_AND_MINUTE,
+    year: "numeric",
+    second: "2-digit",
+    timeZoneName: "short",
+  }),
+  milliseconds: new Intl.DateTimeFormat(LOCALE, {
+    ...HOUR_AND_MINUTE,
+    second: "2-digit",
+    fractionalSecondDigits: 3,
+  }),
+  weekday: new Intl.DateTimeFormat(LOCALE, { weekday: "long", day: "numeric", month: "long" }),
+  seconds: new Intl.DateTimeFormat(LOCALE, { ...HOUR_AND_MINUTE, second: "2-digit" }),
+  minutes: new Intl.DateTimeFormat(LOCALE, { ...DAY_AND_MONTH, ...HOUR_AND_MINUTE }),
+  hour: new Intl.DateTimeFormat(LOCALE, HOUR_AND_MINUTE),
+  day: new Intl.DateTimeFormat(LOCALE, DAY_AND_MONTH),
+  utcDay: new Intl.DateTimeFormat(LOCALE, { ...DAY_AND_MONTH, timeZone: "UTC" }),
+  date: new Intl.DateTimeFormat(LOCALE, { ...DAY_AND_MONTH, year: "numeric" }),
+};
 
 const UNITS: readonly [limit: number, unit: number, name: string][] = [
   [MINUTE, SECOND, "s"],
@@ -21,7 +52,7 @@ export function pastTime(time: number, now: number): string {
   for (const [limit, unit, name] of UNITS) {
     if (distance < limit) return `${Math.floor(distance / unit)} ${name} ago`;
   }
-  return dateOf(time);
+  return formats.date.format(time);
 }
 
 /** The time of something that is due: "in 3 d", rounded, so that a period of three days that has just begun is "in 3 d"; "now" when it is due. */
@@ -33,7 +64,47 @@ export function dueTime(time: number, now: number): string {
     const amount = Math.round(distance / unit);
     if (amount * unit < limit) return `in ${amount} ${name}`;
   }
-  return dateOf(time);
+  return formats.date.format(time);
+}
+
+/** "17 Nov 2026, 18:06:57 CET": for details and tooltips. */
+export function exactTime(time: number): string {
+  return formats.exact.format(time);
+}
+
+/** The clock within the last day, the day and the minute before: for rows of a log, which are seconds apart. */
+export function clockTime(time: number, now: number): string {
+  return now - time < DAY ? formats.seconds.format(time) : formats.minutes.format(time);
+}
+
+/** "18:06:57.120": for a timeline, where what an event caused follows it within a second. */
+export function millisecondTime(time: number): string {
+  return formats.milliseconds.format(time);
+}
+
+/** "Tuesday 17 November" */
+export function weekdayOf(time: number): string {
+  return formats.weekday.format(time);
+}
+
+/** "17 Nov, 18:06": for a time in a chart, and the ends of a time range. */
+export function minuteTime(time: number): string {
+  return formats.minutes.format(time);
+}
+
+/** "18:06" */
+export function hourTime(time: number): string {
+  return formats.hour.format(time);
+}
+
+/** "17 Nov" */
+export function dayTime(time: number): string {
+  return formats.day.format(time);
+}
+
+/** The day of a sum of usage, which is a UTC day. */
+export function utcDayTime(time: number): string {
+  return formats.utcDay.format(time);
 }
 
 /** A length of time in its largest whole unit: "30 d", "1 h", "90 s". */
@@ -45,8 +116,4 @@ export function spanText(seconds: number): string {
   ] as const)
     if (seconds >= size && seconds % size === 0) return `${seconds / size} ${unit}`;
   return `${seconds} s`;
-}
-
-function dateOf(time: number): string {
-  return new Date(time).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }

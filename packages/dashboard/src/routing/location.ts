@@ -11,14 +11,17 @@ export interface PageLocation {
 }
 
 /** `to` is a path below `/dashboard`, e.g. `/accounts/default/tags?tag=x`. */
-export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
+export function navigate(
+  to: string,
+  { replace = false, keepsPlace = false }: { replace?: boolean; keepsPlace?: boolean } = {},
+): void {
   const url = hrefOf(to);
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(history.state, "", url);
   else {
     history.pushState(null, "", url);
     // A new page starts at the top. For "back", the browser restores the scroll position.
-    scrollTo(0, 0);
+    if (!keepsPlace) scrollTo(0, 0);
   }
   dispatchEvent(new Event(NAVIGATED));
 }
@@ -53,15 +56,21 @@ export function useQueryValue(name: string, initial = ""): [string, (value: stri
   return [value, set];
 }
 
-/** Changes several query parameters at once. Null removes a parameter. */
-export function setQueryValues(values: Readonly<Record<string, string | null>>): void {
+/** Changes several query parameters at once. Null removes a parameter. `isStep`: "back" returns to the values before, not to the page before. */
+export function setQueryValues(
+  values: Readonly<Record<string, string | null>>,
+  { isStep = false }: { readonly isStep?: boolean } = {},
+): void {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(values)) {
     if (value === null) query.delete(name);
     else query.set(name, value);
   }
   const text = query.toString();
-  navigate(location.pathname.slice(BASE.length) + (text === "" ? "" : `?${text}`), { replace: true });
+  navigate(location.pathname.slice(BASE.length) + (text === "" ? "" : `?${text}`), {
+    replace: !isStep,
+    keepsPlace: true,
+  });
 }
 
 function subscribe(onChange: () => void): () => void {

@@ -36,6 +36,13 @@ export const DESTINATIONS: readonly Destination[] = [
     words: "analytics statistics cost tokens charts",
   },
   { page: ["limits"], title: "Limits", needs: "gateway.read", words: "budgets spend" },
+  {
+    page: ["guardrails"],
+    title: "Guardrails",
+    needs: "gateway.read",
+    isForOneGateway: true,
+    words: "rules pii secrets mask block moderation dlp",
+  },
   { page: ["provider-keys"], title: "Provider keys", needs: "gateway.read", words: "api keys secrets" },
   { page: ["prices"], title: "Prices", needs: "gateway.read", words: "cost" },
   { page: ["providers"], title: "Custom providers", needs: "gateway.read", words: "own models endpoints" },

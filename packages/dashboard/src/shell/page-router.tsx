@@ -37,6 +37,9 @@ const AccountLimitsPage = lazyPart(
 const ProviderKeysPage = lazyPart(
   async () => (await import("../pages/provider-keys/provider-keys-page.tsx")).ProviderKeysPage,
 );
+const GuardrailsPage = lazyPart(
+  async () => (await import("../pages/guardrails/guardrails-page.tsx")).GuardrailsPage,
+);
 const AlertsPage = lazyPart(async () => (await import("../pages/alerts/alerts-page.tsx")).AlertsPage);
 const PricesPage = lazyPart(async () => (await import("../pages/prices/prices-page.tsx")).PricesPage);
 const CustomProvidersPage = lazyPart(
@@ -55,6 +58,7 @@ const ACCOUNT_PAGES: Readonly<Record<string, ReactNode>> = {
   usage: <UsagePage />,
   limits: <AccountLimitsPage />,
   "provider-keys": <ProviderKeysPage />,
+  guardrails: <GuardrailsPage />,
   prices: <PricesPage />,
   providers: <CustomProvidersPage />,
   cluster: <ClusterPage />,
@@ -98,7 +102,7 @@ function webhooksPage([view, id, ...more]: readonly string[]): ReactNode {
   return <NotFoundPage />;
 }
 
-function agentsPage([agent, name, tab = "state", ...more]: readonly string[]): ReactNode {
+function agentsPage([agent, name, tab = "timeline", ...more]: readonly string[]): ReactNode {
   if (more.length > 0) return <NotFoundPage />;
   if (agent === undefined) return <AgentsPage />;
   if (name === undefined) return <InstancesPage key={agent} agent={agent} />;

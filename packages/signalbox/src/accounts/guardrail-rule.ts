@@ -33,6 +33,8 @@ const common = {
   on_failure: z.enum(["block", "allow"]).default("block"),
   /** What follows for a picture, for sound and for a film, in which a rule on texts has nothing to search. */
   on_media: z.enum(["block", "allow"]).default("allow"),
+  /** What the log holds of a text that the rule found: all of it, or a mask in its place; after a judge's finding, `masked` stores no body. */
+  logs: z.enum(["full", "masked"]).default("full"),
   enabled: z.boolean().default(true),
 };
 

@@ -17,7 +17,7 @@ it.each(ENGINES)(
       engine: database.engine,
       problem: null,
       all: (query) => database.all(query),
-      scan: (query) => database.scan(query),
+      scan: (query, turn) => database.scan(query, turn),
       get: (query) => database.get(query),
       run: (query) =>
         isFull ? Promise.reject(new SignalboxError("storage_unavailable")) : database.run(query),

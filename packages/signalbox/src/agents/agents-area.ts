@@ -43,6 +43,8 @@ import { type CatalogNode, InstanceCatalog } from "./instance/instance-catalog.t
 import { InstanceClasses } from "./instance/instance-classes.ts";
 import { InstancePages } from "./instance/instance-pages.ts";
 import { ProblemIndex } from "./instance/problem-index.ts";
+import { AgentPulses } from "./instance/agent-pulse.ts";
+import { Timeline } from "./instance/timeline.ts";
 import type { InstanceEnvironment } from "./instance/instance-environment.ts";
 import { loadAgents } from "./modules/load-agent-modules.ts";
 import { agentRoutes } from "./management/routes.ts";
@@ -99,6 +101,7 @@ export interface AgentsArea extends AreaModule {
 interface Instances extends Here {
   readonly environment: InstanceEnvironment;
   readonly problems: ProblemIndex;
+  readonly timeline: Timeline | null;
   readonly creationRate: TokenBucket | null;
 }
 
@@ -161,6 +164,15 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     isOwn: (ref) => cluster === null || cluster.ownership.isHeld(databaseName(ref)),
     onFailure: (err) => logger.warn({ err }, "problems of instances could not be written; retrying"),
   });
+  const timeline = settings.timeline
+    ? new Timeline({
+        database,
+        clock,
+        onFailure: (err) =>
+          logger.warn({ err }, "records of the timelines of instances could not be written"),
+      })
+    : null;
+  const pulses = new AgentPulses();
   const metrics = createAgentMetrics(parts.registry);
   const callAgent: InstanceEnvironment["callAgent"] = (target, call) => reach().callAgent(target, call);
   const environments = new AccountEnvironments(parts.variables, classes.agents, callAgent, parts.server);
@@ -169,6 +181,8 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     ownership: cluster?.ownership ?? null,
     catalog,
     problems,
+    timeline,
+    pulses,
     hub,
     activity: new ActivityHub(),
     metrics,
@@ -211,6 +225,8 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     directory,
     catalog,
     problems,
+    timeline,
+    pulses,
     hub,
     objects,
     creationRate,
@@ -271,16 +287,20 @@ interface Running {
   readonly tagSubscriptions: TagSubscriptions;
 }
 
-type Life = Pick<AreaModule, "start" | "retire" | "drain" | "waitsForInstances" | "flush" | "stop">;
+type Life = Pick<
+  AreaModule,
+  "start" | "retire" | "retireMs" | "drain" | "waitsForInstances" | "flush" | "stop"
+>;
 
 function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions }: Running): Life {
-  const { classes, directory, hub, catalog, problems, departures } = here;
+  const { classes, directory, hub, catalog, problems, timeline, departures } = here;
   let clockWatch: Repetition | null = null;
   return {
     async start() {
       await loadClasses(parts, classes);
       hub.start();
       directory.start();
+      timeline?.start();
       clockWatch = watchClock(
         parts.clock,
         parts.steadyClock,
@@ -291,6 +311,7 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
       tagSubscriptions.start();
     },
     retire: (signal) => reach.retire(signal),
+    retireMs: () => here.objects.maxUpdateDelayMs,
     async drain() {
       await reach.retireRest();
       directory.drain();
@@ -309,6 +330,7 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
       await directory.stop();
       await here.objects.settlePasts();
       await reach.close();
+      await timeline?.close();
       await problems.close();
       await catalog.close();
     },

@@ -14,6 +14,7 @@ import type { AgentCalls } from "./doors/agent-calls.ts";
 import type { Departures } from "./doors/departures.ts";
 import type { InstanceRequests, LocalRequests } from "./doors/instance-requests.ts";
 import type { SocketRouter } from "./doors/websocket-door.ts";
+import type { AgentPulses } from "./instance/agent-pulse.ts";
 import type { Directory } from "./instance/directory.ts";
 import type { InstanceCatalog } from "./instance/instance-catalog.ts";
 import type { InstanceClasses } from "./instance/instance-classes.ts";
@@ -30,6 +31,7 @@ export interface Here {
   readonly directory: Directory;
   readonly catalog: InstanceCatalog;
   readonly hub: SocketHub;
+  readonly pulses: AgentPulses;
   readonly departures: Departures;
   readonly objects: ObjectHost;
   readonly calls: AgentCalls;

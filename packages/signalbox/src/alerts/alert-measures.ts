@@ -62,6 +62,16 @@ export class AlertMeasures implements AlertFeed {
     }
   }
 
+  guardrails(accountId: string, gatewayId: string, found: readonly string[]): void {
+    for (const { rule, window } of this.#byAccount.get(accountId) ?? []) {
+      const { metric, gateway_id: ownGateway, guardrail } = rule.settings;
+      if (metric !== "guardrails") continue;
+      if (ownGateway !== null && ownGateway !== gatewayId) continue;
+      if (guardrail !== undefined && !found.includes(guardrail)) continue;
+      window.add(this.#clock.now(), { isFailed: true, amount: 0, seconds: null });
+    }
+  }
+
   delivery(accountId: string, source: string, isFailed: boolean): void {
     for (const { rule, window } of this.#byAccount.get(accountId) ?? []) {
       const { metric, source: own } = rule.settings;
@@ -104,6 +114,7 @@ export function valueOf({ settings }: AlertRule, { count, failed, sum, p95 }: To
       return hasEnough ? p95 : null;
     case "spend":
       return sum;
+    case "guardrails":
     case "failed_deliveries":
     case "paused_routes":
     case "webhook_issues":

@@ -25,6 +25,7 @@ export function noticeBody(
       gateway_id: settings.gateway_id,
       provider: settings.provider,
       source: settings.source,
+      ...(settings.guardrail === undefined ? {} : { guardrail: settings.guardrail }),
       since: state.since === null ? null : new Date(state.since).toISOString(),
     },
   });

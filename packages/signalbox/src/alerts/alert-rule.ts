@@ -5,6 +5,7 @@ export const METRICS = [
   "error_rate",
   "latency_p95",
   "spend",
+  "guardrails",
   "failed_deliveries",
   "paused_routes",
   "webhook_issues",
@@ -49,6 +50,8 @@ export const alertSettings = z
     gateway_id: z.string().min(1).max(64).nullable().default(null),
     /** Only calls to this provider. */
     provider: z.string().min(1).max(128).nullable().default(null),
+    /** Only this guardrail, by its id. */
+    guardrail: z.string().min(1).max(128).optional(),
     /** Only deliveries of this source. */
     source: z.string().min(1).max(128).nullable().default(null),
     /** Seconds after a notice in which the rule sends no other notice that it fires. */

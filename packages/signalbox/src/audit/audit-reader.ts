@@ -1,9 +1,8 @@
 /**
- * Reads the audit log in steps. SQLite reads on the main thread, so a step looks at a bounded number of rows, and other work runs between two
- * steps.
+ * Reads the audit log in steps, each of which is a scan that looks at a bounded number of rows: other accounts have their turn between two steps
+ * (decision 0510).
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Database } from "../database/database.ts";
+import type { Database, ScanTurn } from "../database/database.ts";
 import { joinSql, sql, type SqlQuery } from "../core/sql.ts";
 
 export interface AuditFilter {
@@ -58,7 +57,8 @@ export class AuditReader {
   ): Promise<AuditPage> {
     const rows: AuditRow[] = [];
     let looked = 0;
-    for await (const step of this.#steps(accountId, filter, after, direction)) {
+    // One more tells whether there is a next page.
+    for await (const step of this.#steps(accountId, filter, after, direction, limit + 1)) {
       for (const row of step.rows) {
         if (rows.length === limit) return { rows, next: rows.at(-1)?.seq ?? null };
         rows.push(row);
@@ -71,19 +71,24 @@ export class AuditReader {
 
   /** Yields all rows, oldest first. */
   async *all(accountId: string, filter: AuditFilter): AsyncGenerator<AuditRow> {
-    for await (const { rows } of this.#steps(accountId, filter, null, "asc")) yield* rows;
+    for await (const { rows } of this.#steps(accountId, filter, null, "asc", STEP_ROWS)) yield* rows;
   }
 
-  /** Each step covers a range of numbers, so its cost does not depend on the filter. */
+  /** Each step covers a range of numbers, so its cost does not depend on the filter. `most`: rows of a step that are of interest. */
   async *#steps(
     accountId: string,
     filter: AuditFilter,
     after: number | null,
     direction: Direction,
+    most: number,
   ): AsyncGenerator<{ rows: AuditRow[]; end: number; isLast: boolean }> {
     const range = await this.#range(accountId, filter);
     if (range === null) return;
     const conditions = toConditions(filter);
+    const turn: ScanTurn = {
+      account: accountId,
+      kind: conditions.length === 0 && most < STEP_ROWS ? "page" : "search",
+    };
     const isDown = direction === "desc";
     let at = isDown
       ? Math.min(range.last, (after ?? Infinity) - 1)
@@ -95,15 +100,15 @@ export class AuditReader {
         [sql`account_id = ${accountId} AND seq >= ${low} AND seq <= ${high}`, ...conditions],
         " AND ",
       );
-      const rows = await this.#database.all<AuditRow>(
+      const rows = await this.#database.scan<AuditRow>(
         isDown
-          ? sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq DESC`
-          : sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq`,
+          ? sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq DESC LIMIT ${most}`
+          : sql`SELECT seq, entry, hash FROM audit_entry WHERE ${where} ORDER BY seq LIMIT ${most}`,
+        turn,
       );
       const end = isDown ? low : high;
       yield { rows, end, isLast: isDown ? low === range.first : high === range.last };
       at = isDown ? low - 1 : high + 1;
-      await nextTurn();
     }
   }
 

@@ -4,7 +4,7 @@
  */
 import { currentWrite } from "../contracts/audit-trail.ts";
 import type { SqlQuery } from "../core/sql.ts";
-import type { Database, Queryable, TransactionOptions } from "../database/database.ts";
+import type { Database, Queryable, ScanTurn, TransactionOptions } from "../database/database.ts";
 
 export class AuditedDatabase implements Database {
   readonly #inner: Database;
@@ -33,8 +33,8 @@ export class AuditedDatabase implements Database {
     return this.#inner.all<Row>(query);
   }
 
-  scan<Row>(query: SqlQuery): Promise<Row[]> {
-    return this.#inner.scan<Row>(query);
+  scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]> {
+    return this.#inner.scan<Row>(query, turn);
   }
 
   get<Row>(query: SqlQuery): Promise<Row | undefined> {

@@ -1,5 +1,6 @@
 /** `signalbox agents …`: queue, dead letters and schedules of an instance, and the dead letters of all instances of an agent. */
 import type { DeadLetter, InstanceApi, QueueItem, Schedule } from "@signalbox/client";
+import { spanOf } from "./ago.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { INSTANCE_OPTIONS, INSTANCE_POSITIONALS, instanceOf } from "./instance-options.ts";
 import { table, toCell } from "./table.ts";
@@ -187,5 +188,5 @@ function printItems(
 
 function repeats(schedule: Schedule): string {
   if (schedule.cron !== null) return schedule.cron;
-  return schedule.interval_seconds === null ? "once" : `every ${schedule.interval_seconds} s`;
+  return schedule.interval_seconds === null ? "once" : `every ${spanOf(schedule.interval_seconds)}`;
 }

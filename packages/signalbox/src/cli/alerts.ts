@@ -41,11 +41,12 @@ export const alertCommands: readonly Command[] = [
         name: "metric",
         value: "METRIC",
         summary:
-          "error_rate, latency_p95, spend, failed_deliveries, paused_routes, webhook_issues or dead_letters",
+          "error_rate, latency_p95, spend, guardrails, failed_deliveries, paused_routes, webhook_issues or dead_letters",
         values: [
           "error_rate",
           "latency_p95",
           "spend",
+          "guardrails",
           "failed_deliveries",
           "paused_routes",
           "webhook_issues",
@@ -61,6 +62,7 @@ export const alertCommands: readonly Command[] = [
       { name: "quiet-period", value: "SECONDS", summary: "time between two notices (default 3600)" },
       { name: "gateway", value: "ID", summary: "only calls of this gateway" },
       { name: "provider", value: "SLUG", summary: "only calls to this provider" },
+      { name: "guardrail", value: "ID", summary: "only findings of this guardrail" },
       { name: "source", value: "NAME", summary: "only deliveries of this source" },
       {
         name: "webhook",
@@ -153,6 +155,7 @@ function fromOptions(context: CommandContext): AlertSettings {
     quiet_period: toNumber(context, "quiet-period"),
     gateway_id: context.option("gateway"),
     provider: context.option("provider"),
+    guardrail: context.option("guardrail"),
     source: context.option("source"),
     receivers,
   };

@@ -13,6 +13,20 @@ export interface FoundCommand {
   readonly rest: readonly string[];
 }
 
+/** Options before the command stand behind it: `signalbox --url … agents list`. Which of them take a value is known from all commands together. */
+export function withCommandFirst(args: readonly string[], commands: readonly Command[]): readonly string[] {
+  const withValue = new Set(
+    [...COMMON_OPTIONS, ...commands.flatMap(({ options }) => options)].flatMap(({ name, value }) =>
+      value === undefined ? [] : [`--${name}`],
+    ),
+  );
+  let at = 0;
+  while (at < args.length && args[at]?.startsWith("--") === true && args[at] !== "--")
+    at += withValue.has(args[at] ?? "") ? 2 : 1;
+  // Without a command after them they are arguments of the program itself: `--version`, `--help`.
+  return at === 0 || at >= args.length ? args : [...args.slice(at), ...args.slice(0, at)];
+}
+
 /** The command with the longest match at the beginning of the arguments. */
 export function findCommand(args: readonly string[], commands: readonly Command[]): FoundCommand {
   const found = matchCommand(args, commands);

@@ -2,7 +2,7 @@
 import type { Gateway, GatewaySettings } from "@signalbox/client";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
-import { table } from "./table.ts";
+import { table, toCell } from "./table.ts";
 
 /** One option of `create` and `set`: the setting that it changes and the parser of its text. */
 interface SettingOption {
@@ -125,8 +125,10 @@ export const gatewayCommands: readonly Command[] = [
       if (Object.keys(changes).length === 0) {
         throw new UsageError("give at least one setting, e.g. --authentication on");
       }
-      const gateway = await (await context.account()).gateways.update(idOf(context), changes);
-      context.print(gateway, showSettings);
+      const { gateways } = await context.account();
+      const before = await gateways.get(idOf(context));
+      const gateway = await gateways.update(idOf(context), changes);
+      context.print(gateway, (after) => showChanges(before, after, Object.keys(changes)));
     },
   },
   {
@@ -183,6 +185,20 @@ function givenSettings(context: CommandContext): Partial<GatewaySettings> {
 function showSettings(gateway: Gateway): string {
   return Object.entries(gateway)
     .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}\n`)
+    .join("");
+}
+
+/** The given settings, with what they were before. */
+function showChanges(before: Gateway, after: Gateway, names: readonly string[]): string {
+  const valueOf = (gateway: Gateway, name: string) => {
+    const value: unknown = (gateway as unknown as Record<string, unknown>)[name];
+    return typeof value === "boolean" ? onOff(value) : toCell(value);
+  };
+  return names
+    .map((name) => {
+      const [was, is] = [valueOf(before, name), valueOf(after, name)];
+      return was === is ? `${name}: ${is} (unchanged)\n` : `${name}: ${was} → ${is}\n`;
+    })
     .join("");
 }
 

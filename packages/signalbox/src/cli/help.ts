@@ -99,13 +99,34 @@ export function optionText(option: CommandOption): string {
 }
 
 export function firstSentence(text: string): string {
-  return /^.*?\.(?= [A-Z`]|$)/.exec(text)?.[0] ?? text;
+  return /^.*?(?<!\be\.g)\.(?= [A-Z`]|$)/.exec(text)?.[0] ?? text;
 }
 
 function widthOf(rows: readonly Row[]): number {
   return Math.max(0, ...rows.map(([left]) => left.length));
 }
 
+/** Lines of help are not longer: a terminal that is wider would leave them hard to read. */
+const MAX_LINE = 110;
+const MIN_RIGHT = 40;
+
 function twoColumns(rows: readonly Row[], width = widthOf(rows)): string {
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`.trimEnd()).join("\n") + "\n";
+  const indent = " ".repeat(width + 4);
+  return rows
+    .map(([left, right]) => {
+      const text = wrap(right, Math.max(MIN_RIGHT, MAX_LINE - indent.length)).join(`\n${indent}`);
+      return `  ${left.padEnd(width)}  ${text}`.trimEnd() + "\n";
+    })
+    .join("");
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }

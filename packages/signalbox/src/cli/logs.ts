@@ -1,6 +1,6 @@
 /** `signalbox logs …` */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Call, CallFilter, LogsApi } from "@signalbox/client";
+import type { Call, CallFilter, FoundCall, LogsApi } from "@signalbox/client";
 import { plainLine, plainText } from "../core/plain-text.ts";
 import { ulidFloor, ulidTime } from "../core/ulid.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
@@ -16,6 +16,7 @@ const FILTER_OPTIONS: readonly CommandOption[] = [
 ];
 
 const MAX_PER_PAGE = 1000;
+const MAX_FOUND_PER_PAGE = 100;
 const DEFAULT_ROWS = 20;
 const POLL_MS = 1000;
 /** A call gets its id when it begins and is stored when it ends. `tail` reads again from this long before the newest id to find slow calls. */
@@ -32,11 +33,17 @@ export const logsCommands: readonly Command[] = [
         summary: `number of rows, at most ${MAX_PER_PAGE} (default ${DEFAULT_ROWS})`,
       },
       ...FILTER_OPTIONS,
+      { name: "text", value: "TEXT", summary: "only calls with this text in their prompt or answer" },
       GATEWAY_OPTION,
+      { name: "all-gateways", summary: "the calls of all gateways" },
       ACCOUNT_OPTION,
       ...CLIENT_OPTIONS,
     ],
     async run(context) {
+      if (context.hasSwitch("all-gateways") || context.option("text") !== undefined) {
+        await listFound(context);
+        return;
+      }
       const rows = await readCalls(context, rowLimit(context) ?? DEFAULT_ROWS);
       context.print(rows, (calls) => table(COLUMNS, calls.map(toCells), "no calls"));
     },
@@ -88,6 +95,27 @@ export const logsCommands: readonly Command[] = [
     run: tail,
   },
 ];
+
+/** The list with prompts: of all gateways, or of calls with a text. */
+async function listFound(context: CommandContext): Promise<void> {
+  if (context.hasSwitch("all-gateways") && context.option("gateway") !== undefined)
+    throw new UsageError("give --gateway or --all-gateways, not both");
+  const limit = rowLimit(context) ?? DEFAULT_ROWS;
+  const { allLogs } = await context.account();
+  const selection = {
+    filters: filtersOf(context),
+    search: context.option("search"),
+    q: context.option("text"),
+    ...(context.hasSwitch("all-gateways") ? {} : { gateway_id: [context.option("gateway") ?? "default"] }),
+  };
+  const rows: FoundCall[] = [];
+  // A page of a search can be short although more follows.
+  for await (const call of allLogs.list({ ...selection, limit: Math.min(limit, MAX_FOUND_PER_PAGE) })) {
+    rows.push(call);
+    if (rows.length === limit) break;
+  }
+  context.print(rows, (calls) => table(FOUND_COLUMNS, calls.map(toFoundCells), "no calls"));
+}
 
 async function tail(context: CommandContext): Promise<void> {
   const intervalMs = count(context, "interval") ?? POLL_MS;
@@ -164,19 +192,59 @@ function count(context: CommandContext, name: string): number | undefined {
   return Number(text);
 }
 
-const COLUMNS = ["time", "id", "status", "provider", "model", "ms", "tokens in", "out", "cost", "cached"];
+/** By importance: a narrow terminal leaves out the last ones. */
+const FOUND_COLUMNS = [
+  "time",
+  "id",
+  "gateway",
+  "status",
+  "model",
+  "prompt",
+  "ms",
+  "cost",
+  "provider",
+  "cached",
+];
+
+function toFoundCells(call: FoundCall): string[] {
+  return [
+    call.created_at,
+    call.id,
+    call.gateway_id,
+    String(call.status_code),
+    call.model === "" ? "-" : call.model,
+    shorten(call.prompt ?? "-"),
+    String(Math.round(call.duration)),
+    costOf(call),
+    call.provider,
+    call.cached ? "yes" : "no",
+  ];
+}
+
+const MAX_PROMPT = 60;
+
+function shorten(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ");
+  return line.length <= MAX_PROMPT ? line : `${line.slice(0, MAX_PROMPT - 1)}…`;
+}
+
+function costOf(call: Call): string {
+  return call.cost === undefined ? "-" : `$${call.cost.toFixed(6)}`;
+}
+
+const COLUMNS = ["time", "id", "status", "model", "ms", "cost", "provider", "tokens in", "out", "cached"];
 
 function toCells(call: Call): string[] {
   return [
     call.created_at,
     call.id,
     String(call.status_code),
-    call.provider,
     call.model === "" ? "-" : call.model,
     String(Math.round(call.duration)),
+    costOf(call),
+    call.provider,
     String(call.tokens_in),
     String(call.tokens_out),
-    call.cost === undefined ? "-" : `$${call.cost.toFixed(6)}`,
     call.cached ? "yes" : "no",
   ];
 }

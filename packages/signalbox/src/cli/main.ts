@@ -13,6 +13,7 @@ import {
   readFormat,
   requirePositionals,
   wantsJson,
+  withCommandFirst,
 } from "./arguments.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
 import { createCompleteCommand } from "./completion/complete-command.ts";
@@ -90,9 +91,10 @@ export interface CliProcess {
 
 /** Resolves to the exit code. */
 export async function runCli(
-  args: readonly string[],
+  given: readonly string[],
   cli: CliProcess = thisProcessOutput(),
 ): Promise<number> {
+  const args = withCommandFirst(given, COMMANDS);
   let connection: Connection | undefined;
   let hint: (error: unknown) => Promise<string> = async () => "";
   try {
@@ -114,7 +116,8 @@ export async function runCli(
       ...cli,
       isJson,
       print<T>(result: T, render: (result: T) => string) {
-        const width = cli.out.isTTY === true ? cli.out.columns : undefined;
+        const isFitted = cli.out.isTTY === true && !parsed.hasSwitch("wide");
+        const width = isFitted ? cli.out.columns : undefined;
         cli.out.write(
           isJson ? `${JSON.stringify(result)}\n` : plainText(renderWithin(width, () => render(result))),
         );

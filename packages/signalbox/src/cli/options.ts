@@ -10,6 +10,7 @@ export const COMMON_OPTIONS: readonly CommandOption[] = [
     values: ["table", "json"],
   },
   { name: "json", summary: "short for --output json" },
+  { name: "wide", summary: "show all columns and exact times, also where the terminal is too narrow" },
   { name: "verbose", summary: "print the server and the account that the command uses to standard error" },
   { name: "help", summary: "show this help" },
 ];

@@ -1,5 +1,6 @@
 /** `signalbox prices …`, `signalbox budgets …` and `signalbox credit …` */
 import type { BudgetState, FoundPrice, ModelPrice, PriceList, PriceTable } from "@signalbox/client";
+import { spanOf } from "./ago.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
@@ -212,7 +213,7 @@ function showBudgets(states: readonly BudgetState[]): string {
     states.map((state) => [
       state.is_soft ? `${state.rule} (soft)` : state.rule,
       state.type,
-      state.window,
+      state.window.replace(/\b(\d+) s\b/, (_, seconds: string) => spanOf(Number(seconds))),
       String(state.limit),
       String(state.used),
       String(state.reserved),

@@ -160,6 +160,11 @@ export const agentsConfig = z
       .int()
       .min(0)
       .default(kibibytes(1024 * 1024)),
+    /**
+     * Records what instances did for a day: their turns with duration, error, payload and state changes, some hundred of each instance. A class can exclude itself with the option `timeline: false`.
+     * Default true.
+     */
+    timeline: z.boolean().default(true),
     /** Maximum size of an instance's state. Default 1 MiB. */
     maxStateBytes: z.int().min(kibibytes(1)).default(kibibytes(1024)),
     /** Maximum size of a request body. Default 10 MiB. */

@@ -11,6 +11,8 @@ export interface EndedCall {
 
 export interface AlertFeed {
   call(call: EndedCall): void;
+  /** Guardrails found something in a call: the ids of the rules, each once. */
+  guardrails(accountId: string, gatewayId: string, rules: readonly string[]): void;
   delivery(accountId: string, source: string, isFailed: boolean): void;
   /** A webhook route was paused because of its receiver. */
   routePaused(accountId: string, source: string): void;

@@ -49,3 +49,14 @@ it("steps of several tasks begin in the order in which they were asked for, and 
   await Promise.all([task("a"), task("b")]);
   expect(order).toEqual(["a", "b", "a", "b", "a", "b"]);
 });
+
+it("a holder with many steps delays another one by one of them", async () => {
+  const share = new LoopShare(1, () => 0);
+  const order: string[] = [];
+  const steps = ["a", "a", "a", "a", "b", "b", "c"].map(async (holder) => {
+    await share.step(holder);
+    order.push(holder);
+  });
+  await Promise.all(steps);
+  expect(order).toEqual(["a", "b", "c", "a", "b", "a", "a"]);
+});

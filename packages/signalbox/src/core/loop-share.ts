@@ -7,7 +7,8 @@
  *    steps and the machine are, the work goes on.
  * 2. Everything that a step does without waiting for I/O counts: each step begins in a macrotask of its own, when the microtasks of the step before it
  *    have run. (A promise that is resolved at once is not enough: the steps would interleave, and the clock would be read before their work is done.)
- * 3. Steps begin in the order in which they were asked for. Without steps that wait nothing is scheduled.
+ * 3. Holders (accounts, for example) take turns; the steps of one begin in the order in which they were asked for. Without steps that wait nothing is
+ *    scheduled.
  */
 
 /** A request needs some iterations of the loop; with this share each of them takes a few milliseconds longer while there is work in bulk. */
@@ -18,7 +19,8 @@ const STEPS = 20;
 export class LoopShare {
   readonly #budgetMs: number;
   readonly #now: () => number;
-  #waiting: (() => void)[] = [];
+  /** By holder, in the order of their turns. */
+  readonly #waiting = new Map<string, (() => void)[]>();
   #isScheduled = false;
   #begunAt = 0;
 
@@ -28,9 +30,11 @@ export class LoopShare {
   }
 
   /** Resolves when the next step may begin. */
-  step(): Promise<void> {
+  step(holder = ""): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      const steps = this.#waiting.get(holder);
+      if (steps === undefined) this.#waiting.set(holder, [resolve]);
+      else steps.push(resolve);
       if (!this.#isScheduled) this.#schedule();
     });
   }
@@ -40,16 +44,27 @@ export class LoopShare {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#begunAt = this.#now();
-      this.#waiting.shift()?.();
+      this.#begin();
     });
     for (let i = 1; i < STEPS; i++) setImmediate(() => this.#next());
     setImmediate(() => {
       this.#isScheduled = false;
-      if (this.#waiting.length > 0) this.#schedule();
+      if (this.#waiting.size > 0) this.#schedule();
     });
   }
 
   #next(): void {
-    if (this.#waiting.length > 0 && this.#now() - this.#begunAt < this.#budgetMs) this.#waiting.shift()?.();
+    if (this.#waiting.size > 0 && this.#now() - this.#begunAt < this.#budgetMs) this.#begin();
+  }
+
+  #begin(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) return;
+    const [holder, steps] = first;
+    const begin = steps.shift();
+    // The holder's next step follows those of the others.
+    this.#waiting.delete(holder);
+    if (steps.length > 0) this.#waiting.set(holder, steps);
+    begin?.();
   }
 }

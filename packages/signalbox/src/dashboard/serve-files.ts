@@ -3,10 +3,10 @@ import type { HttpRequest, HttpResponse } from "../engines/http-server/index.ts"
 import { SignalboxError } from "@signalbox/protocol";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 
-/** Scripts, styles and connections of the same origin only, images also inside a text (`data:`); no embedding, plug-ins or inline code. */
+/** Scripts, styles, fonts and connections of the same origin only, images also inside a text (`data:`); no embedding, plug-ins or inline code. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",

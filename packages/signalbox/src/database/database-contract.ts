@@ -1,8 +1,10 @@
 /** The tests of the `Database` contract. One test file per database runs them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { migrate } from "./migrate.ts";
-import type { Database } from "./database.ts";
+import type { Database, ScanTurn } from "./database.ts";
 import { joinSql, rawSql, sql, sqlList } from "../core/sql.ts";
+
+const TURN: ScanTurn = { account: "default", kind: "search" };
 
 /** A database that waits at most one second for unavailable storage. */
 export interface ContractDatabase {
@@ -60,19 +62,40 @@ export function describeDatabase(engine: string, open: () => Promise<ContractDat
           sql`INSERT INTO item (id, n, body) VALUES (${id}, ${i === 0 ? null : i}, ${body})`,
         );
         const query = sql`SELECT * FROM item WHERE id >= ${"scanned"} ORDER BY id`;
-        const [scanned, read] = await Promise.all([database.scan(query), database.all(query)]);
+        const [scanned, read] = await Promise.all([database.scan(query, TURN), database.all(query)]);
         expect(scanned).toHaveLength(i + 1);
         expect(scanned.map((row) => ({ ...(row as object) }))).toEqual(
           read.map((row) => ({ ...(row as object) })),
         );
       }
-      await expect(database.scan(rawSql("SELECT * FROM no_such_table"))).rejects.toThrow(/no_such_table/);
+      await expect(database.scan(rawSql("SELECT * FROM no_such_table"), TURN)).rejects.toThrow(
+        /no_such_table/,
+      );
       const many = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>
-          database.scan<{ n: number }>(sql`SELECT n + ${i} AS n FROM item WHERE n = 1`),
+          database.scan<{ n: number }>(sql`SELECT n + ${i} AS n FROM item WHERE n = 1`, TURN),
         ),
       );
       expect(many.map(([row]) => Number(row?.n))).toEqual(Array.from({ length: 20 }, (_, i) => 1 + i));
+    });
+
+    it("hundreds of searches of one account are refused beyond a number, and leave connections for everything else", async () => {
+      const query =
+        rawSql(`WITH RECURSIVE number (n) AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM number WHERE n < 20000)
+                            SELECT max(n) AS n FROM number`);
+      const searches = Array.from({ length: 300 }, () =>
+        database.scan<{ n: number }>(query, { account: "greedy", kind: "search" }),
+      );
+      const settled = Promise.allSettled(searches);
+      await database.run(insert("meanwhile", 1));
+      expect(await database.scan<{ n: number }>(query, { account: "other", kind: "search" })).toEqual([
+        { n: 20_000 },
+      ]);
+      const results = await settled;
+      const refused = results.filter(({ status }) => status === "rejected");
+      expect(refused.length).toBeGreaterThan(150);
+      expect(results.length - refused.length).toBeGreaterThan(50);
+      for (const result of refused) expect(result).toMatchObject({ reason: { id: "overloaded" } });
     });
 
     it("returns the number of rows affected by a write", async () => {

@@ -31,6 +31,14 @@ export interface TransactionOptions {
   readonly mayTakeLong?: boolean;
 }
 
+/** Whose turn a scan is. */
+export interface ScanTurn {
+  /** Accounts take turns; `""` for what the service reads for itself. */
+  readonly account: string;
+  /** `page`: an index finds the rows in their order, and there are few. `search`: any other. A page never waits for a search. */
+  readonly kind: "page" | "search";
+}
+
 export interface Database extends Queryable {
   /** The SQL dialect, for the few statements that differ. */
   readonly engine: "sqlite" | "postgres";
@@ -38,9 +46,10 @@ export interface Database extends Queryable {
   readonly isShared?: boolean;
   /**
    * Like `all`, for a query that may visit many rows, such as a list with filters or a count: SQLite runs it outside of the event loop's thread, which costs a
-   * tenth of a millisecond. Not for a read that a request of a client waits for when its rows are found by an index.
+   * tenth of a millisecond. Not for a read that a request of a client waits for when its rows are found by an index. Few scans run at once, and accounts
+   * take turns; throws `overloaded` if too many of the account wait.
    */
-  scan<Row>(query: SqlQuery): Promise<Row[]>;
+  scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]>;
   /**
    * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. If the connection to the
    * server is lost before the commit, or a lock is not free in time, `work` runs again: what it does besides `tx` must not depend on how often it runs. Resolves to the result of `work`

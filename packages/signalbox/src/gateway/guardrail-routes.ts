@@ -10,7 +10,7 @@ import type { AccountSettings } from "./limits/account-settings.ts";
 import { GATEWAYS_PATH, requireGateway } from "./settings/gateway-routes.ts";
 import type { Gateways } from "./settings/gateways.ts";
 
-const ACCOUNT = "/accounts/{account_id}/ai-gateway/guardrails";
+export const ACCOUNT_GUARDRAILS = "/accounts/{account_id}/ai-gateway/guardrails";
 const GATEWAY = `${GATEWAYS_PATH}/{gateway_id}/guardrails`;
 
 type Rules = readonly GuardrailRule[];
@@ -73,7 +73,7 @@ export function guardrailRoutes({
     }),
     defineRoute({
       method: "GET",
-      path: ACCOUNT,
+      path: ACCOUNT_GUARDRAILS,
       access: "gateway.read",
       summary: "The guardrails of the account, which apply to all of its gateways.",
       result: rulesBody,
@@ -81,7 +81,7 @@ export function guardrailRoutes({
     }),
     defineRoute({
       method: "PUT",
-      path: ACCOUNT,
+      path: ACCOUNT_GUARDRAILS,
       access: "gateway.edit",
       summary: "Replaces the guardrails of the account. `If-Match` takes the `etag` of a read.",
       body: rulesBody,
@@ -98,7 +98,7 @@ export function guardrailRoutes({
     }),
     defineRoute({
       method: "GET",
-      path: `${ACCOUNT}/secret`,
+      path: `${ACCOUNT_GUARDRAILS}/secret`,
       access: "gateway.edit",
       summary: "The secret with which requests to the webhooks of guardrails are signed.",
       result: z.object({ secret: z.string() }),
@@ -107,7 +107,7 @@ export function guardrailRoutes({
     defineRoute({
       method: "POST",
       effect: "action",
-      path: `${ACCOUNT}/try`,
+      path: `${ACCOUNT_GUARDRAILS}/try`,
       access: "gateway.read",
       summary: "What rules would do with a text. Nothing is stored.",
       body: trialBody,

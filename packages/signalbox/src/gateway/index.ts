@@ -30,6 +30,7 @@ import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { ResumableRuns } from "./call/resumable-runs.ts";
 import { guardrailRoutes } from "./guardrail-routes.ts";
+import { storedFindingsRoutes } from "./stored-findings-routes.ts";
 import { Guardrails } from "./guardrails/guardrails.ts";
 import { type AskWebhook, Judges } from "./guardrails/judges.ts";
 import { newWebhookId, type RequestSender, signOutgoing } from "../outgoing/index.ts";
@@ -176,6 +177,7 @@ export function createGatewayArea(parts: GatewayParts): GatewayArea {
       ...circuitRoutes(gateways, circuits, parts.settings),
       ...dynamicRouteRoutes(gateways, dynamicRoutes),
       ...guardrailRoutes({ gateways, accountGuardrails, guardrails, longBodies, secretOf }),
+      ...storedFindingsRoutes({ reads, longBodies }),
     ],
     async start() {
       await gateways.load(DEFAULT_ACCOUNT);

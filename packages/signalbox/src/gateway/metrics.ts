@@ -36,6 +36,7 @@ export class GatewayMetrics {
   readonly #cacheHits: LabelledCounter;
   readonly #retries: LabelledCounter;
   readonly #refusals: LabelledCounter;
+  readonly #guardrails: LabelledCounter;
   readonly #sessionEnds: LabelledCounter;
   readonly #firstByte: LabelledHistogram;
   readonly #overhead: LabelledHistogram;
@@ -59,6 +60,11 @@ export class GatewayMetrics {
       "provider",
     ]);
     this.#refusals = counter("refusals_total", "Calls refused by the gateway, by error name.", ["reason"]);
+    this.#guardrails = counter(
+      "guardrail_findings_total",
+      "Texts in which guardrails found something, and texts that they could not search or judge, by place and action.",
+      ["place", "action"],
+    );
     this.#sessionEnds = counter("sessions_ended_total", "Realtime sessions that have ended, by cause.", [
       "cause",
     ]);
@@ -114,6 +120,13 @@ export class GatewayMetrics {
     this.#tokens.add(usage.tokensIn, provider, "in");
     this.#tokens.add(usage.tokensOut, provider, "out");
     this.#cost.add(cost ?? 0, provider);
+  }
+
+  /** Rules have names that accounts choose, so they are no labels. */
+  guarded(
+    findings: readonly { readonly place: string; readonly action: string; readonly count: number }[],
+  ): void {
+    for (const { place, action, count } of findings) this.#guardrails.add(count, place, action);
   }
 
   /** `cause` is one of a few words. */

@@ -180,7 +180,8 @@ function envelopeBody(error: SignalboxError, requestId: string): object {
   return {
     success: false,
     errors: [{ code: error.code, message: error.message }],
-    messages: error.id === "internal" ? [`request id: ${requestId}`] : [],
+    // A delivery that the server sends to itself has no id.
+    messages: error.id === "internal" && requestId !== "" ? [`request id: ${requestId}`] : [],
     result: null,
   };
 }

@@ -108,12 +108,14 @@ async function listResources(parts: ListRoutesParts, request: ListRequest): Prom
   const query = parseResourceQuery(request.rawQuery, parts.types);
   const after = decodeNumericCursor(request.rawQuery.get("cursor"), query) ?? -1;
   const needsTotal = wantsTotal(request.rawQuery);
-  const page = await parts.reader.list(accountId, query, after, TAG_LIMITS.page);
+  const page = await parts.reader.list(accountId, query, after, TAG_LIMITS.page, request.signal);
   const cursor = page.next === null ? null : encodeCursor(String(page.next), query);
   const info = pageInfo(page.resources.length, cursor);
   return {
     resultJson: `[${page.resources.map(resourceJson).join(",")}]`,
-    resultInfo: needsTotal ? { ...info, total_count: await parts.reader.total(accountId, query) } : info,
+    resultInfo: needsTotal
+      ? { ...info, total_count: await parts.reader.total(accountId, query, request.signal) }
+      : info,
   };
 }
 

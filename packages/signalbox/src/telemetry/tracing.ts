@@ -117,7 +117,7 @@ export class Tracing {
     return { traceId, spanId, parentSpanId, isRecorded };
   }
 
-  /** `toSpans` is called later. */
+  /** `toSpans` is called at once, if there is room for what it returns. */
   add(receivers: readonly OtlpReceiver[], toSpans: () => readonly Span[]): void {
     this.#exporter.add(receivers, toSpans);
   }

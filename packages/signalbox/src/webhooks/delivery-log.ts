@@ -18,7 +18,7 @@ import type { Database } from "../database/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type DeliveryFilter, type DeliveryRecord, matches } from "./delivery-record.ts";
 import { DeliveryRetention } from "./delivery-retention.ts";
-import { DeliveryTable, type StatusCount } from "./delivery-table.ts";
+import { type DeliveryStep, DeliveryTable, type StatusCount } from "./delivery-table.ts";
 import type { DeliveryQuery, OtherDeliveries } from "./other-deliveries.ts";
 
 const FLUSH_AFTER_MS = 1000;
@@ -165,6 +165,12 @@ export class DeliveryLog {
       this.#table.alsoRejected(accountId, times),
     ]);
     return { byStatus, unresolved, alsoRejected };
+  }
+
+  /** Counts of the listed deliveries by status and step of time. */
+  async histogram(accountId: string, filter: DeliveryFilter, stepMs: number): Promise<DeliveryStep[]> {
+    await this.#findEverywhere({ accountId, filter, limit: 1 });
+    return this.#table.histogram(accountId, filter, stepMs);
   }
 
   /** The failed delivery was handled after all. */

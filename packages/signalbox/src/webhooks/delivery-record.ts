@@ -73,8 +73,18 @@ export interface DeliveryFilter {
   /** Times of arrival, milliseconds since the epoch: from `since` on, and before `until`. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
+  /** A part of the instance, the ids, the type, the title or the body, whatever its case; the body with its case. */
+  readonly search?: string | undefined;
   /** True for failed deliveries that were neither replayed nor accepted later. */
   readonly isUnresolved?: boolean | undefined;
+}
+
+function contains({ id, instance, deliveryId, type, title, body }: DeliveryRecord, search: string): boolean {
+  const wanted = search.toLowerCase();
+  return (
+    [id, instance, deliveryId, type, title].some((text) => text.toLowerCase().includes(wanted)) ||
+    (body !== null && Buffer.from(body).includes(search))
+  );
 }
 
 export function matches(record: DeliveryRecord, filter: DeliveryFilter): boolean {
@@ -83,6 +93,7 @@ export function matches(record: DeliveryRecord, filter: DeliveryFilter): boolean
     (filter.since === undefined || record.receivedAt >= filter.since) &&
     (filter.until === undefined || record.receivedAt < filter.until) &&
     (filter.isUnresolved !== true || (record.status === "failed" && record.replayedAt === null)) &&
+    (filter.search === undefined || contains(record, filter.search)) &&
     (filter.source === undefined || record.source === filter.source) &&
     (filter.status === undefined || record.status === filter.status) &&
     (filter.instance === undefined || record.instance === filter.instance) &&

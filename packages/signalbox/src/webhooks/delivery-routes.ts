@@ -43,6 +43,8 @@ const listQuery = z.strictObject({
   ...filters,
   status: z.enum(DELIVERY_STATUSES).optional(),
   delivery_id: z.string().max(512).optional(),
+  /** A part of the instance, an id, the type, the title or the body. */
+  search: z.string().min(1).max(256).optional(),
   /** Only failed deliveries that were neither replayed nor accepted later. */
   unresolved: z.enum(["true", "false"]).optional(),
   /** Continues a list. */
@@ -61,7 +63,7 @@ const replayBody = z.strictObject({
 type Filters = { readonly [Name in keyof typeof filters]?: string | undefined };
 
 export function deliveryRoutes(parts: DeliveryRouteParts): Route[] {
-  return [list(parts), summary(parts), replayMany(parts), read(parts), replayOne(parts)];
+  return [list(parts), summary(parts), histogram(parts), replayMany(parts), read(parts), replayOne(parts)];
 }
 
 function list({ log }: DeliveryRouteParts): Route {
@@ -115,6 +117,59 @@ function summary({ log, rejections }: DeliveryRouteParts): Route {
           unlisted: (source) => (times.until === undefined ? rejections.unlisted(source) : 0),
         }),
       };
+    },
+  });
+}
+
+const MAX_STEPS = 1000;
+
+const histogramQuery = z
+  .strictObject({
+    ...filters,
+    search: z.string().min(1).max(256).optional(),
+    since: time,
+    until: time,
+    step_seconds: z.coerce
+      .number()
+      .int()
+      .min(60)
+      .max(366 * 86_400),
+  })
+  .refine(
+    ({ since, until, step_seconds: step }) =>
+      Date.parse(until) - Date.parse(since) <= MAX_STEPS * step * 1000,
+    { error: `the times have more than ${MAX_STEPS} steps`, path: ["step_seconds"] },
+  );
+
+function histogram({ log }: DeliveryRouteParts): Route {
+  return defineRoute({
+    method: "GET",
+    path: `${DELIVERIES}/histogram`,
+    access: "webhooks.read",
+    summary:
+      "Count the listed deliveries by outcome in steps of time, for a chart; steps without deliveries are left out.",
+    query: histogramQuery,
+    result: z.array(
+      z.object({
+        /** The beginning of the step, which is a multiple of its length since 1970. */
+        at: z.iso.datetime(),
+        accepted: z.int(),
+        duplicate: z.int(),
+        rejected: z.int(),
+        failed: z.int(),
+      }),
+    ),
+    handler: async ({ params, query }) => {
+      const { step_seconds: seconds, search, ...rest } = query;
+      const counted = await log.histogram(params.account_id, { ...toFilter(rest), search }, seconds * 1000);
+      const none = { accepted: 0, duplicate: 0, rejected: 0, failed: 0 };
+      const steps = new Map<number, typeof none>();
+      for (const { at, status, count } of counted)
+        steps.set(at, { ...(steps.get(at) ?? none), [status]: count });
+      const result = [...steps]
+        .toSorted(([a], [b]) => a - b)
+        .map(([at, counts]) => ({ at: new Date(at).toISOString(), ...counts }));
+      return { result, resultInfo: { count: result.length } };
     },
   });
 }

@@ -1,5 +1,5 @@
 /** The statements on `webhook_delivery`, the inspector's stored list. */
-import type { Database, Queryable } from "../database/database.ts";
+import type { Database, Queryable, ScanTurn } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import type { StoredError } from "../core/stored-error.ts";
 import { withoutNul } from "../core/without-nul.ts";
@@ -41,6 +41,7 @@ export class DeliveryTable {
   async surplus(kind: KeptKind, keep: number, limit: number): Promise<string[]> {
     const rows = await this.#database.scan<{ id: string }>(
       sql`SELECT id FROM webhook_delivery WHERE ${KEPT_KINDS[kind]} ORDER BY id DESC LIMIT ${limit} OFFSET ${keep}`,
+      OWN_TURN,
     );
     return rows.map(({ id }) => id);
   }
@@ -65,7 +66,8 @@ export class DeliveryTable {
   async counts(accountId: string, filter: DeliveryFilter): Promise<StatusCount[]> {
     const rows = await this.#database.scan<StatusCountRow>(
       sql`SELECT source, status, count(*) AS n, max(received_at) AS last_at, max(id) AS last_id FROM webhook_delivery
-          WHERE ${joinSql(conditions(accountId, filter), " AND ")} GROUP BY source, status ORDER BY source, status`,
+          WHERE ${joinSql(this.#conditions(accountId, filter), " AND ")} GROUP BY source, status ORDER BY source, status`,
+      { account: accountId, kind: "search" },
     );
     return rows.map(({ source, status, n, last_at: lastAt, last_id: lastId }) => ({
       source,
@@ -76,11 +78,22 @@ export class DeliveryTable {
     }));
   }
 
+  /** By status and step of time, within the times of the filter. */
+  async histogram(accountId: string, filter: DeliveryFilter, stepMs: number): Promise<DeliveryStep[]> {
+    const rows = await this.#database.scan<{ step: number; status: DeliveryStatus; n: number }>(
+      sql`SELECT received_at / CAST(${stepMs} AS BIGINT) AS step, status, count(*) AS n FROM webhook_delivery
+          WHERE ${joinSql(this.#conditions(accountId, filter), " AND ")} GROUP BY 1, 2`,
+      { account: accountId, kind: "search" },
+    );
+    return rows.map(({ step: number, status, n }) => ({ at: number * stepMs, status, count: n }));
+  }
+
   /** How many deliveries were rejected beside the listed ones, by source. */
   async alsoRejected(accountId: string, filter: DeliveryFilter): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#database.scan<{ source: string; request: string | null }>(
       sql`SELECT source, request FROM webhook_delivery
-          WHERE ${joinSql([...conditions(accountId, filter), sql`status = 'rejected'`], " AND ")}`,
+          WHERE ${joinSql([...this.#conditions(accountId, filter), sql`status = 'rejected'`], " AND ")}`,
+      { account: accountId, kind: "search" },
     );
     const sums = new Map<string, number>();
     for (const { source, request } of rows) {
@@ -88,6 +101,13 @@ export class DeliveryTable {
       sums.set(source, (sums.get(source) ?? 0) + count);
     }
     return sums;
+  }
+
+  #conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
+    const { search } = filter;
+    return search === undefined
+      ? conditions(accountId, filter)
+      : [...conditions(accountId, filter), contains(search, this.#database.engine)];
   }
 
   /** False if another node prunes: rows that two transactions delete would make one of them wait. */
@@ -103,10 +123,11 @@ export class DeliveryTable {
     cursor: string | undefined,
     limit: number,
   ): Promise<DeliveryRecord[]> {
-    const where = conditions(accountId, filter);
+    const where = this.#conditions(accountId, filter);
     if (cursor !== undefined) where.push(sql`id < ${cursor}`);
     const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id DESC LIMIT ${limit}`,
+      turnOf(accountId, filter),
     );
     return rows.map(fromRow);
   }
@@ -118,9 +139,10 @@ export class DeliveryTable {
     after: string,
     limit: number,
   ): Promise<DeliveryRecord[]> {
-    const where = [...conditions(accountId, filter), sql`id > ${after}`];
+    const where = [...this.#conditions(accountId, filter), sql`id > ${after}`];
     const rows = await this.#database.scan<DeliveryRow>(
       sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id LIMIT ${limit}`,
+      turnOf(accountId, filter),
     );
     return rows.map(fromRow);
   }
@@ -134,6 +156,16 @@ export class DeliveryTable {
   }
 }
 
+/** A list without filters, or of failed or rejected deliveries, which have indexes, reads what it shows. */
+function turnOf(account: string, { status, ...others }: DeliveryFilter): ScanTurn {
+  const hasIndex = status === undefined || status === "failed" || status === "rejected";
+  const isPage = hasIndex && Object.values(others).every((value) => value === undefined);
+  return { account, kind: isPage ? "page" : "search" };
+}
+
+/** Of the retention. */
+const OWN_TURN: ScanTurn = { account: "", kind: "search" };
+
 /** What one status of one source amounts to. */
 export interface StatusCount {
   readonly source: string;
@@ -142,6 +174,14 @@ export interface StatusCount {
   /** Time of arrival and id of the last one. */
   readonly lastAt: number;
   readonly lastId: string;
+}
+
+/** Deliveries of one status that arrived within one step of time. */
+export interface DeliveryStep {
+  /** The beginning of the step. */
+  readonly at: number;
+  readonly status: DeliveryStatus;
+  readonly count: number;
 }
 
 interface StatusCountRow {
@@ -226,6 +266,18 @@ function conditions(accountId: string, filter: DeliveryFilter): SqlQuery[] {
   if (filter.until !== undefined) where.push(sql`received_at < ${filter.until}`);
   if (filter.isUnresolved === true) where.push(UNRESOLVED);
   return where;
+}
+
+/** Both databases compare bytes in a body, each with a function of its own. */
+function contains(search: string, engine: Database["engine"]): SqlQuery {
+  const text = `%${withoutNul(search.toLowerCase()).replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`;
+  const bytes = Buffer.from(search);
+  const inBody =
+    engine === "sqlite" ? sql`instr(body, ${bytes}) > 0` : sql`position(CAST(${bytes} AS BYTEA) IN body) > 0`;
+  const inText = ["id", "instance", "delivery_id", "type", "title"].map(
+    (column) => sql`lower(${rawSql(column)}) LIKE ${text} ESCAPE '\\'`,
+  );
+  return sql`(${joinSql([...inText, inBody], " OR ")})`;
 }
 
 const UNRESOLVED = sql`status = 'failed' AND replayed_at IS NULL AND NOT EXISTS (

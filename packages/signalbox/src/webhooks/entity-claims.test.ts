@@ -257,7 +257,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: opened.database.engine,
         problem: null,
         all: (query) => opened.database.all(query),
-        scan: (query) => opened.database.scan(query),
+        scan: (query, turn) => opened.database.scan(query, turn),
         get: (query) => opened.database.get(query),
         run: (query) => opened.database.run(query),
         transaction: (work) =>
@@ -292,7 +292,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
-        scan: (query) => database.scan(query),
+        scan: (query, turn) => database.scan(query, turn),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work) =>

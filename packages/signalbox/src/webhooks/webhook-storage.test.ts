@@ -190,9 +190,9 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       engine: database.engine,
       problem: null,
       all: (query) => database.all(query),
-      scan: (query) => {
+      scan: (query, turn) => {
         if (query.parts.join("").includes("OFFSET")) reads.push(query.parts.join("?"));
-        return database.scan(query);
+        return database.scan(query, turn);
       },
       get: (query) => database.get(query),
       run: (query) => database.run(query),
@@ -220,7 +220,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       get: refuse,
       run: refuse,
       transaction: (work) => database.transaction(work),
-      scan: (query) => database.scan(query),
+      scan: (query, turn) => database.scan(query, turn),
       close: () => Promise.resolve(),
     });
     const accountId = "aside";
@@ -287,7 +287,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
-        scan: (query) => database.scan(query),
+        scan: (query, turn) => database.scan(query, turn),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work) => {
@@ -329,7 +329,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       engine: database.engine,
       problem: null,
       all: (query) => database.all(query),
-      scan: (query) => database.scan(query),
+      scan: (query, turn) => database.scan(query, turn),
       get: (query) => database.get(query),
       run: (query) => database.run(query),
       transaction: (work) =>

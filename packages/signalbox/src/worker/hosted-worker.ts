@@ -137,7 +137,7 @@ export class HostedWorker {
     const host = this.#parts.objects;
     for (const [name, value] of objects) {
       const exportName = this.#exportName(name);
-      host.register(exportName, value as ObjectClass);
+      host.register(exportName, value as ObjectClass, this.#wrangler.updateDelayMs);
       this.#exports[name] = host.exported(exportName);
     }
     for (const [name, value] of workflows) {

@@ -1,3 +1,5 @@
+import { memo } from "react";
+import type { ChartFrame } from "./chart-frame.ts";
 import { runsOf } from "./runs.ts";
 import { colorClass } from "./series-color.ts";
 import type { ChartKind, Series } from "./series.ts";
@@ -5,19 +7,17 @@ import type { ChartKind, Series } from "./series.ts";
 interface ChartMarksProps {
   readonly kind: ChartKind;
   readonly series: readonly Series[];
-  /** Width of one time step, in pixels. */
-  readonly slot: number;
-  readonly x: (index: number) => number;
-  readonly y: (value: number) => number;
+  readonly frame: ChartFrame;
 }
 
-export function ChartMarks({ kind, ...rest }: ChartMarksProps) {
+/** Drawn once for its data and its width, not for every move of the pointer. */
+export const ChartMarks = memo(function ChartMarks({ kind, ...rest }: ChartMarksProps) {
   return kind === "bars" ? <Bars {...rest} /> : <Lines {...rest} />;
-}
+});
 
 type MarksProps = Omit<ChartMarksProps, "kind">;
 
-function Bars({ series, slot, x, y }: MarksProps) {
+function Bars({ series, frame: { slot, x, y } }: MarksProps) {
   const gap = Math.min(3, slot * 0.2);
   const length = series[0]?.values.length ?? 0;
   return Array.from({ length }, (_, i) => {
@@ -33,6 +33,7 @@ function Bars({ series, slot, x, y }: MarksProps) {
           return (
             <rect
               key={one.name}
+              data-series={one.name}
               x={x(i) + gap / 2}
               y={Math.min(y(base), from - 1)}
               width={Math.max(1, slot - gap)}
@@ -47,7 +48,7 @@ function Bars({ series, slot, x, y }: MarksProps) {
 }
 
 /** Lines end where a time has no value; a value without neighbours is a point. */
-function Lines({ series, slot, x, y }: MarksProps) {
+function Lines({ series, frame: { slot, x, y } }: MarksProps) {
   const hasDots = slot >= 12;
   return series.map((one) => (
     <g key={one.name} className={colorClass(one)}>

@@ -4,67 +4,142 @@
  * Invariants:
  * 1. Only values that exist are drawn: a line ends where a time has none, and a single value is a point.
  * 2. A name has the same color in every chart.
- * 3. What the pointer shows, the arrow keys show too (the chart is a slider over its times); a table below contains all values.
+ * 3. What the pointer does, keys do too (the chart is a slider over its times; see `use-chart-pointer.ts`); a table below contains all values.
+ * 4. Charts in one `ChartGroup` share the crosshair and the series that the legend isolates.
+ * 5. A move of the pointer draws the crosshair anew, not the marks.
  */
-import { type KeyboardEvent, type PointerEvent, useId, useState } from "react";
+import { type ReactNode, useId, useMemo } from "react";
+import { ChartCursor, CursorTip } from "./chart-cursor.tsx";
+import { chartFrame, type ChartSize } from "./chart-frame.ts";
+import { useChartGroup, useGroupOnly, useGroupTime } from "./chart-group.tsx";
+import { ChartLegend } from "./chart-legend.tsx";
 import { ChartMarks } from "./chart-marks.tsx";
 import { ChartTable } from "./chart-table.tsx";
-import { ChartTip, tipText } from "./chart-tip.tsx";
+import { tipText } from "./chart-tip.tsx";
 import { labelPlaces, niceTicks } from "./scale.ts";
-import { assignColors, colorClass } from "./series-color.ts";
+import { assignColors } from "./series-color.ts";
 import type { ChartKind, Series } from "./series.ts";
+import { useChartPointer } from "./use-chart-pointer.ts";
 import { useWidth } from "./use-width.ts";
 
-interface TimeChartProps {
+export interface TimeChartProps {
   readonly title: string;
   /** What one step of the axis is, e.g. `calls per hour`. */
   readonly unit?: string;
   readonly kind: ChartKind;
+  /** The starts of the buckets, `bucketMs` apart: see `timesOf`. */
   readonly times: readonly number[];
+  readonly bucketMs: number;
   readonly series: readonly Series[];
   /** The axis shows whole numbers only: for counts. */
   readonly isWhole?: boolean;
   /** Formats a value with its unit. */
   readonly format: (value: number) => string;
+  /** How values that are compared are shown, such as those of the axis (`moneyOf`). Default: each with `format`. */
+  readonly formatOf?: (values: readonly number[]) => (value: number) => string;
   /** Formats a time for the tooltip and the table. */
   readonly formatTime: (time: number) => string;
   /** Formats a time for the axis. Default: `formatTime`. */
   readonly formatTick?: (time: number) => string;
+  /** Default: `normal`. A `strip` is a low histogram without a title, axis and legend, above a list. */
+  readonly size?: ChartSize;
+  /** Called with the range that a drag selects, in milliseconds: usually `setBetween` of the time range. */
+  readonly onSelect?: (from: number, to: number) => void;
+  /** Called with the time of a click, and with the series if the click is on its bar: usually opens the list of what happened. */
+  readonly onOpen?: (from: number, to: number, series: string | null) => void;
+  /** Beside the title, such as a choice of what the chart shows. */
+  readonly actions?: ReactNode;
 }
 
-const HEIGHT = 190;
-const MARGIN = { top: 10, right: 4, bottom: 24, left: 56 };
 const LABEL_WIDTH = 74;
 
 export function TimeChart(props: TimeChartProps) {
-  const { title, unit, kind, times, series, isWhole = false, format, formatTime } = props;
-  const formatTick = props.formatTick ?? formatTime;
+  const { title, unit, kind, times, bucketMs, isWhole = false, format, formatTime, size = "normal" } = props;
+  const { formatOf, formatTick = formatTime, onSelect, onOpen, actions } = props;
   const [ref, width] = useWidth<HTMLDivElement>();
-  const [index, setIndex] = useState<number | null>(null);
   const titleId = useId();
-  assignColors(series.flatMap(({ name, tone }) => (tone === undefined ? [name] : [])));
-  const innerWidth = Math.max(0, width - MARGIN.left - MARGIN.right);
-  const innerHeight = HEIGHT - MARGIN.top - MARGIN.bottom;
+  const group = useChartGroup();
+  const isolated = useGroupOnly(group);
+  const only = props.series.some(({ name }) => name === isolated) ? isolated : null;
+  const series = useMemo(
+    () => (only === null ? props.series : props.series.filter(({ name }) => name === only)),
+    [props.series, only],
+  );
+  assignColors(props.series.flatMap(({ name, tone }) => (tone === undefined ? [name] : [])));
   const ticks = niceTicks(highest(kind, times.length, series), isWhole);
-  const top = ticks.at(-1) ?? 1;
-  const slot = times.length === 0 ? 0 : innerWidth / times.length;
-  const y = (value: number) => MARGIN.top + innerHeight * (1 - value / top);
-  const x = (at: number) => MARGIN.left + slot * at;
-  const tickTexts = times.map(formatTick);
+  const top = size === "strip" ? Math.max(1, highest(kind, times.length, series)) : (ticks.at(-1) ?? 1);
+  const frame = useMemo(() => chartFrame(size, width, times.length, top), [size, width, times.length, top]);
+  const { handlers, selection, isActive } = useChartPointer({
+    group,
+    frame,
+    times,
+    bucketMs,
+    onSelect,
+    onOpen,
+  });
+  const time = useGroupTime(group);
+  const found = time === null ? -1 : times.indexOf(time);
+  const shown = found === -1 ? null : found;
   const last = times.length - 1;
-  const shown = index === null ? null : Math.min(index, last);
-  const track = (event: PointerEvent<HTMLDivElement>) => {
-    const offset = event.clientX - event.currentTarget.getBoundingClientRect().left - MARGIN.left;
-    const at = Math.floor(offset / slot);
-    setIndex(at >= 0 && at <= last ? at : null);
+  const timeText = (at: number) => {
+    const text = formatTime(times[at] ?? 0);
+    return selection === null
+      ? text
+      : `${formatTime(times[selection.first] ?? 0)} – ${formatTime((times[selection.last] ?? 0) + bucketMs)}`;
   };
-  const step = (event: KeyboardEvent) => {
-    const next = nextIndex(event.key, shown, last);
-    if (next === undefined) return;
-    event.preventDefault();
-    setIndex(next);
-  };
-  const timeText = (at: number) => formatTime(times[at] ?? 0);
+  const tickFormat = formatOf?.(ticks) ?? format;
+  const tickTexts = useMemo(() => times.map(formatTick), [times, formatTick]);
+  const area = (
+    <div
+      ref={ref}
+      className={`chart-area ${onSelect === undefined ? "" : "chart-area-zoom"} ${onOpen === undefined ? "" : "chart-area-open"}`}
+      tabIndex={0}
+      role="slider"
+      {...(size === "strip" ? { "aria-label": title } : { "aria-labelledby": titleId })}
+      aria-description={hint(onOpen !== undefined, onSelect !== undefined)}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(0, last)}
+      aria-valuenow={shown ?? Math.max(0, last)}
+      aria-valuetext={last < 0 ? "no data" : tipText(timeText(shown ?? last), shown ?? last, series, format)}
+      {...handlers}
+    >
+      {width > 0 && (
+        <svg width={width} height={frame.height} aria-hidden="true">
+          {size !== "strip" &&
+            ticks.map((tick) => (
+              <g key={tick}>
+                <line
+                  x1={frame.left}
+                  x2={width - frame.right}
+                  y1={frame.y(tick)}
+                  y2={frame.y(tick)}
+                  className="grid-line"
+                />
+                <text x={frame.left - 8} y={frame.y(tick)} dy="0.32em" className="axis-label axis-label-end">
+                  {tickFormat(tick)}
+                </text>
+              </g>
+            ))}
+          <ChartCursor frame={frame} index={shown} selection={selection} />
+          <ChartMarks kind={kind} series={series} frame={frame} />
+          {size === "strip" && (
+            <line x1={0} x2={width} y1={frame.y(0)} y2={frame.y(0)} className="grid-line" />
+          )}
+          {labelPlaces(tickTexts, frame.slot, LABEL_WIDTH).map((at) =>
+            frame.x(at) + LABEL_WIDTH * 0.6 < width ? (
+              <text key={at} x={frame.x(at)} y={frame.height - 6} className="axis-label">
+                {tickTexts[at]}
+              </text>
+            ) : null,
+          )}
+        </svg>
+      )}
+      {isActive && shown !== null && times.length > 0 && (
+        <CursorTip frame={frame} index={shown} time={timeText(shown)} series={series} format={format} />
+      )}
+    </div>
+  );
+  if (size === "strip") return area;
   return (
     <figure className="panel chart" aria-labelledby={titleId}>
       <figcaption className="chart-head">
@@ -72,106 +147,21 @@ export function TimeChart(props: TimeChartProps) {
           {title}
           {unit !== undefined && <span className="chart-unit"> {unit}</span>}
         </h3>
-        <ul className="legend">
-          {series.map((one) => (
-            <li key={one.name}>
-              <span className={`swatch ${colorClass(one)}`} />
-              {one.name}
-            </li>
-          ))}
-        </ul>
+        {actions}
+        <ChartLegend series={props.series} only={only} onOnly={(name) => group.set({ only: name })} />
       </figcaption>
-      <div
-        ref={ref}
-        className="chart-area"
-        tabIndex={0}
-        role="slider"
-        aria-labelledby={titleId}
-        aria-valuemin={0}
-        aria-valuemax={Math.max(0, last)}
-        aria-valuenow={shown ?? Math.max(0, last)}
-        aria-valuetext={
-          last < 0 ? "no data" : tipText(timeText(shown ?? last), shown ?? last, series, format)
-        }
-        onPointerMove={track}
-        onPointerLeave={() => setIndex(null)}
-        onFocus={(event) => event.currentTarget.matches(":focus-visible") && setIndex((at) => at ?? last)}
-        onBlur={() => setIndex(null)}
-        onKeyDown={step}
-      >
-        {width > 0 && (
-          <svg width={width} height={HEIGHT} aria-hidden="true">
-            {ticks.map((tick) => (
-              <g key={tick}>
-                <line
-                  x1={MARGIN.left}
-                  x2={width - MARGIN.right}
-                  y1={y(tick)}
-                  y2={y(tick)}
-                  className="grid-line"
-                />
-                <text x={MARGIN.left - 8} y={y(tick)} dy="0.32em" className="axis-label axis-label-end">
-                  {format(tick)}
-                </text>
-              </g>
-            ))}
-            {shown !== null && (
-              <rect
-                x={x(shown)}
-                y={MARGIN.top}
-                width={Math.max(slot, 2)}
-                height={innerHeight}
-                className="chart-cursor"
-              />
-            )}
-            <ChartMarks kind={kind} series={series} slot={slot} x={x} y={y} />
-            {labelPlaces(tickTexts, slot, LABEL_WIDTH).map((at) =>
-              x(at) + LABEL_WIDTH * 0.6 < width ? (
-                <text key={at} x={x(at)} y={HEIGHT - 6} className="axis-label">
-                  {tickTexts[at]}
-                </text>
-              ) : null,
-            )}
-          </svg>
-        )}
-        {shown !== null && times.length > 0 && (
-          <ChartTip
-            time={timeText(shown)}
-            index={shown}
-            series={series}
-            format={format}
-            isLeft={x(shown) > width / 2}
-          />
-        )}
-      </div>
+      {area}
       <ChartTable title={title} times={times} series={series} format={format} formatTime={formatTime} />
     </figure>
   );
 }
 
-/** Undefined: the key does not move the cursor. */
-function nextIndex(key: string, index: number | null, last: number): number | null | undefined {
-  const at = index ?? last;
-  switch (key) {
-    case "ArrowLeft":
-    case "ArrowDown":
-      return Math.max(0, at - 1);
-    case "ArrowRight":
-    case "ArrowUp":
-      return Math.min(last, at + 1);
-    case "PageDown":
-      return Math.max(0, at - 10);
-    case "PageUp":
-      return Math.min(last, at + 10);
-    case "Home":
-      return 0;
-    case "End":
-      return last;
-    case "Escape":
-      return index === null ? undefined : null;
-    default:
-      return undefined;
-  }
+function hint(canOpen: boolean, canSelect: boolean): string | undefined {
+  const parts = [
+    ...(canOpen ? ["Enter opens what happened at this time"] : []),
+    ...(canSelect ? ["Shift and arrow keys select a range, Enter shows it"] : []),
+  ];
+  return parts.length === 0 ? undefined : `${parts.join(". ")}.`;
 }
 
 function highest(kind: ChartKind, length: number, series: readonly Series[]): number {

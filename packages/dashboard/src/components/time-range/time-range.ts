@@ -1,5 +1,7 @@
 /** Time ranges of charts and lists: the last hour up to the last month, or any two times. */
 
+import { dayTime, hourTime, minuteTime, utcDayTime } from "../../format/time.ts";
+
 export type Step = "minute" | "hour" | "day";
 
 export interface TimeRange {
@@ -8,8 +10,10 @@ export interface TimeRange {
   /** Milliseconds; `from` is inclusive, `to` exclusive. Both are multiples of the step. */
   readonly from: number;
   readonly to: number;
-  /** Distance of two points in a chart. */
+  /** The unit of the sums from the service. */
   readonly step: Step;
+  /** Distance of two points in a chart, in milliseconds: one step or several. */
+  readonly bucketMs: number;
   /** "last 24 hours", "3 Nov, 10:00 – 4 Nov, 12:00" */
   readonly title: string;
 }
@@ -30,10 +34,23 @@ export const CUSTOM = "custom";
 /** Longer ranges begin later: a chart with a bar for each day of a century would stop the page. */
 const MAX_SPAN_MS = 400 * DAY_MS;
 
-/** At most about four hundred points: more do not fit a chart. */
+/** The unit of the sums that the service is asked for. */
 export function stepOf(spanMs: number): Step {
   if (spanMs <= 3 * HOUR_MS) return "minute";
   return spanMs <= 8 * DAY_MS ? "hour" : "day";
+}
+
+/** Numbers of steps that make a round bucket, and how many buckets a chart has at most: more would be thinner than the gaps between them. */
+const BUCKETS: Readonly<Record<Step, { readonly sizes: readonly number[]; readonly most: number }>> = {
+  minute: { sizes: [1, 2, 5, 10], most: 60 },
+  hour: { sizes: [1, 3, 6, 12], most: 48 },
+  day: { sizes: [1, 7, 14], most: 60 },
+};
+
+function bucketOf(spanMs: number, step: Step): number {
+  const { sizes, most } = BUCKETS[step];
+  const steps = spanMs / STEP_MS[step];
+  return STEP_MS[step] * (sizes.find((size) => steps <= size * most) ?? sizes.at(-1) ?? 1);
 }
 
 /** The range with this name at `now`. `from` and `to` are those of a custom range; times that cannot be read or ordered mean the default. */
@@ -57,7 +74,14 @@ export function resolveRange(
   // Days are those of the usage sums, which are UTC days; a range of days still ends with the current hour.
   const align = step === "minute" ? MINUTE_MS : HOUR_MS;
   const end = Math.ceil(now / align) * align;
-  return { name: known.name, from: end - known.spanMs, to: end, step, title: known.title.toLowerCase() };
+  return {
+    name: known.name,
+    from: end - known.spanMs,
+    to: end,
+    step,
+    bucketMs: bucketOf(known.spanMs, step),
+    title: known.title.toLowerCase(),
+  };
 }
 
 function custom(start: number, end: number): TimeRange {
@@ -65,7 +89,8 @@ function custom(start: number, end: number): TimeRange {
   const align = step === "minute" ? MINUTE_MS : HOUR_MS;
   const from = Math.floor(start / align) * align;
   const to = Math.ceil(end / align) * align;
-  return { name: CUSTOM, from, to, step, title: `${shortDate(from)} – ${shortDate(to)}` };
+  const title = `${minuteTime(from)} – ${minuteTime(to)}`;
+  return { name: CUSTOM, from, to, step, bucketMs: bucketOf(to - from, step), title };
 }
 
 /** The range of the same length before it. */
@@ -73,20 +98,27 @@ export function rangeBefore({ from, to }: Pick<TimeRange, "from" | "to">): { fro
   return { from: from - (to - from), to: from };
 }
 
-/** Every minute, hour or day of the range, including those without data. */
-export function timesOf({ from, to, step }: Pick<TimeRange, "from" | "to" | "step">): number[] {
-  const size = STEP_MS[step];
+/** The start of the bucket of a time. */
+export function bucketAt(time: number, bucketMs: number): number {
+  return Math.floor(time / bucketMs) * bucketMs;
+}
+
+/** The start of every bucket of the range, including those without data. */
+export function timesOf({ from, to, bucketMs }: Pick<TimeRange, "from" | "to" | "bucketMs">): number[] {
   const times: number[] = [];
-  for (let time = Math.floor(from / size) * size; time < to; time += size) times.push(time);
+  for (let time = bucketAt(from, bucketMs); time < to; time += bucketMs) times.push(time);
   return times;
+}
+
+/** "per hour", "per 6 hours" */
+export function perBucket({ step, bucketMs }: Pick<TimeRange, "step" | "bucketMs">): string {
+  const steps = bucketMs / STEP_MS[step];
+  return steps === 1 ? `per ${step}` : `per ${steps} ${step}s`;
 }
 
 /** The time of a point in full, for tooltips and tables. */
 export function formatPoint(step: Step): (time: number) => string {
-  if (step === "day")
-    return (time) =>
-      new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-  return shortDate;
+  return step === "day" ? utcDayTime : minuteTime;
 }
 
 /** The time of a point for an axis: the hour within a day, the day beyond. */
@@ -95,19 +127,6 @@ export function formatTick({
   to,
   step,
 }: Pick<TimeRange, "from" | "to" | "step">): (time: number) => string {
-  if (step === "day") return formatPoint(step);
-  if (to - from <= 2 * DAY_MS)
-    return (time) =>
-      new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
-  return (time) => new Date(time).toLocaleDateString(undefined, { day: "numeric", month: "short" });
-}
-
-function shortDate(time: number): string {
-  return new Date(time).toLocaleString(undefined, {
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hour12: false,
-  });
+  if (step === "day") return utcDayTime;
+  return to - from <= 2 * DAY_MS ? hourTime : dayTime;
 }

@@ -9,6 +9,8 @@ export interface TimeRangeState {
   /** Whether all times can be selected. */
   readonly hasAny: boolean;
   readonly setName: (name: string) => void;
+  /** A part of a chart, in milliseconds. "Back" returns to the range before. */
+  readonly setBetween: (from: number, to: number) => void;
   /** ISO times. */
   readonly setCustom: (from: string, to: string) => void;
 }
@@ -37,6 +39,11 @@ export function useTimeRange(initial = "24h"): TimeRangeState {
     isAny: name === ANY_TIME && initial === ANY_TIME,
     hasAny: initial === ANY_TIME,
     setName: (value) => setQueryValues({ range: value === initial ? null : value, from: null, to: null }),
+    setBetween: (start, end) =>
+      setQueryValues(
+        { range: CUSTOM, from: new Date(start).toISOString(), to: new Date(end).toISOString() },
+        { isStep: true },
+      ),
     setCustom: (start, end) => setQueryValues({ range: CUSTOM, from: start, to: end }),
   };
 }

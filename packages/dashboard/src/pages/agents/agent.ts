@@ -10,6 +10,8 @@ export type {
   InstanceFailure,
   LiveConnection,
   QueueItem,
+  RecordedTurn,
+  RecordedTurnDetail,
   Schedule,
 } from "@signalbox/client";
 

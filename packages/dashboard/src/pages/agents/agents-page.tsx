@@ -4,13 +4,14 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
-import { count, plural } from "../../format/number.ts";
+import { count, durationOf, plural } from "../../format/number.ts";
 import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccount, useAccountPaths } from "../../session/session.ts";
 import type { AgentClass } from "./agent.ts";
 import { AgentsTabs } from "./agents-tabs.tsx";
+import { Rate } from "./rate.tsx";
 
 const REFRESH_MS = 5000;
 
@@ -60,6 +61,27 @@ export function AgentsPage() {
                     </>
                   ),
                 },
+                {
+                  title: "Turns per minute",
+                  cell: ({ turns }) => <Rate turns={turns} minutes={1} />,
+                },
+                {
+                  title: "Failed, 1 h",
+                  align: "end",
+                  isMinor: true,
+                  cell: ({ failed_turns: failed }) =>
+                    failed === 0 ? (
+                      <span className="muted">0</span>
+                    ) : (
+                      <Badge tone="bad">{count(failed)}</Badge>
+                    ),
+                },
+                {
+                  title: "p95",
+                  align: "end",
+                  amount: ({ turn_p95_ms: p95 }) => p95,
+                  formatOf: durationOf,
+                },
                 { title: "Instances", align: "end", cell: (agent) => count(agent.instance_count) },
                 {
                   title: "Problems",
@@ -73,16 +95,7 @@ export function AgentsPage() {
                 {
                   title: "Callable methods",
                   isMinor: true,
-                  cell: (agent) =>
-                    agent.callable.length === 0 ? (
-                      <span className="muted">none</span>
-                    ) : (
-                      <span className="badges">
-                        {agent.callable.map(({ name }) => (
-                          <Badge key={name}>{name}</Badge>
-                        ))}
-                      </span>
-                    ),
+                  cell: ({ callable }) => <Methods names={callable.map(({ name }) => name)} />,
                 },
                 {
                   title: "Path",
@@ -95,6 +108,20 @@ export function AgentsPage() {
         }
       </ResourceView>
     </>
+  );
+}
+
+const SHOWN_METHODS = 3;
+
+/** On one line: the console of an instance has all of them. */
+function Methods({ names }: { readonly names: readonly string[] }) {
+  if (names.length === 0) return <span className="muted">none</span>;
+  const more = names.length - SHOWN_METHODS;
+  return (
+    <span className="nowrap" title={names.join(", ")}>
+      <code>{names.slice(0, SHOWN_METHODS).join(", ")}</code>
+      {more > 0 && <span className="muted small"> and {more} more</span>}
+    </span>
   );
 }
 

@@ -29,8 +29,8 @@ interface Tab {
 }
 
 const TABS: readonly Tab[] = [
+  { name: "timeline", title: "Timeline" },
   { name: "state", title: "State" },
-  { name: "events", title: "Events" },
   { name: "queue", title: "Queue", countOf: ({ queue_count }) => queue_count },
   { name: "dead-letters", title: "Dead letters", countOf: ({ dead_letter_count }) => dead_letter_count },
   { name: "schedules", title: "Schedules", countOf: ({ schedule_count }) => schedule_count },
@@ -114,7 +114,8 @@ export function InstancePage({ agent, name, tab }: InstancePageProps) {
             label="Instance"
             tabs={TABS.map((one) => ({
               title: titleOf(one, value),
-              to: one.name === "state" ? page("agents", agent, name) : page("agents", agent, name, one.name),
+              to:
+                one.name === "timeline" ? page("agents", agent, name) : page("agents", agent, name, one.name),
               isCurrent: one.name === current,
             }))}
           />

@@ -4,15 +4,15 @@ import type { InstanceDetail } from "./agent.ts";
 import { ConnectionsTab } from "./tabs/connections-tab.tsx";
 import { ConsoleTab } from "./tabs/console-tab.tsx";
 import { DeadLettersTab } from "./tabs/dead-letters-tab.tsx";
-import { EventsTab } from "./tabs/events-tab.tsx";
 import { QueueTab } from "./tabs/queue-tab.tsx";
 import { SchedulesTab } from "./tabs/schedules-tab.tsx";
 import { SqlTab } from "./tabs/sql-tab.tsx";
 import { StateTab } from "./tabs/state-tab.tsx";
+import { TimelineTab } from "./tabs/timeline-tab.tsx";
 
 export type InstanceTabName =
+  | "timeline"
   | "state"
-  | "events"
   | "queue"
   | "dead-letters"
   | "schedules"
@@ -31,10 +31,10 @@ interface InstanceTabProps {
 
 export function InstanceTab({ tab, agent, name, path, instance }: InstanceTabProps): ReactNode {
   switch (tab) {
+    case "timeline":
+      return <TimelineTab path={`${path}/timeline`} eventsPath={`${path}/events`} />;
     case "state":
       return <StateTab instance={instance} eventsPath={`${path}/events`} />;
-    case "events":
-      return <EventsTab path={`${path}/events`} />;
     case "queue":
       return <QueueTab path={`${path}/queue`} onChange={instance.reload} />;
     case "dead-letters":

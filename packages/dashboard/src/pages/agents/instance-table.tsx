@@ -2,10 +2,11 @@ import { Badge } from "../../components/badge.tsx";
 import { Elapsed } from "../../components/elapsed.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count } from "../../format/number.ts";
+import { count, durationOf } from "../../format/number.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
 import type { Instance } from "./agent.ts";
+import { Rate } from "./rate.tsx";
 
 interface InstanceTableProps {
   readonly rows: readonly Instance[];
@@ -19,6 +20,8 @@ const MAX_QUEUED = 10_000;
 /** Instances with what is wrong with them. */
 export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
   const { page } = useAccountPaths();
+  // Lists of problems have none.
+  const hasRates = rows.some(({ turns }) => turns !== undefined && turns.length > 0);
   return (
     <Table
       label="Instances"
@@ -37,6 +40,21 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
         { title: "Status", cell: (instance) => <InstanceStatus instance={instance} /> },
         ...(rows.some(({ node }) => node !== null)
           ? [{ title: "Node", isMinor: true, cell: ({ node }: Instance) => node ?? "–" }]
+          : []),
+        ...(hasRates
+          ? [
+              {
+                title: "Turns per minute",
+                cell: ({ turns = [] }: Instance) => <Rate turns={turns} minutes={5} />,
+              },
+              {
+                title: "p95",
+                align: "end" as const,
+                isMinor: true,
+                amount: ({ turn_p95_ms: p95 }: Instance) => p95,
+                formatOf: durationOf,
+              },
+            ]
           : []),
         {
           title: "Dead letters",
@@ -71,12 +89,14 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
             error === null ? (
               <span className="muted">–</span>
             ) : (
-              <div className="cell-error">
-                <span className="preview">{error}</span>
+              <span className="cell-line">
+                <span className="cell-line-text" title={error}>
+                  {error}
+                </span>
                 <span className="muted small nowrap">
                   <Time at={at} />
                 </span>
-              </div>
+              </span>
             ),
         },
         { title: "Connections", align: "end", isMinor: true, cell: (instance) => instance.connection_count },
@@ -92,7 +112,7 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
 
 function InstanceStatus({ instance }: { readonly instance: Instance }) {
   const { busy_since: busySince, turn, waiting_turns: waiting, in_memory: isActive } = instance;
-  if (busySince == null) return isActive ? <Badge tone="good">active</Badge> : <Badge>idle</Badge>;
+  if (busySince == null) return <span className="muted">{isActive ? "active" : "idle"}</span>;
   return (
     <>
       <Badge tone="warn">

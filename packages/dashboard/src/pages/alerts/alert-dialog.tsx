@@ -4,7 +4,17 @@ import { EditRows } from "../../components/edit-rows.tsx";
 import { Field } from "../../components/field.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { request } from "../../http/api.ts";
-import { METRIC_TITLES, METRIC_UNITS } from "./alert-metrics.ts";
+import { SelectField } from "../../components/select-field.tsx";
+import { AlertPreview } from "./alert-preview.tsx";
+import {
+  METRIC_SIGNS,
+  METRIC_TITLES,
+  METRIC_UNITS,
+  thresholdOf,
+  typedThreshold,
+  USUAL_THRESHOLDS,
+} from "./alert-metrics.ts";
+import { nameOptions, QUIET_PERIODS, spanOptions, useChoices, WINDOWS } from "./alert-choices.ts";
 
 interface AlertDialogProps {
   /** Of the list of alerts. */
@@ -28,7 +38,8 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
   const [draft, setDraft] = useState({
     name: edited?.name ?? "",
     metric: edited?.metric ?? "error_rate",
-    threshold: String(edited?.threshold ?? 0.05),
+    threshold:
+      edited === null ? USUAL_THRESHOLDS.error_rate : typedThreshold(edited.metric, edited.threshold),
     window: String(edited?.window ?? 300),
     min_calls: String(edited?.min_calls ?? 10),
     quiet_period: String(edited?.quiet_period ?? 3600),
@@ -45,7 +56,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
   const save = async () => {
     const body = {
       ...draft,
-      threshold: Number(draft.threshold),
+      threshold: thresholdOf(draft.metric, draft.threshold),
       window: Number(draft.window),
       min_calls: Number(draft.min_calls),
       quiet_period: Number(draft.quiet_period),
@@ -59,37 +70,14 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
       : request(`${path}/${encodeURIComponent(edited.id)}`, { method: "PUT", body }));
     onSaved();
   };
-  const number = (
-    label: string,
-    name: "threshold" | "window" | "min_calls" | "quiet_period",
-    hint: string,
-  ) => (
-    <Field label={label} hint={hint}>
-      <input
-        type="number"
-        required
-        min={0}
-        step="any"
-        value={draft[name]}
-        onChange={({ target }) => change({ [name]: target.value })}
-      />
-    </Field>
-  );
-  const text = (label: string, name: "gateway_id" | "provider" | "source", hint: string) => (
-    <Field label={label} hint={hint}>
-      <input
-        value={draft[name]}
-        spellCheck={false}
-        onChange={({ target }) => change({ [name]: target.value })}
-      />
-    </Field>
-  );
+  const choices = useChoices(isOnCalls, isOnSources);
   return (
     <FormDialog
       title={edited === null ? "Create alert" : `Edit ${edited.name}`}
       verb={edited === null ? "Create alert" : "Save alert"}
       onSubmit={save}
       onClose={onClose}
+      isWide
     >
       <Field label="Name">
         <input
@@ -103,7 +91,10 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
       <Field label="Metric">
         <select
           value={draft.metric}
-          onChange={({ target }) => change({ metric: target.value as AlertMetric })}
+          onChange={({ target }) => {
+            const metric = target.value as AlertMetric;
+            change({ metric, threshold: USUAL_THRESHOLDS[metric] });
+          }}
         >
           {Object.entries(METRIC_TITLES).map(([metric, title]) => (
             <option key={metric} value={metric}>
@@ -112,14 +103,78 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
           ))}
         </select>
       </Field>
-      {number("Fires at or above", "threshold", METRIC_UNITS[draft.metric])}
-      {number("Window", "window", "Seconds that are measured, from 60 to 86400.")}
-      {(draft.metric === "error_rate" || draft.metric === "latency_p95") &&
-        number("At least", "min_calls", "Calls in the window; with fewer the rule does not fire.")}
-      {isOnCalls && text("Gateway (optional)", "gateway_id", "Empty: all gateways of the account.")}
-      {isOnCalls && text("Provider (optional)", "provider", "Empty: all providers.")}
-      {isOnSources && text("Source (optional)", "source", "Empty: all sources.")}
-      {number("Quiet period", "quiet_period", "Seconds after a notice in which no other one is sent.")}
+      <div className="form-pair">
+        <Field label={`Fires at or above (${METRIC_SIGNS[draft.metric]})`} hint={METRIC_UNITS[draft.metric]}>
+          <input
+            type="number"
+            required
+            min={0}
+            max={draft.metric === "error_rate" ? 100 : undefined}
+            step="any"
+            value={draft.threshold}
+            onChange={({ target }) => change({ threshold: target.value })}
+          />
+        </Field>
+        <SelectField
+          label="Measured over"
+          value={draft.window}
+          options={spanOptions(WINDOWS, draft.window)}
+          onChange={(window) => change({ window })}
+        />
+      </div>
+      {isOnCalls && (
+        <div className="form-pair">
+          <SelectField
+            label="Gateway"
+            value={draft.gateway_id}
+            options={nameOptions("All gateways", choices.gateways, draft.gateway_id)}
+            onChange={(gateway_id) => change({ gateway_id })}
+          />
+          <SelectField
+            label="Provider"
+            value={draft.provider}
+            options={nameOptions("All providers", choices.providers, draft.provider)}
+            onChange={(provider) => change({ provider })}
+          />
+        </div>
+      )}
+      {isOnSources && (
+        <SelectField
+          label="Source"
+          value={draft.source}
+          options={nameOptions("All sources", choices.sources, draft.source)}
+          onChange={(source) => change({ source })}
+        />
+      )}
+      <AlertPreview
+        metric={draft.metric}
+        threshold={thresholdOf(draft.metric, draft.threshold)}
+        windowSeconds={Number(draft.window)}
+        minCalls={Number(draft.min_calls)}
+        gatewayId={isOnCalls ? draft.gateway_id : ""}
+        provider={isOnCalls ? draft.provider : ""}
+        source={isOnSources ? draft.source : ""}
+      />
+      <div className="form-pair">
+        <SelectField
+          label="Quiet period"
+          hint="No other notice that it fires is sent in this time."
+          value={draft.quiet_period}
+          options={spanOptions(QUIET_PERIODS, draft.quiet_period)}
+          onChange={(quiet_period) => change({ quiet_period })}
+        />
+        {(draft.metric === "error_rate" || draft.metric === "latency_p95") && (
+          <Field label="At least this many calls" hint="With fewer in the window the rule does not fire.">
+            <input
+              type="number"
+              required
+              min={1}
+              value={draft.min_calls}
+              onChange={({ target }) => change({ min_calls: target.value })}
+            />
+          </Field>
+        )}
+      </div>
       <EditRows
         legend="Receivers"
         hint="Addresses of Slack and secrets are stored encrypted and shown as [secret]."

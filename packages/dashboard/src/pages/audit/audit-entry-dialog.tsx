@@ -4,6 +4,7 @@ import { CodeBlock } from "../../components/code-block.tsx";
 import { DetailList } from "../../components/detail-list.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
 import { changedMembers } from "./changed-members.ts";
 
 export function AuditEntryDialog({
@@ -19,7 +20,7 @@ export function AuditEntryDialog({
     <Dialog title={`${action.type} ${resource.type}`} onClose={onClose} isWide>
       <DetailList
         items={[
-          ["Time", new Date(entry.when).toLocaleString()],
+          ["Time", <Time key="time" at={entry.when} as="exact" />],
           ["Actor", actor.type === "token" ? `${actor.name} (token ${actor.id})` : actor.type],
           ["Session", actor.session ?? "none"],
           ["Address", actor.ip ?? "–"],

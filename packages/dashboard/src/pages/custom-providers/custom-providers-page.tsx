@@ -9,7 +9,7 @@ import { Table } from "../../components/table.tsx";
 import { request, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
-import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
+import { ProviderHealth } from "./provider-health.tsx";
 import { type CustomProvider, ProviderDialog } from "./provider-dialog.tsx";
 
 type Shown =
@@ -17,7 +17,7 @@ type Shown =
   | { kind: "delete"; provider: CustomProvider }
   | null;
 
-/** Providers of the account's own, reached as `custom-<slug>`. */
+/** How all providers do, and the account's own, which are reached as `custom-<slug>`. */
 export function CustomProvidersPage() {
   const { api } = useAccountPaths();
   const canEdit = useHasPermission("gateway.edit");
@@ -28,7 +28,7 @@ export function CustomProvidersPage() {
   return (
     <>
       <PageHeader
-        title="Custom providers"
+        title="Providers"
         actions={
           canEdit && (
             <Button kind="primary" onClick={() => setDialog({ kind: "edit", provider: null })}>
@@ -37,54 +37,58 @@ export function CustomProvidersPage() {
           )
         }
       >
-        Servers of your own that calls can be sent to, such as a model server in your network.
+        Where calls go: how the providers do, and servers of your own, such as a model server in your network.
       </PageHeader>
-      <GatewaysTabs current="providers" />
-      <ResourceView of={providers}>
-        {(rows) =>
-          rows.length === 0 ? (
-            <EmptyState title="No custom providers">
-              <p>
-                Add one to call it as <code>custom-name</code>, with the limits, logs and routes of a gateway.
-              </p>
-            </EmptyState>
-          ) : (
-            <Table
-              label="Custom providers"
-              rows={rows}
-              keyOf={({ id }) => id}
-              columns={[
-                {
-                  title: "Provider",
-                  cell: ({ slug, name, enable }) => (
-                    <>
-                      <code>custom-{slug}</code> {!enable && <Badge tone="warn">off</Badge>}
-                      <div className="muted small">{name}</div>
-                    </>
-                  ),
-                },
-                { title: "Address", cell: (provider) => <code>{provider.base_url}</code> },
-                {
-                  title: "Actions",
-                  isAction: true,
-                  cell: (provider) =>
-                    canEdit && (
-                      <span className="row nowrap-row">
-                        <Button size="small" onClick={() => setDialog({ kind: "edit", provider })}>
-                          Edit<span className="visually-hidden"> {provider.slug}</span>
-                        </Button>
-                        <Button size="small" onClick={() => setDialog({ kind: "delete", provider })}>
-                          Delete<span className="visually-hidden"> {provider.slug}</span>
-                        </Button>
-                      </span>
+      <ProviderHealth />
+      <section className="section" aria-labelledby="custom-title">
+        <h2 id="custom-title">Custom providers</h2>
+        <ResourceView of={providers}>
+          {(rows) =>
+            rows.length === 0 ? (
+              <EmptyState title="No custom providers">
+                <p>
+                  Add one to call it as <code>custom-name</code>, with the limits, logs and routes of a
+                  gateway.
+                </p>
+              </EmptyState>
+            ) : (
+              <Table
+                label="Custom providers"
+                rows={rows}
+                keyOf={({ id }) => id}
+                columns={[
+                  {
+                    title: "Provider",
+                    cell: ({ slug, name, enable }) => (
+                      <>
+                        <code>custom-{slug}</code> {!enable && <Badge tone="warn">off</Badge>}
+                        <div className="muted small">{name}</div>
+                      </>
                     ),
-                },
-              ]}
-            />
-          )
-        }
-      </ResourceView>
-      {providers.hasMore && <Button onClick={providers.loadMore}>Show more</Button>}
+                  },
+                  { title: "Address", cell: (provider) => <code>{provider.base_url}</code> },
+                  {
+                    title: "Actions",
+                    isAction: true,
+                    cell: (provider) =>
+                      canEdit && (
+                        <span className="row nowrap-row">
+                          <Button size="small" onClick={() => setDialog({ kind: "edit", provider })}>
+                            Edit<span className="visually-hidden"> {provider.slug}</span>
+                          </Button>
+                          <Button size="small" onClick={() => setDialog({ kind: "delete", provider })}>
+                            Delete<span className="visually-hidden"> {provider.slug}</span>
+                          </Button>
+                        </span>
+                      ),
+                  },
+                ]}
+              />
+            )
+          }
+        </ResourceView>
+        {providers.hasMore && <Button onClick={providers.loadMore}>Show more</Button>}
+      </section>
       {dialog?.kind === "edit" && (
         <ProviderDialog path={path} edited={dialog.provider} onClose={close} onSaved={providers.reload} />
       )}

@@ -6,7 +6,7 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, money, share } from "../../format/number.ts";
+import { count, moneyOf, share } from "../../format/number.ts";
 import { read, request, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
@@ -15,7 +15,6 @@ import { useAccountPaths, useHasPermission, useScope } from "../../session/sessi
 import type { Usage } from "./analytics/usage.ts";
 import { CreateGatewayDialog } from "./create-gateway-dialog.tsx";
 import type { Gateway } from "./gateway.ts";
-import { GatewaysTabs } from "./gateways-tabs.tsx";
 
 const NO_USAGE = { calls: 0, errors: 0, cost: 0 };
 
@@ -36,6 +35,7 @@ export function GatewaysPage() {
     usage.value === undefined
       ? "–"
       : format(usage.value.find(({ gateway_id }) => gateway_id === id) ?? NO_USAGE);
+  const costText = moneyOf(usage.value?.map(({ cost }) => cost) ?? []);
   return (
     <>
       <PageHeader
@@ -51,7 +51,6 @@ export function GatewaysPage() {
         A gateway is an endpoint for calls to AI providers, with its own authentication, rate limit, cache and
         logs.
       </PageHeader>
-      <GatewaysTabs current="gateways" />
       <div className="filters">
         <Field label="Search">
           <input
@@ -101,7 +100,7 @@ export function GatewaysPage() {
                   title: "Cost",
                   align: "end",
                   isMinor: true,
-                  cell: ({ id }) => usageCell(id, ({ cost }) => money(cost)),
+                  cell: ({ id }) => usageCell(id, ({ cost }) => costText(cost)),
                 },
                 {
                   title: "Last updated",

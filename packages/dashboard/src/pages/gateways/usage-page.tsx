@@ -3,7 +3,6 @@ import { useHasPermission } from "../../session/session.ts";
 import { AnalyticsTab } from "./analytics/analytics-tab.tsx";
 import { UsageByTag } from "./analytics/usage-by-tag.tsx";
 import { UsageByWhom } from "./analytics/usage-by-whom.tsx";
-import { GatewaysTabs } from "./gateways-tabs.tsx";
 
 /** Usage of all gateways of the account. */
 export function UsagePage() {
@@ -11,7 +10,6 @@ export function UsagePage() {
   return (
     <>
       <PageHeader title="Usage">Calls, errors, tokens and cost of all gateways in this account.</PageHeader>
-      <GatewaysTabs current="usage" />
       <AnalyticsTab gatewayId={null} />
       <UsageByWhom gatewayId={null} />
       {canReadTags && <UsageByTag />}

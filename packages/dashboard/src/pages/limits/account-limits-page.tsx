@@ -3,7 +3,6 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount, useHasPermission } from "../../session/session.ts";
-import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { BudgetTable } from "./budget-table.tsx";
 import { RulesPanel } from "./rules-panel.tsx";
 
@@ -31,7 +30,6 @@ export function AccountLimitsPage() {
         Limits of the account bind the calls of all its gateways together. Gateways and tokens can have their
         own.
       </PageHeader>
-      <GatewaysTabs current="limits" />
       <ResourceView of={rules}>
         {(value) => (
           <div className="stack">

@@ -1,7 +1,7 @@
 import { StatTile, StatTiles } from "../../components/stat-tile.tsx";
 import { count, duration, money, share } from "../../format/number.ts";
 import { useAccountPaths } from "../../session/session.ts";
-import type { Usage } from "../gateways/analytics/usage.ts";
+import type { UsageTotal } from "../gateways/analytics/usage-total.ts";
 import type { Access } from "./use-access.ts";
 import type { RangeUsage } from "./use-usage.ts";
 
@@ -17,9 +17,9 @@ export function UsageTiles({ usage: { rows, total, before }, access, range }: Us
   const { page } = useAccountPaths();
   const { gatewayId } = access;
   const analytics = `${gatewayId === null ? page("usage") : page("gateways", gatewayId, "analytics")}?range=${range}`;
-  const series = (value: (row: Usage) => number | null, ofNone: number | null) =>
+  const series = (value: (row: UsageTotal) => number | null, ofNone: number | null) =>
     rows.map((row) => (row === null || row.calls === 0 ? ofNone : value(row)));
-  const errorRate = (of: Pick<Usage, "errors" | "calls"> | null) =>
+  const errorRate = (of: Pick<UsageTotal, "errors" | "calls"> | null) =>
     of === null ? null : of.errors / of.calls;
   return (
     <StatTiles label="Gateways">

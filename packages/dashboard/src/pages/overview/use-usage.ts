@@ -1,9 +1,9 @@
 /** Calls, errors, cost and latency of the time range, over time and in total, and in total for the period before. */
-import { rangeBefore, type TimeRange, timesOf } from "../../components/time-range/time-range.ts";
+import { bucketAt, rangeBefore, type TimeRange } from "../../components/time-range/time-range.ts";
 import { read, withQuery } from "../../http/api.ts";
 import { type Resource, useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
-import { timeOf } from "../gateways/analytics/to-series.ts";
+import { bucketTotals } from "../gateways/analytics/to-series.ts";
 import type { Usage } from "../gateways/analytics/usage.ts";
 import { totalOf, type UsageTotal } from "../gateways/analytics/usage-total.ts";
 import type { Access } from "./use-access.ts";
@@ -13,8 +13,8 @@ const REFRESH_MS = 10_000;
 const REFRESH_MINUTES_MS = 30_000;
 
 export interface RangeUsage {
-  /** One row for each time of the range; null where there were no calls. */
-  readonly rows: readonly (Usage | null)[];
+  /** One total for each bucket of the range; null where there were no calls. */
+  readonly rows: readonly (UsageTotal | null)[];
   /** Null without calls. */
   readonly total: UsageTotal | null;
   readonly before: UsageTotal | null;
@@ -29,9 +29,11 @@ export function useUsage({ usage, gatewayId }: Access, range: TimeRange): Resour
       end: new Date(to).toISOString(),
       group_by: groupBy,
     });
-  const path = pathOf(range, range.step);
+  // The first bucket is read as a whole, so that its bar is not cut.
+  const whole = { ...range, from: bucketAt(range.from, range.bucketMs) };
+  const path = pathOf(whole, range.step);
   // Without a time in `group_by`, whole hours are added up.
-  const beforePath = pathOf(rangeBefore(range), range.step === "minute" ? "minute" : undefined);
+  const beforePath = pathOf(rangeBefore(whole), range.step === "minute" ? "minute" : undefined);
   return useResource(
     usage ? path : null,
     async (signal) => {
@@ -39,9 +41,8 @@ export function useUsage({ usage, gatewayId }: Access, range: TimeRange): Resour
         read<Usage[]>(path, signal),
         read<Usage[]>(beforePath, signal),
       ]);
-      const byTime = new Map(rows.map((row) => [timeOf(row), row]));
       return {
-        rows: timesOf(range).map((time) => byTime.get(time) ?? null),
+        rows: bucketTotals(rows, range),
         total: withCalls(totalOf(rows)),
         before: withCalls(totalOf(before)),
       };

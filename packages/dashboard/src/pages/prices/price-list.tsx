@@ -1,9 +1,13 @@
 import type { PriceList } from "@signalbox/client";
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
+import { count, moneyOf } from "../../format/number.ts";
+import { read, withQuery } from "../../http/api.ts";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
-import type { Resource } from "../../http/use-resource.ts";
+import { type Resource, useResource } from "../../http/use-resource.ts";
+import { useAccountPaths } from "../../session/session.ts";
+import type { Usage } from "../gateways/analytics/usage.ts";
 import { partsOf } from "./price-rows.ts";
 
 type PriceRow = PriceList["prices"][number];
@@ -45,45 +49,106 @@ export function PriceListPanel({ of }: { readonly of: Resource<PriceList> }) {
   );
 }
 
+const USED_MS = 7 * 86_400_000;
+
+/** Calls and cost of the last seven days by provider and model. Undefined while they are being read. */
+function useRecentUse(): ReadonlyMap<string, Usage> | undefined {
+  const { api } = useAccountPaths();
+  const path = withQuery(api("ai-gateway", "usage"), { group_by: "provider,model" });
+  const usage = useResource(path, async (signal) => {
+    const start = new Date(Date.now() - USED_MS).toISOString();
+    const rows = await read<Usage[]>(withQuery(path, { start }), signal);
+    return new Map(rows.map((row) => [`${row.provider ?? ""}/${row.model ?? ""}`, row]));
+  });
+  return usage.value;
+}
+
 function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
-  const [isOpen, setOpen] = useState(false);
+  const [shown, setShown] = useState<"used" | "all">("used");
   const [filter, setFilter] = useState("");
+  const use = useRecentUse();
+  const useOf = ({ provider, model }: PriceRow) => use?.get(`${provider}/${model}`);
+  const used = prices
+    .filter((row) => useOf(row) !== undefined)
+    .toSorted((a, b) => (useOf(b)?.cost ?? 0) - (useOf(a)?.cost ?? 0));
   const words = filter.toLowerCase().split(/\s+/);
-  const matching = prices.filter(({ provider, model }) =>
+  // A search is for any price, whichever are shown without it.
+  const rows = filter.trim() === "" && shown === "used" ? used : prices;
+  const matching = rows.filter(({ provider, model }) =>
     words.every((word) => `${provider}/${model}`.toLowerCase().includes(word)),
   );
   return (
-    <details open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>{prices.length} known prices</summary>
-      {isOpen && (
-        <>
-          <Field label="Filter by provider or model">
-            <input type="search" value={filter} onChange={({ target }) => setFilter(target.value)} />
-          </Field>
-          {matching.length > MAX_ROWS && (
-            <p>
-              The first {MAX_ROWS} of {matching.length} prices.
-            </p>
-          )}
-          <Table
-            label="Known prices"
-            rows={matching.slice(0, MAX_ROWS)}
-            keyOf={({ provider, model, source }) => `${source} ${provider} ${model}`}
-            columns={[
-              { title: "Provider", cell: ({ provider }) => provider },
-              { title: "Model", cell: ({ model }) => model },
-              { title: "Source", cell: (row) => sourceOf(row, list) },
-              { title: "US dollars", cell: ({ price }) => partsText(price) },
-            ]}
-          />
-        </>
+    <>
+      <div className="row spread">
+        <div className="segments" role="group" aria-label="Prices to show">
+          <button type="button" aria-pressed={shown === "used"} onClick={() => setShown("used")}>
+            Used in the last 7 days{use !== undefined && ` (${used.length})`}
+          </button>
+          <button type="button" aria-pressed={shown === "all"} onClick={() => setShown("all")}>
+            {prices.length} known prices
+          </button>
+        </div>
+        <Field label="Filter by provider or model">
+          <input type="search" value={filter} onChange={({ target }) => setFilter(target.value)} />
+        </Field>
+      </div>
+      {matching.length > MAX_ROWS && (
+        <p className="muted small">
+          The first {MAX_ROWS} of {matching.length} prices.
+        </p>
       )}
-    </details>
+      {matching.length === 0 ? (
+        <p className="muted">
+          {shown === "used" && filter.trim() === ""
+            ? "No model with a known price was used in the last 7 days."
+            : "No known price matches."}
+        </p>
+      ) : (
+        <Table
+          label="Known prices"
+          rows={matching.slice(0, MAX_ROWS)}
+          keyOf={({ provider, model, source }) => `${source} ${provider} ${model}`}
+          columns={[
+            { title: "Provider", cell: ({ provider }) => provider },
+            { title: "Model", cell: ({ model }) => <code>{model}</code> },
+            ...(["in", "out", "cached"] as const).map((part) => ({
+              title: PART_TITLES[part],
+              align: "end" as const,
+              cell: ({ price }: PriceRow) =>
+                typeof price[part] === "number" ? `$${price[part]}` : <span className="muted">–</span>,
+            })),
+            {
+              title: "Also",
+              isMinor: true,
+              cell: ({ price }) => <span className="muted small">{partsText(price)}</span>,
+            },
+            { title: "Source", isMinor: true, cell: (row) => sourceOf(row, list) },
+            {
+              title: "Calls, 7 d",
+              align: "end",
+              cell: (row) => {
+                const calls = useOf(row)?.calls;
+                return calls === undefined ? <span className="muted">–</span> : count(calls);
+              },
+            },
+            {
+              title: "Cost, 7 d",
+              align: "end",
+              amount: (row) => useOf(row)?.cost,
+              formatOf: moneyOf,
+            },
+          ]}
+        />
+      )}
+    </>
   );
 }
 
+const PART_TITLES = { in: "In, per 1M", out: "Out, per 1M", cached: "Cached" } as const;
+
 function partsText(price: PriceRow["price"]): string {
   return partsOf(price)
+    .filter(([name]) => !Object.hasOwn(PART_TITLES, name))
     .map(([name, value]) => `${name} ${value}`)
     .join(", ");
 }

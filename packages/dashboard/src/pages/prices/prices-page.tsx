@@ -8,7 +8,6 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount, useHasPermission } from "../../session/session.ts";
-import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { FindPrice } from "./find-price.tsx";
 import { PriceDialog } from "./price-dialog.tsx";
 import { PriceListPanel } from "./price-list.tsx";
@@ -45,7 +44,6 @@ export function PricesPage() {
       >
         Prices of the account replace list prices, for example for models of your own and negotiated rates.
       </PageHeader>
-      <GatewaysTabs current="prices" />
       <FindPrice />
       <ResourceView of={prices}>
         {(table) =>

@@ -1,5 +1,4 @@
 import { PageHeader } from "../../components/page-header.tsx";
-import { GatewaysTabs } from "../gateways/gateways-tabs.tsx";
 import { KeysView } from "./keys-view.tsx";
 
 /** The provider keys of all gateways of the account. */
@@ -10,7 +9,6 @@ export function ProviderKeysPage() {
         Keys of AI providers, stored encrypted. Several keys of one provider are a pool: calls are spread by
         weight, and a key that the provider refuses is left out.
       </PageHeader>
-      <GatewaysTabs current="provider-keys" />
       <KeysView />
     </>
   );

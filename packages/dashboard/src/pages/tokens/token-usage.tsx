@@ -4,7 +4,7 @@ import { useTimeRange } from "../../components/time-range/use-time-range.ts";
 import { Field } from "../../components/field.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
-import { count, money, share } from "../../format/number.ts";
+import { count, moneyOf, share } from "../../format/number.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount } from "../../session/session.ts";
 
@@ -57,7 +57,7 @@ export function TokenUsage({ id }: { readonly id: string }) {
                   isMinor: true,
                   cell: ({ tokens_in: input, tokens_out: output }) => count(input + output),
                 },
-                { title: "Cost", align: "end", cell: ({ cost }) => money(cost) },
+                { title: "Cost", amount: ({ cost }) => cost, formatOf: moneyOf },
               ]}
             />
           )

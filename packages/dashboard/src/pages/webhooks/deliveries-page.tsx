@@ -1,16 +1,20 @@
 import { useState } from "react";
+import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Field } from "../../components/field.tsx";
 import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
-import { StatTile, StatTiles } from "../../components/stat-tile.tsx";
+import { TimeRangePicker } from "../../components/time-range/time-range-picker.tsx";
+import type { TimeRange } from "../../components/time-range/time-range.ts";
+import { useTimeRange } from "../../components/time-range/use-time-range.ts";
 import { count } from "../../format/number.ts";
 import { read, withQuery } from "../../http/api.ts";
 import { useList } from "../../http/use-list.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { useQueryValue } from "../../routing/location.ts";
 import { useAccount, useAccountPaths, useHasPermission } from "../../session/session.ts";
+import { DeliveryChart } from "./delivery-chart.tsx";
 import { DeliveryTable } from "./delivery-table.tsx";
 import { ReplayFailedDialog } from "./replay-failed-dialog.tsx";
 import type { Delivery, Source } from "./webhook.ts";
@@ -38,20 +42,23 @@ export function DeliveriesPage() {
   const [source, setSource] = useQueryValue("source");
   const [status, setStatus] = useQueryValue("status");
   const [reason, setReason] = useQueryValue("reason");
-  const [type, setType] = useQueryValue("type");
+  const [search, setSearch] = useQueryValue("search");
+  const timeRange = useTimeRange();
+  const { range } = timeRange;
   const [isReplaying, setReplaying] = useState(false);
   const sourcesPath = api("webhooks", "sources");
   const sources = useResource(sourcesPath, (signal) => read<Source[]>(sourcesPath, signal));
+  const filter = { source, reason, search: search.trim() };
   const deliveries = useList<Delivery>(
     withQuery(api("webhooks", "deliveries"), {
-      source,
-      type,
-      reason,
+      ...filter,
+      since: new Date(range.from).toISOString(),
+      until: new Date(range.to).toISOString(),
       ...(status === FAILING ? { unresolved: "true" } : { status }),
     }),
     { refreshMs: REFRESH_MS },
   );
-  const isFiltered = [source, status, reason, type].some((value) => value !== "");
+  const isFiltered = [source, status, reason, search].some((value) => value !== "");
   const given = (value: string) => (value === "" ? undefined : value);
   return (
     <>
@@ -62,8 +69,8 @@ export function DeliveriesPage() {
         Webhook deliveries with their status, and why a delivery failed or was rejected.
       </PageHeader>
       <WebhooksTabs current="deliveries" />
-      <DayTotals />
       <div className="filters">
+        <TimeRangePicker state={timeRange} />
         <Field label="Source">
           <select value={source} onChange={({ target }) => setSource(target.value)}>
             <option value="">Any</option>
@@ -92,23 +99,25 @@ export function DeliveriesPage() {
             ))}
           </select>
         </Field>
-        <Field label="Event type">
+        <Field label="Search">
           <input
             type="search"
-            value={type}
-            placeholder="push"
-            onChange={({ target }) => setType(target.value)}
+            value={search}
+            placeholder="Instance, id, type or body"
+            onChange={({ target }) => setSearch(target.value)}
           />
         </Field>
       </div>
+      <DeliveryChart range={range} filter={filter} onSelect={timeRange.setBetween} />
+      <Totals range={range} />
       <ResourceView of={deliveries}>
         {(rows) =>
           rows.length === 0 ? (
-            <EmptyState title={isFiltered ? "No matching deliveries" : "No deliveries yet"}>
+            <EmptyState title={isFiltered ? "No matching deliveries" : `No deliveries, ${range.title}`}>
               <p>
                 {isFiltered
-                  ? "Change or clear the filters. The event type must match exactly."
-                  : "Open a source, complete its setup and send a test event."}
+                  ? "Change or clear the filters, or choose a longer time."
+                  : "Choose a longer time, or open a source, complete its setup and send a test event."}
               </p>
             </EmptyState>
           ) : (
@@ -119,8 +128,8 @@ export function DeliveriesPage() {
       {deliveries.hasMore && <Button onClick={deliveries.loadMore}>Show more</Button>}
       {isReplaying && (
         <ReplayFailedDialog
-          filter={{ source: given(source), type: given(type) }}
-          scope={scopeOf(source, type)}
+          filter={{ source: given(source) }}
+          scope={source === "" ? "of all sources" : `from ${source}`}
           onDone={deliveries.reload}
           onClose={() => setReplaying(false)}
         />
@@ -129,39 +138,24 @@ export function DeliveriesPage() {
   );
 }
 
-const DAY_MS = 24 * 3_600_000;
-
-function DayTotals() {
+/** The deliveries of the time range in words, with those that the list does not have. */
+function Totals({ range }: { readonly range: TimeRange }) {
   const account = useAccount();
+  const times = { since: new Date(range.from).toISOString(), until: new Date(range.to).toISOString() };
   const summary = useResource(
-    `summary ${account.id}`,
-    (signal) => account.webhooks.summary({ since: new Date(Date.now() - DAY_MS).toISOString() }, { signal }),
-    { refreshMs: SUMMARY_REFRESH_MS },
+    `summary ${account.id} ${times.since} ${times.until}`,
+    (signal) => account.webhooks.summary(times, { signal }),
+    { refreshMs: SUMMARY_REFRESH_MS, identity: `summary ${account.id} ${range.name}` },
   );
   const totals = summary.value?.totals;
-  const show = (value: number | undefined) => (value === undefined ? "–" : count(value));
+  if (totals === undefined || (totals.failing === 0 && totals.unlisted_rejected === 0)) return null;
   return (
-    <StatTiles label="Last 24 hours">
-      <StatTile label="Accepted, 24 h" value={show(totals?.accepted)} />
-      <StatTile
-        label="Failed"
-        value={show(totals?.failed)}
-        note={
-          totals !== undefined && totals.failing > 0 ? `${count(totals.failing)} not replayed` : undefined
-        }
-        {...((totals?.failing ?? 0) > 0 ? { tone: "bad" as const } : {})}
-      />
-      <StatTile
-        label="Rejected"
-        value={show(totals === undefined ? undefined : totals.rejected + totals.unlisted_rejected)}
-        note={
-          totals !== undefined && totals.unlisted_rejected > 0
-            ? `${count(totals.unlisted_rejected)} not listed`
-            : undefined
-        }
-      />
-      <StatTile label="Duplicates" value={show(totals?.duplicate)} />
-    </StatTiles>
+    <p className="badges" role="status">
+      {totals.failing > 0 && <Badge tone="bad">{count(totals.failing)} failed and not replayed</Badge>}
+      {totals.unlisted_rejected > 0 && (
+        <Badge tone="warn">{count(totals.unlisted_rejected)} more rejected, not listed</Badge>
+      )}
+    </p>
   );
 }
 
@@ -169,9 +163,4 @@ function DayTotals() {
 function namesOf(sources: readonly Source[] | undefined, selected: string): string[] {
   const names = (sources ?? []).map(({ name }) => name);
   return selected === "" || names.includes(selected) ? names : [selected, ...names];
-}
-
-function scopeOf(source: string, type: string): string {
-  const parts = [source !== "" && `from ${source}`, type !== "" && `of type ${type}`].filter(Boolean);
-  return parts.length === 0 ? "of all sources" : parts.join(" ");
 }

@@ -6,15 +6,16 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { Time } from "../../components/time.tsx";
 import { prettyJson } from "../../format/json.ts";
 import { bytes, duration } from "../../format/number.ts";
-import { read } from "../../http/api.ts";
+import { read, withQuery } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../session/session.ts";
 import { ErrorText } from "../agents/error-text.tsx";
 import { adviceForReason, describeReason, STATUS_TONES } from "./delivery-status.ts";
+import { DeliveryTable } from "./delivery-table.tsx";
 import { RejectedRequestPanel } from "./rejected-request-panel.tsx";
 import { ReplayDelivery } from "./replay-delivery.tsx";
-import type { DeliveryDetail } from "./webhook.ts";
+import type { Delivery, DeliveryDetail } from "./webhook.ts";
 
 export function DeliveryPage({ id }: { readonly id: string }) {
   const { api, page } = useAccountPaths();
@@ -66,6 +67,7 @@ function DeliveryView({ delivery, path, onReplayed }: DeliveryViewProps) {
     <div className="stack">
       <Why delivery={delivery} />
       <ReplayDelivery delivery={delivery} path={path} onReplayed={onReplayed} />
+      {delivery.delivery_id !== null && <Attempts delivery={delivery} id={delivery.delivery_id} />}
       <section className="panel wide-details" aria-label="Details">
         <DetailList
           items={[
@@ -92,9 +94,9 @@ function DeliveryView({ delivery, path, onReplayed }: DeliveryViewProps) {
             ],
             [
               "Delivery ID",
-              <span key="id" className="cell-id">
+              <code key="id" className="whole-id">
                 {delivery.delivery_id ?? "–"}
-              </span>,
+              </code>,
             ],
             ["Response status", delivery.http_status],
             ["Duration", duration(delivery.duration_ms)],
@@ -126,6 +128,27 @@ function DeliveryView({ delivery, path, onReplayed }: DeliveryViewProps) {
         </section>
       )}
     </div>
+  );
+}
+
+const MAX_ATTEMPTS = 20;
+
+/** The sender repeats a delivery that failed, with the same id: all of them together. Nothing if this is the only one. */
+function Attempts({ delivery, id }: { readonly delivery: DeliveryDetail; readonly id: string }) {
+  const { api } = useAccountPaths();
+  const path = withQuery(api("webhooks", "deliveries"), {
+    source: delivery.source,
+    delivery_id: id,
+    limit: MAX_ATTEMPTS,
+  });
+  const attempts = useResource(path, (signal) => read<Delivery[]>(path, signal));
+  const rows = attempts.value ?? [];
+  if (rows.length < 2) return null;
+  return (
+    <section className="section" aria-labelledby="attempts-title">
+      <h2 id="attempts-title">Attempts of this event</h2>
+      <DeliveryTable rows={rows} isOneSource current={delivery.id} />
+    </section>
   );
 }
 

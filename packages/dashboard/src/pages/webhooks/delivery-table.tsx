@@ -9,9 +9,11 @@ import type { Delivery } from "./webhook.ts";
 interface DeliveryTableProps {
   readonly rows: readonly Delivery[];
   readonly isOneSource?: boolean;
+  /** The id of the delivery whose page shows the table. */
+  readonly current?: string;
 }
 
-export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps) {
+export function DeliveryTable({ rows, isOneSource = false, current }: DeliveryTableProps) {
   const { page } = useAccountPaths();
   const canReadAgents = useHasPermission("agents.read");
   return (
@@ -22,11 +24,16 @@ export function DeliveryTable({ rows, isOneSource = false }: DeliveryTableProps)
       columns={[
         {
           title: "Time",
-          cell: (delivery) => (
-            <Link to={page("webhooks", "deliveries", delivery.id)} className="nowrap">
-              <Time at={delivery.received_at} />
-            </Link>
-          ),
+          cell: (delivery) =>
+            delivery.id === current ? (
+              <strong className="nowrap">
+                <Time at={delivery.received_at} /> (this one)
+              </strong>
+            ) : (
+              <Link to={page("webhooks", "deliveries", delivery.id)} className="nowrap">
+                <Time at={delivery.received_at} />
+              </Link>
+            ),
         },
         ...(isOneSource
           ? []

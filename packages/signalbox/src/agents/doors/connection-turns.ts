@@ -299,6 +299,7 @@ async function forward(
       kind: "message",
       label: connection.id,
       origin: connection.asCaller,
+      ...(typeof message === "string" ? { cause: { message } } : {}),
       body: ({ agent }) => {
         begin();
         connection.requireMessages();

@@ -91,7 +91,7 @@ function failing(real: Database): Database {
     problem: null,
     get: async (query) => (throwNext(storageErrors), real.get(query)),
     all: (query) => real.all(query),
-    scan: (query) => real.scan(query),
+    scan: (query, turn) => real.scan(query, turn),
     run: async (query) => (throwNext(storageErrors), real.run(query)),
     transaction: (work) => real.transaction(work),
     close: () => real.close(),

@@ -18,6 +18,8 @@ export class AgentDefinition {
   readonly callables: ReadonlyMap<string, CallableMethod>;
   /** Turns may start while others are at an await. */
   readonly isInterleaving: boolean;
+  /** Turns are recorded in the timeline. */
+  readonly isRecorded: boolean;
   readonly sendsIdentity: boolean;
   /** Read with every state. */
   readonly stateHook: StateHook | null;
@@ -37,6 +39,7 @@ export class AgentDefinition {
     this.kebab = kebabCase(this.exportName);
     this.callables = findCallables(agentClass);
     this.isInterleaving = agentClass.options?.interleave === true;
+    this.isRecorded = agentClass.options?.timeline !== false;
     this.sendsIdentity = agentClass.options?.sendIdentityOnConnect !== false;
     this.stateHook = findStateHook(agentClass);
     this.hasRequestHook = isOwnMethod(agentClass, "onRequest");

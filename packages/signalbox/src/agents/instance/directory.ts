@@ -300,7 +300,7 @@ export class Directory {
    * Gives an instance of this node to another one, or up (`null`). Its running turns end here; events that wait are held meanwhile, and then fail with
    * `InstanceElsewhereError`. Does nothing for an instance that this node does not own.
    */
-  async handOver(ref: InstanceRef, to: string | null): Promise<void> {
+  async handOver(ref: InstanceRef, to: string | null, graceMs?: number): Promise<void> {
     const { catalog, ownership, problems } = this.#environment;
     const key = keyOf(ref);
     const name = databaseName(ref);
@@ -315,7 +315,7 @@ export class Directory {
     while (ownership?.isHeld(name) === true) {
       const instance = this.#memory.find(key);
       if (instance !== undefined) {
-        if (await instance.handOver(release)) return;
+        if (await instance.handOver(release, graceMs)) return;
         continue;
       }
       const held = this.#files.find(key);
@@ -361,13 +361,14 @@ export class Directory {
   }
 
   async #remove(ref: InstanceRef): Promise<void> {
-    const { store, catalog, ownership, problems } = this.#environment;
+    const { store, catalog, ownership, problems, timeline } = this.#environment;
     // In a cluster another node may create a successor as soon as the data is gone: its entry must stay.
     const createdAt = ownership === null ? undefined : ((await catalog.find(ref))?.createdAt ?? 0);
     await this.#beforeDestroy(ref);
     // The file first: a crash in between leaves an entry without data, never data without an entry.
     await store.destroy(databaseName(ref));
     await problems.remove(ref);
+    await timeline?.remove(ref);
     await catalog.remove(ref, createdAt);
     await this.#onDestroy(ref);
   }
@@ -435,12 +436,13 @@ export class Directory {
 /** How instances of a native agent's class are made. */
 function residentsOf(definition: AnyDefinition): ResidentDefinition<Resident> {
   if (!(definition instanceof AgentDefinition)) return definition;
-  const { kebab, initialSchema, isInterleaving } = definition;
+  const { kebab, initialSchema, isInterleaving, isRecorded } = definition;
   const residents: ResidentDefinition<LiveAgent> = {
     kebab,
     initialSchema,
     isInterleaving,
     keepsFailedWrites: false,
+    isRecorded,
     turnTimeoutMs: undefined,
     create: (parts) => new LiveAgent({ ...parts, definition }),
   };

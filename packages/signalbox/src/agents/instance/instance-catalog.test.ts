@@ -100,7 +100,7 @@ it("thousands of changes are written in transactions of a bounded size, at once 
     engine: "sqlite",
     problem: null,
     all: (query) => database.all(query),
-    scan: (query) => database.scan(query),
+    scan: (query, turn) => database.scan(query, turn),
     get: (query) => database.get(query),
     run: (query) => database.run(query),
     transaction: (work) =>

@@ -166,6 +166,7 @@ export class InstanceCatalog {
     if (names.length === 0) return [];
     const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)}) ORDER BY name`,
+      { account, kind: "search" },
     );
     return rows.map(fromRow);
   }
@@ -173,6 +174,7 @@ export class InstanceCatalog {
   async count(account: string, agent: string): Promise<number> {
     const [row] = await this.#database.scan<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance WHERE account_id = ${account} AND agent = ${agent}`,
+      { account, kind: "search" },
     );
     return row?.n ?? 0;
   }

@@ -14,8 +14,10 @@ import type { AgentClass } from "../api/agent.ts";
 import type { AgentCall } from "../api/agent-stub.ts";
 import type { SocketHub } from "../connections/socket-hub.ts";
 import type { ActivityHub } from "./activity.ts";
+import type { AgentPulses } from "./agent-pulse.ts";
 import type { InstanceCatalog } from "./instance-catalog.ts";
 import type { ProblemIndex } from "./problem-index.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface InstanceLimits {
   /** Events that may wait for one instance. */
@@ -38,6 +40,9 @@ export interface InstanceEnvironment {
   readonly ownership: Ownership | null;
   readonly catalog: InstanceCatalog;
   readonly problems: ProblemIndex;
+  /** Null if turns are not recorded. */
+  readonly timeline: Timeline | null;
+  readonly pulses: AgentPulses;
   readonly hub: SocketHub;
   readonly activity: ActivityHub;
   readonly metrics: AgentMetrics;

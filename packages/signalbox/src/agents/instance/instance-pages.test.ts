@@ -17,7 +17,7 @@ function onlyScans(database: Database): Database {
     get: refuse,
     run: refuse,
     transaction: refuse,
-    scan: (query) => database.scan(query),
+    scan: (query, turn) => database.scan(query, turn),
     close: () => Promise.resolve(),
   };
 }

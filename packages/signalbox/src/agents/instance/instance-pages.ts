@@ -5,7 +5,7 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { containsInPostgres, containsInSqlite } from "../../core/any-case.ts";
 import { joinSql, rawSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
-import type { Database } from "../../database/database.ts";
+import type { Database, ScanTurn } from "../../database/database.ts";
 import { type CatalogEntry, type CatalogRow, fromRow } from "./instance-catalog.ts";
 import { byNaturalName } from "./natural-name.ts";
 
@@ -90,6 +90,7 @@ export class InstancePages {
     const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM ${withProblem(account, agent, rule)} AS found ${after}
           ORDER BY coalesce(last_error_at, 0) DESC, agent, name LIMIT ${limit + 1}`,
+      { account, kind: "page" },
     );
     return toPage(rows.map(fromRow), limit, ({ agent: ofAgent, name, lastErrorAt }) =>
       toCursor([lastErrorAt ?? 0, ofAgent, name]),
@@ -104,6 +105,7 @@ export class InstancePages {
             count(CASE WHEN retrying > 0 THEN 1 END) AS "retryingInstances",
             count(CASE WHEN last_error_at >= ${since} THEN 1 END) AS errors
           FROM ${withProblem(account, agent, { problem: "any", since })} AS found GROUP BY agent`,
+      { account, kind: "search" },
     );
     // PostgreSQL's sums are decimal numbers, which arrive as text.
     return rows.map((row) => ({
@@ -122,6 +124,7 @@ export class InstancePages {
     const rows = await this.#database.scan<{ name: string }>(
       sql`SELECT name FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0
             AND name > ${after} ORDER BY name LIMIT ${limit}`,
+      { account, kind: "page" },
     );
     return rows.map(({ name }) => name);
   }
@@ -130,6 +133,7 @@ export class InstancePages {
     const [row] = await this.#database.scan<{ n: number }>(
       sql`SELECT count(*) AS n FROM agent_instance
           WHERE account_id = ${account} AND agent = ${agent} AND dead_letters > 0 AND name > ${after}`,
+      { account, kind: "search" },
     );
     return row?.n ?? 0;
   }
@@ -138,13 +142,16 @@ export class InstancePages {
   async #byName(query: PageQuery): Promise<EntryPage> {
     const { account, agent, cursor, limit } = query;
     const from = rowsOf(this.#database.engine, query);
+    const turn = turnOf(query);
     const names = await this.#database.scan<{ name: string }>(
       sql`SELECT name FROM ${from} LIMIT ${MAX_SORTED + 1}`,
+      turn,
     );
     if (names.length > MAX_SORTED) {
       const after = cursor === undefined ? sql`` : sql`WHERE name > ${cursor}`;
       const rows = await this.#database.scan<CatalogRow>(
         sql`SELECT * FROM ${from} ${after} ORDER BY name LIMIT ${limit + 1}`,
+        turn,
       );
       return toPage(rows.map(fromRow), limit, ({ name }) => name);
     }
@@ -153,6 +160,7 @@ export class InstancePages {
     if (page.length === 0) return { entries: [], next: null };
     const rows = await this.#database.scan<CatalogRow>(
       sql`SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(page)})`,
+      turn,
     );
     const entries = new Map(rows.map((row) => [row.name, fromRow(row)]));
     // One that is destroyed in the meantime is left out.
@@ -165,6 +173,7 @@ export class InstancePages {
   async #byColumn(query: PageQuery, order: Exclude<InstanceOrder, "name">): Promise<EntryPage> {
     const { cursor, limit } = query;
     const from = rowsOf(this.#database.engine, query);
+    const turn = turnOf(query);
     const column = COLUMNS[order];
     const [value, name] = cursor === undefined ? [Number.MAX_SAFE_INTEGER, ""] : parseCursor(cursor, 2);
     // The first condition makes the index begin at the cursor.
@@ -174,6 +183,7 @@ export class InstancePages {
       rows.push(
         ...(await this.#database.scan<CatalogRow>(
           sql`SELECT * FROM ${from} WHERE ${column} > 0 AND ${after} ORDER BY ${column} DESC, name LIMIT ${limit + 1}`,
+          turn,
         )),
       );
     if (rows.length <= limit)
@@ -181,6 +191,7 @@ export class InstancePages {
         ...(await this.#database.scan<CatalogRow>(
           sql`SELECT * FROM ${from} WHERE ${column} = 0 AND name > ${Number(value) > 0 ? "" : String(name)}
               ORDER BY name LIMIT ${limit + 1 - rows.length}`,
+          turn,
         )),
       );
     return toPage(rows.map(fromRow), limit, (entry) => toCursor([valueOf(entry, order), entry.name]));
@@ -234,6 +245,11 @@ function rowsOf(engine: Database["engine"], { account, agent, search, rule, stuc
       ? sql`(SELECT * FROM agent_instance WHERE account_id = ${account} AND agent = ${agent} ${isWanted})`
       : withProblem(account, agent, rule, stuck, isWanted);
   return sql`${rows} AS listed`;
+}
+
+/** No index helps to find a part of a name. */
+function turnOf({ account, search }: PageQuery): ScanTurn {
+  return { account, kind: search === undefined ? "page" : "search" };
 }
 
 function problemOf(problem: InstanceProblem, since: number, stuck: readonly string[]): SqlQuery {

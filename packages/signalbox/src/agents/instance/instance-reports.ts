@@ -4,17 +4,35 @@ import { messageOf } from "../../core/stored-error.ts";
 import type { InstanceRef } from "./instance-ref.ts";
 import type { Turn } from "../../engines/turn-runtime/index.ts";
 import type { Activity } from "./activity.ts";
+import type { Pulse } from "./agent-pulse.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
+import { type Timeline, RecordPace } from "./timeline.ts";
+import { recordOf } from "./turn-record.ts";
+
+/** Turns of the management interface are no events of the instance, and every load of an instance has a start. */
+const NOT_RECORDED: ReadonlySet<string> = new Set(["inspect", "manage", "start"]);
 
 export class InstanceReports {
   readonly #environment: InstanceEnvironment;
   readonly #ref: InstanceRef;
   readonly #activity: Activity;
+  /** Null if the turns of the instance are not recorded. */
+  readonly #timeline: Timeline | null;
+  readonly #pace = new RecordPace();
+  readonly #pulse: Pulse;
+  #stateOf: () => string | null = () => null;
 
-  constructor(environment: InstanceEnvironment, ref: InstanceRef, activity: Activity) {
+  constructor(environment: InstanceEnvironment, ref: InstanceRef, activity: Activity, isRecorded: boolean) {
     this.#environment = environment;
     this.#ref = ref;
     this.#activity = activity;
+    this.#pulse = environment.pulses.of(ref);
+    this.#timeline = isRecorded ? environment.timeline : null;
+  }
+
+  /** Where the timeline finds the state as JSON. */
+  stateOf(read: () => string | null): void {
+    this.#stateOf = read;
   }
 
   started(isNew: boolean): void {
@@ -43,7 +61,9 @@ export class InstanceReports {
     metrics.turnDurations.observe(durationMs / 1000, kind);
     const isFailure = error !== null && (isAgentFailure(turn, error) || isTimeout(error));
     const failureId = isFailure ? this.failed(kind, label, error) : undefined;
+    this.#record(turn, durationMs, error, failureId ?? null);
     if (at === null) return;
+    this.#pulse.add(at, durationMs, error !== null);
     this.#activity.recordTurn(
       at,
       kind,
@@ -52,6 +72,19 @@ export class InstanceReports {
       error === null ? null : messageOf(error),
       failureId,
     );
+  }
+
+  #record(turn: Turn, durationMs: number, error: unknown, failureId: string | null): void {
+    const timeline = this.#timeline;
+    if (timeline === null || (error === null && NOT_RECORDED.has(turn.kind))) return;
+    if (timeline.admits(this.#pace)) {
+      const endedAt = this.#environment.clock.now();
+      const outcome = { endedAt, durationMs, error, failureId, state: this.#stateOf };
+      timeline.add(this.#ref, this.#pace, recordOf(turn, outcome));
+    }
+    // What they refer to should not live until the turn's outcome has left.
+    turn.note = undefined;
+    turn.cause = null;
   }
 
   /** Keeps the error for operators, also after the instance has left memory. */

@@ -51,6 +51,11 @@ export class InstanceState implements Participant {
     return this.#committedJson === undefined ? undefined : JSON.parse(this.#committedJson);
   }
 
+  /** What `value` is, as JSON; null if it was never set. */
+  get json(): string | null {
+    return this.#json ?? null;
+  }
+
   /** Returns the new state as JSON. */
   set(next: unknown): string {
     const json = toStateJson(next, this.#maxBytes);

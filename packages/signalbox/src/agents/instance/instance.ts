@@ -114,7 +114,7 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     this.ref = ref;
     this.key = key;
     this.activity = new Activity(environment.activity, key, ref);
-    this.#reports = new InstanceReports(environment, ref, this.activity);
+    this.#reports = new InstanceReports(environment, ref, this.activity, residents.isRecorded);
     this.eventTimeoutMs = eventTimeoutMs(environment.limits);
     this.#events = events;
     this.definition = definition;
@@ -143,6 +143,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   get isIdle(): boolean {
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
+  }
+
+  /** See `ResidentDefinition`. */
+  get updateDelayMs(): number | undefined {
+    return this.#residents.updateDelayMs;
   }
 
   /** Resolves when the instance has started or failed to start. */
@@ -252,13 +257,13 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
    * Leaves memory for another node. Running turns end; those that wait are held until `release` has given the instance up, and fail with the error
    * that it returns. False if the instance is not active.
    */
-  async handOver(release: (wasQuiet: boolean) => Promise<Error>): Promise<boolean> {
+  async handOver(release: (wasQuiet: boolean) => Promise<Error>, graceMs = END_GRACE_MS): Promise<boolean> {
     await this.#started;
     const live = this.#live;
     if (live === null) return false;
     live.stop();
     this.#runtime.block();
-    await this.#whenQuiet(() => this.#abandon(new InstanceFencedError("dropped")));
+    await this.#whenQuiet(() => this.#abandon(new InstanceFencedError("dropped")), graceMs);
     // Fenced or failed meanwhile.
     if (this.#live === null) return false;
     this.#leave(live.database, { handOver: release });
@@ -525,8 +530,8 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   }
 
   /** Resolves when no turn runs and no output waits, at the latest when `end` has ended them after the grace period. */
-  async #whenQuiet(end: () => void): Promise<void> {
-    const timer = setTimeout(end, END_GRACE_MS);
+  async #whenQuiet(end: () => void, graceMs = END_GRACE_MS): Promise<void> {
+    const timer = setTimeout(end, graceMs);
     try {
       await this.#runtime.whenQuiet();
     } finally {

@@ -57,6 +57,7 @@ export class LiveAgent implements Resident {
     this.transactions = transactions;
     this.outputs = runtime.outputs;
     this.state = new InstanceState(database, transactions, environment.limits.maxStateBytes);
+    parts.reports.stateOf(() => this.state.json);
     const work = openWork(database, transactions, environment.clock, {
       workChanged: () => this.pump.changed(),
       lettersChanged: () => parts.figures.lettersChanged(),
@@ -171,10 +172,17 @@ export class LiveAgent implements Resident {
     const { activity, environment, group } = this.#parts;
     if (source === "server") this.agent.validateStateChange(next, source);
     else this.#validateForClient(next, source);
+    this.#noteState();
     const json = this.state.set(next);
     group.broadcastFrame(stateFrame(json), source === "server" ? null : source.id);
     activity.recordState(environment.clock.now(), json.length, source === "server" ? "server" : source.id);
     if (this.definition.stateHook !== null) this.#callStateHook(this.definition.stateHook, next, source);
+  }
+
+  /** The timeline compares the state at the end of the turn with that before its first change. */
+  #noteState(): void {
+    const turn = currentTurn();
+    if (turn !== undefined && turn.note === undefined) turn.note = this.state.json;
   }
 
   /** The hook throws to refuse a state. That is an error of the client, not of the agent: it is neither logged nor passed to `onError`. */

@@ -42,6 +42,7 @@ export function callMethod(
     ...(options.callers === undefined ? {} : { callers: options.callers }),
     onOutcome: options.onOutcome,
     origin: options.origin,
+    cause: args,
     isConcurrent: options.isConcurrent,
     body: (live) => {
       options.check?.();
@@ -70,6 +71,7 @@ export async function streamMethod(
     kind: "rpc",
     label: method,
     origin,
+    cause: args,
     isConcurrent,
     afterFailure: (error) => stream.cut(error instanceof Error ? error : new Error(messageOf(error))),
     body: async (live) => {

@@ -39,7 +39,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
         engine: database.engine,
         problem: null,
         all: (query) => database.all(query),
-        scan: (query) => database.scan(query),
+        scan: (query, turn) => database.scan(query, turn),
         get: (query) => database.get(query),
         run: (query) => database.run(query),
         transaction: (work, options) =>

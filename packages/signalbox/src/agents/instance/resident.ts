@@ -84,8 +84,12 @@ export interface ResidentDefinition<R extends Resident> {
   readonly isInterleaving: boolean;
   /** A turn that fails keeps what it wrote. */
   readonly keepsFailedWrites: boolean;
+  /** Turns are recorded in the timeline. */
+  readonly isRecorded: boolean;
   /** Time limit of turns; 0 for none, undefined for the limit of the service. */
   readonly turnTimeoutMs: number | undefined;
+  /** While a node gives its instances away: how long one with work keeps its code, before its turns are interrupted. Undefined: for the grace period of a hand-over. */
+  readonly updateDelayMs?: number | undefined;
   /** Called before the resident is created. Null: the database stays; otherwise it has been closed, and another one opened. */
   prepare?(database: InstanceDatabase, ref: InstanceRef): Promise<InstanceDatabase> | null;
   create(parts: ResidentParts<R>): R;

@@ -8,6 +8,8 @@ import type { Directory } from "../instance/directory.ts";
 import type { CatalogEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
 import { INSTANCE_ORDERS, type InstancePages } from "../instance/instance-pages.ts";
 import type { ProblemIndex } from "../instance/problem-index.ts";
+import { addPulses } from "../instance/agent-pulse.ts";
+import type { Timeline } from "../instance/timeline.ts";
 import { type InstanceAccess, pageQuery, problemQuery } from "./instance-access.ts";
 import { AGENTS, defineInstanceRoute, INSTANCE, type InstanceRoute, INSTANCES } from "./instance-route.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
@@ -15,7 +17,7 @@ import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import { moveRoute, targetsRoute, withNodes } from "./node-routes.ts";
 import { listInstances } from "./instance-list.ts";
 import { showAll } from "./show-page.ts";
-import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
+import { type FindPulses, findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import type { FindStuck } from "./stuck.ts";
 import * as show from "./show-instance.ts";
 
@@ -34,6 +36,9 @@ export interface InstanceRouteParts extends ResidentsParts {
   readonly problems: ProblemIndex;
   /** On all nodes. */
   readonly findStuck: FindStuck;
+  readonly findPulses: FindPulses;
+  /** Null if turns are not recorded. */
+  readonly timeline: Timeline | null;
   now(): number;
 }
 
@@ -46,25 +51,35 @@ export function instanceRoutes(parts: InstanceRouteParts): InstanceRoute[] {
   return [read(parts), destroy(parts), targetsRoute(access, nodes), moveRoute(access, nodes)];
 }
 
-function listAgents({ catalog, definitions, objects }: InstanceRouteParts): Route {
+function listAgents({ catalog, definitions, objects, findPulses }: InstanceRouteParts): Route {
   return defineRoute({
     method: "GET",
     path: AGENTS,
     access: "agents.read",
     summary:
-      "List the agents (classes), with their callable methods and number of instances; the classes of a worker program are objects.",
+      "List the agents (classes), with their callable methods, number of instances and turns of the last hour; the classes of a worker program are objects.",
     result: z.array(show.agentResult),
     handler: async ({ params }) => {
       const { account_id: account } = params;
       await catalog.flush();
+      const pulses = addPulses(await findPulses(account));
       const result = await Promise.all([
         ...[...definitions.values()].map(async (definition) =>
-          show.agent(definition, await catalog.count(account, definition.kebab)),
+          show.agent(
+            definition,
+            await catalog.count(account, definition.kebab),
+            show.pulse(pulses.get(definition.kebab)),
+          ),
         ),
         ...objects
           .classes()
           .map(async ({ agent, exportName }) =>
-            show.objectClass(agent, exportName, await catalog.count(account, agent)),
+            show.objectClass(
+              agent,
+              exportName,
+              await catalog.count(account, agent),
+              show.pulse(pulses.get(agent)),
+            ),
           ),
       ]);
       return { result, resultInfo: { count: result.length } };
@@ -87,7 +102,7 @@ function list(parts: InstanceRouteParts): Route {
     }),
     parameters: ["tag"],
     repeatable: ["tag"],
-    result: z.array(show.instanceResult),
+    result: z.array(show.listedInstanceResult),
     handler: async (request) => {
       const { account_id: account, agent_name: agentName } = request.params;
       const agent = access.agent(agentName);
@@ -111,8 +126,13 @@ function list(parts: InstanceRouteParts): Route {
       const others = entries.filter(({ name }) => name !== named[0]?.name);
       const isObject = access.isObjectClass(agent);
       const shown = await showAll(parts.findResidents, agent, [...named, ...others], isObject);
+      const recent = await parts.timeline?.recent(
+        { account, agent },
+        shown.map(({ name }) => name),
+      );
+      const placed = await withNodes(parts.nodes, account, shown);
       return {
-        result: await withNodes(parts.nodes, account, shown),
+        result: placed.map((row) => ({ ...row, ...show.recent(recent?.get(row.name)) })),
         resultInfo: show.pageInfo(named.length + others.length, next),
       };
     },

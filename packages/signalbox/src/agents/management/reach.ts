@@ -2,7 +2,7 @@
 import type { Route } from "../../http/route.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import { type InstanceRoute, type RefOf, toRoute } from "./instance-route.ts";
-import { findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
+import { type FindPulses, findResidents, type FindResidents, type ResidentsParts } from "./residents.ts";
 import { findStuck, type FindStuck } from "./stuck.ts";
 
 /** Work on an instance. Input and result can be written as JSON. */
@@ -11,6 +11,7 @@ type Work<Input, Result> = (ref: InstanceRef, input: Input) => Promise<Result>;
 export interface ManagementReach {
   readonly findResidents: FindResidents;
   readonly findStuck: FindStuck;
+  readonly findPulses: FindPulses;
   /** The route with a handler that runs where the instance is. */
   atOwner(route: InstanceRoute, refOf: RefOf): Route;
   /** Returns a function that runs `work` where the instance is. The name is the same on all nodes. */
@@ -25,6 +26,7 @@ export function manageHere(parts: ResidentsParts & { now(): number }): Managemen
   return {
     findResidents: (query) => findResidents(parts, query),
     findStuck: async (query) => findStuck(parts, query),
+    findPulses: async (account) => parts.pulses.read(account, parts.now()),
     atOwner: (route, refOf) => toRoute(route, refOf, (request) => route.handler(request)),
     workAtOwner: (_name, work) => work,
   };

@@ -1,5 +1,6 @@
 /** What only the node that runs an instance knows of it, for lists of instances. */
 import type { SocketHub } from "../connections/socket-hub.ts";
+import type { AgentPulses, PulseFigures } from "../instance/agent-pulse.ts";
 import type { Directory } from "../instance/directory.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
@@ -34,8 +35,12 @@ export interface ResidentsQuery {
 export interface ResidentsParts {
   readonly directory: Directory;
   readonly hub: SocketHub;
+  readonly pulses: AgentPulses;
   readonly objects: ManagedObjects;
 }
+
+/** How busy the agents of an account are, on all nodes; an agent can be listed more than once. */
+export type FindPulses = (account: string) => Promise<readonly PulseFigures[]>;
 
 /** In the order of the names. */
 export type FindResidents = (query: ResidentsQuery) => Promise<readonly Residency[]>;

@@ -8,6 +8,8 @@ import type { Directory } from "../instance/directory.ts";
 import type { InstanceCatalog } from "../instance/instance-catalog.ts";
 import type { InstancePages } from "../instance/instance-pages.ts";
 import type { ProblemIndex } from "../instance/problem-index.ts";
+import type { AgentPulses } from "../instance/agent-pulse.ts";
+import type { Timeline } from "../instance/timeline.ts";
 import type { InstanceNodes } from "../placement/instance-nodes.ts";
 import type { ActivityStreams } from "./activity-stream.ts";
 import type { ManagedObjects } from "./managed-objects.ts";
@@ -18,6 +20,7 @@ import { observationRoutes } from "./observation-routes.ts";
 import type { ManagementReach } from "./reach.ts";
 import { replayRoutes } from "./replay-routes.ts";
 import { SqlConsole } from "./sql-console.ts";
+import { timelineRoutes } from "./timeline-routes.ts";
 import { workRoutes } from "./work-routes.ts";
 
 export interface RouteParts {
@@ -34,6 +37,8 @@ export interface RouteParts {
   readonly reach: ManagementReach;
   readonly pages: InstancePages;
   readonly problems: ProblemIndex;
+  readonly timeline: Timeline | null;
+  readonly pulses: AgentPulses;
   now(): number;
 }
 
@@ -44,6 +49,7 @@ export function agentRoutes(parts: RouteParts): Route[] {
   const ofInstances = [
     ...instanceRoutes(everywhere),
     ...workRoutes(access),
+    ...timelineRoutes({ ...parts, access }),
     ...observationRoutes({ ...parts, access, sqlConsole: new SqlConsole(parts.directory, parts.store) }),
   ];
   return [

@@ -1,6 +1,7 @@
 /** The representation of agents and instances in the management interface. */
 import { z } from "zod";
 import { isoTime } from "../../core/iso-time.ts";
+import { parameterNames } from "../api/parameter-names.ts";
 import type { SqlValue } from "../../core/sql.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { DeadLetter } from "../work/dead-letters.ts";
@@ -9,8 +10,10 @@ import type { CatalogEntry } from "../instance/instance-catalog.ts";
 import type { Residency } from "./residents.ts";
 import type { LiveConnection } from "../connections/live-connection.ts";
 import type { ActivityEvent } from "../instance/activity.ts";
+import { PULSE_MINUTES, type PulseFigures, pulseP95 } from "../instance/agent-pulse.ts";
 import { INSTANCE_PROBLEMS } from "../instance/instance-pages.ts";
 import type { Failure } from "../instance/problem-index.ts";
+import type { RecentTurns } from "../instance/timeline.ts";
 import type { ScheduleState } from "../work/schedule-row.ts";
 import type { QueueItem } from "../work/work-queue.ts";
 
@@ -20,9 +23,22 @@ export const agentResult = z.object({
   kind: z.enum(["agent", "object"]),
   is_built_in: z.boolean(),
   callable: z.array(
-    z.object({ name: z.string(), description: z.string().nullable(), streaming: z.boolean() }),
+    z.object({
+      name: z.string(),
+      description: z.string().nullable(),
+      streaming: z.boolean(),
+      /** The names of the parameters, without the stream of a streaming method; null if they are not known. */
+      parameters: z
+        .array(z.object({ name: z.string(), optional: z.boolean(), rest: z.boolean() }))
+        .nullable(),
+    }),
   ),
   instance_count: z.int(),
+  /** Turns of all instances in each of the last 60 minutes, the current one last. */
+  turns: z.array(z.int()),
+  failed_turns: z.int(),
+  /** 95th percentile of their durations, at most half too large; null without turns. */
+  turn_p95_ms: z.number().nullable(),
 });
 
 export const instanceResult = z.object({
@@ -48,6 +64,12 @@ export const instanceResult = z.object({
   busy_since: z.iso.datetime().nullable(),
   turn: z.object({ kind: z.string(), label: z.string() }).nullable(),
   waiting_turns: z.int(),
+});
+
+export const listedInstanceResult = instanceResult.extend({
+  /** Recorded turns in each twelfth of the last hour, the current one last; empty if turns are not recorded. */
+  turns: z.array(z.int()),
+  turn_p95_ms: z.number().nullable(),
 });
 
 export const problemInstanceResult = instanceResult.extend({ problems: z.array(z.enum(INSTANCE_PROBLEMS)) });
@@ -122,8 +144,25 @@ export const activityResult = z.object({
   detail: z.record(z.string(), z.unknown()),
 });
 
-export function agent(definition: AgentDefinition, instanceCount: number): z.input<typeof agentResult> {
+type ShownPulse = Pick<z.input<typeof agentResult>, "turns" | "failed_turns" | "turn_p95_ms">;
+
+export function pulse(figures: PulseFigures | undefined): ShownPulse {
+  if (figures === undefined)
+    return { turns: Array.from({ length: PULSE_MINUTES }, () => 0), failed_turns: 0, turn_p95_ms: null };
+  return { turns: [...figures.turns], failed_turns: figures.failed, turn_p95_ms: pulseP95(figures) };
+}
+
+export function recent(turns: RecentTurns | undefined) {
+  return { turns: [...(turns?.counts ?? [])], turn_p95_ms: turns === undefined ? null : turns.p95Us / 1000 };
+}
+
+export function agent(
+  definition: AgentDefinition,
+  instanceCount: number,
+  shownPulse: ShownPulse,
+): z.input<typeof agentResult> {
   return {
+    ...shownPulse,
     name: definition.kebab,
     class_name: definition.exportName,
     kind: "agent",
@@ -132,17 +171,30 @@ export function agent(definition: AgentDefinition, instanceCount: number): z.inp
       name,
       description: description ?? null,
       streaming: streaming ?? false,
+      parameters: parametersOf(definition, name, streaming === true),
     })),
     instance_count: instanceCount,
   };
+}
+
+function parametersOf({ agentClass }: AgentDefinition, method: string, isStreaming: boolean) {
+  const prototype = agentClass.prototype as unknown as Record<string, (...args: never[]) => unknown>;
+  const found = prototype[method];
+  const parameters = found === undefined ? null : parameterNames(found);
+  if (parameters === null) return null;
+  return parameters
+    .slice(isStreaming ? 1 : 0)
+    .map(({ name, isOptional, isRest }) => ({ name, optional: isOptional, rest: isRest }));
 }
 
 export function objectClass(
   agent: string,
   exportName: string,
   instanceCount: number,
+  shownPulse: ShownPulse,
 ): z.input<typeof agentResult> {
   return {
+    ...shownPulse,
     name: agent,
     class_name: exportName,
     kind: "object",

@@ -47,7 +47,7 @@ function replayable(input: Input, init: RequestInit | undefined, request: Reques
 }
 
 function redirected(
-  { method, headers, signal, redirect }: Request,
+  { url: before, method, headers, signal, redirect }: Request,
   status: number,
   url: URL,
   body: Body,
@@ -56,6 +56,8 @@ function redirected(
     (status === 303 && method !== "GET" && method !== "HEAD") ||
     ((status === 301 || status === 302) && method === "POST");
   const kept = new Headers(headers);
+  // The fetch standard: another origin does not get credentials that the program meant for this one.
+  if (url.origin !== new URL(before).origin) kept.delete("authorization");
   if (becomesGet || body === undefined) {
     if (becomesGet) for (const name of BODY_HEADERS) kept.delete(name);
     return new Request(url, { method: becomesGet ? "GET" : method, headers: kept, signal, redirect });

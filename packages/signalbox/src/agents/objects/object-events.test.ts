@@ -32,6 +32,9 @@ class Turns extends DurableObject {
     if (pathname === "/see-other") return redirect("https://example.com/landed", 303);
     if (pathname === "/again") return redirect("/landed", 307);
     if (pathname === "/loop") return redirect("/loop", 302);
+    if (pathname === "/who") return new Response(request.headers.get("authorization"));
+    if (pathname === "/elsewhere") return redirect("https://other.example.com/who", 302);
+    if (pathname === "/here") return redirect("/who", 302);
     if (pathname === "/landed") return new Response(`${request.method} ${request.url}`);
     const { 0: client, 1: server } = new WebSocketPair();
     if (pathname === "/hibernating") this.ctx.acceptWebSocket(server);
@@ -219,6 +222,12 @@ it("follows redirects to the same object, unless the request says otherwise", as
   const stream = new Request("https://example.com/again", { method: "POST", body: "x" });
   await expect(stub.fetch(stream)).rejects.toThrow("used up");
   await expect(stub.fetch("https://example.com/loop")).rejects.toThrow("Too many redirects.");
+});
+
+it("keeps credentials in a redirect to the same origin only", async () => {
+  const init = { headers: { authorization: "Bearer secret" } };
+  expect(await (await turns().fetch("https://example.com/here", init)).text()).toBe("Bearer secret");
+  expect(await (await turns().fetch("https://example.com/elsewhere", init)).text()).toBe("");
 });
 
 it("lets a program replace the WebSocket of a response, as mocks do", () => {

@@ -11,6 +11,7 @@ import { createLogger } from "../../telemetry/logger.ts";
 import { createAgentMetrics } from "../agent-metrics.ts";
 import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
+import { AgentPulses } from "../instance/agent-pulse.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
 import type { AnyInstance } from "../instance/instance.ts";
@@ -83,6 +84,8 @@ export async function openHost(
     store: isWatched ? watched(store, options) : store,
     catalog,
     problems,
+    timeline: null,
+    pulses: new AgentPulses(),
     hub,
     activity: new ActivityHub(),
     metrics,

@@ -70,6 +70,8 @@ export class ObjectHost {
    * export they belong to.
    */
   readonly #byAgent = new Map<string, Registered[]>();
+  /** By the name of the class in the catalog. */
+  readonly #updateDelays = new Map<string, number | undefined>();
   /** The names under which objects of renamed classes are stored. */
   readonly #firstNames = new Map<string, string>();
   /** Names that callers used for objects that are about to be constructed, by the key of the instance. */
@@ -81,10 +83,11 @@ export class ObjectHost {
 
   /**
    * Makes a class available. Objects in memory keep the class they were constructed from until they leave memory. A class that does not extend
-   * `DurableObject` has handlers only.
+   * `DurableObject` has handlers only. `updateDelayMs`: see `ResidentDefinition`.
    */
-  register(exportName: string, objectClass: ObjectClass): void {
+  register(exportName: string, objectClass: ObjectClass, updateDelayMs?: number): void {
     const registered = this.#find(exportName);
+    this.#updateDelays.set(registered.definition.kebab, updateDelayMs);
     const isNew = registered.objectClass === null;
     registered.objectClass = objectClass;
     if (!isNew) return;
@@ -95,6 +98,11 @@ export class ObjectHost {
   /** The objects of the class are those of another name, which the class had when they were created. Before the class is used. */
   rename(exportName: string, firstName: string): void {
     this.#firstNames.set(exportName, firstName);
+  }
+
+  /** How long objects may keep their code at most, when this node is replaced. */
+  get maxUpdateDelayMs(): number {
+    return Math.max(0, ...[...this.#updateDelays.values()].map((delay) => delay ?? 0));
   }
 
   /** The namespace of a class, which need not be registered yet: its objects can be called when the class is. */
@@ -192,10 +200,15 @@ export class ObjectHost {
     agent: string,
     spec: (ref: InstanceRef) => ObjectSpec | Promise<ObjectSpec>,
   ): ResidentDefinition<LiveObject> {
+    const delays = this.#updateDelays;
     return {
+      get updateDelayMs() {
+        return delays.get(agent);
+      },
       kebab: agent,
       initialSchema: OBJECT_SCHEMA,
       isInterleaving: true,
+      isRecorded: true,
       keepsFailedWrites: true,
       turnTimeoutMs: 0,
       prepare: (database, ref) => this.#parts.pasts.restore(database, ref),

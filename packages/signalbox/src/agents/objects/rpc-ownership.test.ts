@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { ObjectContext } from "./object-context.ts";
 import { openHost, type TestHost } from "./object-host-fixture.ts";
-import { DurableObject, RpcTarget } from "./workers-module.ts";
+import { DurableObject, RpcStub, RpcTarget } from "./workers-module.ts";
 
 type Callback = ((value: number) => Promise<number>) & { dup(): Callback } & Disposable;
 
@@ -106,6 +106,35 @@ it("disposes a target when the last stub of it has ended", async () => {
   expect(kept.disposals).toBe(0);
   await keeper().drop();
   expect(kept.disposals).toBe(1);
+});
+
+it("disposes the target of a stub that the program has made, and not before", async () => {
+  const target = new Target();
+  const stub = new RpcStub(target) as unknown as Disposable;
+  const duplicate = (stub as unknown as Callback).dup();
+  await keeper().kindOf(stub);
+  stub[Symbol.dispose]();
+  await Promise.resolve();
+  expect(target.disposals).toBe(0);
+  duplicate[Symbol.dispose]();
+  await Promise.resolve();
+  expect(target.disposals).toBe(1);
+});
+
+it("lends duplicates of a target that can duplicate itself", async () => {
+  const duplicates: Target[] = [];
+  class Lasting extends Target {
+    dup(): Target {
+      const duplicate = new Target();
+      duplicates.push(duplicate);
+      return duplicate;
+    }
+  }
+  const target = new Lasting();
+  await keeper().kindOf(target);
+  await keeper().kindOf(new Proxy(target, {}));
+  expect(duplicates.map(({ disposals }) => disposals)).toEqual([1, 1]);
+  expect(target.disposals).toBe(0);
 });
 
 it("returns a stub that was an argument, as one of the caller's own", async () => {

@@ -190,7 +190,11 @@ async function follow(
 
 /** The target for a value of this side, for `new RpcStub(value)`. */
 function localTarget(value: unknown): CallTarget {
-  return { send: (path, args) => follow(value, path, args) };
+  return {
+    send: (path, args) => follow(value, path, args),
+    // Not within the code that disposes the last stub.
+    dispose: () => queueMicrotask(() => disposeResult(value)),
+  };
 }
 
 function isReference(value: unknown): value is object {

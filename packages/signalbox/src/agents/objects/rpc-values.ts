@@ -51,6 +51,8 @@ interface Copying {
   readonly stubs: object[];
   /** Replaces values that are passed by reference, and others that have no plain copy; null: they stay as they are. */
   readonly replace: Replace | null;
+  /** Arguments: targets that can duplicate themselves stay the caller's. */
+  readonly isLent?: boolean;
   /** Of texts and bytes, roughly as they would be on a wire. */
   bytes: number;
 }
@@ -67,7 +69,7 @@ const ARGUMENT_STUBS = new WeakMap<readonly unknown[], readonly object[]>();
 /** Copies the arguments of a call for the other side. Throws `DataCloneError` for what cannot be copied. */
 export function transferArguments(args: readonly unknown[], from: Side): unknown[] {
   const stubs: object[] = [];
-  const copying = { from, seen: new Map(), stubs, replace: null, bytes: 0 };
+  const copying = { from, seen: new Map(), stubs, replace: null, bytes: 0, isLent: true };
   const copies = args.map((value) => copy(value, copying));
   checkSize(copying);
   ownStubs(copies, stubs);
@@ -143,7 +145,7 @@ function copy(value: unknown, copying: Copying): unknown {
     return duplicate;
   }
   if (typeof value === "function" || RPC_TARGET in value || ENTRYPOINT in value) {
-    const stub = stubOf(value, copying.from);
+    const stub = stubOf(copying.isLent === true ? duplicateOf(value) : value, copying.from);
     copying.stubs.push(stub);
     return stub;
   }
@@ -222,6 +224,12 @@ function notCloneable(type: string): DOMException {
     `Could not serialize object of type "${type}". This type does not support serialization.`,
     "DataCloneError",
   );
+}
+
+/** A target that can duplicate itself stays the caller's: the call gets a duplicate, which is disposed with it. */
+function duplicateOf(value: object): object {
+  const { dup } = value as { dup?: () => object };
+  return typeof dup === "function" ? Reflect.apply(dup, value, []) : value;
 }
 
 /** A stub of a function or an `RpcTarget`: calls run as events of the side that the value belongs to. */

@@ -44,11 +44,15 @@ export class ClusterInstances {
   }
 
   /** Never rejects: what is not handed over is found by the others when this node has left. */
-  async retire(signal: AbortSignal): Promise<void> {
+  retire(signal: AbortSignal): Promise<void> {
+    return this.#retire(signal, true);
+  }
+
+  async #retire(signal: AbortSignal, isDeferring: boolean): Promise<void> {
     this.#isRetired = true;
     this.stop();
     try {
-      await drainInstances(this.#parts, signal);
+      await drainInstances(this.#parts, signal, isDeferring);
     } catch (err) {
       this.#parts.logger.warn({ err }, "the instances of this node could not be handed over to other nodes");
     }
@@ -58,7 +62,7 @@ export class ClusterInstances {
    * Gives away what came here since `retire`: until the heartbeat that announces it, this node took instances. Does nothing if it was not retired.
    */
   async retireRest(): Promise<void> {
-    if (this.#isRetired) await this.retire(awakeSignal(MAX_REST_MS));
+    if (this.#isRetired) await this.#retire(awakeSignal(MAX_REST_MS), false);
   }
 
   /** A scan in progress ends when the directory stops. */

@@ -16,6 +16,7 @@ import { createAgentMetrics } from "../agent-metrics.ts";
 import type { AgentClass } from "../api/agent.ts";
 import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
+import { AgentPulses } from "../instance/agent-pulse.ts";
 import { AgentDefinition } from "../instance/agent-definition.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
@@ -167,6 +168,8 @@ export class TestNode {
         isOwn: (ref) => ownership.isHeld(databaseName(ref)),
         onFailure: fail,
       }),
+      timeline: null,
+      pulses: new AgentPulses(),
       hub: this.hub,
       activity: new ActivityHub(),
       spans: null,

@@ -64,6 +64,7 @@ class ClusterReach implements Reach {
     this.management = {
       findResidents: this.#residents.find,
       findStuck: this.#residents.findStuck,
+      findPulses: this.#residents.findPulses,
       atOwner: (route, refOf) => this.#management.atOwner(route, refOf),
       workAtOwner: (name, work) => this.#management.workAtOwner(name, work),
     };

@@ -9,11 +9,13 @@ import {
   type ResidentsQuery,
 } from "../management/residents.ts";
 import { findStuck, type StuckQuery } from "../management/stuck.ts";
+import type { PulseFigures } from "../instance/agent-pulse.ts";
 import type { InstanceRef } from "../instance/instance-ref.ts";
 import type { Placement } from "../placement/placement.ts";
 
 const RESIDENTS = "agents.residents";
 const STUCK = "agents.stuck";
+const PULSES = "agents.pulses";
 /** A node that does not answer must not block a list; its instances are shown as idle. */
 const ANSWER_MS = 2000;
 
@@ -47,6 +49,9 @@ export class ClusterResidents {
     this.#network.serve(STUCK, async (payload) =>
       Buffer.from(JSON.stringify(findStuck(this.#parts, JSON.parse(payload.toString()) as StuckQuery))),
     );
+    this.#network.serve(PULSES, async (payload) =>
+      Buffer.from(JSON.stringify(this.#pulsesHere(JSON.parse(payload.toString()) as string))),
+    );
   }
 
   readonly findStuck = async (query: StuckQuery): Promise<readonly InstanceRef[]> => {
@@ -57,6 +62,14 @@ export class ClusterResidents {
     return [...findStuck(this.#parts, query), ...answers.flat()];
   };
 
+  readonly findPulses = async (account: string): Promise<readonly PulseFigures[]> => {
+    const question = Buffer.from(JSON.stringify(account));
+    const answers = await Promise.all(
+      this.#others().map((inc) => this.#ask<readonly PulseFigures[]>(inc, PULSES, question)),
+    );
+    return [...this.#pulsesHere(account), ...answers.flat()];
+  };
+
   readonly find = async (query: ResidentsQuery): Promise<readonly Residency[]> => {
     if (query.names.length === 0) return [];
     const question = Buffer.from(JSON.stringify(query));
@@ -64,6 +77,10 @@ export class ClusterResidents {
     const [own, ...answers] = await Promise.all([this.#findHere(query), ...others]);
     return query.names.map((_name, i) => merge([own, ...answers].map((known) => known[i] ?? null)));
   };
+
+  #pulsesHere(account: string): PulseFigures[] {
+    return this.#parts.pulses.read(account, this.#parts.now());
+  }
 
   #others(): readonly string[] {
     const { self, members } = this.#network;

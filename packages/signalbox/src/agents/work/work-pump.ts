@@ -11,7 +11,12 @@
  * 5. An attempt that the storage has ended is repeated without being counted: the work did not fail. So often in a row as `MAX_CUT_OFFS`.
  */
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
-import type { Participant, Transactions, TurnSpec } from "../../engines/turn-runtime/index.ts";
+import {
+  currentTurn,
+  type Participant,
+  type Transactions,
+  type TurnSpec,
+} from "../../engines/turn-runtime/index.ts";
 import { isStorageFailure, MAX_CUT_OFFS } from "./cut-off.ts";
 import type { Schedules } from "./schedules.ts";
 import type { WorkQueue } from "./work-queue.ts";
@@ -44,6 +49,14 @@ export interface WorkPumpOptions {
   readonly onBuried: (kind: "queue" | "schedule", callback: string, error: unknown) => void;
   /** The rows could not be read or written; the pump tries again after a pause. */
   readonly onStorageFailure: (error: unknown) => void;
+}
+
+/** What the turn runs is known once it runs. */
+function nameTurn({ callback, item }: WorkAttempt): void {
+  const turn = currentTurn();
+  if (turn === undefined) return;
+  turn.label = callback;
+  turn.cause = item;
 }
 
 export type WorkKind = "queue" | "schedule";
@@ -204,6 +217,7 @@ export class WorkPump implements Participant {
         const isSafe = this.#options.transactions.commitNow();
         if (begun === null) return undefined;
         attempt = begun;
+        nameTurn(begun);
         this.#attempted.set(kind, begun.item.id);
         return isSafe === null ? this.#perform(kind, begun) : isSafe.then(() => this.#perform(kind, begun));
       },

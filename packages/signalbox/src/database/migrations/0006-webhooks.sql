@@ -130,6 +130,9 @@ CREATE TABLE webhook_stored_delivery (
 
 CREATE INDEX webhook_stored_delivery_by_batch ON webhook_stored_delivery (batch) WHERE batch IS NOT NULL;
 
+-- The sum of the sizes is read every minute, without the bodies.
+CREATE INDEX webhook_stored_delivery_by_size ON webhook_stored_delivery (id, body_bytes);
+
 -- A delivery for one route. state: waiting, delivered, failed, cancelled or ignored; reason says why. due_at: time of the next attempt; during an attempt, the
 -- time at which the attempt has certainly ended; null unless state is waiting. node: the node that makes an attempt, 0 for a process that is alone.
 -- attempts counts all of them, tries those since the event was queued last. replay: the bulk replay that queued it. repeat: the ending of the id that an

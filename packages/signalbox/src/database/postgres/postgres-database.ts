@@ -25,7 +25,8 @@ import {
   isUnavailable,
   Servers,
 } from "../../engines/postgres-session/index.ts";
-import type { Database, Queryable, TransactionOptions } from "../database.ts";
+import type { Database, Queryable, ScanTurn, TransactionOptions } from "../database.ts";
+import { ScanTurns } from "../scan-turns.ts";
 import type { ClusterMembership, NodeIdentity } from "../membership.ts";
 import { OpenSockets } from "./open-sockets.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
@@ -127,6 +128,7 @@ export class PostgresDatabase implements Database {
   #marks: WriteMarks;
   /** By scope: the end of its last transaction. */
   readonly #scopes = new Map<string, Promise<void>>();
+  readonly #turns = new ScanTurns();
   readonly #lossListeners: (() => void)[] = [];
   readonly #serverListeners: (() => void)[] = [];
   #problem: string | null = null;
@@ -267,8 +269,10 @@ export class PostgresDatabase implements Database {
     return (await this.#read(query)).rows as Row[];
   }
 
-  scan<Row>(query: SqlQuery): Promise<Row[]> {
-    return this.all(query);
+  scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]> {
+    // From here: while the server is away, those that wait for their turn fail together and not one after the other.
+    const deadline = performance.now() + this.#maxWaitMs;
+    return this.#turns.run(turn, async () => (await this.#read(query, deadline)).rows as Row[]);
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
@@ -386,9 +390,8 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #read(query: SqlQuery): Promise<QueryResult> {
+  async #read(query: SqlQuery, deadline = performance.now() + this.#maxWaitMs): Promise<QueryResult> {
     const statement = toStatement(query);
-    const deadline = performance.now() + this.#maxWaitMs;
     for (let attempt = 1; ; attempt++) {
       // Before the attempt: one that a pause of this process made too long is followed by another one.
       const isLast = this.#isHasty || performance.now() >= deadline;

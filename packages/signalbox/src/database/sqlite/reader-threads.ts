@@ -3,16 +3,14 @@
  *
  * Invariants:
  * 1. A read sees every commit before the call: its statement begins later, and the threads read the same file and WAL.
- * 2. A thread runs one read at a time; a read goes to the thread that has the fewest. So a slow one delays others only if there are several slow ones.
- * 3. A thread starts with the first read that needs it, and again after its death, which fails the reads it had. It does not keep the process alive.
+ * 2. There are as many threads as scans that run at once (`ScanTurns`), and a read goes to a thread that has none.
+ * 3. A thread starts with the first read for which no other is free, and again after its death, which fails the reads it had. It does not keep the process alive.
  */
 import { Worker } from "node:worker_threads";
 import { SignalboxError } from "@signalbox/protocol";
 import type { SqlQuery } from "../../core/sql.ts";
+import { MAX_SCANS } from "../scan-turns.ts";
 import type { ReadAnswer, ReadQuestion } from "./reader.worker.ts";
-
-/** One for lists that are slow, one for the others. */
-const THREADS = 2;
 
 interface Reading {
   readonly resolve: (rows: unknown[]) => void;
@@ -23,7 +21,7 @@ export class ReaderThreads {
   readonly #threads: readonly ReaderThread[];
 
   constructor(path: string) {
-    this.#threads = Array.from({ length: THREADS }, () => new ReaderThread(path));
+    this.#threads = Array.from({ length: MAX_SCANS }, () => new ReaderThread(path));
   }
 
   all<Row>(query: SqlQuery): Promise<Row[]> {

@@ -12,7 +12,8 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { syncFolder } from "../../engines/durable-file/index.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
-import type { Database, Queryable } from "../database.ts";
+import type { Database, Queryable, ScanTurn } from "../database.ts";
+import { ScanTurns } from "../scan-turns.ts";
 import { Serial } from "../../core/serial.ts";
 import { rawSql, type SqlQuery } from "../../core/sql.ts";
 import {
@@ -51,6 +52,7 @@ export class SqliteDatabase implements Database {
   readonly #reader: SqliteConnection;
   readonly #walSync: WalSync;
   readonly #threads: ReaderThreads;
+  readonly #turns = new ScanTurns();
   readonly #transaction: Queryable;
   readonly #maxWaitMs: number;
   readonly #transactions = new Serial();
@@ -104,8 +106,8 @@ export class SqliteDatabase implements Database {
     return this.#read(() => this.#reader.all<Row>(query));
   }
 
-  scan<Row>(query: SqlQuery): Promise<Row[]> {
-    return this.#threads.all<Row>(query);
+  scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]> {
+    return this.#turns.run(turn, () => this.#threads.all<Row>(query));
   }
 
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {

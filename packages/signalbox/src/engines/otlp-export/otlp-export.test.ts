@@ -46,7 +46,7 @@ it("a span arrives with the values it was given, whatever they are", () => {
         const batch = new SpanBatch(known);
         batch.add(SPAN);
         batch.add({ ...SPAN, name, attributes: list, error });
-        const added = known.takeAdded();
+        const added = known.from(0);
         const numbers = batch.copyNumbers();
         const spans = readSpans(numbers, batch.texts, added);
         const [, read] = spans as [
@@ -150,7 +150,7 @@ const options = {
   onFailure: () => undefined,
 };
 
-it("a queue that is full drops spans and counts them, and builds none of them", async () => {
+it("a queue that is full drops spans and counts them, and does not build those", async () => {
   const server = createServer(() => undefined).listen(0, "127.0.0.1");
   await once(server, "listening");
   const exporter = new OtlpExporter({ ...options, maxBatchSpans: 1000 });
@@ -161,7 +161,7 @@ it("a queue that is full drops spans and counts them, and builds none of them", 
       return [SPAN];
     });
   }
-  expect([built, exporter.counts.dropped]).toEqual([0, 15]);
+  expect([built, exporter.counts.dropped]).toEqual([10, 15]);
   await exporter.close(50);
   server.closeAllConnections();
   server.close();
@@ -218,11 +218,53 @@ it("a receiver that does not answer loses its own spans, not those of another on
   for (const server of servers) server.close();
 });
 
+it("batches that the worker has no room for wait, and are sent when it has finished others", async () => {
+  const held: (() => void)[] = [];
+  const received: string[] = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    received.push(request.url ?? "");
+    if (request.url === "/v1/traces") response.end();
+    else held.push(() => response.end());
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const last = receiverAt((server.address() as AddressInfo).port);
+  const exporter = new OtlpExporter({ ...options, maxBatchSpans: 1 });
+  for (let slow = 0; slow < 8; slow++) {
+    const receivers = [{ ...last, url: `${last.url}/${slow}` }];
+    for (let i = 0; i < 8; i++) exporter.add(receivers, () => [SPAN]);
+  }
+  exporter.add([last], () => [{ ...SPAN, name: "the last one" }]);
+  await expect.poll(() => held.length).toBe(8);
+  expect(received).not.toContain("/v1/traces");
+  held[0]?.();
+  await expect.poll(() => received).toContain("/v1/traces");
+  server.closeAllConnections();
+  await exporter.close(0);
+  server.close();
+});
+
+it("spans that wait are counted as dropped when the exporter is closed", async () => {
+  const server = createServer((request) => request.resume()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const exporter = new OtlpExporter({ ...options, maxBatchSpans: 1 });
+  for (let receiver = 0; receiver < 9; receiver++) {
+    const receivers = [{ ...receiverAt(port), url: `http://127.0.0.1:${port}/${receiver}` }];
+    for (let i = 0; i < 8; i++) exporter.add(receivers, () => [SPAN, SPAN]);
+  }
+  await exporter.close(1);
+  // Those of the worker are lost with its thread, those of the queue with the queue.
+  expect(exporter.counts).toEqual({ sent: 0, dropped: 144 });
+  server.closeAllConnections();
+  server.close();
+});
+
 it("an amount is a double, also if it is a whole number", () => {
   const known = new KnownTexts();
   const batch = new SpanBatch(known);
   batch.add({ ...SPAN, attributes: ["gen_ai.usage.cost", 0, "gen_ai.usage.input_tokens", 7] });
-  const [span] = readSpans(batch.copyNumbers(), batch.texts, known.takeAdded());
+  const [span] = readSpans(batch.copyNumbers(), batch.texts, known.from(0));
   expect(span).toMatchObject({
     attributes: [
       { key: "gen_ai.usage.cost", value: { doubleValue: 0 } },

@@ -1,7 +1,7 @@
 /**
- * The queue of spans and the batches on their way. README.md states what it promises.
+ * Batches of spans: the open one of each list of receivers, those that wait for the worker, and those on their way. README.md states what it promises.
  *
- *   add ─► queue ──5 s or a full batch──► numbers and texts, in slices ──► worker ──► receiver
+ *   add ─► open batch ──5 s or full──► waiting ──► worker ──► receiver
  */
 import { Worker } from "node:worker_threads";
 import type {
@@ -33,9 +33,7 @@ export interface OtlpCounts {
   readonly dropped: number;
 }
 
-/** A slice takes about 0.1 ms. */
-const SLICE_SPANS = 64;
-/** Batches that the worker has not finished; further spans wait in the queue. About 25 MB. */
+/** Batches that the worker has not finished; further ones wait. About 25 MB. */
 const MAX_PENDING_BATCHES = 64;
 /** Of one receiver. Its further spans are dropped: one that does not answer must not keep those of the others. */
 const MAX_PENDING_OF_RECEIVER = 8;
@@ -43,7 +41,7 @@ const SCHEMA_URL = "https://opentelemetry.io/schemas/1.38.0";
 
 interface Waiting {
   readonly receivers: readonly OtlpReceiver[];
-  readonly toSpans: () => readonly Span[];
+  readonly batch: SpanBatch;
 }
 
 type SenderContent =
@@ -58,12 +56,17 @@ interface Pending {
 export class OtlpExporter {
   readonly #options: OtlpOptions;
   readonly #frame: SenderFrame;
-  #queue: Waiting[] = [];
+  readonly #known = new KnownTexts();
+  readonly #open = new Map<readonly OtlpReceiver[], SpanBatch>();
+  /** Of the open batches together: what has been added, of which each has one or more spans. */
+  #openAdditions = 0;
+  readonly #waiting: Waiting[] = [];
+  /** Of the open and the waiting batches. */
+  #queued = 0;
   #timer: NodeJS.Timeout | undefined;
-  #isWriting = false;
   #worker: Worker | null = null;
-  /** Of the current thread. */
-  #known = new KnownTexts();
+  /** Of the known texts, those that the current thread has been sent. */
+  #sentTexts = 0;
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;
   #sent = 0;
@@ -84,15 +87,21 @@ export class OtlpExporter {
     return { sent: this.#sent, dropped: this.#dropped };
   }
 
-  /** `toSpans` is called later, or never when the queue is full. */
+  /** `toSpans` is called at once, or never when the queue is full. */
   add(receivers: readonly OtlpReceiver[], toSpans: () => readonly Span[]): void {
-    if (this.#isClosed || this.#queue.length >= this.#options.maxQueuedSpans) {
+    const { maxQueuedSpans, maxBatchSpans, delayMs } = this.#options;
+    if (this.#isClosed || this.#queued >= maxQueuedSpans) {
       this.#dropped += 1;
       return;
     }
-    this.#queue.push({ receivers, toSpans });
-    if (this.#queue.length >= this.#options.maxBatchSpans) this.#write();
-    else this.#timer ??= setTimeout(() => this.#write(), this.#options.delayMs);
+    let batch = this.#open.get(receivers);
+    if (batch === undefined) this.#open.set(receivers, (batch = new SpanBatch(this.#known)));
+    for (const span of toSpans()) batch.add(span);
+    batch.additions += 1;
+    this.#openAdditions += 1;
+    this.#queued += 1;
+    if (this.#openAdditions >= maxBatchSpans) this.#write();
+    else this.#timer ??= setTimeout(() => this.#write(), delayMs);
   }
 
   /** `metrics` are elements of OTLP/JSON. */
@@ -105,7 +114,7 @@ export class OtlpExporter {
   async close(graceMs: number): Promise<void> {
     this.#write();
     this.#isClosed = true;
-    if (this.#pending.size > 0 || this.#isWriting) {
+    if (this.#pending.size > 0 || this.#waiting.length > 0) {
       let timer: NodeJS.Timeout | undefined;
       await Promise.race([
         new Promise<void>((resolve) => (this.#onIdle = resolve)),
@@ -114,59 +123,41 @@ export class OtlpExporter {
       clearTimeout(timer);
     }
     clearTimeout(this.#timer);
+    for (const { batch } of this.#waiting.splice(0)) this.#dropped += batch.spans;
     await this.#worker?.terminate();
   }
 
   #write(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#isWriting || this.#queue.length === 0) return;
-    // The worker is behind: spans wait in the queue, and beyond its end they are dropped.
-    if (this.#pending.size >= MAX_PENDING_BATCHES) {
-      if (!this.#isClosed) this.#timer = setTimeout(() => this.#write(), this.#options.delayMs);
-      return;
-    }
-    this.#isWriting = true;
-    // The thread first: a batch refers to texts that its thread knows.
-    this.#startWorker();
-    const known = this.#known;
-    const queued = this.#queue.splice(0, this.#options.maxBatchSpans);
-    const batches = new Map<readonly OtlpReceiver[], SpanBatch>();
-    const slice = (from: number) => {
-      for (let i = from; i < Math.min(from + SLICE_SPANS, queued.length); i++) {
-        const waiting = queued[i];
-        if (waiting === undefined) continue;
-        let batch = batches.get(waiting.receivers);
-        if (batch === undefined) batches.set(waiting.receivers, (batch = new SpanBatch(known)));
-        for (const span of waiting.toSpans()) batch.add(span);
-      }
-      if (from + SLICE_SPANS < queued.length) setImmediate(slice, from + SLICE_SPANS);
-      else this.#written(batches, known);
-    };
-    slice(0);
+    for (const [receivers, batch] of this.#open) this.#waiting.push({ receivers, batch });
+    this.#open.clear();
+    this.#openAdditions = 0;
+    this.#sendWaiting();
   }
 
-  #written(batches: ReadonlyMap<readonly OtlpReceiver[], SpanBatch>, known: KnownTexts): void {
-    this.#isWriting = false;
-    for (const [receivers, batch] of batches) {
-      const { texts, spans } = batch;
+  /** While the worker is behind, batches wait, and beyond the end of the queue spans are dropped. */
+  #sendWaiting(): void {
+    while (this.#pending.size < MAX_PENDING_BATCHES) {
+      const waiting = this.#waiting.shift();
+      if (waiting === undefined) return;
+      const { receivers, batch } = waiting;
+      this.#queued -= batch.additions;
       for (const receiver of receivers) {
+        const { spans, texts } = batch;
         if (this.#isBehind(receiver)) this.#drop(receiver, spans, "the receiver is too slow");
-        // Another thread has been started meanwhile, and does not know the texts.
-        else if (known !== this.#known) this.#dropped += spans;
         else this.#send(receiver, { kind: "spans", numbers: batch.copyNumbers(), texts }, spans);
       }
     }
-    if (this.#queue.length >= this.#options.maxBatchSpans || this.#isClosed) this.#write();
-    else if (this.#queue.length > 0) this.#timer ??= setTimeout(() => this.#write(), this.#options.delayMs);
   }
 
   #send(receiver: OtlpReceiver, content: SenderContent, spans: number): void {
     const id = this.#nextId++;
     this.#pending.set(id, { receiver, spans });
     const worker = this.#startWorker();
-    const texts = this.#known.takeAdded();
+    const texts = this.#known.from(this.#sentTexts);
     if (texts.length > 0) worker.postMessage({ kind: "texts", texts } satisfies SenderMessage);
+    this.#sentTexts += texts.length;
     const moved = content.kind === "spans" ? [content.numbers.buffer] : [];
     worker.postMessage({ id, receiver, frame: this.#frame, ...content } satisfies SenderMessage, moved);
   }
@@ -186,13 +177,14 @@ export class OtlpExporter {
     if (this.#worker !== null) return this.#worker;
     const worker = new Worker(new URL("./otlp-sender.worker.ts", import.meta.url));
     worker.unref();
-    this.#known = new KnownTexts();
+    this.#sentTexts = 0;
     worker.on("message", ({ id, failure }: SenderReport) => this.#finished(id, failure));
     // What it had not finished is lost; the next batch starts another one.
     const lost = (reason: string) => {
       if (this.#worker !== worker) return;
       this.#worker = null;
-      for (const id of this.#pending.keys()) this.#finished(id, reason);
+      // A copy: when one is finished, the next of those that wait goes to another thread.
+      for (const id of [...this.#pending.keys()]) this.#finished(id, reason);
     };
     worker.on("error", (error) => lost(error.message));
     worker.on("exit", () => lost("the sender's thread has ended"));
@@ -206,6 +198,7 @@ export class OtlpExporter {
     this.#pending.delete(id);
     if (failure === null) this.#sent += pending.spans;
     else this.#drop(pending.receiver, pending.spans, failure);
-    if (this.#pending.size === 0 && !this.#isWriting && this.#queue.length === 0) this.#onIdle?.();
+    this.#sendWaiting();
+    if (this.#pending.size === 0) this.#onIdle?.();
   }
 }

@@ -26,33 +26,31 @@ const UNIQUE: ReadonlySet<string> = new Set([
 /** Doubles also where the value is a whole number: a receiver keeps the type that it sees first. */
 const DOUBLES: ReadonlySet<string> = new Set(["gen_ai.usage.cost", "gen_ai.response.time_to_first_chunk"]);
 
-/** Room for 64 calls with two spans each. */
-const FIRST_NUMBERS = 8192;
+/** About ten calls: every list of receivers has an open batch, and most have few calls in five seconds. */
+const FIRST_NUMBERS = 1024;
 /** Of a span without its attributes, and of an attribute without the elements of a list. */
 const SPAN_NUMBERS = 9;
 const ATTRIBUTE_NUMBERS = 3;
 
-/** The texts that one sender's thread knows. */
+/** The texts that the sender's thread knows by their numbers. */
 export class KnownTexts {
   readonly #numbers = new Map<string, number>();
-  #added: string[] = [];
+  readonly #texts: string[] = [];
 
   /** -1 when the text is not known and cannot be added. */
   numberOf(text: string): number {
     const known = this.#numbers.get(text);
     if (known !== undefined) return known;
-    if (this.#numbers.size >= MAX_KNOWN || text.length > MAX_KNOWN_LENGTH) return -1;
-    const number = this.#numbers.size;
+    const number = this.#texts.length;
+    if (number >= MAX_KNOWN || text.length > MAX_KNOWN_LENGTH) return -1;
     this.#numbers.set(text, number);
-    this.#added.push(text);
+    this.#texts.push(text);
     return number;
   }
 
-  /** What was added since the last call, which the thread must learn before the batch. */
-  takeAdded(): string[] {
-    const added = this.#added;
-    this.#added = [];
-    return added;
+  /** The texts from a number on, which a thread must learn before a batch. */
+  from(number: number): string[] {
+    return number === this.#texts.length ? [] : this.#texts.slice(number);
   }
 }
 
@@ -62,6 +60,8 @@ export class SpanBatch {
   #length = 0;
   readonly texts: string[] = [];
   spans = 0;
+  /** Calls or turns, each with one or more spans. */
+  additions = 0;
 
   constructor(known: KnownTexts) {
     this.#known = known;

@@ -25,8 +25,8 @@ export interface ProcessEnd {
   readonly errors: string;
 }
 
-/** Writable memory that Node has mapped before a program runs, most of it never used: stacks of threads, code, young generations. Measured at 330 MiB. */
-const BASE_MB = 384;
+/** Node maps more memory than it did when it was measured: another thread, code of the program's prelude. */
+const BASE_MARGIN_MB = 64;
 /** The kernel counts processor time in these units. */
 const TICKS_PER_SECOND = 100;
 /** Programs of util-linux that start another one: without network interfaces, and ended by the kernel together with this process. */
@@ -39,6 +39,7 @@ const MAX_QUESTION_BYTES = 32 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;
 
 let usable: readonly string[] | undefined;
+let measuredBaseMb: number | null | undefined;
 
 export class ProgramProcess {
   /** To the process. Its `error` events are handled. */
@@ -159,9 +160,10 @@ async function drained(stream: Duplex): Promise<void> {
 }
 
 function commandOf({ memoryMb, processorSeconds }: ProcessLimits): string[] {
+  const base = baseMb();
   const limits = [
     `ulimit -c 0`,
-    `ulimit -d ${(BASE_MB + 2 * memoryMb) * 1024}`,
+    ...(base === null ? [] : [`ulimit -d ${(base + BASE_MARGIN_MB + 2 * memoryMb) * 1024}`]),
     `ulimit -t ${processorSeconds}`,
   ];
   const node = [
@@ -191,6 +193,22 @@ function wrappers(): readonly string[] {
     spawnSync(command, [...args, "true"], { stdio: "ignore" }).status === 0 ? [command, ...args] : [],
   );
   return usable;
+}
+
+/**
+ * Writable memory that Node has mapped before a program runs, most of it never used: stacks of threads, code, young generations. It counts for the kernel's limit. Measured once,
+ * because it differs by processor and kernel: 330 MiB and 575 MiB were seen. Null where the system does not tell.
+ */
+function baseMb(): number | null {
+  if (measuredBaseMb !== undefined) return measuredBaseMb;
+  const { stdout } = spawnSync(
+    process.execPath,
+    ["--no-warnings", "-p", `require("fs").readFileSync("/proc/self/status", "latin1")`],
+    { cwd: "/", env: {}, encoding: "latin1" },
+  );
+  const kilobytes = /^VmData:\s+(\d+) kB$/m.exec(stdout)?.[1];
+  measuredBaseMb = kilobytes === undefined ? null : Math.ceil(Number(kilobytes) / 1024);
+  return measuredBaseMb;
 }
 
 /** The last bytes of a stream, when it has ended. */

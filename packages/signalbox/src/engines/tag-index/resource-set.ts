@@ -2,7 +2,6 @@
  * Sets of resource numbers that are read chunk by chunk; every filter becomes one. A small set is a list that is read from the postings at once.
  * The set of a frequent key or value is read from the database some chunks at a time, so a page reads hardly more chunks than it needs.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Queryable } from "../../core/queryable.ts";
 import { sql } from "../../core/sql.ts";
 import { type Chunk, CHUNK_SPAN, chunkOf, decodeChunk, lowerBound, uniteChunks } from "./chunk.ts";
@@ -114,8 +113,7 @@ export function unionSet(sets: readonly ResourceSet[]): ResourceSet {
 }
 
 /**
- * Resources whose name contains a text. Names are not indexed: each chunk is a scan of its rows. The set is therefore read last, and each scan
- * yields to the event loop.
+ * Resources whose name contains a text. Names are not indexed: each chunk is a scan of its rows. The set is therefore read last.
  */
 export function nameSet(queryable: Queryable, accountNo: number, folded: string): ResourceSet {
   const pattern = `%${folded.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
@@ -131,7 +129,6 @@ export function nameSet(queryable: Queryable, accountNo: number, folded: string)
               AND name_folded LIKE ${pattern} ESCAPE '\\'
             ORDER BY resource_no`,
       );
-      await nextTurn();
       return chunkOf(rows.map((row) => row.resource_no - base));
     },
   };

@@ -49,30 +49,44 @@ export interface IndexedAccount {
   readonly lastResource: number;
 }
 
-/** After so many milliseconds an evaluation yields to the event loop. */
+/** After so many milliseconds an evaluation lets others go on. */
 const TURN_MS = 4;
+
+export interface SelectionOptions {
+  /** A further filter, which is case-sensitive even if the query is not. */
+  readonly exact?: PositiveTagFilter | null;
+  /** Awaited before an evaluation begins and whenever it has taken the event loop for `TURN_MS`. Default: the next iteration of the event loop. */
+  readonly turn?: () => Promise<void>;
+  /** Ends the evaluation, with an incomplete result: the caller has left. */
+  readonly signal?: AbortSignal | undefined;
+}
 
 export class Selection {
   readonly #included: readonly ResourceSet[];
   readonly #excluded: readonly ResourceSet[];
   readonly #lastChunk: number;
+  readonly #turn: () => Promise<void>;
+  readonly #signal: AbortSignal | undefined;
 
   private constructor(
     included: readonly ResourceSet[],
     excluded: readonly ResourceSet[],
     lastResource: number,
+    turn: () => Promise<void>,
+    signal: AbortSignal | undefined,
   ) {
+    this.#turn = turn;
+    this.#signal = signal;
     this.#included = included.toSorted((a, b) => a.size - b.size);
     this.#excluded = excluded;
     this.#lastChunk = Math.floor(lastResource / CHUNK_SPAN);
   }
 
-  /** `exact` is a further filter, which is case-sensitive even if the query is not. */
   static async of(
     queryable: Queryable,
     { accountNo, lastResource }: IndexedAccount,
     query: ResourceQuery,
-    exact: PositiveTagFilter | null = null,
+    { exact = null, turn = nextTurn, signal }: SelectionOptions = {},
   ): Promise<Selection> {
     const sets = new FilterSets(queryable, accountNo, query.isCaseInsensitive);
     const included: ResourceSet[] = [];
@@ -91,7 +105,7 @@ export class Selection {
       query.filters.some(({ kind }) => kind === "has" || kind === "in");
     if (!hasTagSet) included.push(await sets.all());
     if (query.name !== null) included.push(nameSet(queryable, accountNo, foldCase(query.name)));
-    return new Selection(included, excluded, lastResource);
+    return new Selection(included, excluded, lastResource, turn, signal);
   }
 
   /** Up to `limit` resource numbers above `after`, ascending. */
@@ -116,9 +130,16 @@ export class Selection {
     return total;
   }
 
+  /** Waits for a turn; false if the caller has left. */
+  async #begins(): Promise<boolean> {
+    await this.#turn();
+    return this.#signal?.aborted !== true;
+  }
+
   async *#chunks(firstChunk: number): AsyncGenerator<{ chunkNo: number; members: Chunk }> {
     const [smallest, ...others] = this.#included;
     if (smallest === undefined || smallest.size === 0) return;
+    if (!(await this.#begins())) return;
     let yieldedAt = performance.now();
     for (const chunkNo of chunkNumbers(smallest, firstChunk, this.#lastChunk)) {
       let members = await smallest.chunk(chunkNo);
@@ -132,7 +153,7 @@ export class Selection {
       }
       if (members !== null) yield { chunkNo, members };
       if (performance.now() - yieldedAt < TURN_MS) continue;
-      await nextTurn();
+      if (!(await this.#begins())) return;
       yieldedAt = performance.now();
     }
   }

@@ -77,7 +77,7 @@ class Fixture {
 
   select(query: ResourceQuery, exact: PositiveTagFilter | null = null): Promise<Selection> {
     const account = { accountNo: this.accountNo, lastResource: NUMBERS.at(-1) ?? 0 };
-    return Selection.of(database, account, query, exact);
+    return Selection.of(database, account, query, { exact });
   }
 
   /** The expected resource numbers. */
@@ -255,6 +255,36 @@ describe("the tag index", () => {
     expect(await selection.total()).toBe(NUMBERS.length);
     // Thirteen chunks, of which the last one is far from the others.
     expect(reads.length).toBeLessThanOrEqual(8);
+  });
+
+  it("an evaluation waits for its turn before it reads, and ends when its caller has left", async () => {
+    const fixture = await createFixture();
+    const prod: Tags = new Map([["env", "prod"]]);
+    await fixture.apply([0, 1, 2].map((at) => ({ at, tags: prod })));
+    const query: ResourceQuery = {
+      ...EVERYTHING,
+      filters: [{ kind: "in", key: "env", values: ["prod"] }],
+      name: nameOf(1),
+    };
+    const account = { accountNo: fixture.accountNo, lastResource: NUMBERS.at(-1) ?? 0 };
+    const begins: (() => void)[] = [];
+    const caller = new AbortController();
+    const select = () =>
+      Selection.of(database, account, query, {
+        turn: () => new Promise((resolve) => begins.push(resolve)),
+        signal: caller.signal,
+      });
+    const expected = fixture.matching(query);
+    const [first, second] = [(await select()).total(), (await select()).page(-1, 10)];
+    await expect.poll(() => begins.length).toBe(2);
+    for (const begin of begins.splice(0)) begin();
+    expect(await first).toBe(expected.length);
+    expect(await second).toEqual(expected);
+    const left = (await select()).page(-1, 10);
+    await expect.poll(() => begins.length).toBe(1);
+    caller.abort();
+    begins[0]?.();
+    expect(await left).toEqual([]);
   });
 
   it("keeps the bitmaps of a value that is no longer frequent", async () => {

@@ -61,7 +61,8 @@ export class Turn<Subject = unknown, T = unknown> {
   /** The object that the runtime was created for. */
   readonly owner: object;
   readonly kind: string;
-  readonly label: string;
+  /** Code that learns only in the turn what the turn is about may set it, like `cause`. */
+  label: string;
   /** Keys of this turn's runtime and of those that wait for the turn; a call back into one of them would never return. */
   readonly chain: readonly string[];
   readonly resolve: (value: T) => void;
@@ -71,7 +72,9 @@ export class Turn<Subject = unknown, T = unknown> {
   /** Undefined for the limit of the runtime; 0 for none. */
   readonly timeoutMs: number | undefined;
   readonly life: RuntimeLife;
-  readonly cause: object | null;
+  cause: object | null;
+  /** What an observer keeps with the turn until its end; undefined for nothing. */
+  note: unknown = undefined;
   readonly afterFailure: ((error: unknown) => void) | null;
   readonly onOutcome: ((error: unknown, value: T | undefined) => void) | null;
   origin: TurnOrigin | null;

@@ -1,6 +1,8 @@
 /** The row of a call in the call log. */
 import type { CallRecord } from "../../engines/call-log/index.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
 import type { CallOutcome, CallParts, CallStart, LogDetail, PlannedCall } from "./call-start.ts";
+import { clientBodyOf, storedBodiesOf } from "./stored-bodies.ts";
 
 export function logDetailOf({ options, gateway }: Pick<PlannedCall, "options" | "gateway">): LogDetail {
   if (!(options.collectLog ?? gateway.settings.collect_logs)) return "none";
@@ -17,12 +19,8 @@ export function recordCall(parts: CallParts, start: CallStart, outcome: CallOutc
 function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: number): CallRecord {
   const { step, spend } = outcome;
   const { usage } = spend;
-  const isKept = start.logDetail === "bodies";
-  // Of a translated call the row has both bodies as the client knows them.
-  const request = step.translation?.request ?? step.unmasked ?? step.upstream.body;
-  const sent = request.kind === "whole" ? request.bytes : request.kind === "streamed" ? request.start : null;
-  const sentBytes = sent?.length ?? 0;
-  const responseBody = isKept ? cut(outcome.body, payloadBytes) : null;
+  const kept = start.logDetail === "bodies" ? storedBodiesOf(start, outcome) : null;
+  const request = clientBodyOf(step);
   return {
     id: start.id,
     accountId: start.gateway.accountId,
@@ -63,15 +61,21 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     guardrailAction: start.guard?.action ?? null,
     dlpAction: start.guard?.findings.dlpAction ?? null,
     guardrails: start.guard?.findings.toJson() ?? null,
-    requestBytes: request.kind === "streamed" ? (request.length ?? sentBytes) : sentBytes,
+    requestBytes: lengthOf(request),
     responseBytes: outcome.responseBytes,
-    requestBody: isKept && sent !== null ? cut(sent, payloadBytes) : null,
-    responseBody,
-    requestBodyComplete: request.kind !== "streamed" && sentBytes <= payloadBytes,
-    responseBodyComplete: outcome.isComplete && responseBody?.length === outcome.responseBytes,
+    requestBody: cut(kept?.request, payloadBytes),
+    responseBody: cut(kept?.response, payloadBytes),
+    requestBodyComplete:
+      request.kind !== "streamed" && (kept?.request?.length ?? lengthOf(request)) <= payloadBytes,
+    responseBodyComplete: kept?.isResponseWhole === true && (kept.response?.length ?? 0) <= payloadBytes,
   };
 }
 
-function cut(bytes: Buffer, length: number): Buffer {
-  return bytes.length <= length ? bytes : bytes.subarray(0, length);
+function lengthOf(body: RequestBody): number {
+  if (body.kind === "none") return 0;
+  return body.kind === "whole" ? body.bytes.length : (body.length ?? body.start.length);
+}
+
+function cut(bytes: Buffer | null | undefined, length: number): Buffer | null {
+  return bytes == null || bytes.length <= length ? (bytes ?? null) : bytes.subarray(0, length);
 }

@@ -28,6 +28,7 @@ import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
 import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
 import { callerShare, type ShareParts } from "./caller-share.ts";
+import { noteFindings } from "./note-findings.ts";
 import type { ResumableRuns } from "./resumable-runs.ts";
 import { addRouteHeaders, addSpendHeaders, toClientHeaders } from "./response-headers.ts";
 
@@ -90,7 +91,11 @@ export class CallRunner {
 
   #runCounted(planned: PlannedCall, account: CallAccount | null): void | Promise<void> {
     const { callLog, cache } = this.#parts;
-    const rules = this.#parts.guardrails.rulesFor(planned.gateway, planned.caller.token);
+    const rules = this.#parts.guardrails.rulesFor(
+      planned.gateway,
+      planned.caller.token,
+      planned.options.guardrails,
+    );
     if (rules !== null && !planned.context.staysInside) return this.#runGuarded(planned, account, rules);
     const use = wantsCache(planned) ? planCacheUse(cache, planned) : null;
     if (use === null && callLog.hasRoom) return this.#send(this.#startOf(planned, account, null), null, null);
@@ -136,6 +141,7 @@ export class CallRunner {
     const outcome = refusedOutcome(step, error);
     recordCall(this.#parts, start, outcome);
     this.#parts.tracing.current?.ended(start, outcome);
+    this.#noteFindings(start);
     const headers: Record<string, string> = start.logDetail === "none" ? {} : { "gw-aig-log-id": start.id };
     const own = start.guard?.headers ?? [];
     for (let i = 0; i + 1 < own.length; i += 2) headers[own[i] ?? ""] = own[i + 1] ?? "";
@@ -260,6 +266,7 @@ export class CallRunner {
       this.#parts.tracing.current?.ended(start, outcome);
       if (this.#parts.alertFeed.current !== null)
         this.#reportTo(this.#parts.alertFeed.current, start, outcome);
+      this.#noteFindings(start);
       if (use !== null) {
         const isStored = this.#store(use, outcome);
         report?.(isStored ? "stored" : outcome.isAbandoned ? "abandoned" : "uncacheable");
@@ -283,6 +290,11 @@ export class CallRunner {
       durationMs: performance.now() - startedAt,
       cost: spend.cost ?? 0,
     });
+  }
+
+  #noteFindings({ guard, gateway }: CallStart): void {
+    if (guard === undefined || guard.action === null) return;
+    noteFindings(this.#parts, gateway, guard.findings);
   }
 
   /** False when the response may not be cached. */
@@ -329,6 +341,7 @@ export class CallRunner {
       attemptStartedAt: null,
     };
     recordCall(this.#parts, start, outcome);
+    this.#noteFindings(start);
     // The tokens were used by the call that filled the cache.
     this.#parts.tracing.current?.ended(start, { ...outcome, spend: { ...spend, state: "none" } });
     const headers = toClientHeaders(head, {

@@ -13,6 +13,7 @@ import type { Arrival } from "../call/call-start.ts";
 import type { CallersAnswers, KeptAnswers } from "../exchange/kept-answers.ts";
 import { searchAnswer } from "../guardrails/call-guard.ts";
 import { judgedCallOf } from "../call/call-runner.ts";
+import { readCallOptions } from "../plan/forwarded-request.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
 import type { Judges } from "../guardrails/judges.ts";
 import type { NamedModel } from "../models/model-names.ts";
@@ -71,7 +72,11 @@ export class StoredObjects {
       const cancel = (one: string) => this.#background.cancel(answers, one);
       const answer = JSON.stringify(answerKept(answers, kept, wanted, cancel));
       // The rules may have changed since the answer was given.
-      const rules = this.#parts.guardrails.rulesFor(gateway, arrival.caller.token);
+      const rules = this.#parts.guardrails.rulesFor(
+        gateway,
+        arrival.caller.token,
+        readCallOptions(request.rawHeaders).guardrails,
+      );
       await rules?.prepare();
       sendJsonText(
         arrival.response,

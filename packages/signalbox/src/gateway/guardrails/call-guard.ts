@@ -9,6 +9,7 @@ import type { CallShare } from "../step/call-share.ts";
 import type { RequestType, Step } from "../step/step.ts";
 import type { StepSource } from "../step/step-source.ts";
 import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts";
+import { MaskedBodies } from "./masked-bodies.ts";
 import { searchRequest, searchText } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
 import type { JudgedCall, Judges } from "./judges.ts";
@@ -70,6 +71,15 @@ export class CallGuard {
 
   get action(): Finding["action"] | null {
     return this.findings.action;
+  }
+
+  get masksLog(): boolean {
+    return this.#rules.log !== null;
+  }
+
+  /** Masks what is stored of the call; null if it is stored as it is. */
+  get storedBodies(): MaskedBodies | null {
+    return this.#rules.log === null ? null : new MaskedBodies(this.#rules.log, this.findings);
   }
 
   get #holdsStreams(): boolean {

@@ -30,6 +30,7 @@ export function categoryRules(
         on_media: "allow",
         timeout_ms: 10_000,
         stream: "window",
+        logs: "full",
         enabled: true,
       };
     }),

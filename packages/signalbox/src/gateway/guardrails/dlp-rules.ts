@@ -29,6 +29,7 @@ export function dlpRules(settings: DlpSettings): GuardrailRule[] {
         on_failure: action === "BLOCK" ? ("block" as const) : ("allow" as const),
         on_media: "allow" as const,
         allow: [],
+        logs: "full" as const,
         enabled: true,
       };
       const { pii, secrets } = KINDS[profile];

@@ -7,11 +7,14 @@ import { SignalboxError } from "@signalbox/protocol";
 import { dlpNames } from "./dlp-rules.ts";
 import type { GuardrailPlace, OwnedRule, RuleOwner, RuleText } from "./rule-set.ts";
 
+/** The strictest first. */
+export const ACTIONS = ["block", "mask", "flag"] as const;
+
 export interface Finding {
   readonly rule: string;
   readonly owner: RuleOwner;
   readonly place: GuardrailPlace;
-  readonly action: "block" | "mask" | "flag";
+  readonly action: (typeof ACTIONS)[number];
   /** What was found: the label of a mask; the category of a judge; `unread` for a text that could not be searched, `unjudged` for one
    *  without a verdict, `media` for what has none, `unmaskable` for one that stands where nothing can be replaced. */
   readonly kind: string;
@@ -63,8 +66,7 @@ export class Findings {
 
   /** The strictest action that was taken; null if nothing was found. */
   get action(): Finding["action"] | null {
-    for (const action of ["block", "mask", "flag"] as const)
-      if (this.all.some((finding) => finding.action === action)) return action;
+    for (const action of ACTIONS) if (this.all.some((finding) => finding.action === action)) return action;
     return null;
   }
 

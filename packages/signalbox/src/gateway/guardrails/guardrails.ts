@@ -1,5 +1,5 @@
-/** Which guardrails apply to a call: those of its gateway, of its token and of the account, all of them. */
-import type { GuardrailRule, Token } from "../../accounts/index.ts";
+/** Which guardrails apply to a call: those of its gateway, of its token, of the account and of its own header, all of them. */
+import { type GuardrailRule, guardrailRules, PII_KINDS, type Token } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import { dlpRules } from "./dlp-rules.ts";
@@ -10,15 +10,22 @@ type Rules = readonly GuardrailRule[];
 const NONE: Rules = [];
 /** Those that are in use stay; others that are the same are compiled again. */
 const MAX_SHARED = 1000;
+/** A caller that asks for something else in every call compiles it every time. */
+const MAX_ASKED = 100;
+
+type ByRules = WeakMap<Rules, RuleSet | null>;
 
 export class Guardrails {
   /** By account. */
   readonly accountRules: Map<string, Rules>;
   /** Compiled sets by the settings and lists they consist of: what is changed is another object. */
-  readonly #sets = new WeakMap<GatewaySettings, WeakMap<Rules, WeakMap<Rules, RuleSet | null>>>();
+  readonly #sets = new WeakMap<GatewaySettings, WeakMap<Rules, WeakMap<Rules, ByRules>>>();
 
   /** By their fingerprints: tokens with the same rules share them. */
   readonly #shared = new Map<string, WeakRef<RuleSet>>();
+
+  /** By the text of a header: calls that ask for the same share them. */
+  readonly #asked = new Map<string, Rules>();
 
   readonly #models: JudgeModels;
 
@@ -34,23 +41,35 @@ export class Guardrails {
   }
 
   /** Null in the usual case: no rule applies. */
-  rulesFor({ settings, accountId }: Gateway, token: Token | null): RuleSet | null {
+  rulesFor(
+    { settings, accountId }: Gateway,
+    token: Token | null,
+    asked?: string | undefined,
+  ): RuleSet | null {
     const ofToken = token?.policy?.guardrails;
     if (
       settings.guardrail_rules === null &&
       settings.dlp === null &&
       settings.guardrails === null &&
+      asked === undefined &&
       (ofToken === undefined || ofToken.length === 0) &&
       (this.accountRules.size === 0 || !this.accountRules.has(accountId))
     )
       return null;
-    return this.#setFor(settings, ofToken ?? NONE, this.accountRules.get(accountId) ?? NONE);
+    const ofAccount = this.accountRules.get(accountId) ?? NONE;
+    return this.#setFor(
+      settings,
+      ofToken ?? NONE,
+      ofAccount,
+      asked === undefined ? NONE : this.#askedRules(asked),
+    );
   }
 
-  #setFor(settings: GatewaySettings, token: Rules, account: Rules): RuleSet | null {
-    const byToken = inner(this.#sets, settings, () => new WeakMap<Rules, WeakMap<Rules, RuleSet | null>>());
-    const byAccount = inner(byToken, token, () => new WeakMap<Rules, RuleSet | null>());
-    return inner(byAccount, account, () => {
+  #setFor(settings: GatewaySettings, token: Rules, account: Rules, asked: Rules): RuleSet | null {
+    const byToken = inner(this.#sets, settings, () => new WeakMap<Rules, WeakMap<Rules, ByRules>>());
+    const byAccount = inner(byToken, token, () => new WeakMap<Rules, ByRules>());
+    const byAsked = inner(byAccount, account, () => new WeakMap<Rules, RuleSet | null>());
+    return inner(byAsked, asked, () => {
       const rules = [
         ...owned("gateway", settings.guardrail_rules ?? NONE),
         ...owned("dlp", settings.dlp === null ? NONE : dlpRules(settings.dlp)),
@@ -60,9 +79,20 @@ export class Guardrails {
         ),
         ...owned("token", token),
         ...owned("account", account),
+        ...owned("call", asked),
       ];
       return rules.length === 0 ? null : this.#share(new RuleSet(rules));
     });
+  }
+
+  #askedRules(text: string): Rules {
+    let rules = this.#asked.get(text);
+    if (rules === undefined) {
+      rules = rulesOf(text);
+      if (this.#asked.size >= MAX_ASKED) this.#asked.clear();
+      this.#asked.set(text, rules);
+    }
+    return rules;
   }
 
   #share(rules: RuleSet): RuleSet {
@@ -72,6 +102,21 @@ export class Guardrails {
     this.#shared.set(rules.fingerprint, new WeakRef(rules));
     return rules;
   }
+}
+
+/** What a header asks for: `pii=mask,card=block`. */
+function rulesOf(text: string): Rules {
+  const rules = [...new Set(text.split(","))].map((part) => {
+    const [name = "", action] = part.split("=");
+    const isPii = name === "pii" || PII_KINDS.some((kind) => kind === name);
+    return {
+      id: part.replace("=", "-"),
+      type: isPii ? "pii" : "secrets",
+      ...(name === "pii" || name === "secrets" ? {} : { kinds: [name] }),
+      action,
+    };
+  });
+  return guardrailRules.parse(rules);
 }
 
 function owned(owner: RuleOwner, rules: Rules): OwnedRule[] {

@@ -47,12 +47,17 @@ function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: Up
     findings.unread(PLACE, rules, "the body is compressed");
     return body;
   }
-  const found = searchBytes(rules, findings, body.bytes, valueOf(headers, "content-type"));
+  const found = searchRequestBytes(rules, findings, body.bytes, valueOf(headers, "content-type"));
   return found === null ? body : { ...body, bytes: found };
 }
 
-/** The bytes with masks; null if nothing changed. */
-function searchBytes(rules: PlaceRules, findings: Findings, bytes: Buffer, type: string): Buffer | null {
+/** The bytes with masks; null if nothing changed. Throws `GuardrailBlock`. */
+export function searchRequestBytes(
+  rules: PlaceRules,
+  findings: Findings,
+  bytes: Buffer,
+  type: string,
+): Buffer | null {
   const boundary = /^multipart\/[\w-]+\s*;(?:.*;)?\s*boundary="?([^";]{1,70})"?/i.exec(type)?.[1];
   if (boundary !== undefined) return searchForm(rules, findings, bytes, boundary);
   const charset = /;\s*charset="?([\w-]+)/i.exec(type)?.[1] ?? "utf-8";

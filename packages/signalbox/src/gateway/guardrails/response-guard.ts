@@ -154,12 +154,30 @@ export function guardResponse(
   };
 }
 
+/** Counts nothing: who has all bytes of a response has counted them. */
+const COUNTED: CallShare = { holdMemory: () => true, beginWork: (_, piece) => piece() };
+
+/** A response that is in memory as a whole, with masks. Throws `GuardrailBlock`, and an error if the bytes are no such response. */
+export function searchResponseBytes(
+  rules: PlaceRules,
+  findings: Findings,
+  bytes: Buffer,
+  contentType: string,
+): Buffer {
+  const search = searchFor(rules, findings, COUNTED, { status: 200, contentType, rawHeaders: [] });
+  if (search === null) return bytes;
+  if (search instanceof WholeSearch) search.add(bytes);
+  const found = search instanceof WholeSearch ? search.end() : search.push(bytes, true);
+  if (found.error !== null) throw found.error;
+  return found.bytes;
+}
+
 /** Null for a response without a body. */
 function searchFor(
   rules: PlaceRules,
   findings: Findings,
   share: CallShare,
-  head: ResponseHead,
+  head: Pick<ResponseHead, "status" | "contentType" | "rawHeaders">,
 ): BodySearch | WholeSearch | null {
   if (head.status === 204 || head.status === 304) return null;
   const encoding = headerOf(head, "content-encoding");
@@ -433,7 +451,7 @@ function writeAws({ frame: { bytes, isWrapped }, json }: ReleasedEvent<AwsFrame>
   return editAwsMessage(bytes, () => payload);
 }
 
-function headerOf({ rawHeaders }: ResponseHead, wanted: string): string {
+function headerOf({ rawHeaders }: Pick<ResponseHead, "rawHeaders">, wanted: string): string {
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
     if (rawHeaders[i]?.toLowerCase() === wanted) return rawHeaders[i + 1] ?? "";
   return "";

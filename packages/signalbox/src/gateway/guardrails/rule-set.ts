@@ -16,7 +16,7 @@ import { SECRETS } from "./secrets.ts";
 
 export type GuardrailPlace = "prompt" | "response";
 /** Who set a rule. */
-export type RuleOwner = "gateway" | "dlp" | "guardrails" | "token" | "account";
+export type RuleOwner = "gateway" | "dlp" | "guardrails" | "token" | "account" | "call";
 
 export interface OwnedRule {
   readonly owner: RuleOwner;
@@ -54,6 +54,8 @@ export class RuleSet {
   readonly hasMasks: boolean;
   /** Whether a rule asks a model or a webhook. */
   readonly hasJudges: boolean;
+  /** What the log must not hold; null if no rule has `logs: masked`. */
+  readonly log: LogRules | null;
   readonly #places: Partial<Record<GuardrailPlace, PlaceRules | null>> = {};
   #prepared: Promise<void> | null = null;
 
@@ -61,6 +63,8 @@ export class RuleSet {
     this.rules = rules;
     this.hasMasks = rules.some(({ rule }) => rule.action === "mask");
     this.hasJudges = rules.some(({ rule }) => isJudged(rule));
+    const masked = rules.filter(({ rule }) => rule.logs === "masked");
+    this.log = masked.length === 0 ? null : new LogRules(masked);
     this.fingerprint = createHash("sha256").update(JSON.stringify(rules)).digest("base64url").slice(0, 22);
   }
 
@@ -70,8 +74,7 @@ export class RuleSet {
   }
 
   async #prepare(): Promise<void> {
-    for (const place of ["prompt", "response"] as const) {
-      const rules = this.at(place);
+    for (const rules of [this.at("prompt"), this.at("response"), this.log?.texts]) {
       let begunAt = performance.now();
       for (const _ of rules?.compile() ?? []) {
         if (performance.now() - begunAt < SLICE_MS) continue;
@@ -92,6 +95,38 @@ export class RuleSet {
     }
     return rules;
   }
+}
+
+/** Rules with `logs: masked`. What they look for is masked wherever it stands, because the answer that is stored has the texts of the prompt. */
+export class LogRules {
+  /** Null if all of them ask somebody else. */
+  readonly texts: PlaceRules | null;
+  readonly #judged: readonly OwnedRule[];
+
+  constructor(rules: readonly OwnedRule[]) {
+    const local = rules.flatMap(({ owner, rule }): OwnedRule[] =>
+      isJudged(rule)
+        ? []
+        : [{ owner, rule: { ...rule, action: "mask", on_failure: "block", on_media: "allow" } }],
+    );
+    this.texts = local.length === 0 ? null : new PlaceRules(local, false);
+    this.#judged = rules.filter(({ rule }) => isJudged(rule));
+  }
+
+  /** Whether a judge has found something, which has no place in the text. */
+  hasJudged(place: GuardrailPlace, found: readonly FoundBy[]): boolean {
+    return found.some(
+      (one) =>
+        one.place === place &&
+        this.#judged.some(({ owner, rule }) => owner === one.owner && rule.id === one.rule),
+    );
+  }
+}
+
+interface FoundBy {
+  readonly rule: string;
+  readonly owner: RuleOwner;
+  readonly place: GuardrailPlace;
 }
 
 export class PlaceRules {

@@ -5,8 +5,9 @@
 import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
 import { textOf } from "./json-document.ts";
+import { MaskedBodies } from "./masked-bodies.ts";
 import { searchText } from "./request-body.ts";
-import type { GuardrailPlace, PlaceRules, RuleSet } from "./rule-set.ts";
+import type { GuardrailPlace, LogRules, PlaceRules, RuleSet } from "./rule-set.ts";
 
 /** Gemini goes on with an earlier session, which had masks of its own. The message is the first one. */
 const RESUMPTION = /"session_?[rR]esumption"\s*:\s*\{\s*"/;
@@ -25,9 +26,20 @@ export class SessionGuard {
   #eventRules: PlaceRules | null = null;
   /** Messages have passed of which no mask is reserved. */
   #hasUnreserved = false;
+  /** Of the latest rules that kept texts out of the log: it has all of the session, and rules may be gone at its end. */
+  #log: LogRules | null = null;
 
   constructor(rulesNow: () => RuleSet | null) {
-    this.#rulesNow = rulesNow;
+    this.#rulesNow = () => {
+      const rules = rulesNow();
+      this.#log = rules?.log ?? this.#log;
+      return rules;
+    };
+  }
+
+  /** Masks what is stored of the session; null if it is stored as it is. */
+  get storedBodies(): MaskedBodies | null {
+    return this.#log === null ? null : new MaskedBodies(this.#log, this.findings);
   }
 
   /** Whether messages have to be searched; they need not in the usual case. */

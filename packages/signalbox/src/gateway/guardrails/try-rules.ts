@@ -19,10 +19,7 @@ export async function tryRules(
   /** Resolves when the text may be searched. */
   turn: () => Promise<void> = () => Promise.resolve(),
 ): Promise<Trial> {
-  if (rules.some((rule) => isJudged(rule)))
-    throw invalidRequest("rules: those that ask a model or a webhook cannot be tried here");
-  const enabled = rules.filter((rule) => rule.enabled).map((rule) => ({ owner: "gateway" as const, rule }));
-  const set = new RuleSet(enabled);
+  const set = triedSet(rules);
   await set.prepare();
   await turn();
   const own = set.at(place);
@@ -42,4 +39,11 @@ export async function tryRules(
     text: shown,
     findings: findings.all.map(({ rule, action, kind, count }) => ({ rule, action, kind, count })),
   };
+}
+
+/** The rules that are enabled. Throws if one asks somebody else: a trial costs nothing and sends nothing. */
+export function triedSet(rules: readonly GuardrailRule[]): RuleSet {
+  if (rules.some((rule) => isJudged(rule)))
+    throw invalidRequest("rules: those that ask a model or a webhook cannot be tried here");
+  return new RuleSet(rules.filter(({ enabled }) => enabled).map((rule) => ({ owner: "gateway", rule })));
 }

@@ -32,7 +32,7 @@ function database(): Database {
     engine: stored.engine,
     problem: null,
     all: (query) => stored.all(query),
-    scan: (query) => stored.scan(query),
+    scan: (query, turn) => stored.scan(query, turn),
     get: (query) => stored.get(query),
     run: (query) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.run(query)),
     transaction: (work) => (isFailing ? Promise.reject(new Error("disk is full")) : stored.transaction(work)),

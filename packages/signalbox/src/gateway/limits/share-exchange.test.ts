@@ -58,7 +58,7 @@ async function openNode(clock: Clock = { now: () => Date.now() }): Promise<Node>
     },
     get: (query) => shared.get(query),
     run: (query) => shared.run(query),
-    scan: (query) => shared.scan(query),
+    scan: (query, turn) => shared.scan(query, turn),
     transaction: (work, options) => shared.transaction(work, options),
     close: () => Promise.resolve(),
   };

@@ -1,6 +1,5 @@
 /** Calls of all gateways in one view, with previews and search in prompts and answers, and their export. */
 import { Readable } from "node:stream";
-import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { csvWithHead } from "../../core/csv.ts";
 import type { CallLog, CallScan, ScannedCall } from "../../engines/call-log/index.ts";
@@ -8,7 +7,7 @@ import { defineRoute, type Route } from "../../http/route.ts";
 import { callResult, showCall } from "./call-fields.ts";
 import { callCsvHead, callCsvLine, callNdjson } from "./export-lines.ts";
 import { FILTER_PARTS } from "./parse-selection.ts";
-import { scanParameters, toScan } from "./scan-selection.ts";
+import { requireCursor, scanParameters, toScan } from "./scan-selection.ts";
 import { unreadableMessages } from "./unreadable-days.ts";
 
 const PATH = "/accounts/{account_id}/ai-gateway/logs";
@@ -169,10 +168,4 @@ async function* csvLines(callLog: Pick<CallLog, "scan">, scan: Omit<CallScan, "c
 
 function showScanned({ row, prompt, answer }: ScannedCall): Record<string, unknown> {
   return { ...showCall(row), gateway_id: row.gatewayId, prompt, answer };
-}
-
-function requireCursor(cursor: string | undefined): void {
-  if (cursor !== undefined && !/^[\w.-]{1,64}$/.test(cursor)) {
-    throw new SignalboxError("invalid_request", { message: "cursor: unknown" });
-  }
 }

@@ -42,3 +42,9 @@ export function toScan(
     direction: query.direction,
   };
 }
+
+export function requireCursor(cursor: string | undefined): void {
+  if (cursor !== undefined && !/^[\w.-]{1,64}$/.test(cursor)) {
+    throw new SignalboxError("invalid_request", { message: "cursor: unknown" });
+  }
+}

@@ -57,7 +57,16 @@ export function parseUniversalSteps(
   const shared = Object.fromEntries(
     OF_THE_CALL.flatMap((name) => (first[name] === undefined ? [] : [[name, first[name]]])),
   ) as CallOptions;
-  return { steps: planned.map(({ step }) => step), options: { ...call.options, ...shared } };
+  const guardrails = [call.options, ...planned.map(({ own }) => own)].flatMap((one) => one.guardrails ?? []);
+  return {
+    steps: planned.map(({ step }) => step),
+    options: {
+      ...call.options,
+      ...shared,
+      // A step cannot take back what the request or another step asks for.
+      ...(guardrails.length === 0 ? {} : { guardrails: guardrails.join(",") }),
+    },
+  };
 }
 
 /** The steps of a body. */

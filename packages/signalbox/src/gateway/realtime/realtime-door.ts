@@ -20,6 +20,8 @@ import {
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
+import { noteFindings } from "../call/note-findings.ts";
+import type { Findings } from "../guardrails/findings.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
 import { SessionGuard } from "../guardrails/session-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
@@ -63,7 +65,12 @@ export interface RealtimeParts extends AdmissionParts {
 
 /** Receives every ended session. */
 interface SessionTracing {
-  sessionEnded(start: SessionStart, end: SessionEnd, traceparent: string | undefined): void;
+  sessionEnded(
+    start: SessionStart,
+    end: SessionEnd,
+    traceparent: string | undefined,
+    findings: Findings,
+  ): void;
 }
 
 interface Incoming {
@@ -248,7 +255,11 @@ export class RealtimeDoor {
     });
     const { gateways, guardrails } = this.#parts;
     const guard = new SessionGuard(() =>
-      guardrails.rulesFor(gateways.find(gateway.accountId, gateway.id) ?? gateway, this.#tokenNow(caller)),
+      guardrails.rulesFor(
+        gateways.find(gateway.accountId, gateway.id) ?? gateway,
+        this.#tokenNow(caller),
+        start.options.guardrails,
+      ),
     );
     const session: Session = new Session({
       client,
@@ -262,7 +273,13 @@ export class RealtimeDoor {
       onEnd: (ended, { cause, code, spend, error }) => {
         this.#sessions.ended(ended);
         metrics.sessionEnded(cause);
-        this.#parts.tracing.current?.sessionEnded(start, { cause, code, spend, error }, traceparent);
+        this.#parts.tracing.current?.sessionEnded(
+          start,
+          { cause, code, spend, error },
+          traceparent,
+          guard.findings,
+        );
+        noteFindings(this.#parts, gateway, guard.findings);
         this.#parts.alertFeed.current?.call({
           accountId: gateway.accountId,
           gatewayId: gateway.id,

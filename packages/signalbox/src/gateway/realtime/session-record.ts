@@ -61,6 +61,7 @@ export function recordSession(
   const { spend, transcript, responseBody } = result;
   const usage = spend?.usage ?? NO_USAGE;
   const hasBodies = start.logDetail === "bodies";
+  const bodies = hasBodies ? bodiesOf(result, kept) : NO_BODIES;
   callLog.record({
     id: start.id,
     accountId,
@@ -100,9 +101,31 @@ export function recordSession(
     guardrails: result.guard?.findings.toJson() ?? null,
     requestBytes: transcript?.sentBytes ?? 0,
     responseBytes: transcript?.receivedBytes ?? responseBody?.length ?? 0,
-    requestBody: hasBodies ? (kept?.request ?? null) : null,
-    responseBody: hasBodies ? (kept?.response ?? responseBody) : null,
+    requestBody: bodies.request,
+    responseBody: bodies.response,
     requestBodyComplete: kept?.isWhole ?? true,
     responseBodyComplete: kept?.isWhole ?? true,
   });
+}
+
+interface Bodies {
+  readonly request: Buffer | null;
+  readonly response: Buffer | null;
+}
+
+const NO_BODIES: Bodies = { request: null, response: null };
+
+/** With masks, where rules of the session keep texts out of the log. */
+function bodiesOf(
+  { guard, responseBody }: SessionResult,
+  kept: ReturnType<SessionTranscript["take"]> | null,
+): Bodies {
+  if (kept === null) return { request: null, response: responseBody };
+  const masked = guard?.storedBodies ?? null;
+  if (masked === null) return kept;
+  const whole = (bytes: Buffer) => (kept.isWhole ? { bytes, contentType: LINES } : null);
+  return {
+    request: masked.lines("prompt", whole(kept.request)),
+    response: masked.lines("response", whole(kept.response)),
+  };
 }

@@ -106,6 +106,16 @@ const MAX_DLP_POLICIES = 20;
 
 /** The two forms of the original. */
 const dlpSettings = z.union([
+  // What is off means nothing: a setting may be copied from there, with profiles that exist only there.
+  z.strictObject({
+    enabled: z.literal(false),
+    action: dlpAction.optional(),
+    profiles: z.array(z.string().max(64)).max(100).optional(),
+    policies: z
+      .array(z.record(z.string().max(64), z.unknown()))
+      .max(MAX_DLP_POLICIES)
+      .optional(),
+  }),
   z.strictObject({ enabled: z.boolean(), action: dlpAction, profiles: dlpProfiles }),
   z.strictObject({
     enabled: z.boolean(),

@@ -3,7 +3,7 @@
  * endpoint have the same headers, and a `config` object for some of them.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { RESERVED_METADATA_PREFIX } from "../../accounts/index.ts";
+import { PII_KINDS, RESERVED_METADATA_PREFIX, SECRET_KINDS } from "../../accounts/index.ts";
 import { parseKeepingDigits } from "../../core/large-integers.ts";
 import {
   type Backoff,
@@ -47,6 +47,8 @@ export interface CallOptions {
   /** Names and patterns that narrow the models of the auto router. */
   readonly allowedModels?: readonly string[];
   readonly allowedProviders?: readonly string[];
+  /** Guardrails beside those that apply anyway: `pii=mask,secrets=block`. */
+  readonly guardrails?: string;
   /** The stream of the response can be read again after its connection has closed. */
   readonly isResumable?: boolean;
   /** The trace and the span that the span of the call belongs to, for callers that cannot send `traceparent`. */
@@ -118,6 +120,7 @@ const READERS: ReadonlyMap<string, OptionReader> = new Map(
     "session-id": (options, value, name) => (options.sessionId = toText(value, name)),
     "turn-id": (options, value, name) => (options.turnId = toText(value, name)),
     "no-session-affinity": (options, value, name) => (options.hasSessionAffinity = !toBoolean(value, name)),
+    guardrails: (options, value, name) => (options.guardrails = toGuardrails(value, name)),
     "allowed-models": (options, value, name) => (options.allowedModels = toPatterns(value, name)),
     "allowed-providers": (options, value, name) => (options.allowedProviders = toPatterns(value, name)),
   }),
@@ -203,6 +206,17 @@ function toPatterns(value: string, name: string): string[] {
     patterns.length <= MAX_PATTERNS && patterns.every((text) => /^!?[\w@./:*-]{1,256}$/.test(text));
   if (!isGood) throw invalid(name, `a list of at most ${MAX_PATTERNS} names, with * for any text`);
   return patterns;
+}
+
+const GUARDRAIL = new RegExp(
+  `^(?:${["pii", "secrets", ...PII_KINDS, ...SECRET_KINDS].join("|")})=(?:block|mask|flag)$`,
+);
+
+function toGuardrails(value: string, name: string): string {
+  const rules = value.split(",").map((part) => part.trim().toLowerCase());
+  if (rules.length <= MAX_PATTERNS && rules.every((text) => GUARDRAIL.test(text)))
+    return [...new Set(rules)].sort().join(",");
+  throw invalid(name, "a list such as pii=mask, secrets=block: kinds with block, mask or flag");
 }
 
 function toBackoff(value: string, name: string): Backoff {

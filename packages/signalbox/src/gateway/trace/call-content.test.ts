@@ -1,11 +1,9 @@
 import { expect, it } from "vitest";
-import type { Step } from "../step/step.ts";
 import { contentAttributes } from "./call-content.ts";
 
 function input(messages: readonly object[]): { role: string; parts: Record<string, unknown>[] }[] {
   const bytes = Buffer.from(JSON.stringify({ model: "m", messages }));
-  const step = { upstream: { body: { kind: "whole", bytes } } } as unknown as Step;
-  const [name, text] = contentAttributes(step, null);
+  const [name, text] = contentAttributes(bytes, null);
   expect(name).toBe("gen_ai.input.messages");
   expect(String(text).length).toBeLessThanOrEqual(64 * 1024);
   return JSON.parse(String(text)) as { role: string; parts: Record<string, unknown>[] }[];

@@ -4,7 +4,6 @@
  */
 import { type Fields, isFields } from "../../core/fields.ts";
 import type { AttributeValue } from "../../engines/otlp-export/index.ts";
-import type { Step } from "../step/step.ts";
 
 /** Receivers refuse large spans. */
 const MAX_CHARACTERS = 64 * 1024;
@@ -16,9 +15,8 @@ interface Message {
   readonly parts: readonly Fields[];
 }
 
-export function contentAttributes(step: Step, answer: Buffer | null): AttributeValue[] {
-  const request = step.translation?.request ?? step.upstream.body;
-  const input = request.kind === "whole" ? readInput(request.bytes) : null;
+export function contentAttributes(prompt: Buffer | null, answer: Buffer | null): AttributeValue[] {
+  const input = prompt === null ? null : readInput(prompt);
   const output = answer === null ? null : readOutput(answer);
   return [
     ...(input === null ? [] : ["gen_ai.input.messages", toText(input)]),

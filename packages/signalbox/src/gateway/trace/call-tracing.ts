@@ -1,10 +1,11 @@
 /**
  * Ended calls as spans and metrics of OpenTelemetry, with the semantic conventions for generative AI: a span of the call, and below it one for each
- * attempt. The facts are copied when the call ends, because the call's objects must not stay in memory until they are sent; the spans are built
- * later. Loaded when a receiver is configured.
+ * attempt. The spans are built and written when the call ends, because the call's objects must not stay in memory until they are sent. Loaded when a
+ * receiver is configured.
  */
 import {
   type Attributes,
+  type AttributeValue,
   type Histograms,
   type OtlpReceiver,
   type Series,
@@ -16,6 +17,8 @@ import type { UpstreamRequest } from "../../engines/relay/index.ts";
 import { type SpanPlace, toEpochMs, type Tracing } from "../../telemetry/tracing.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import type { CallOutcome, CallStart, CallTracing } from "../call/call-start.ts";
+import { storedBodiesOf } from "../call/stored-bodies.ts";
+import type { Findings } from "../guardrails/findings.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { OtelReceivers } from "../settings/otel-receivers.ts";
@@ -97,7 +100,8 @@ export class GatewayTracing implements CallTracing {
       attributes.push("gen_ai.conversation.id", start.options.sessionId);
     if (start.caller.tokenId !== null) attributes.push("signalbox.token.id", start.caller.tokenId);
     if (error !== null) attributes.push("error.type", error);
-    if (capturesContent) attributes.push(...contentAttributes(step, body));
+    if (capturesContent) attributes.push(...contentOf(start, outcome));
+    if (start.guard !== undefined) attributes.push(...decisionsOf(start.guard.findings));
     const { metadata } = start.options;
     const span: Span = {
       ...place,
@@ -127,6 +131,7 @@ export class GatewayTracing implements CallTracing {
     start: SessionStart,
     { spend, error, code }: SessionEnd,
     traceparent: string | undefined,
+    findings: Findings,
   ): void {
     const { receivers } = this.#targetOf(start.gateway);
     const { model, cost } = spend;
@@ -138,7 +143,8 @@ export class GatewayTracing implements CallTracing {
     if (receivers.length === 0) return;
     const place = this.#parts.tracing.place(traceparent);
     if (!place.isRecorded) return;
-    const attributes: (string | number | boolean)[] = [
+    const attributes: AttributeValue[] = [
+      ...decisionsOf(findings),
       "gen_ai.operation.name",
       operation,
       "gen_ai.provider.name",
@@ -237,6 +243,22 @@ export class GatewayTracing implements CallTracing {
     this.#last = { operation, provider, model, host, series };
     return series;
   }
+}
+
+/** Prompt and answer; where rules keep a text out of the log, a receiver does not get it either. */
+function contentOf(start: CallStart, outcome: CallOutcome): AttributeValue[] {
+  const { translation, upstream } = outcome.step;
+  const { request, response } = storedBodiesOf(start, outcome);
+  const sent = translation?.request ?? upstream.body;
+  const prompt = start.guard?.masksLog === true ? request : sent.kind === "whole" ? sent.bytes : null;
+  return contentAttributes(prompt, outcome.isBodyWhole ? response : null);
+}
+
+/** What the guardrails decided: `rule:place:action` for each rule and place, never a text. */
+function decisionsOf({ action, all }: Findings): AttributeValue[] {
+  if (action === null) return [];
+  const decisions = new Set(all.map((one) => `${one.owner}/${one.rule}:${one.place}:${one.action}`));
+  return ["signalbox.guardrail.action", action, "signalbox.guardrail.decisions", [...decisions]];
 }
 
 interface CallSeries {

@@ -1,7 +1,7 @@
 /** Reads one resource, pages of matching resources, and the data that other areas use (`TagLookup`). */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { matchesTags, parseCanonicalTags, parseTagFilters } from "@signalbox/protocol";
 import type { Database } from "../../database/database.ts";
+import { LoopShare } from "../../core/loop-share.ts";
 import { sql } from "../../core/sql.ts";
 import type { TagLookup } from "../../contracts/tag-lookup.ts";
 import type { AccountNumbers } from "./account-numbers.ts";
@@ -29,6 +29,8 @@ export class TagReader implements TagLookup {
   readonly #accounts: AccountNumbers;
   readonly #cache: ResourceCache;
   readonly #render: (resource: TaggedResource) => ResourceText;
+  /** Of all evaluations: on SQLite they compute in the event loop, and an account may ask for hundreds at once. */
+  readonly #share = new LoopShare();
 
   constructor(
     database: Database,
@@ -77,8 +79,15 @@ export class TagReader implements TagLookup {
     return rows.map(toTaggedResource).filter((resource) => resource !== null);
   }
 
-  async list(accountId: string, query: ResourceQuery, after: number, limit: number): Promise<ResourcePage> {
-    const selected = await this.#select(accountId, query);
+  /** The signal ends an evaluation, with an incomplete result: the caller has left. */
+  async list(
+    accountId: string,
+    query: ResourceQuery,
+    after: number,
+    limit: number,
+    signal?: AbortSignal,
+  ): Promise<ResourcePage> {
+    const selected = await this.#select(accountId, query, { signal });
     if (selected === null) return { resources: [], next: null };
     const numbers = await selected.selection.page(after, limit + 1);
     const next = numbers.length > limit ? (numbers[limit - 1] ?? null) : null;
@@ -102,13 +111,13 @@ export class TagReader implements TagLookup {
     return { total: await selected.selection.total(), last: selected.lastResource };
   }
 
-  async total(accountId: string, query: ResourceQuery): Promise<number> {
-    return (await (await this.#select(accountId, query))?.selection.total()) ?? 0;
+  async total(accountId: string, query: ResourceQuery, signal?: AbortSignal): Promise<number> {
+    return (await (await this.#select(accountId, query, { signal }))?.selection.total()) ?? 0;
   }
 
   /** The number of matching resources that also match a case-sensitive filter. */
   async totalWith(accountId: string, query: ResourceQuery, exact: PositiveTagFilter): Promise<number> {
-    return (await (await this.#select(accountId, query, exact))?.selection.total()) ?? 0;
+    return (await (await this.#select(accountId, query, { exact }))?.selection.total()) ?? 0;
   }
 
   async matchingIds(
@@ -155,14 +164,13 @@ export class TagReader implements TagLookup {
       const last = numbers.at(-1);
       if (numbers.length < READ_STEP || last === undefined) return;
       after = last;
-      await nextTurn();
     }
   }
 
   async #select(
     accountId: string,
     query: ResourceQuery,
-    exact: PositiveTagFilter | null = null,
+    { exact = null, signal }: { exact?: PositiveTagFilter | null; signal?: AbortSignal | undefined } = {},
   ): Promise<{ accountNo: number; lastResource: number; selection: Selection } | null> {
     const accountNo = await this.#accounts.find(accountId);
     if (accountNo === null) return null;
@@ -170,7 +178,11 @@ export class TagReader implements TagLookup {
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
     const account = { accountNo, lastResource: (row?.next_resource ?? 0) - 1 };
-    return { ...account, selection: await Selection.of(this.#database, account, query, exact) };
+    const turn = () => this.#share.step(accountId);
+    return {
+      ...account,
+      selection: await Selection.of(this.#database, account, query, { exact, turn, signal }),
+    };
   }
 
   /** Omits rows that changed after their number was found and no longer match, so that a response never contradicts its filter. */

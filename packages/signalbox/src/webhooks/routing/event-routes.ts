@@ -4,7 +4,8 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type Route as ManagementRoute } from "../../http/route.ts";
 import { type AttemptRecord, EVENT_STATES, type RoutedEvent, type StoredDelivery } from "./event-record.ts";
-import { type EventQuery, type StateContext, stateOf } from "./event-table.ts";
+import type { EventQuery, StateContext } from "./event-search.ts";
+import { stateOf } from "./event-table.ts";
 import type { Routing } from "./routing.ts";
 
 const EVENTS = "/accounts/{account_id}/webhooks/events";
@@ -104,7 +105,7 @@ export function toEventQuery(filters: {
 }
 
 export function eventRoutes({ routing }: { readonly routing: Routing }): ManagementRoute[] {
-  const { table, clock } = routing;
+  const { table, search, clock } = routing;
   const find = async (accountId: string, id: string) => {
     const event = await table.find(accountId, id);
     if (event === undefined) throw new SignalboxError("not_found", { message: "Event not found" });
@@ -117,20 +118,28 @@ export function eventRoutes({ routing }: { readonly routing: Routing }): Managem
       method: "GET",
       path: EVENTS,
       access: "webhooks.read",
-      summary: "List events of webhook routes, newest first, with filters.",
+      summary:
+        "List events of webhook routes, newest first, with filters. A search looks at events for some seconds; `scanned` says at how many, and the cursor goes on.",
       query: listQuery,
       result: z.array(eventResult),
-      handler: async ({ params, query }) => {
+      handler: async ({ params, query, signal }) => {
         const { account_id: accountId } = params;
         const { cursor, limit, state, delivery, replay, ...filters } = query;
         const context = routing.stateContext(accountId);
         const asked = { ...toEventQuery(filters), state, delivery, replay };
-        const found = await table.list(accountId, asked, context, cursor, limit + 1);
-        const page = found.slice(0, limit);
-        const next = found.length > limit ? (page.at(-1)?.id ?? null) : null;
+        const { events, next, scanned } = await search.list(accountId, asked, context, {
+          cursor,
+          limit,
+          signal,
+        });
         return {
-          result: page.map((event) => showEvent(event, context)),
-          resultInfo: { count: page.length, cursor: next, cursors: next === null ? {} : { after: next } },
+          result: events.map((event) => showEvent(event, context)),
+          resultInfo: {
+            count: events.length,
+            ...(scanned === null ? {} : { scanned }),
+            cursor: next,
+            cursors: next === null ? {} : { after: next },
+          },
         };
       },
     }),

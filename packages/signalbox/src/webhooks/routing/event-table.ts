@@ -32,27 +32,6 @@ export interface NewEvent extends Omit<
   readonly dedupeSince: number;
 }
 
-export interface EventQuery {
-  readonly source?: string | undefined;
-  readonly route?: string | undefined;
-  readonly state?: EventState | undefined;
-  readonly delivery?: string | undefined;
-  readonly type?: string | undefined;
-  readonly entity?: string | undefined;
-  readonly replay?: string | undefined;
-  readonly issue?: string | undefined;
-  /** A part of the body. */
-  readonly text?: string | undefined;
-  readonly since?: number | undefined;
-  readonly until?: number | undefined;
-}
-
-/** What the states of waiting events depend on. */
-export interface StateContext {
-  readonly now: number;
-  readonly paused: readonly RouteId[];
-}
-
 /** How an attempt ended. `dueAt` null: the event ends. */
 export interface EventEnd {
   readonly id: string;
@@ -317,28 +296,19 @@ export class EventTable {
     return delivery?.accountId === accountId ? delivery : undefined;
   }
 
-  async storedBytes(): Promise<number> {
-    // The sum of integers is no integer in PostgreSQL.
-    const row = await this.#database.get<{ bytes: number }>(
-      sql`SELECT CAST(coalesce(sum(body_bytes), 0) AS BIGINT) AS bytes FROM webhook_stored_delivery`,
-    );
-    return row?.bytes ?? 0;
+  async hasDeliveries(): Promise<boolean> {
+    return (await this.#database.get(sql`SELECT id FROM webhook_stored_delivery LIMIT 1`)) !== undefined;
   }
 
-  /** Newest first, before `cursor`. */
-  async list(
-    accountId: string,
-    query: EventQuery,
-    context: StateContext,
-    cursor: string | undefined,
-    limit: number,
-  ): Promise<RoutedEvent[]> {
-    const where = this.#conditions(accountId, query, context);
-    if (cursor !== undefined) where.push(sql`e.id < ${cursor}`);
-    const rows = await this.#database.all<EventRow>(
-      sql`SELECT e.* FROM webhook_event e WHERE ${joinSql(where, " AND ")} ORDER BY e.id DESC LIMIT ${limit}`,
+  async storedBytes(): Promise<number> {
+    // A server without routes needs no thread for it.
+    if (!(await this.hasDeliveries())) return 0;
+    // The sum of integers is no integer in PostgreSQL.
+    const [row] = await this.#database.scan<{ bytes: number }>(
+      sql`SELECT CAST(coalesce(sum(body_bytes), 0) AS BIGINT) AS bytes FROM webhook_stored_delivery`,
+      { account: "", kind: "search" },
     );
-    return rows.map(fromEventRow);
+    return row?.bytes ?? 0;
   }
 
   async find(accountId: string, id: string): Promise<RoutedEvent | undefined> {
@@ -355,50 +325,30 @@ export class EventTable {
     return rows.map(fromAttemptRow);
   }
 
-  /** Oldest first, after `after` and up to `upto`. */
-  async page(
-    tx: Queryable,
-    accountId: string,
-    query: EventQuery,
-    context: StateContext,
-    after: string,
-    upto: string,
-    limit: number,
-  ): Promise<RoutedEvent[]> {
-    const where = [
-      ...this.#conditions(accountId, query, context),
-      sql`e.id > ${after}`,
-      sql`e.id <= ${upto}`,
-    ];
+  /** Those of the ids that fulfil a condition, oldest first. */
+  async which(tx: Queryable, ids: readonly string[], condition: SqlQuery): Promise<RoutedEvent[]> {
+    if (ids.length === 0) return [];
     const rows = await tx.all<EventRow>(
-      sql`SELECT e.* FROM webhook_event e WHERE ${joinSql(where, " AND ")} ORDER BY e.id LIMIT ${limit}`,
+      sql`SELECT e.* FROM webhook_event e WHERE e.id IN (${sqlList(ids)}) AND ${condition} ORDER BY e.id`,
     );
     return rows.map(fromEventRow);
   }
 
-  /** What a bulk replay would touch, by route. */
-  async count(accountId: string, query: EventQuery, context: StateContext): Promise<EventCount[]> {
-    const where = this.#conditions(accountId, query, context);
-    const rows = await this.#database.all<EventCount>(
-      sql`SELECT e.source, e.route, count(*) AS count, min(e.received_at) AS oldest, max(e.received_at) AS newest, max(e.id) AS last
-          FROM webhook_event e WHERE ${joinSql(where, " AND ")} GROUP BY e.source, e.route ORDER BY e.source, e.route`,
-    );
-    return rows;
-  }
-
   /** By route and state, for lists of routes. */
   async countStates(accountId: string, source: string): Promise<StateCount[]> {
-    return this.#database.all<StateCount>(
+    return this.#database.scan<StateCount>(
       sql`SELECT route, state, count(*) AS count, min(due_at) AS due_at, min(received_at) AS oldest FROM webhook_event
           WHERE account_id = ${accountId} AND source = ${source} GROUP BY route, state`,
+      { account: accountId, kind: "search" },
     );
   }
 
   /** Outcomes and durations of the newest attempts of a source since the time, by route. */
   async recentAttempts(accountId: string, source: string, since: number, limit: number) {
-    const rows = await this.#database.all<{ route: string; outcome: string; duration_ms: number }>(
+    const rows = await this.#database.scan<{ route: string; outcome: string; duration_ms: number }>(
       sql`SELECT e.route, a.outcome, a.duration_ms FROM webhook_attempt a JOIN webhook_event e ON e.id = a.event
           WHERE a.account_id = ${accountId} AND a.id >= ${ulidFloor(since)} AND e.source = ${source} ORDER BY a.id DESC LIMIT ${limit}`,
+      { account: accountId, kind: "search" },
     );
     return Map.groupBy(rows, ({ route }) => route);
   }
@@ -468,34 +418,6 @@ export class EventTable {
     );
     return attempts.changes + events.changes + deliveries.changes;
   }
-
-  #conditions(accountId: string, query: EventQuery, context: StateContext): SqlQuery[] {
-    const where = [sql`e.account_id = ${accountId}`];
-    if (query.source !== undefined) where.push(sql`e.source = ${query.source}`);
-    if (query.route !== undefined) where.push(sql`e.route = ${query.route}`);
-    if (query.type !== undefined) where.push(sql`e.type = ${query.type}`);
-    if (query.entity !== undefined) where.push(sql`e.entity = ${query.entity}`);
-    if (query.replay !== undefined) where.push(sql`e.replay = ${query.replay}`);
-    if (query.issue !== undefined) where.push(sql`e.issue = ${query.issue}`);
-    if (query.since !== undefined) where.push(sql`e.received_at >= ${query.since}`);
-    if (query.until !== undefined) where.push(sql`e.received_at < ${query.until}`);
-    if (query.delivery !== undefined)
-      where.push(
-        sql`e.delivery IN (SELECT d.id FROM webhook_stored_delivery d WHERE d.id = ${query.delivery} OR d.batch = ${query.delivery})`,
-      );
-    if (query.text !== undefined) {
-      const bytes = Buffer.from(query.text);
-      const contains =
-        this.#database.engine === "sqlite"
-          ? sql`instr(d.body, ${bytes}) > 0`
-          : sql`position(${bytes} IN d.body) > 0`;
-      where.push(
-        sql`EXISTS (SELECT 1 FROM webhook_stored_delivery d WHERE d.id = e.delivery AND ${contains})`,
-      );
-    }
-    if (query.state !== undefined) where.push(stateCondition(query.state, context));
-    return where;
-  }
 }
 
 function ofRoutes(routes: readonly RouteId[]): SqlQuery {
@@ -504,15 +426,6 @@ function ofRoutes(routes: readonly RouteId[]): SqlQuery {
       sql`(account_id = ${accountId} AND source = ${source} AND route = ${name})`,
   );
   return sql`(${joinSql(each, " OR ")})`;
-}
-
-export interface EventCount {
-  readonly source: string;
-  readonly route: string;
-  readonly count: number;
-  readonly oldest: number;
-  readonly newest: number;
-  readonly last: string;
 }
 
 export interface StateCount {
@@ -532,29 +445,6 @@ export function stateOf(
   if (event.isAttempting) return "queued";
   if (isPaused) return "held";
   return (event.dueAt ?? 0) > now ? "scheduled" : "queued";
-}
-
-function stateCondition(state: EventState, { now, paused }: StateContext): SqlQuery {
-  const isPaused =
-    paused.length === 0
-      ? sql`1 = 0`
-      : sql`(${joinSql(
-          paused.map(
-            ({ accountId, source, name }) =>
-              sql`(e.account_id = ${accountId} AND e.source = ${source} AND e.route = ${name})`,
-          ),
-          " OR ",
-        )})`;
-  switch (state) {
-    case "held":
-      return sql`e.due_at IS NOT NULL AND e.node IS NULL AND ${isPaused}`;
-    case "scheduled":
-      return sql`e.due_at > ${now} AND e.node IS NULL AND NOT ${isPaused}`;
-    case "queued":
-      return sql`(e.node IS NOT NULL OR (e.due_at <= ${now} AND NOT ${isPaused})) AND e.due_at IS NOT NULL`;
-    default:
-      return sql`e.state = ${state}`;
-  }
 }
 
 /** Those of the ids that have no row. */
@@ -675,7 +565,7 @@ function fromDeliveryRow(row: DeliveryRow): StoredDelivery {
   };
 }
 
-interface EventRow {
+export interface EventRow {
   readonly id: string;
   readonly account_id: string;
   readonly source: string;
@@ -696,7 +586,7 @@ interface EventRow {
   readonly issue: string | null;
 }
 
-function fromEventRow(row: EventRow): RoutedEvent {
+export function fromEventRow(row: EventRow): RoutedEvent {
   return {
     id: row.id,
     accountId: row.account_id,

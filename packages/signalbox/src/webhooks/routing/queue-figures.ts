@@ -53,9 +53,10 @@ export class QueueFigures {
 
   async read(): Promise<void> {
     const { database, runs } = this.#parts;
-    const rows = await database.all<QueueRow>(
+    const rows = await database.scan<QueueRow>(
       sql`SELECT account_id, source, route, count(*) AS count, min(received_at) AS oldest FROM webhook_event
           WHERE due_at IS NOT NULL GROUP BY account_id, source, route`,
+      { account: "", kind: "search" },
     );
     this.#rows = rows.filter(({ account_id: accountId, source, route: name }) =>
       runs(routeKey({ accountId, source, name })),

@@ -54,12 +54,12 @@ export function replayRoutes({ routing }: { readonly routing: Routing }): Manage
         "Replay all events that match: delivered at the rate of their routes, oldest first. With `dry_run` only say how many, from when to when, and of which routes.",
       body: replayBody,
       result: z.union([replayResult, planResult]),
-      handler: async ({ params, body }) => {
+      handler: async ({ params, body, signal }) => {
         const { account_id: accountId } = params;
         const { dry_run: isDry, state, ...filters } = body;
         const query = { ...toEventQuery(filters), state };
-        if (isDry) return { result: showPlan(await replays.plan(accountId, query)) };
-        return { result: show(await replays.create(accountId, query)) };
+        if (isDry) return { result: showPlan(await replays.plan(accountId, query, signal)) };
+        return { result: show(await replays.create(accountId, query, signal)) };
       },
     }),
     defineRoute({
@@ -90,7 +90,8 @@ export function replayRoutes({ routing }: { readonly routing: Routing }): Manage
       result: replayDetail,
       handler: async ({ params }) => {
         const replay = await replays.find(params.account_id, params.replay_id);
-        return { result: { ...show(replay), results: showResults(await replays.results(replay.id)) } };
+        const results = await replays.results(replay.accountId, replay.id);
+        return { result: { ...show(replay), results: showResults(results) } };
       },
     }),
     defineRoute({

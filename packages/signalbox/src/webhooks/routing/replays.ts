@@ -6,6 +6,7 @@
  *
  * Invariants:
  * 1. A replay touches the events that its query found when it was created, and no event twice: each step moves the position in its transaction.
+ *    Events are looked for before the transaction, a bounded number in each step, and compared with the query again in it.
  * 2. It goes on after a restart, at any node. A node takes it for `LEASE_MS` with each step.
  * 3. An ignored event is queued only if the filters of its route match now.
  */
@@ -16,13 +17,8 @@ import { ulid } from "../../core/ulid.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { RoutedEvent, StoredState } from "./event-record.ts";
-import {
-  EVENT_SCOPE,
-  type EventCount,
-  type EventQuery,
-  type EventTable,
-  type StateContext,
-} from "./event-table.ts";
+import type { EventCount, EventQuery, EventSearch, StateContext } from "./event-search.ts";
+import { EVENT_SCOPE, type EventTable } from "./event-table.ts";
 import { routeKey } from "./route.ts";
 
 /** A short transaction. Filters of ignored events are compared in it. */
@@ -57,6 +53,7 @@ export interface ReplayPlan {
 export interface ReplaysParts {
   readonly database: Database;
   readonly table: EventTable;
+  readonly search: EventSearch;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Null for a process that is alone. */
@@ -90,9 +87,9 @@ export class Replays {
     this.#parts = parts;
   }
 
-  async plan(accountId: string, query: EventQuery): Promise<ReplayPlan> {
-    const { table } = this.#parts;
-    const routes = await table.count(accountId, query, this.#parts.context(accountId));
+  async plan(accountId: string, query: EventQuery, signal?: AbortSignal): Promise<ReplayPlan> {
+    const { search } = this.#parts;
+    const routes = await search.count(accountId, query, this.#parts.context(accountId), signal);
     return {
       count: routes.reduce((sum, { count }) => sum + count, 0),
       oldest: routes.length === 0 ? null : Math.min(...routes.map(({ oldest }) => oldest)),
@@ -101,9 +98,9 @@ export class Replays {
     };
   }
 
-  async create(accountId: string, query: EventQuery): Promise<Replay> {
+  async create(accountId: string, query: EventQuery, signal?: AbortSignal): Promise<Replay> {
     const { database, clock } = this.#parts;
-    const plan = await this.plan(accountId, query);
+    const plan = await this.plan(accountId, query, signal);
     const now = clock.now();
     const id = ulid(now);
     const upto = plan.routes.reduce((last, route) => (route.last > last ? route.last : last), "");
@@ -142,9 +139,10 @@ export class Replays {
   }
 
   /** What has become of the events that it has queued. */
-  async results(id: string): Promise<ReadonlyMap<StoredState, number>> {
-    const rows = await this.#parts.database.all<{ state: StoredState; count: number }>(
+  async results(accountId: string, id: string): Promise<ReadonlyMap<StoredState, number>> {
+    const rows = await this.#parts.database.scan<{ state: StoredState; count: number }>(
       sql`SELECT state, count(*) AS count FROM webhook_event WHERE replay = ${id} GROUP BY state`,
+      { account: accountId, kind: "search" },
     );
     return new Map(rows.map(({ state, count }) => [state, count]));
   }
@@ -184,21 +182,26 @@ export class Replays {
 
   /** False if it has ended, or another node works on it. */
   async #step(id: string): Promise<boolean> {
-    const { database, table, clock, node } = this.#parts;
+    const { database, table, search, clock, node } = this.#parts;
+    const isFree = (now: number) =>
+      sql`state = 'running' AND (node IS NULL OR node = ${BigInt(node() ?? 0)} OR node_until < ${now})`;
+    const found = await database.get<Row>(
+      sql`SELECT * FROM webhook_replay WHERE id = ${id} AND ${isFree(clock.now())}`,
+    );
+    if (found === undefined) return false;
+    const { accountId, query, position, upto } = fromRow(found);
+    const context = this.#parts.context(accountId);
+    const next = await search.next(accountId, query, context, { after: position, upto, limit: STEP });
     const keys = new Set<string>();
     const goesOn = await database.transaction(async (tx) => {
       keys.clear();
       const now = clock.now();
-      const self = BigInt(node() ?? 0);
       const taken = await tx.run(
-        sql`UPDATE webhook_replay SET node = ${self}, node_until = ${now + LEASE_MS}
-            WHERE id = ${id} AND state = 'running' AND (node IS NULL OR node = ${self} OR node_until < ${now})`,
+        sql`UPDATE webhook_replay SET node = ${BigInt(node() ?? 0)}, node_until = ${now + LEASE_MS}
+            WHERE id = ${id} AND position = ${position} AND ${isFree(now)}`,
       );
-      const row = await tx.get<Row>(sql`SELECT * FROM webhook_replay WHERE id = ${id}`);
-      if (taken.changes === 0 || row === undefined) return false;
-      const { accountId, query, position, upto } = fromRow(row);
-      const context = this.#parts.context(accountId);
-      const page = await table.page(tx, accountId, query, context, position, upto, STEP);
+      if (taken.changes === 0) return false;
+      const page = await table.which(tx, next.ids, search.condition(accountId, query, context));
       let queued = 0;
       for (const event of page) {
         const isQueued =
@@ -213,10 +216,9 @@ export class Replays {
         queued += 1;
         keys.add(routeKey(event));
       }
-      const last = page.at(-1)?.id ?? position;
-      const isDone = page.length < STEP;
+      const { isDone } = next;
       await tx.run(
-        sql`UPDATE webhook_replay SET position = ${last}, queued = queued + ${queued}, skipped = skipped + ${page.length - queued},
+        sql`UPDATE webhook_replay SET position = ${next.position}, queued = queued + ${queued}, skipped = skipped + ${page.length - queued},
               state = ${isDone ? "done" : "running"}, ended_at = ${isDone ? now : null} WHERE id = ${id}`,
       );
       return !isDone;

@@ -18,6 +18,7 @@ import { EntityClaims } from "../entity-claims.ts";
 import { readEvent } from "../read-event.ts";
 import { createSources } from "../source.ts";
 import type { RoutingNodes } from "./dispatcher.ts";
+import { EventSearch } from "./event-search.ts";
 import { Routing } from "./routing.ts";
 
 const START = 1_800_000_000_000;
@@ -31,6 +32,7 @@ const NO_FEED: AlertFeed = {
   call: () => undefined,
   delivery: () => undefined,
   routePaused: () => undefined,
+  guardrails: () => undefined,
   issueOpened: () => undefined,
   deadLetter: () => undefined,
 };
@@ -167,8 +169,8 @@ describe.each(ENGINES)("on %s", (engine, open) => {
   };
   const list = async (routing: Routing) =>
     (
-      await routing.table.list("default", {}, routing.stateContext("default"), undefined, 10_000)
-    ).toReversed();
+      await routing.search.list("default", {}, routing.stateContext("default"), { limit: 10_000 })
+    ).events.toReversed();
   const until = async (isSo: () => boolean | Promise<boolean>) => {
     while (!(await isSo())) await sleep(5);
   };
@@ -220,6 +222,66 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       counts.push(sent.length);
     }
     expect(counts).toEqual([50, 100, 150, 200, 230, 230]);
+  });
+
+  it("a search looks at a bounded number of events at a time, says at how many, and goes on at its cursor", async () => {
+    const routing = await start();
+    await put(routing, { paused: true });
+    for (let n = 0; n < 25; n++) {
+      now += 1;
+      await arrive(routing, { note: n === 3 ? "a needle" : "hay" }, n % 2 === 0 ? "even" : "odd");
+    }
+    const search = new EventSearch(opened.database, { lookedAt: 10 });
+    const context = routing.stateContext("default");
+    const all = (await list(routing)).map(({ id }) => id).toReversed();
+    const needle = { text: "needle" };
+    expect(await search.list("default", needle, context, { limit: 5 })).toMatchObject({
+      events: [{ id: all[21] }],
+      next: null,
+      scanned: 25,
+    });
+    // Out of time after the first look.
+    const hurried = new EventSearch(opened.database, { lookedAt: 10, maxSearchMs: 0 });
+    const pages: unknown[] = [];
+    for (let cursor: string | undefined; ;) {
+      const page = await hurried.list("default", needle, context, { cursor, limit: 5 });
+      pages.push([page.events.map(({ id }) => id), page.scanned]);
+      if (page.next === null) break;
+      cursor = page.next;
+    }
+    expect(pages).toEqual([
+      [[], 10],
+      [[], 10],
+      [[all[21]], 5],
+    ]);
+    // A full page ends in the middle of what was looked at; nothing is left out and nothing comes twice.
+    const even: string[] = [];
+    for (let cursor: string | undefined; ;) {
+      const page = await search.list("default", { entity: "even" }, context, { cursor, limit: 4 });
+      even.push(...page.events.map(({ id }) => id));
+      if (page.next === null) break;
+      expect(page.events).toHaveLength(4);
+      cursor = page.next;
+    }
+    expect(even).toEqual(all.filter((_, i) => i % 2 === 0));
+    expect((await search.list("default", {}, context, { limit: 100 })).scanned).toBeNull();
+    const [count] = await search.count("default", { entity: "even" }, context);
+    expect(count).toMatchObject({
+      route: "main",
+      count: 13,
+      oldest: START + 1,
+      newest: START + 25,
+      last: all[0],
+    });
+    const steps: unknown[] = [];
+    for (let after = ""; ;) {
+      const next = await search.next("default", needle, context, { after, upto: all[0] ?? "", limit: 100 });
+      steps.push(next.ids);
+      if (next.isDone) break;
+      after = next.position;
+    }
+    expect(steps).toEqual([[all[21]], [], []]);
+    expect((await search.list("other", needle, context, { limit: 5 })).events).toEqual([]);
   });
 
   it("a route has at most as many attempts at a time as it allows", async () => {
@@ -384,7 +446,9 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     const options = { max: 2, isSigned: false };
     const first = await read(routing.listeners.open("default", "laptop", options), 2);
     const context = routing.stateContext("default");
-    const claimed = await routing.table.list("default", { route: "laptop" }, context, undefined, 10);
+    const { events: claimed } = await routing.search.list("default", { route: "laptop" }, context, {
+      limit: 10,
+    });
     expect(claimed.filter(({ isAttempting }) => isAttempting)).toHaveLength(2);
     // Each connection replaces one that may be looking for events at this moment.
     let second = first;

@@ -27,7 +27,8 @@ import { Arrivals, partsOf, toEvent } from "./arrivals.ts";
 import { openHeaders } from "./attempt-url.ts";
 import { Dispatcher, type RoutingNodes } from "./dispatcher.ts";
 import type { RoutedEvent, StoredDelivery } from "./event-record.ts";
-import { EVENT_SCOPE, EventTable, type StateContext } from "./event-table.ts";
+import { EventSearch, type StateContext } from "./event-search.ts";
+import { EVENT_SCOPE, EventTable } from "./event-table.ts";
 import { Examples } from "./examples.ts";
 import { Issues } from "./issues.ts";
 import { Listeners } from "./listeners.ts";
@@ -40,7 +41,8 @@ import { RouteStore } from "./route-store.ts";
 import type { SourceRoutes } from "./source-routes.ts";
 
 const PRUNE_MS = 60_000;
-const PRUNED_ROWS = 1000;
+/** In one statement: some milliseconds. */
+const PRUNED_ROWS = 200;
 const REPLAY_LOOK_MS = 2000;
 const FORGET_MS = 15_000;
 /** As often as Prometheus usually reads. */
@@ -75,6 +77,7 @@ export interface RoutingParts {
 export class Routing {
   readonly routes: RouteStore;
   readonly table: EventTable;
+  readonly search: EventSearch;
   readonly replays: Replays;
   readonly examples: Examples;
   readonly dispatcher: Dispatcher;
@@ -93,6 +96,7 @@ export class Routing {
     const clock = shared ?? parts.clock;
     this.clock = clock;
     this.table = new EventTable(database);
+    this.search = new EventSearch(database);
     this.examples = new Examples(parts.database, clock);
     this.issues = new Issues(database, clock);
     this.routes = new RouteStore({
@@ -174,6 +178,7 @@ export class Routing {
     this.replays = new Replays({
       database,
       table: this.table,
+      search: this.search,
       clock,
       logger,
       node: () => nodes?.self ?? null,
@@ -288,7 +293,7 @@ export class Routing {
     const { nodes, keepDays, plainDatabase } = this.#parts;
     // In a cluster one node deletes.
     const first = nodes?.members.map(({ inc }) => inc).sort()[0];
-    if ((nodes === null || first === nodes.self) && (await this.table.storedBytes()) > 0) {
+    if ((nodes === null || first === nodes.self) && (await this.table.hasDeliveries())) {
       const before = this.clock.now() - keepDays * DAY_MS;
       while ((await this.table.prune(before, PRUNED_ROWS)) >= PRUNED_ROWS);
       await this.issues.prune(before);

@@ -54,6 +54,18 @@ test("bindings, variables, crons and rules of a jsonc file are read", () => {
   });
 });
 
+test("the strategy of code updates is a delay", () => {
+  const delayOf = (strategy: object) =>
+    read("update.json", JSON.stringify({ durable_objects: { code_update_strategy: strategy } }))
+      .updateDelayMs;
+  expect(read("update.json", "{}").updateDelayMs).toBe(undefined);
+  expect(delayOf({ mode: "immediate" })).toBe(0);
+  expect(delayOf({ mode: "deferred" })).toBe(300_000);
+  expect(delayOf({ mode: "deferred", max_delay: 0.5 })).toBe(500);
+  for (const strategy of [{ mode: "later" }, { mode: "deferred", max_delay: 86_401 }])
+    expect(() => delayOf(strategy)).toThrow(/update\.json: durable_objects\.code_update_strategy/);
+});
+
 test("a toml file means the same", () => {
   const settings = read(
     "wrangler.toml",

@@ -14,6 +14,13 @@ import { findMissingBindings, type MissingBinding } from "./missing-bindings.ts"
 const text = z.string().min(1);
 
 const objectBinding = z.looseObject({ name: text, class_name: text, script_name: text.optional() });
+/** The delay is in seconds. The default and the bound of the originals. */
+const codeUpdate = z.union([
+  z.looseObject({ mode: z.literal("immediate") }).transform(() => 0),
+  z
+    .looseObject({ mode: z.literal("deferred"), max_delay: z.number().min(0).max(86_400).default(300) })
+    .transform((strategy) => Math.round(strategy.max_delay * 1000)),
+]);
 const workflowBinding = z.looseObject({
   binding: text,
   class_name: text,
@@ -55,7 +62,12 @@ const wranglerFile = z.looseObject({
   name: text.optional(),
   main: text.optional(),
   vars: z.record(z.string(), z.json()).default({}),
-  durable_objects: z.looseObject({ bindings: z.array(objectBinding).default([]) }).prefault({}),
+  durable_objects: z
+    .looseObject({
+      bindings: z.array(objectBinding).default([]),
+      code_update_strategy: codeUpdate.optional(),
+    })
+    .prefault({}),
   workflows: z.array(workflowBinding).default([]),
   ai: z.looseObject({ binding: text }).optional(),
   assets: assets.optional(),
@@ -84,6 +96,8 @@ export interface WranglerSettings {
   readonly folder: string;
   readonly vars: Readonly<Record<string, unknown>>;
   readonly objects: readonly { readonly binding: string; readonly className: string }[];
+  /** How long objects with work keep their code while a node is replaced; 0: not at all. Undefined: the file has no strategy. */
+  readonly updateDelayMs: number | undefined;
   readonly workflows: readonly {
     readonly binding: string;
     readonly className: string;
@@ -175,6 +189,7 @@ function toSettings(content: unknown, path: string, folder: string): WranglerSet
     objects: objects
       .filter(({ script_name: script }) => isOwn(script))
       .map(({ name, class_name: className }) => ({ binding: name, className })),
+    updateDelayMs: file.durable_objects.code_update_strategy,
     workflows: file.workflows
       .filter(({ script_name: script }) => isOwn(script))
       .map(({ binding, class_name: className, schedules = [] }) => ({

@@ -14,6 +14,7 @@ interface Snapshots {
 
 export class Room extends DurableObject<Env> {
   #hasHanging = false;
+  #release = (): void => undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -104,6 +105,24 @@ export class Room extends DurableObject<Env> {
 
   hasHanging(): boolean {
     return this.#hasHanging;
+  }
+
+  /** Works until another call releases it. */
+  async workOn(): Promise<number> {
+    this.#hasHanging = true;
+    await new Promise<void>((resolve) => (this.#release = resolve));
+    return process.pid;
+  }
+
+  release(): void {
+    this.#release();
+  }
+
+  /** Works for some time. */
+  async work(ms: number): Promise<number> {
+    this.#hasHanging = true;
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return process.pid;
   }
 
   override async fetch(request: Request): Promise<Response> {

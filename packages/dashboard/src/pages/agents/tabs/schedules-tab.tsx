@@ -41,7 +41,7 @@ export function SchedulesTab({ path, onChange }: { readonly path: string; readon
       {run.error !== null && <ErrorNotice error={run.error} />}
       {started !== null && (
         <p className="notice notice-good" role="status">
-          {started} is run now. See Events for its outcome.
+          {started} is run now. The timeline shows its outcome.
         </p>
       )}
       <ResourceView of={schedules}>

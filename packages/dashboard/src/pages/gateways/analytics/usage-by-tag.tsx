@@ -3,7 +3,7 @@ import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { useTimeRange } from "../../../components/time-range/use-time-range.ts";
 import { Table } from "../../../components/table.tsx";
-import { count, duration, money, share } from "../../../format/number.ts";
+import { count, durationOf, moneyOf, share } from "../../../format/number.ts";
 import { read, withQuery } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { Link } from "../../../routing/link.tsx";
@@ -71,12 +71,12 @@ export function UsageByTag() {
                         isMinor: true,
                         cell: (row) => count(row.tokens_in + row.tokens_out),
                       },
-                      { title: "Cost", align: "end", cell: (row) => money(row.cost) },
+                      { title: "Cost", amount: (row) => row.cost, formatOf: moneyOf },
                       {
                         title: "p95 latency",
-                        align: "end",
                         isMinor: true,
-                        cell: (row) => duration(row.duration_p95),
+                        amount: (row) => row.duration_p95,
+                        formatOf: durationOf,
                       },
                     ]}
                   />

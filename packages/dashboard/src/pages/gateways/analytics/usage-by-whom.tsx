@@ -2,8 +2,9 @@ import { EmptyState } from "../../../components/empty-state.tsx";
 import { Field } from "../../../components/field.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { useTimeRange } from "../../../components/time-range/use-time-range.ts";
+import { Time } from "../../../components/time.tsx";
 import { Table } from "../../../components/table.tsx";
-import { count, duration, money, share } from "../../../format/number.ts";
+import { count, durationOf, moneyOf, share } from "../../../format/number.ts";
 import { request, withQuery } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useQueryValue } from "../../../routing/location.ts";
@@ -67,7 +68,7 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
               {typeof info.counted_from === "string" && (
                 <p className="notice notice-warn">
                   The period has too many calls for one request. Counted from{" "}
-                  {new Date(info.counted_from).toLocaleString()}.
+                  <Time at={info.counted_from} as="exact" />.
                 </p>
               )}
               {info.is_bounded === true && (
@@ -98,14 +99,14 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
                     isMinor: true,
                     cell: (row) => count(row.tokens_in + row.tokens_out),
                   },
-                  { title: "Cost", align: "end", cell: (row) => money(row.cost) },
-                  { title: "p50", align: "end", isMinor: true, cell: (row) => duration(row.duration_p50) },
-                  { title: "p95", align: "end", isMinor: true, cell: (row) => duration(row.duration_p95) },
+                  { title: "Cost", amount: (row) => row.cost, formatOf: moneyOf },
+                  { title: "p50", isMinor: true, amount: (row) => row.duration_p50, formatOf: durationOf },
+                  { title: "p95", isMinor: true, amount: (row) => row.duration_p95, formatOf: durationOf },
                   {
                     title: "First token p50",
-                    align: "end",
                     isMinor: true,
-                    cell: (row) => duration(row.time_to_first_token_p50),
+                    amount: (row) => row.time_to_first_token_p50,
+                    formatOf: durationOf,
                   },
                 ]}
               />

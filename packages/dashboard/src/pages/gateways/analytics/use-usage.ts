@@ -1,7 +1,8 @@
-import { rangeBefore, STEP_MS, type TimeRange } from "../../../components/time-range/time-range.ts";
+import { bucketAt, rangeBefore, type TimeRange } from "../../../components/time-range/time-range.ts";
 import { read, withQuery } from "../../../http/api.ts";
 import { type Resource, useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths } from "../../../session/session.ts";
+import type { Breakdown } from "./to-series.ts";
 import type { Usage } from "./usage.ts";
 import { totalOf, type UsageTotal } from "./usage-total.ts";
 
@@ -15,14 +16,14 @@ export interface UsageOverTime {
   readonly before: UsageTotal | null;
   /** The range and the breakdown that the rows belong to: the selected ones may already be others. */
   readonly range: TimeRange;
-  readonly breakdown: "provider" | "model";
+  readonly breakdown: Breakdown;
 }
 
 /** Usage over time of one gateway, or of all gateways if `gatewayId` is null, with the total of the period before. */
 export function useUsage(
   gatewayId: string | null,
   range: TimeRange,
-  breakdown: "provider" | "model",
+  breakdown: Breakdown,
 ): Resource<UsageOverTime> {
   const { api } = useAccountPaths();
   const pathOf = ({ from, to }: { from: number; to: number }, groupBy: string) =>
@@ -32,8 +33,8 @@ export function useUsage(
       end: new Date(to).toISOString(),
       group_by: groupBy,
     });
-  // Days of the sums begin at midnight UTC; the first one is read as a whole, so that its bar is not cut.
-  const from = Math.floor(range.from / STEP_MS[range.step]) * STEP_MS[range.step];
+  // The first bucket is read as a whole, so that its bar is not cut.
+  const from = bucketAt(range.from, range.bucketMs);
   const path = pathOf({ from, to: range.to }, `${range.step},${breakdown}`);
   const beforePath = pathOf(rangeBefore({ from, to: range.to }), range.step === "minute" ? "minute" : "");
   return useResource(

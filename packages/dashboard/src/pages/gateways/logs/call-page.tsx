@@ -5,10 +5,12 @@ import { PageHeader } from "../../../components/page-header.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { StatTile, StatTiles } from "../../../components/stat-tile.tsx";
 import { bytes, count, duration, money } from "../../../format/number.ts";
+import { exactTime } from "../../../format/time.ts";
 import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
+import { CallGuardrails } from "../../guardrails/call-guardrails.tsx";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
 import { CallCommand, CallReplay, CopyAsCurl, NeighbourLinks } from "./call-work.tsx";
@@ -47,6 +49,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
             <section className="panel" aria-label="Details">
               <DetailList items={detailsOf(value)} />
             </section>
+            <CallGuardrails call={value} />
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
               <BodyPanel
@@ -108,7 +111,7 @@ function detailsOf(call: Call): (readonly [string, string])[] {
       ? []
       : [["Translated", `${call.client_dialect} → ${call.provider_dialect ?? ""}`] as const];
   return [
-    ["Time", new Date(call.created_at).toLocaleString()],
+    ["Time", exactTime(Date.parse(call.created_at))],
     ["Provider", call.provider],
     ["Model", call.model === "" ? "none" : call.model],
     ["Path", `${call.method} ${call.path}`],

@@ -52,7 +52,13 @@ export function EventsPage() {
       </div>
       <ResourceView of={events}>
         {(rows) =>
-          rows.length === 0 ? (
+          rows.length === 0 && events.hasMore ? (
+            // The search ends after some seconds, and goes on at its cursor.
+            <>
+              <p className="muted">None among the newest events.</p>
+              <Button onClick={events.loadMore}>Look further</Button>
+            </>
+          ) : rows.length === 0 ? (
             <p className="muted">No events. Sources with routes have one for each delivery and route.</p>
           ) : (
             <>

@@ -10,6 +10,7 @@ import { Dialog } from "../../../components/dialog.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
 import { SelectField } from "../../../components/select-field.tsx";
+import { Time } from "../../../components/time.tsx";
 import { useAction } from "../../../http/use-action.ts";
 import { useAccount } from "../../../session/session.ts";
 
@@ -123,9 +124,8 @@ function Plan({ plan: { count, oldest, newest, routes } }: { readonly plan: Even
   return (
     <div role="status">
       <p>
-        {count} events, from {new Date(oldest ?? "").toLocaleString()} to{" "}
-        {new Date(newest ?? "").toLocaleString()}. They are delivered oldest first, at the rate of their
-        routes.
+        {count} events, from <Time at={oldest} as="exact" /> to <Time at={newest} as="exact" />. They are
+        delivered oldest first, at the rate of their routes.
       </p>
       <ul>
         {routes.map(({ route, count: own }) => (

@@ -5,6 +5,7 @@ import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { Field } from "../../../components/field.tsx";
 import { FormDialog } from "../../../components/form-dialog.tsx";
 import { SelectField } from "../../../components/select-field.tsx";
+import { exactTime } from "../../../format/time.ts";
 import { withQuery } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useList } from "../../../http/use-list.ts";
@@ -108,7 +109,7 @@ function TryOut({ source, settings }: { readonly source: string; readonly settin
         value={delivery}
         options={deliveries.map(({ delivery: id, type, received_at: at }) => [
           id,
-          `${type}, ${new Date(at).toLocaleString()}`,
+          `${type}, ${exactTime(Date.parse(at))}`,
         ])}
         onChange={(id) => {
           setChosen(id);

@@ -11,10 +11,13 @@ let lastVisit = 0;
 /** Adds the methods to a class that tests look into. */
 export function open(Class) {
   const methods = {
+    /** False on another node than that of the test. */
     async __visit(number) {
       const visit = visits.get(number);
+      if (visit === undefined) return false;
       visits.delete(number);
       await visit(this, this.ctx ?? this.state);
+      return true;
     },
     async __ring() {
       const { storage } = this.ctx;
@@ -47,7 +50,7 @@ export async function runInDurableObject(stub, work) {
       reject(error);
     }
   });
-  await stub.__visit(number);
+  if (!(await stub.__visit(number))) throw new NotPortable("a look into an object of another node");
   return promise;
 }
 
