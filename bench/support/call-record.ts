@@ -56,6 +56,7 @@ export function callRecord(fields: Partial<CallRecord> = {}): CallRecord {
     guardrailAction: null,
     dlpAction: null,
     guardrails: null,
+    attempts: null,
     requestBytes: 1024,
     responseBytes: 1024,
     requestBody: null,

@@ -1,4 +1,6 @@
 /** Replaces what differs between two records of the examples: ids, secrets, times and durations. Equal ones stay equal. */
+import { join } from "node:path";
+
 const ULID = /\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/gi;
 const UUID = /\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/g;
 const TIME = /\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
@@ -7,6 +9,8 @@ const SECRET = /\b(sbx|sbl|whsec)_[\w-]{16,}/g;
 const HEX = /\b[\da-f]{40,}\b/g;
 /** Hashes and etags in base64url. */
 const HASH = /(?<=^|")[\w-]{22,43}(?="|$)/g;
+/** The checkout, in stacks. */
+const ROOT = join(import.meta.dirname, "../..");
 const ADDRESS = /http:\/\/127\.0\.0\.1:\d+/g;
 
 const IS_DURATION = /duration|_ms$|^time_to|_avg$|_p\d\d$|^uptime|^age|last_active/;
@@ -30,6 +34,7 @@ export class Names {
 
   inText(text: string): string {
     return text
+      .replaceAll(ROOT, "/srv/signalbox")
       .replaceAll(ADDRESS, "http://127.0.0.1:8787")
       .replaceAll(TIME, FIXED_TIME)
       .replaceAll(DAY, FIXED_TIME.slice(0, 10))

@@ -83,10 +83,13 @@ it("calls of all gateways are found by their text, and a call leads to its neigh
   await page.getByLabel("Search", { exact: true }).fill("CAPITAL of fr");
   await page.getByText("haiku").first().waitFor({ state: "detached" });
   await page.getByRole("region", { name: "Calls" }).getByRole("link").first().click();
+  await page.getByRole("link", { name: "Open call" }).click();
   await page.getByRole("heading", { level: 1, name: "Call" }).waitFor();
   await settled(page);
-  await page.getByRole("button", { name: "Show command" }).click();
-  await page.getByText("$SIGNALBOX_TOKEN").waitFor();
+  const command = page.waitForResponse((response) => response.url().endsWith("/curl"));
+  await page.getByRole("button", { name: "Copy as curl" }).click();
+  expect(await (await command).text()).toContain("$SIGNALBOX_TOKEN");
+  await page.getByRole("region", { name: "Timeline" }).getByText("200").waitFor();
   await page.getByPlaceholder("the same, or provider/model").fill("echo/other");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByText("Status 200.").waitFor();

@@ -121,10 +121,23 @@ it("a token sees only the parts of the overview that it may read", async () => {
   const titles = (page: Page) => page.locator(".overview-panel h2").allTextContents();
   expect(await titles(ofAgents.page)).toEqual(["Instances with problems"]);
   expect(await ofAgents.page.getByRole("region", { name: "Gateways" }).count()).toBe(0);
+  // None of the first steps is one that this token may take.
+  expect(await ofAgents.page.getByRole("region", { name: "First steps" }).count()).toBe(0);
   await ofAgents.close();
   const ofGateway = await openWithToken(await server.token(["gateway.read"], { gateway_id: "default" }));
-  expect(await titles(ofGateway.page)).toEqual(["Limits"]);
-  await ofGateway.page.getByRole("region", { name: "Gateways" }).getByText("Calls").waitFor();
+  expect(await titles(ofGateway.page)).toEqual([
+    "Top by cost",
+    "Slowest models",
+    "Errors",
+    "Latest calls",
+    "Limits",
+  ]);
+  const figures = ofGateway.page.getByRole("region", { name: "Gateways" });
+  await figures.getByRole("button", { name: /^Calls/ }).waitFor();
+  for (const by of ["Users", "Tokens"]) {
+    await ofGateway.page.getByRole("tab", { name: by }).click();
+    await settled(ofGateway.page);
+  }
   await ofGateway.close();
 });
 

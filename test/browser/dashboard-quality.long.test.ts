@@ -116,6 +116,11 @@ const PAGES: readonly (() => string)[] = [
   () => "/gateways",
   () => "/usage",
   () => "/logs",
+  () => `/logs?call=default/${callId}`,
+  () => "/users",
+  () => "/users/ada",
+  () => "/sessions?key=user",
+  () => "/sessions/ada?key=user",
   () => "/audit",
   () => "/alerts",
   () => "/limits",
@@ -263,6 +268,8 @@ it("supports the keyboard: skip link, Escape closes a dialog, the focus returns 
   expect(await focused()).toBe("Create token");
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();
+  // The first field has the focus, not the button that closes.
+  await expect.poll(() => page.evaluate<string>("document.activeElement.tagName")).toBe("INPUT");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await expect.poll(focused).toBe("Create token");

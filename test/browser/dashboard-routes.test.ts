@@ -173,9 +173,9 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
 
   await page.getByText("List prices are those of this release.").waitFor();
   await page.getByText(/^\d+ known prices$/).click();
-  await page.getByLabel("Filter by provider or model").fill("openai gpt-4o-mini-tts");
+  await page.getByLabel("Filter prices").fill("openai gpt-4o-mini-tts");
   const known = page.getByRole("region", { name: "Known prices" });
-  await known.getByRole("row", { name: /openai gpt-4o-mini-tts list of the release/ }).waitFor();
+  await known.getByRole("row", { name: /openai gpt-4o-mini-tts .*list of the release/ }).waitFor();
   await post(server, `custom-${slug}/v1/chat/completions`, {
     body: JSON.stringify({ model: "home-made", messages: [] }),
   });

@@ -38,7 +38,7 @@ async function call(body: object, gateway = "default"): Promise<string> {
   return response.headers.get("gw-aig-log-id") ?? "";
 }
 
-it("loads the first page with less than 150 KB, compressed", async () => {
+it("loads the first page with less than 170 KB, compressed, a font of 48 KB included", async () => {
   const context = await browser.newContext();
   const fresh = await context.newPage();
   const sizes: Promise<number>[] = [];
@@ -58,7 +58,7 @@ it("loads the first page with less than 150 KB, compressed", async () => {
   const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
   await context.close();
   expect(bytes).toBeGreaterThan(20_000);
-  expect(bytes).toBeLessThan(150_000);
+  expect(bytes).toBeLessThan(170_000);
 });
 
 it("the playground calls a closed gateway with a token made for it, with the code in step, and links to the log", async () => {
@@ -85,9 +85,26 @@ it("the playground calls a closed gateway with a token made for it, with the cod
   expect(await seriousViolations(page)).toEqual([]);
   await answer.getByRole("link", { name: "Open the call in the log" }).click();
   await page.getByRole("heading", { level: 1, name: "Call" }).waitFor();
+  await page.getByRole("region", { name: "Timeline" }).getByText("echo/echo").waitFor();
   await page.goBack();
   // The token survives a change of pages, and is in no storage.
   await expect.poll(() => page.getByLabel("Gateway token").inputValue()).toBe(token);
+  // The same request to two models; a call of the log fills the form.
+  await page.getByRole("button", { name: "Compare with another model" }).click();
+  await page.getByRole("combobox", { name: "Model 2" }).fill("echo/other");
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Message 1", { exact: true }).fill("Both");
+  await page.getByRole("button", { name: "Send" }).click();
+  for (const name of ["echo/echo", "echo/other"])
+    await page.getByRole("region", { name, exact: true }).locator(".message").getByText("Both").waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+  await page
+    .getByRole("region", { name: "echo/other", exact: true })
+    .getByRole("link", { name: "Open the call in the log" })
+    .click();
+  await page.getByRole("link", { name: "Open in playground" }).click();
+  await expect.poll(() => page.getByLabel("Message 1", { exact: true }).inputValue()).toBe("Both");
+  expect(await page.getByRole("combobox", { name: "Model", exact: true }).inputValue()).toBe("echo/other");
   const stored = await page.evaluate<string>("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])");
   expect(stored).not.toContain("sbx_");
   await page.reload();
@@ -117,8 +134,12 @@ it("shows markdown, tool calls and images of messages without running or loading
   await expect.poll(async () => (await server.api("GET", `${gateways}/default/logs/${id}`)).status).toBe(200);
   await open("/gateways/default");
   const row = page.getByRole("region", { name: "Calls" }).getByRole("row", { name: /Title/ });
+  await page.getByRole("button", { name: "Columns" }).click();
+  await page.getByRole("group", { name: "Columns" }).getByLabel("Metadata").check();
   await row.getByText("team=search").waitFor();
+  await page.keyboard.press("Escape");
   await row.getByRole("link").click();
+  await page.getByRole("link", { name: "Open call" }).click();
   const request = page.getByRole("region", { name: "Request", exact: true });
   await request.locator(".markdown-heading").filter({ hasText: "Title" }).waitFor();
   await expect
@@ -181,10 +202,13 @@ it("finds pages, gateways and actions from the keyboard", async () => {
 it("keeps the time range in the URL, and reads charts from the keyboard", async () => {
   const { page, open } = dashboard;
   await open("?range=1h");
-  // The calls of the other tests: the line is not flat.
-  const line = page.locator(".stat-tile").filter({ hasText: "Calls" }).locator("polyline").first();
-  const heights = ((await line.getAttribute("points")) ?? "").split(" ").map((point) => point.split(",")[1]);
-  expect(new Set(heights).size).toBeGreaterThan(1);
+  // The calls of the other tests, by model; the figures above choose what the chart shows.
+  const overview = page.getByRole("region", { name: "Gateways" });
+  await overview.locator("rect[data-series='echo']").first().waitFor();
+  await overview.getByRole("button", { name: /^Tokens/ }).click();
+  await overview.getByRole("slider", { name: /^Tokens by model/ }).waitFor();
+  expect(new URL(page.url()).searchParams.get("show")).toBe("tokens");
+  await page.getByRole("region", { name: "Latest calls and deliveries" }).getByText("200").first().waitFor();
   await open("/usage?range=1h");
   const calls = page.getByRole("slider", { name: "Calls per minute" });
   await calls.focus();

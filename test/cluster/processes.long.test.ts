@@ -21,6 +21,8 @@ const states = async () =>
 const bothServe = async () => {
   await expect.poll(() => states().catch(String)).toEqual(["serving", "serving"]);
 };
+/** A process that was killed exists until its parent has noticed. */
+const isRunning = (pid: number) => !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "latin1"));
 /** Sockets that the supervisor has open. */
 const sockets = () =>
   readdirSync(`/proc/${service.pid}/fd`).filter((fd) => {
@@ -79,6 +81,18 @@ it("if all processes are killed, they come back on the same port", async () => {
   for (const pid of before) process.kill(pid, "SIGKILL");
   await bothServe();
   for (const pid of pidsOf(service.dataDir, 2)) expect(before).not.toContain(pid);
+});
+
+it("connections that arrive while all processes die are answered or closed", async () => {
+  await bothServe();
+  const pids = pidsOf(service.dataDir, 2);
+  // It learns of the connections and of the deaths at the same time.
+  process.kill(service.pid, "SIGSTOP");
+  const requests = Array.from({ length: 40 }, () => requestOnce(service.url, "/healthz"));
+  for (const pid of pids) process.kill(pid, "SIGKILL");
+  await expect.poll(() => pids.map(isRunning)).toEqual([false, false]);
+  process.kill(service.pid, "SIGCONT");
+  await Promise.allSettled(requests);
 });
 
 it("if the supervisor is killed, its processes stop in order and none stays", async () => {

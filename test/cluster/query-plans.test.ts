@@ -93,6 +93,7 @@ const VARIANTS: readonly string[] = [
     "instance=i7",
     "delivery_id=x7",
     "unresolved=true",
+    "search=x7",
   ].map((filter) => `/webhooks/deliveries?${filter}`),
   ...[
     "state=failed",
@@ -103,6 +104,10 @@ const VARIANTS: readonly string[] = [
     "issue=is00000001",
     "replay=r00000001",
   ].map((filter) => `/webhooks/events?${filter}`),
+  "/webhooks/deliveries/histogram?since=2026-11-01T00:00:00Z&until=2026-11-02T00:00:00Z&step_seconds=3600",
+  ...["", "?failed=true", "?kind=rpc", "?cursor=t00000007"].map(
+    (query) => `/agents/webhook-agent/instances/i7/timeline${query}`,
+  ),
   ...["order=last_active", "order=queued", "order=dead_letters", "problem=any", "search=i77"].map(
     (filter) => `/agents/webhook-agent/instances?${filter}`,
   ),

@@ -1,6 +1,7 @@
 /** Callable methods, turns and transactions over HTTP: interface sections 2.4 and 4.2, decisions section 5. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { TEST_AGENTS } from "../support/agents.ts";
+import { runCommand } from "../support/run-cli.ts";
 import { RawSocket, rawWebSocket } from "../support/raw-socket.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 
@@ -21,6 +22,27 @@ const call = (path: string, args?: unknown, token?: string | null, at = server) 
 const callLimited = (path: string, args: unknown) => call(path, args, undefined, limited);
 
 const get = (path: string) => server.api("GET", `/agents/${path}`);
+
+describe("`agents call`", () => {
+  const run = (...args: string[]) => runCommand(server, ["agents", "call", "counter", "cli", ...args]);
+
+  it("prints the pieces of a streaming method, a line for each, and then its result", async () => {
+    expect(await run("stream", "3")).toMatchObject({ code: 0, out: '0\n1\n2\n"done"\n', err: "" });
+  });
+
+  it("fails when a stream breaks off, after the pieces that came", async () => {
+    const { code, out, err } = await run("brokenStream");
+    expect({ code, out }).toEqual({ code: 1, out: '"first"\n' });
+    expect(err).toContain("broke off");
+  });
+
+  it("names the method that is meant", async () => {
+    const { code, err } = await run("incremnt");
+    expect(code).toBe(1);
+    expect(err).toContain('Method incremnt does not exist: no method "incremnt", did you mean "increment"?');
+    expect((await run("notCallable")).err).toContain("Method notCallable is not callable");
+  });
+});
 
 describe("callable methods over HTTP", () => {
   it("a callable method runs and its result is returned", async () => {

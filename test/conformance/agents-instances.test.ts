@@ -334,7 +334,7 @@ describe("modules", () => {
     ];
     expect(messages.map((message) => message.includes("\n"))).toEqual(messages.map(() => false));
     expect(messages[0]).toMatch(/syntax\.ts: cannot be loaded: .*syntax\.ts:1:/);
-    expect(messages[1]).toContain("at load time");
+    expect(messages[1]).toMatch(/throws\.ts: cannot be loaded: throws\.ts:1:\d+: at load time$/);
     expect(messages[2]).toContain("exports no class that extends Agent");
     expect(messages[3]).toContain("absent.ts");
     expect(messages[4]).toContain('static callable names "setState"');

@@ -26,7 +26,12 @@ describe("agents", () => {
     const { body } = await server.api("GET", BASE);
     const counter = body.result.find((agent: { name: string }) => agent.name === "counter");
     expect(counter).toMatchObject({ class_name: "Counter", is_built_in: false });
-    expect(counter.callable).toContainEqual({ name: "stream", description: null, streaming: true });
+    expect(counter.callable).toContainEqual({
+      name: "stream",
+      description: null,
+      streaming: true,
+      parameters: [{ name: "count", optional: false, rest: false }],
+    });
     expect(JSON.stringify(body)).not.toContain("fixtures");
   });
 

@@ -842,6 +842,9 @@ describe("stored calls", () => {
     const bound = await server.token(["gateway.read"], { gateway_id: "apart" });
     expect((await tryCalls([rule], "q=quagga", bound)).result.calls).toBe(0);
     expect((await tryCalls([rule], `gateway_id=${GATEWAY}`, bound)).status).toBe(403);
+    const alone = { rules: [rule], text: "a quagga" };
+    const tried = await server.api("POST", `${ACCOUNT}/guardrails/try`, alone, bound);
+    expect(tried.body).toMatchObject({ result: { action: "flag" } });
     expect((await tryCalls([rule], "", await server.token(["gateway.run"]))).status).toBe(403);
     const other = await server.api("POST", "/accounts", { id: "others", name: "Others" });
     expect(other.status).toBe(200);
@@ -913,7 +916,9 @@ describe("stored calls", () => {
       (rows) => rows.some((row) => row["id"] === refused.headers["gw-aig-log-id"]),
     );
     expect(
-      JSON.stringify((await server.api("GET", `${logs}/${refused.headers["gw-aig-log-id"]}/request`)).body),
+      JSON.stringify(
+        (await server.api("GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/request`)).body,
+      ),
     ).toContain("a <ZOO_1> of the gnu");
     for (const text of ["an okapi", `gnu of ${EMAIL}`]) {
       const { body } = await server.api("GET", `${ACCOUNT}/logs?q=${encodeURIComponent(text)}`);
@@ -924,7 +929,7 @@ describe("stored calls", () => {
     });
     expect(exported.body).toContain("EMAIL_1");
     expect(exported.body).not.toMatch(/gnu of ada|okapi/);
-    const curl = await send(server, "GET", `${logs}/${refused.headers["gw-aig-log-id"]}/curl`, {
+    const curl = await send(server, "GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/curl`, {
       headers: { authorization: `Bearer ${await server.token(["gateway.read"])}` },
     });
     expect(curl.body).toContain("ZOO_1");

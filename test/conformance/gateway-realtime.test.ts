@@ -514,7 +514,7 @@ describe("guardrails", () => {
       const logs = "/accounts/default/ai-gateway/gateways/default/logs";
       for (const side of ["request", "response"]) {
         const { body } = await gateway.server.api("GET", `${logs}/${String(row?.["id"])}/${side}`);
-        expect(JSON.stringify(body)).toContain("<EMAIL_1>");
+        if (side === "request") expect(JSON.stringify(body)).toContain("<EMAIL_1>");
         expect(JSON.stringify(body)).not.toMatch(/ada@|example\.org/);
       }
     } finally {

@@ -214,7 +214,15 @@ describe("the universal endpoint", () => {
     expect(answer.headers["gw-aig-step"]).toBe("1");
     expect(second.requests[0]).toMatchObject({ url: "/openai/v1/chat/completions?x=1" });
     expect(second.requests[0]?.headers.authorization).toBe("Bearer two");
-    expect((await readLogs(server))[0]).toMatchObject({ provider: "groq", step: 1, success: true });
+    const [row] = await readLogs(server);
+    expect(row).toMatchObject({ provider: "groq", step: 1, success: true });
+    // The row says where the time went, also of the step that failed.
+    const attempts = JSON.parse(String(row?.["attempts"])) as { start: number; duration: number }[];
+    expect(attempts).toMatchObject([
+      { step: 0, outcome: "failed", failure: expect.stringMatching(/^(status|broken|unreachable)$/) },
+      { provider: "groq", step: 1, status: 200, outcome: "answered", failure: null },
+    ]);
+    expect(attempts[1]?.start).toBeGreaterThanOrEqual(attempts[0]?.start ?? Infinity);
   });
 
   it("each step has its own attempts and timeout; a silent step is not tried again while another exists", async () => {

@@ -149,6 +149,27 @@ describe("deliveries", () => {
     expect(since.map(({ id }) => id)).toEqual([all[2]?.id, all[1]?.id, all[0]?.id]);
   });
 
+  it("deliveries are found by a part of instance, id, type or body, and counted over time", async () => {
+    const names = async (search: string) =>
+      (await list(`?search=${encodeURIComponent(search)}`)).map((row) => row.delivery_id);
+    expect(await names("ACME-lis")).toEqual(["d-1", "d-1"]);
+    expect(await names('"acme/listed"')).toEqual(["d-1", "d-1"]);
+    expect(await names("d-1")).toContain("d-1");
+    for (const none of ["%", "acme_listed", "\\", "no such text"]) expect(await names(none)).toEqual([]);
+    const times = `since=${new Date(Date.now() - 3_600_000).toISOString()}&until=${new Date(Date.now() + 3_600_000).toISOString()}`;
+    const count = async (query: string) =>
+      (await server.api("GET", `${DELIVERIES}/histogram?${times}&step_seconds=3600&${query}`)).body.result;
+    const steps: Record<string, number>[] = await count("instance=acme-listed");
+    const sum = (status: string) => steps.reduce((all, step) => all + (step[status] ?? 0), 0);
+    expect([sum("accepted"), sum("duplicate"), sum("rejected")]).toEqual([1, 1, 0]);
+    expect(await count("search=no%20such%20text")).toEqual([]);
+    const { status } = await server.api(
+      "GET",
+      `${DELIVERIES}/histogram?since=2020-01-01T00:00:00Z&until=2026-01-01T00:00:00Z&step_seconds=60`,
+    );
+    expect(status).toBe(400);
+  });
+
   it("headers and body are shown for verified deliveries only", async () => {
     const [accepted] = await list("?status=accepted&instance=acme-listed");
     const { body } = await server.api("GET", `${DELIVERIES}/${accepted?.id}`);

@@ -8,6 +8,8 @@ import { navigate, usePageLocation } from "./routing/location.ts";
 import { LoginPage } from "./session/login-page.tsx";
 import { onOtherTabLogout, readSession, type Session } from "./session/session.ts";
 import { ConnectionBanner } from "./shell/connection-banner.tsx";
+import { areaTitle } from "./shell/destinations.ts";
+import { Logo } from "./shell/logo.tsx";
 import { Shell } from "./shell/shell.tsx";
 
 export function App() {
@@ -44,17 +46,25 @@ function Pages() {
   }, [session, accountId, fallback]);
 
   if (session === undefined) {
+    if (initial.error === null) return <Opening area={segments[2] ?? ""} />;
     return (
       <main className="standalone">
-        {initial.error === null ? (
-          <Loading />
-        ) : (
-          <ErrorNotice error={initial.error} onRetry={initial.reload} />
-        )}
+        <ErrorNotice error={initial.error} onRetry={initial.reload} />
       </main>
     );
   }
   if (session === null) return <LoginPage onLogin={setChanged} />;
   if (accountId === undefined) return null;
   return <Shell session={session} accountId={accountId} page={segments.slice(2)} onLogout={clearSession} />;
+}
+
+/** The title of the page, and lines in place of what is not known yet: the server may take its time. */
+function Opening({ area }: { readonly area: string }) {
+  return (
+    <main className="opening">
+      <Logo />
+      <p className="opening-title">{areaTitle(area)}</p>
+      <Loading />
+    </main>
+  );
 }

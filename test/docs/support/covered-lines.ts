@@ -5,7 +5,7 @@ export const COVERED_LINES: readonly { readonly line: RegExp; readonly test: str
     test: "test/packages/first-commands.long.test.ts",
   },
   {
-    line: /^npm start -w @signalbox\/example-(live-repository|support-inbox|device-fleet)\b.*$/gm,
+    line: /^npm start -w @signalbox\/example-(chat|handbook|live-repository|slack-bot|support-inbox|device-fleet)\b.*$/gm,
     test: "test/examples/example-pages.test.ts",
   },
   {

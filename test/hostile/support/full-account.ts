@@ -166,6 +166,7 @@ export async function createFullAccount(): Promise<FullAccount> {
   if (!planned.ok) throw new Error(await planned.text());
   const item = await first(`${account}/agents/worker/instances/existing/queue`);
   const schedule = await first(`${account}/agents/worker/instances/existing/schedules`);
+  const turn = await first(`${account}/agents/worker/instances/existing/timeline`);
   return {
     server,
     existing: {
@@ -191,6 +192,7 @@ export async function createFullAccount(): Promise<FullAccount> {
       dead_letter_id: deadLetter["id"] ?? "",
       item_id: item["id"] ?? "",
       schedule_id: schedule["id"] ?? "",
+      turn_id: turn["id"] ?? "",
       route_name: "theirs",
       "routes-source": "routed",
       event_id: event["id"] ?? "",

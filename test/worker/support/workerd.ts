@@ -15,12 +15,16 @@ export interface Workerd {
 }
 
 /** Starts the program with empty storage. Every class is a namespace of its own name. */
-export async function startWorkerd(program: string, classes: readonly string[]): Promise<Workerd> {
+export async function startWorkerd(
+  program: string,
+  classes: readonly string[],
+  flags: readonly string[] = [],
+): Promise<Workerd> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-workerd-"));
   await mkdir(join(folder, "storage"));
   await writeFile(join(folder, "worker.js"), await bundleWorker(join(PROGRAMS, program)));
   await writeFile(join(folder, "email.js"), "export default { EmailMessage: class {} };\n");
-  await writeFile(join(folder, "config.capnp"), configOf(classes));
+  await writeFile(join(folder, "config.capnp"), configOf(classes, flags));
   // It tells its port on the control channel, so that no port is chosen in advance.
   const child = spawn(findWorkerd(), ["serve", "config.capnp", "--control-fd=1", "--experimental"], {
     cwd: folder,
@@ -46,7 +50,7 @@ export async function startWorkerd(program: string, classes: readonly string[]):
   };
 }
 
-function configOf(classes: readonly string[]): string {
+function configOf(classes: readonly string[], flags: readonly string[]): string {
   const bindings = classes.map((name) => `(name = "${name}", durableObjectNamespace = "${name}")`);
   const namespaces = classes.map(
     (name) => `(className = "${name}", uniqueKey = "key-of-${name}", enableSql = true)`,
@@ -63,6 +67,7 @@ const config :Workerd.Config = (
 const main :Workerd.Worker = (
   modules = [(name = "worker.js", esModule = embed "worker.js")],
   compatibilityDate = "2026-10-01",
+  compatibilityFlags = ${JSON.stringify(flags)},
   bindings = [${bindings.join(", ")}],
   durableObjectNamespaces = [${namespaces.join(", ")}],
   durableObjectStorage = (localDisk = "storage"),

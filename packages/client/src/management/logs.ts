@@ -39,6 +39,10 @@ export interface Call {
   readonly provider_dialect?: string;
   /** Fields that were left out of a translated request, separated by commas. */
   readonly dropped?: string;
+  /** The token that authorised the call; absent if the gateway requires none. */
+  readonly token_id?: string;
+  /** Attempts upstream as a JSON list, if there was more than one or it began late. */
+  readonly attempts?: string;
   /** The strictest action that a guardrail took; absent if none found anything. */
   readonly guardrail_action?: "block" | "mask" | "flag";
   readonly dlp_action?: "BLOCK" | "FLAG";

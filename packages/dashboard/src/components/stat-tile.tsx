@@ -18,6 +18,9 @@ interface StatTileProps {
   readonly tone?: "bad" | "warn";
   /** Page with the details. */
   readonly to?: string;
+  /** The tile is a button: of several, the pressed one is shown in a chart below. */
+  readonly onPress?: () => void;
+  readonly isPressed?: boolean;
 }
 
 /** A row of tiles. */
@@ -30,9 +33,11 @@ export function StatTiles({ label, children }: { readonly label: string; readonl
 }
 
 /** One figure: the label small, the figure large, and how it changed against the period before. */
-export function StatTile({ label, value, note, change, spark, tone, to }: StatTileProps) {
-  return (
-    <div className={`stat-tile ${tone === undefined ? "" : `stat-tile-${tone}`}`}>
+export function StatTile(props: StatTileProps) {
+  const { label, value, note, change, spark, tone, to, onPress, isPressed } = props;
+  const className = `stat-tile ${tone === undefined ? "" : `stat-tile-${tone}`}`;
+  const content = (
+    <>
       <span className="stat-label">{to === undefined ? label : <Link to={to}>{label}</Link>}</span>
       <span className="stat-value">{value}</span>
       {(note !== undefined || change !== undefined) && (
@@ -42,7 +47,18 @@ export function StatTile({ label, value, note, change, spark, tone, to }: StatTi
         </span>
       )}
       {spark !== undefined && <Sparkline values={spark} />}
-    </div>
+    </>
+  );
+  if (onPress === undefined) return <div className={className}>{content}</div>;
+  return (
+    <button
+      type="button"
+      className={`${className} stat-tile-button`}
+      aria-pressed={isPressed}
+      onClick={onPress}
+    >
+      {content}
+    </button>
   );
 }
 

@@ -57,17 +57,17 @@ it("keeps significant digits of small numbers and abbreviates large ones", () =>
 it("shows the amounts of a column with the digits of the smallest one", () => {
   const column = (...values: (number | null)[]) => values.map(moneyOf(values));
   expect(column(0.01, 0.0074, 0.00029, null)).toEqual(["$0.01000", "$0.00740", "$0.00029", "–"]);
-  expect(column(12.5, 3, 0)).toEqual(["$12.50", "$3.00", "$0.00"]);
+  expect(column(12.5, 3, 0)).toEqual(["$12.50", "$3.00", "$0"]);
   // The digits of a column do not outgrow its largest amount.
   expect(column(1234.5, 0.00002)).toEqual(["$1,234.50", "<$0.01"]);
   expect(column()).toEqual([]);
-  expect(column(0, 0)).toEqual(["$0.00", "$0.00"]);
+  expect(column(0, 0)).toEqual(["$0", "$0"]);
 });
 
 it("shows the durations of a column in one unit", () => {
   const column = (...values: (number | null)[]) => values.map(durationOf(values));
   expect(column(0.42, 8, null)).toEqual(["0.4 ms", "8.0 ms", "–"]);
-  expect(column(5, 1234)).toEqual(["5 ms", "1,234 ms"]);
+  expect(column(0.2, 5, 1234)).toEqual(["<1 ms", "5 ms", "1,234 ms"]);
   expect(column(5, 61_000)).toEqual(["0.01 s", "61.00 s"]);
 });
 

@@ -37,6 +37,7 @@ export function moneyOf(
   const least = 10 ** -digits;
   return (value) => {
     if (value == null) return "–";
+    if (value === 0) return "$0";
     if (value > 0 && value < least / 2) return `<$${format.format(least)}`;
     return `$${format.format(value)}`;
   };
@@ -53,7 +54,8 @@ export function durationOf(
 ): (ms: number | null | undefined) => string {
   const max = Math.max(0, ...values.map((value) => value ?? 0));
   if (max >= 10_000) return (ms) => (ms == null ? "–" : `${(ms / 1000).toFixed(2)} s`);
-  return (ms) => (ms == null ? "–" : `${max < 10 ? ms.toFixed(1) : plain.format(ms)} ms`);
+  if (max < 10) return (ms) => (ms == null ? "–" : `${ms.toFixed(1)} ms`);
+  return (ms) => (ms == null ? "–" : ms > 0 && ms < 0.5 ? "<1 ms" : `${plain.format(ms)} ms`);
 }
 
 export function duration(ms: number | null | undefined): string {

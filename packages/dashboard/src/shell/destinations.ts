@@ -35,6 +35,20 @@ export const DESTINATIONS: readonly Destination[] = [
     key: "u",
     words: "analytics statistics cost tokens charts",
   },
+  {
+    page: ["users"],
+    title: "Users",
+    needs: "gateway.read",
+    isForOneGateway: true,
+    words: "who customers cost",
+  },
+  {
+    page: ["sessions"],
+    title: "Sessions",
+    needs: "gateway.read",
+    isForOneGateway: true,
+    words: "conversations threads chats traces",
+  },
   { page: ["limits"], title: "Limits", needs: "gateway.read", words: "budgets spend" },
   {
     page: ["guardrails"],

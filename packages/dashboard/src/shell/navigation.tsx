@@ -28,9 +28,22 @@ const GROUPS: readonly Group[] = [
       { page: "logs", title: "Logs", icon: <path d="M4 5h12M4 10h12M4 15h7" /> },
       { page: "usage", title: "Usage", icon: <path d="M4 16V9M8 16V4M12 16v-5M16 16V7" /> },
       {
+        page: "users",
+        title: "Users",
+        icon: <path d="M10 10a3 3 0 1 0 0-6 3 3 0 0 0 0 6M4 17c0-3 2.500-4.500 6-4.500s6 1.500 6 4.500" />,
+      },
+      { page: "sessions", title: "Sessions", icon: <path d="M3 4h10v7H7l-4 3zM15 8h2v8l-3-2H9" /> },
+      {
         page: "gateways",
         title: "Gateways",
         icon: <path d="M3 17V8a7 7 0 0 1 14 0v9M7 17V8a3 3 0 0 1 6 0v9" />,
+      },
+      {
+        page: "guardrails",
+        title: "Guardrails",
+        icon: (
+          <path d="M10 3 4.500 5v5c0 3.500 2.500 6 5.500 7 3-1 5.500-3.500 5.500-7V5zM7.500 10l2 2 3.500-3.500" />
+        ),
       },
       {
         page: "provider-keys",

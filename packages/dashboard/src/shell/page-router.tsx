@@ -48,6 +48,12 @@ const CustomProvidersPage = lazyPart(
 const AllLogsPage = lazyPart(
   async () => (await import("../pages/gateways/logs/all-logs-page.tsx")).AllLogsPage,
 );
+const UsersPage = lazyPart(async () => (await import("../pages/gateways/whom/whom-list-page.tsx")).UsersPage);
+const SessionsPage = lazyPart(
+  async () => (await import("../pages/gateways/whom/whom-list-page.tsx")).SessionsPage,
+);
+const UserPage = lazyPart(async () => (await import("../pages/gateways/whom/whom-page.tsx")).UserPage);
+const SessionPage = lazyPart(async () => (await import("../pages/gateways/whom/whom-page.tsx")).SessionPage);
 const AuditPage = lazyPart(async () => (await import("../pages/audit/audit-page.tsx")).AuditPage);
 
 const ClusterPage = lazyPart(async () => (await import("../pages/cluster/cluster-page.tsx")).ClusterPage);
@@ -74,6 +80,10 @@ export function PageRouter({ page }: { readonly page: readonly string[] }): Reac
     return name === undefined ? <GatewaysPage /> : <GatewayPage key={name} id={name} rest={below} />;
   if (rest.length === 0 && Object.hasOwn(ACCOUNT_PAGES, area)) return ACCOUNT_PAGES[area];
   if (area === "audit" && rest.length === 0) return <AuditPage />;
+  if (area === "users" && below.length === 0)
+    return name === undefined ? <UsersPage /> : <UserPage key={name} name={name} />;
+  if (area === "sessions" && below.length === 0)
+    return name === undefined ? <SessionsPage /> : <SessionPage key={name} name={name} />;
   if (area === "agents") return agentsPage(rest);
   if (area === "webhooks") return webhooksPage(rest);
   if (area === "tags") return tagsPage(rest);

@@ -19,7 +19,8 @@ export function SessionMenu({ onLogout }: { readonly onLogout: () => void }) {
   });
   return (
     <div className="session">
-      <button type="button" className="session-button" popoverTarget={menuId} aria-label="Account and theme">
+      <button type="button" className="session-button" popoverTarget={menuId}>
+        <span className="visually-hidden">Account and theme: </span>
         <span className="session-initial" aria-hidden="true">
           {name.slice(0, 1).toUpperCase()}
         </span>

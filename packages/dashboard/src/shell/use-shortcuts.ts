@@ -54,7 +54,8 @@ function focusSearch(): boolean {
   return field !== null;
 }
 
-function isTyping(target: EventTarget | null): boolean {
+/** Whether a key that is pressed there is text. */
+export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || target.matches("input, textarea, select, [role='slider']");
 }

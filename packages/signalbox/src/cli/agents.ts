@@ -1,9 +1,10 @@
 /** `signalbox agents …`: agents, their instances and calls of their methods. */
-import type { InstanceDetail, InstanceQuery } from "@signalbox/client";
+import type { AccountClient, AgentConnection, InstanceDetail, InstanceQuery } from "@signalbox/client";
 import { agentsImport } from "./agents-import.ts";
 import { agentsTail } from "./agents-tail.ts";
 import { agentsWorkCommands } from "./agents-work.ts";
 import type { Command, CommandOption } from "./command.ts";
+import { isApiError } from "./failure.ts";
 import { INSTANCE_OPTIONS, INSTANCE_POSITIONALS, instanceOf } from "./instance-options.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { table, toCell } from "./table.ts";
@@ -151,7 +152,8 @@ export const agentCommands: readonly Command[] = [
   {
     words: ["agents", "call"],
     positionals: ["<agent>", "<name>", "<method>", "[arguments...]"],
-    summary: "Call a method. An argument that is not valid JSON is passed as a string.",
+    summary:
+      "Call a method. An argument that is not valid JSON is passed as a string. A streaming method prints each piece as it arrives.",
     options: [
       {
         ...ACCOUNT_OPTION,
@@ -162,9 +164,19 @@ export const agentCommands: readonly Command[] = [
     async run(context) {
       const [agent = "", name = "", method = "", ...args] = context.positionals;
       const client = await context.client();
-      const target = { agent, name, account: context.option("account") };
-      const result = await client.callAgent(target, method, args.map(parseArgument));
-      context.print(result, (value) => `${JSON.stringify(value, null, 2)}\n`);
+      const account = context.option("account");
+      const values = args.map(parseArgument);
+      try {
+        const result = await client.callAgent({ agent, name, account }, method, values);
+        context.print(result, (value) => `${JSON.stringify(value, null, 2)}\n`);
+      } catch (error) {
+        // Refused before it ran: only a connection carries pieces.
+        if (!isApiError(error) || error.id !== "invalid_request") throw error;
+        if (!(await isStreaming(await context.account(), agent, method))) throw error;
+        const connection = client.agent({ agent, name, ...(account === undefined ? {} : { account }) });
+        const print = (value: unknown) => context.out.write(`${JSON.stringify(value)}\n`);
+        await readStream(connection, method, values, print).finally(() => connection.close());
+      }
     },
   },
   ...agentsWorkCommands,
@@ -233,6 +245,36 @@ function showDetail(detail: InstanceDetail): string {
         ]),
     "",
   ].join("\n");
+}
+
+/** The pieces, then the result if there is one. A connection that ends before fails the call: the method is not called a second time. */
+async function readStream(
+  connection: AgentConnection,
+  method: string,
+  args: unknown[],
+  print: (value: unknown) => void,
+): Promise<void> {
+  let lost: Error | null = null;
+  connection.on("status", (status) => {
+    if (status !== "waiting") return;
+    lost = connection.snapshot.error;
+    connection.close();
+  });
+  connection.open();
+  try {
+    const pieces = connection.stream(method, [...args]);
+    for await (const piece of pieces) print(piece);
+    const result = await pieces.result;
+    if (result !== undefined && result !== null) print(result);
+  } catch (error) {
+    throw lost ?? error;
+  }
+}
+
+async function isStreaming({ agents }: AccountClient, agent: string, method: string): Promise<boolean> {
+  const rows = await agents.list().all();
+  const row = rows.find(({ name, class_name: title }) => name === agent || title === agent);
+  return row?.callable.find(({ name }) => name === method)?.streaming === true;
 }
 
 function parseArgument(text: string): unknown {

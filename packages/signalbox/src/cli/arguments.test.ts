@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findCommand, parseOptions, requirePositionals } from "./arguments.ts";
+import { findCommand, parseOptions, requirePositionals, withCommandFirst } from "./arguments.ts";
 import { type Command, UsageError } from "./command.ts";
 
 function command(words: string, positionals: readonly string[] = []): Command {
@@ -23,6 +23,15 @@ describe("findCommand", () => {
   it("prefers the longest match", () => {
     expect(findCommand(["tags", "get", "x"], commands)).toEqual({ command: commands[1], rest: ["x"] });
     expect(findCommand(["tags", "x"], commands)).toEqual({ command: commands[2], rest: ["x"] });
+  });
+
+  it("takes options before the command, with their values", () => {
+    const all = (args: string) => withCommandFirst(args.split(" "), commands).join(" ");
+    expect(all("--name x --all tags get y")).toBe("tags get y --name x --all");
+    expect(all("--name=x --json tags get")).toBe("tags get --name=x --json");
+    expect(all("--output json tags")).toBe("tags --output json");
+    for (const same of ["tags get --name x", "--help", "--version", "--name", "-- tags", "--name x"])
+      expect(all(same)).toBe(same);
   });
 
   it("suggests the nearest command", () => {

@@ -89,6 +89,7 @@ describe("the request of", () => {
       "logs list --model m --errors --search s --limit 5",
       `GET ${A}/ai-gateway/gateways/default/logs?search=s&per_page=5&filters=[{"key":"model","operator":"eq","value":["m"]},{"key":"success","operator":"eq","value":[false]}]`,
     ],
+    ["logs list --all-gateways --text hi --limit 5", `GET ${A}/ai-gateway/logs?q=hi&limit=5&filters=[]`],
     ["logs show c --gateway g", `GET ${A}/ai-gateway/gateways/g/logs/c`],
     ["agents list", `GET ${A}/agents`],
     [
@@ -230,6 +231,7 @@ describe("a failure", () => {
     ["agents replay c x", "give ids of dead letters, or --all"],
     ["agents show c ..", '".." is not a valid name'],
     ["logs show c --request --response", "give --request or --response, not both"],
+    ["logs list --all-gateways --gateway g", "give --gateway or --all-gateways, not both"],
     ["logs list --limit 0", "--limit: expected a whole number above 0, found 0"],
     ["logs list --limit 1001", "--limit: at most 1000"],
     ["webhooks deliveries --limit 101", "--limit: at most 100"],

@@ -125,10 +125,8 @@ export const gatewayCommands: readonly Command[] = [
       if (Object.keys(changes).length === 0) {
         throw new UsageError("give at least one setting, e.g. --authentication on");
       }
-      const { gateways } = await context.account();
-      const before = await gateways.get(idOf(context));
-      const gateway = await gateways.update(idOf(context), changes);
-      context.print(gateway, (after) => showChanges(before, after, Object.keys(changes)));
+      const gateway = await (await context.account()).gateways.update(idOf(context), changes);
+      context.print(gateway, (changed) => showSome(changed, Object.keys(changes)));
     },
   },
   {
@@ -188,16 +186,13 @@ function showSettings(gateway: Gateway): string {
     .join("");
 }
 
-/** The given settings, with what they were before. */
-function showChanges(before: Gateway, after: Gateway, names: readonly string[]): string {
-  const valueOf = (gateway: Gateway, name: string) => {
-    const value: unknown = (gateway as unknown as Record<string, unknown>)[name];
-    return typeof value === "boolean" ? onOff(value) : toCell(value);
-  };
+/** The settings that a command has changed; `gateway show` prints all. */
+function showSome(gateway: Gateway, names: readonly string[]): string {
+  const settings = gateway as unknown as Readonly<Record<string, unknown>>;
   return names
     .map((name) => {
-      const [was, is] = [valueOf(before, name), valueOf(after, name)];
-      return was === is ? `${name}: ${is} (unchanged)\n` : `${name}: ${was} → ${is}\n`;
+      const value = settings[name];
+      return `${name}: ${typeof value === "boolean" ? onOff(value) : toCell(value)}\n`;
     })
     .join("");
 }

@@ -52,3 +52,10 @@ it("every command deletes with the same verb, and its summary is a sentence", ()
     expect(firstSentence(summary).length).toBeLessThan(160);
   }
 });
+
+it("lines of help fit a terminal, and a sentence with an example is not cut", () => {
+  for (const line of overview(COMMANDS).split("\n")) expect(line.length).toBeLessThanOrEqual(110);
+  expect(firstSentence("Print it, e.g. `source <(x)` in ~/.bashrc. More.")).toBe(
+    "Print it, e.g. `source <(x)` in ~/.bashrc.",
+  );
+});

@@ -10,7 +10,7 @@ import { kindOfOption, kindOfPositional, type NameKind, readNames } from "./serv
 const TIMEOUT_MS = 2000;
 const MAX_LISTED = 10;
 /** Names that people choose. A list of generated ids or of all instances does not help. */
-const READABLE: ReadonlySet<NameKind> = new Set(["account", "agent", "gateway", "source", "route"]);
+const READABLE: ReadonlySet<NameKind> = new Set(["account", "agent", "method", "gateway", "source", "route"]);
 
 /** Empty if there is no hint. Never throws. */
 export async function hintFor(
@@ -26,7 +26,9 @@ export async function hintFor(
       return `: ${url} refused ${token.origin}`;
     }
     if (error.id === "tags_invalid_resource_type") return await typeHint(command, context);
-    return isNotFound(error) ? await nameHint(command, context, connection) : "";
+    const isMethod = isAboutMethod(error);
+    if (!isMethod && !isNotFound(error)) return "";
+    return await nameHint(command, context, connection, (kind) => !isMethod || kind === "method");
   } catch {
     return "";
   }
@@ -39,6 +41,11 @@ function isNotFound({ status, id }: SignalboxApiError): boolean {
       (id === "agent_not_found" || id === "agent_instance_not_found" || id === "not_found")) ||
     id === "gateway_not_found"
   );
+}
+
+/** The agent exists then. */
+function isAboutMethod({ id }: SignalboxApiError): boolean {
+  return id === "agent_method_unknown" || id === "agent_method_not_callable";
 }
 
 /** The types are listed by the words that people use: `gateway` is `ai_gateway`. */
@@ -54,7 +61,12 @@ async function typeHint(command: Command, context: CommandContext): Promise<stri
   return ` "${typed}": ${near === undefined ? `expected one of ${names.join(", ")}` : `did you mean "${near}"?`}`;
 }
 
-async function nameHint(command: Command, context: CommandContext, { server }: Connection): Promise<string> {
+async function nameHint(
+  command: Command,
+  context: CommandContext,
+  { server }: Connection,
+  isMeant: (kind: NameKind) => boolean,
+): Promise<string> {
   const given: { kind: NameKind; name: string; before: readonly string[] }[] = [];
   for (const { name: option } of command.options) {
     const kind = kindOfOption(command, option);
@@ -67,7 +79,7 @@ async function nameHint(command: Command, context: CommandContext, { server }: C
   }
   const client = await createClient(server, TIMEOUT_MS);
   const [account, gateway] = [context.option("account"), context.option("gateway")];
-  for (const { kind, name, before } of given) {
+  for (const { kind, name, before } of given.filter((one) => isMeant(one.kind))) {
     const known = await readNames(kind, { client, account, gateway, before, prefix: "" });
     // Agents and tokens may be named by the description, too: the class, the title.
     const [found] = known.filter((one) => one.includes(name));

@@ -9,6 +9,7 @@ export type NameKind =
   | "account"
   | "agent"
   | "instance"
+  | "method"
   | "gateway"
   | "source"
   | "token"
@@ -48,6 +49,7 @@ export function kindOfPositional(command: Command, index: number): NameKind | un
   const [group = "", verb = ""] = command.words;
   if (placeholder === "agent") return "agent";
   if (placeholder === "name" && wanted[index - 1] === "<agent>") return "instance";
+  if (placeholder === "method") return "method";
   if (placeholder === "source") return "source";
   if (placeholder === "type" && group === "tags") return "tag-type";
   if (placeholder === "key" && group === "tags") return "tag-key";
@@ -92,6 +94,12 @@ export async function readNames(
       const search = prefix === "" ? undefined : prefix;
       const rows = await account.agents.instances(before.at(-1) ?? "", { search }).all(MAX_NAMES);
       return rows.map(({ name }) => [name, ""]);
+    }
+    case "method": {
+      const [agent = ""] = before;
+      const rows = await account.agents.list().all(MAX_NAMES);
+      const row = rows.find(({ name, class_name: title }) => name === agent || title === agent);
+      return (row?.callable ?? []).map(({ name, description }) => [name, description ?? ""]);
     }
     case "gateway":
       return (await account.gateways.list({ per_page: 100 }).all(MAX_NAMES)).map(({ id }) => [id, ""]);

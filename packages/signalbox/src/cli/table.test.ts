@@ -59,3 +59,20 @@ it("shortens the widest columns to the terminal, but no id", () => {
   expect(render()).toContain("日".repeat(40));
   expect(renderWithin(20, render)).toContain(id);
 });
+
+it("a terminal shows how long ago something was, and anything else the time itself", () => {
+  const at = new Date(Date.now() - 3 * 60_000 - 5000).toISOString();
+  const render = () => table(["id", "created"], [["a", at]], "");
+  expect(renderWithin(70, render)).toBe("ID  CREATED\na   3 min ago\n");
+  expect(render()).toContain(at);
+});
+
+it("a narrow terminal leaves out the last columns, never ids, and says which", () => {
+  const id = "i".repeat(26);
+  const columns = ["time", "id", "status", "model", "prompt", "cost"];
+  const rows = [["2 s ago", id, "200", "a-model-with-a-name", "p".repeat(40), "$0.000123"]];
+  const shown = renderWithin(70, () => table(columns, rows, ""));
+  expect(shown).toContain(`2 s ago  ${id}  200     a-model-w`);
+  expect(shown.trimEnd().split("\n").at(-1)).toBe("(--wide also shows prompt, cost)");
+  for (const line of shown.trimEnd().split("\n")) expect(cellWidth(line)).toBeLessThanOrEqual(70);
+});

@@ -109,6 +109,8 @@ export function guardrailRoutes({
       effect: "action",
       path: `${ACCOUNT_GUARDRAILS}/try`,
       access: "gateway.read",
+      // It reads no object of the account.
+      narrowsToGateway: true,
       summary: "What rules would do with a text. Nothing is stored.",
       body: trialBody,
       maxBodyBytes: 2 * 1024 * 1024,

@@ -1,5 +1,4 @@
 /** Lists of an account: resources by filter, keys, values of a key, and keys with their values (summary). */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { checkTagKey, SignalboxError, TAG_LIMITS } from "@signalbox/protocol";
 import { z } from "zod";
 import { defineRoute, type PathParams, type Reply, type Route, type RouteRequest } from "../http/route.ts";
@@ -193,8 +192,9 @@ async function summarize(parts: ListRoutesParts, request: ListRequest): Promise<
   );
   const result: object[] = [];
   for (const { text, uses } of page) {
-    // A page can read 100,000 rows; yield to the event loop between keys.
-    await nextTurn();
+    // A page can read 100,000 rows.
+    await parts.reader.turn(accountId);
+    if (request.signal.aborted) break;
     const values = await vocabulary.values(accountId, text, null, {
       prefix: "",
       after: null,

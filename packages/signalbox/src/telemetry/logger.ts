@@ -4,6 +4,7 @@
  * Credentials are `Secret` objects, which print as `[secret]`, and request headers are never logged as a whole. The redaction by key is a
  * second safeguard.
  */
+import { withoutOwnFrames } from "../core/own-frames.ts";
 import { plainLine, plainText } from "../core/plain-text.ts";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 
@@ -48,9 +49,14 @@ export function createLogger(options: LoggerOptions): Logger {
             },
           }),
     },
-    options.isPretty ? { write: (line) => void sink.write(prettyLine(line)) } : sink,
+    options.isPretty
+      ? { write: (line) => void sink.write(prettyLine(line, DETAILED.has(options.level))) }
+      : sink,
   );
 }
+
+/** Levels at which a stack on a terminal has the frames of this package, too. */
+const DETAILED: ReadonlySet<LogLevel> = new Set(["trace", "debug"]);
 
 const COLOURS: Record<string, string> = {
   warn: "\u001b[33m",
@@ -63,7 +69,7 @@ const RESET = "\u001b[0m";
 const hasColours = () => !process.env["NO_COLOR"];
 
 /** Formats `12:30:05 warn  message key=value …`, with the stack of an error on the following lines, without terminal control characters. */
-export function prettyLine(json: string): string {
+function prettyLine(json: string, hasAllFrames: boolean): string {
   const { level, time, msg, err, ...rest } = JSON.parse(json) as Record<string, unknown> & {
     level: string;
     time: string;
@@ -79,7 +85,9 @@ export function prettyLine(json: string): string {
   const line = [head, msg === undefined ? undefined : plainLine(msg), ...fields]
     .filter((part) => part !== undefined && part !== "")
     .join(" ");
-  return err === undefined ? `${line}\n` : `${line}\n${plainText(errorText(err))}\n`;
+  return err === undefined
+    ? `${line}\n`
+    : `${line}\n${plainText(hasAllFrames ? errorText(err) : withoutOwnFrames(errorText(err)))}\n`;
 }
 
 /** Code of agents may throw anything, and its errors may have any properties. */

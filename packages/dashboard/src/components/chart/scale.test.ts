@@ -12,7 +12,8 @@ it("returns round axis values up to at least the maximum", () => {
   }
 });
 
-it("returns only integers for counts", () => {
+it("returns only integers for counts, and an axis on which a single one is low", () => {
+  expect(niceTicks(1, true)).toEqual([0, 1, 2, 3, 4]);
   for (const max of [1, 2, 3, 4, 7, 9, 30]) {
     expect(niceTicks(max, true).every(Number.isInteger)).toBe(true);
   }

@@ -1,5 +1,9 @@
+/** An axis of counts reaches at least this far: a single error must not fill the chart. */
+export const LEAST_WHOLE = 4;
+
 /** About five round axis values from zero to at least `max`; integers if `isWhole`. */
-export function niceTicks(max: number, isWhole: boolean): number[] {
+export function niceTicks(highest: number, isWhole: boolean): number[] {
+  const max = isWhole ? Math.max(LEAST_WHOLE, highest) : highest;
   if (max <= 0) return [0, 1];
   const rough = isWhole ? Math.max(1, max / 4) : max / 4;
   const magnitude = 10 ** Math.floor(Math.log10(rough));

@@ -16,7 +16,7 @@ import { ChartLegend } from "./chart-legend.tsx";
 import { ChartMarks } from "./chart-marks.tsx";
 import { ChartTable } from "./chart-table.tsx";
 import { tipText } from "./chart-tip.tsx";
-import { labelPlaces, niceTicks } from "./scale.ts";
+import { labelPlaces, LEAST_WHOLE, niceTicks } from "./scale.ts";
 import { assignColors } from "./series-color.ts";
 import type { ChartKind, Series } from "./series.ts";
 import { useChartPointer } from "./use-chart-pointer.ts";
@@ -66,8 +66,10 @@ export function TimeChart(props: TimeChartProps) {
     [props.series, only],
   );
   assignColors(props.series.flatMap(({ name, tone }) => (tone === undefined ? [name] : [])));
-  const ticks = niceTicks(highest(kind, times.length, series), isWhole);
-  const top = size === "strip" ? Math.max(1, highest(kind, times.length, series)) : (ticks.at(-1) ?? 1);
+  const max = highest(kind, times.length, series);
+  const ticks = niceTicks(max, isWhole);
+  // Without an axis, the largest value needs no round number above it.
+  const top = size === "strip" ? Math.max(LEAST_WHOLE, max) : (ticks.at(-1) ?? 1);
   const frame = useMemo(() => chartFrame(size, width, times.length, top), [size, width, times.length, top]);
   const { handlers, selection, isActive } = useChartPointer({
     group,

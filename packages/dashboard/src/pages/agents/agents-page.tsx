@@ -54,16 +54,16 @@ export function AgentsPage() {
                 {
                   title: "Agent",
                   cell: (agent) => (
-                    <>
+                    <span className="nowrap">
                       <Link to={page("agents", agent.name)}>{agent.class_name}</Link>{" "}
                       {agent.is_built_in && <Badge>built-in</Badge>}
                       {agent.kind === "object" && <Badge>object</Badge>}
-                    </>
+                    </span>
                   ),
                 },
                 {
-                  title: "Turns per minute",
-                  cell: ({ turns }) => <Rate turns={turns} minutes={1} />,
+                  title: "Turns, 1 h",
+                  cell: ({ turns }) => <Rate turns={turns} />,
                 },
                 {
                   title: "Failed, 1 h",
@@ -96,11 +96,6 @@ export function AgentsPage() {
                   title: "Callable methods",
                   isMinor: true,
                   cell: ({ callable }) => <Methods names={callable.map(({ name }) => name)} />,
-                },
-                {
-                  title: "Path",
-                  isMinor: true,
-                  cell: (agent) => <code className="cell-payload">/agents/{agent.name}/…</code>,
                 },
               ]}
             />

@@ -44,8 +44,8 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
         ...(hasRates
           ? [
               {
-                title: "Turns per minute",
-                cell: ({ turns = [] }: Instance) => <Rate turns={turns} minutes={5} />,
+                title: "Turns, 1 h",
+                cell: ({ turns = [] }: Instance) => <Rate turns={turns} />,
               },
               {
                 title: "p95",

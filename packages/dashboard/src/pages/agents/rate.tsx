@@ -1,22 +1,14 @@
 import { Sparkline } from "../../components/chart/sparkline.tsx";
 import { count } from "../../format/number.ts";
 
-interface RateProps {
-  /** Turns in each step of the last hour, the current one last. */
-  readonly turns: readonly number[];
-  /** The length of a step. */
-  readonly minutes: number;
-}
-
-/** Turns per minute over the last hour: the last whole step as a number, and all of them as a line. */
-export function Rate({ turns, minutes }: RateProps) {
-  if (turns.every((n) => n === 0)) return <span className="muted">–</span>;
-  const last = (turns.at(-2) ?? 0) / minutes;
+/** Turns in each step of the last hour as a line, and all of them as a number. */
+export function Rate({ turns }: { readonly turns: readonly number[] }) {
   const sum = turns.reduce((all, n) => all + n, 0);
+  if (sum === 0) return <span className="muted">–</span>;
   return (
-    <span className="rate" title={`${count(sum)} turns in the last hour`}>
+    <span className="rate">
       <Sparkline values={turns} />
-      <span>{last > 0 && last < 10 ? Number(last.toFixed(1)) : count(last)}</span>
+      <span>{count(sum)}</span>
     </span>
   );
 }

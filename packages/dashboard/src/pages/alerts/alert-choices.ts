@@ -36,14 +36,14 @@ interface Choices {
 const MAX_GATEWAYS = 100;
 const PROVIDER_SPAN_MS = 30 * 86_400_000;
 
-export function useChoices(isOnCalls: boolean, isOnSources: boolean): Choices {
+export function useChoices(isOnGateways: boolean, isOnSources: boolean): Choices {
   const { api } = useAccountPaths();
   const account = useAccount();
   const gateways = useResource(
-    isOnCalls ? `gateway names ${account.id}` : null,
+    isOnGateways ? `gateway names ${account.id}` : null,
     async (signal) => (await account.gateways.list({ per_page: MAX_GATEWAYS }, { signal }).page()).items,
   );
-  const usage = useResource(isOnCalls ? `provider names ${account.id}` : null, (signal) =>
+  const usage = useResource(isOnGateways ? `provider names ${account.id}` : null, (signal) =>
     read<Usage[]>(
       withQuery(api("ai-gateway", "usage"), {
         start: new Date(Date.now() - PROVIDER_SPAN_MS).toISOString(),

@@ -52,6 +52,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
   });
   const change = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }));
   const isOnCalls = ["error_rate", "latency_p95", "spend"].includes(draft.metric);
+  const isOnGateways = isOnCalls || draft.metric === "guardrails";
   const isOnSources = ["failed_deliveries", "paused_routes", "webhook_issues"].includes(draft.metric);
   const save = async () => {
     const body = {
@@ -60,17 +61,21 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
       window: Number(draft.window),
       min_calls: Number(draft.min_calls),
       quiet_period: Number(draft.quiet_period),
-      gateway_id: isOnCalls && draft.gateway_id !== "" ? draft.gateway_id : null,
+      gateway_id: isOnGateways && draft.gateway_id !== "" ? draft.gateway_id : null,
       provider: isOnCalls && draft.provider !== "" ? draft.provider : null,
       source: isOnSources && draft.source !== "" ? draft.source : null,
       receivers: draft.receivers.map(toReceiver),
+      // Set by programs; the form keeps it.
+      ...(draft.metric === "guardrails" && edited?.guardrail !== undefined
+        ? { guardrail: edited.guardrail }
+        : {}),
     };
     await (edited === null
       ? request(path, { method: "POST", body })
       : request(`${path}/${encodeURIComponent(edited.id)}`, { method: "PUT", body }));
     onSaved();
   };
-  const choices = useChoices(isOnCalls, isOnSources);
+  const choices = useChoices(isOnGateways, isOnSources);
   return (
     <FormDialog
       title={edited === null ? "Create alert" : `Edit ${edited.name}`}
@@ -122,7 +127,7 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
           onChange={(window) => change({ window })}
         />
       </div>
-      {isOnCalls && (
+      {isOnGateways && (
         <div className="form-pair">
           <SelectField
             label="Gateway"
@@ -130,12 +135,14 @@ export function AlertDialog({ path, edited, onClose, onSaved }: AlertDialogProps
             options={nameOptions("All gateways", choices.gateways, draft.gateway_id)}
             onChange={(gateway_id) => change({ gateway_id })}
           />
-          <SelectField
-            label="Provider"
-            value={draft.provider}
-            options={nameOptions("All providers", choices.providers, draft.provider)}
-            onChange={(provider) => change({ provider })}
-          />
+          {isOnCalls && (
+            <SelectField
+              label="Provider"
+              value={draft.provider}
+              options={nameOptions("All providers", choices.providers, draft.provider)}
+              onChange={(provider) => change({ provider })}
+            />
+          )}
         </div>
       )}
       {isOnSources && (

@@ -26,6 +26,7 @@ export function AuditEntryDialog({
           ["Address", actor.ip ?? "–"],
           ["Outcome", `${action.outcome}${action.status === null ? "" : ` (${action.status})`}`],
           ["Message", action.message ?? "–"],
+          ["Resource ID", entry.resource.id === "" ? "–" : entry.resource.id],
           ["Request ID", entry.request_id],
           ["User agent", metadata.user_agent ?? "–"],
         ]}

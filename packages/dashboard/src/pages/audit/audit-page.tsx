@@ -107,7 +107,7 @@ export function AuditPage() {
                   cell: (entry) => (
                     <button type="button" className="link-button" onClick={() => setShown(entry)}>
                       {entry.action.type} {entry.resource.type}
-                      {entry.resource.id !== "" && ` / ${entry.resource.id}`}
+                      {entry.resource.id !== "" && ` / ${resourceName(entry)}`}
                     </button>
                   ),
                 },
@@ -126,4 +126,13 @@ export function AuditPage() {
       {shown !== null && <AuditEntryDialog entry={shown} onClose={() => setShown(null)} />}
     </>
   );
+}
+
+/** The name of what was changed, if its state before or after has one; else its id. The dialog shows the id, too. */
+function resourceName({ resource, before, after }: AuditEntry): string {
+  for (const state of [after, before]) {
+    const name = typeof state === "object" && state !== null && "name" in state ? state.name : null;
+    if (typeof name === "string" && name !== "") return name;
+  }
+  return resource.id;
 }

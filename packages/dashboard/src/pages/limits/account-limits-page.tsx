@@ -3,8 +3,8 @@ import { PageHeader } from "../../components/page-header.tsx";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount, useHasPermission } from "../../session/session.ts";
-import { BudgetTable } from "./budget-table.tsx";
 import { RulesPanel } from "./rules-panel.tsx";
+import { useTokenBudgets } from "./use-token-budgets.ts";
 
 const REFRESH_MS = 5000;
 
@@ -16,9 +16,11 @@ export function AccountLimitsPage() {
   const budgets = useResource(`budgets ${account.id}`, (signal) => account.budgets.state({}, { signal }), {
     refreshMs: REFRESH_MS,
   });
+  const tokens = useTokenBudgets();
   const reload = () => {
     rules.reload();
     budgets.reload();
+    tokens.reload();
   };
   const save = async (change: (rules: readonly SpendRule[]) => readonly SpendRule[]) => {
     await account.budgets.changeLimits(change);
@@ -32,16 +34,19 @@ export function AccountLimitsPage() {
       </PageHeader>
       <ResourceView of={rules}>
         {(value) => (
-          <div className="stack">
-            <RulesPanel rules={value} canEdit={canEdit} onSave={save} />
-            <ResourceView of={budgets}>
-              {(states) =>
-                states.length > 0 && (
-                  <BudgetTable budgets={states} owner={{}} canEdit={canEdit} onChange={reload} />
-                )
-              }
-            </ResourceView>
-          </div>
+          <ResourceView of={budgets}>
+            {(states) => (
+              <RulesPanel
+                rules={value}
+                states={states}
+                owner={{}}
+                others={tokens.value ?? []}
+                canEdit={canEdit}
+                onChange={reload}
+                onSave={save}
+              />
+            )}
+          </ResourceView>
         )}
       </ResourceView>
     </>

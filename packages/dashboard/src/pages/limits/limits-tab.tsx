@@ -3,7 +3,6 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount, useHasPermission } from "../../session/session.ts";
 import type { Gateway } from "../gateways/gateway.ts";
-import { BudgetTable } from "./budget-table.tsx";
 import { RulesPanel } from "./rules-panel.tsx";
 import { UnknownPrice } from "./unknown-price.tsx";
 
@@ -49,13 +48,17 @@ export function LimitsTab({
           The limits of this gateway are switched off. Adding or editing a limit switches them on.
         </p>
       )}
-      <RulesPanel rules={gateway.spend_limits?.rules ?? []} canEdit={canEdit} onSave={saveRules} />
       <ResourceView of={budgets}>
-        {(states) =>
-          states.length > 0 && (
-            <BudgetTable budgets={states} owner={{ gatewayId: id }} canEdit={canEdit} onChange={reload} />
-          )
-        }
+        {(states) => (
+          <RulesPanel
+            rules={gateway.spend_limits?.rules ?? []}
+            states={states}
+            owner={{ gatewayId: id }}
+            canEdit={canEdit}
+            onChange={reload}
+            onSave={saveRules}
+          />
+        )}
       </ResourceView>
       <UnknownPrice
         key={gateway.modified_at}

@@ -1,16 +1,22 @@
-import type { SpendRule } from "@signalbox/client";
+import type { BudgetState, SpendRule } from "@signalbox/client";
 import { useState } from "react";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
-import { Table } from "../../components/table.tsx";
-import { amount } from "./amount.ts";
-import { windowTitle } from "./period.ts";
+import type { CreditOwner } from "./credit-dialog.tsx";
+import { type LimitRow, limitRows } from "./limit-rows.ts";
+import { LimitsTable } from "./limits-table.tsx";
 import { withEditedRule } from "./rule-draft.ts";
 import { RuleDialog } from "./rule-dialog.tsx";
 
 interface RulesPanelProps {
   readonly rules: readonly SpendRule[];
+  /** What is left of them. */
+  readonly states: readonly BudgetState[];
+  readonly owner: CreditOwner;
+  /** Limits of others in the same table, such as budgets of tokens. */
+  readonly others?: readonly LimitRow[];
+  /** Called when credit was added. */
+  readonly onChange: () => void;
   readonly canEdit: boolean;
   /** Applies the change to the newest rules of the server, so that credit added meanwhile is kept. */
   readonly onSave: (change: (rules: readonly SpendRule[]) => readonly SpendRule[]) => Promise<void>;
@@ -19,7 +25,9 @@ interface RulesPanelProps {
 type Shown = { kind: "edit"; rule: SpendRule | null } | { kind: "remove"; rule: SpendRule } | null;
 
 /** The limits of a gateway or account, which can be added, edited and removed. */
-export function RulesPanel({ rules, canEdit, onSave }: RulesPanelProps) {
+export function RulesPanel(props: RulesPanelProps) {
+  const { rules, states, owner, others = [], canEdit, onChange, onSave } = props;
+  const rows = [...limitRows(rules, states, owner), ...others];
   const [dialog, setDialog] = useState<Shown>(null);
   const close = () => setDialog(null);
   const save = (before: SpendRule | null, rule: SpendRule) =>
@@ -34,40 +42,16 @@ export function RulesPanel({ rules, canEdit, onSave }: RulesPanelProps) {
           </Button>
         )}
       </div>
-      {rules.length === 0 ? (
+      {rows.length === 0 ? (
         <p className="muted">No limits. Calls are not limited here.</p>
       ) : (
-        <Table
+        <LimitsTable
           label="Limits"
-          rows={rules}
-          keyOf={({ id = "" }) => id}
-          columns={[
-            {
-              title: "Name",
-              cell: ({ id, enabled }) => (
-                <>
-                  <strong>{id}</strong> {enabled === false && <Badge tone="warn">off</Badge>}
-                </>
-              ),
-            },
-            { title: "Limit", cell: (rule) => limitText(rule) },
-            { title: "Applies to", cell: (rule) => scopeText(rule) },
-            {
-              title: "Actions",
-              isAction: true,
-              cell: (rule) =>
-                canEdit && (
-                  <span className="row nowrap-row">
-                    <Button size="small" onClick={() => setDialog({ kind: "edit", rule })}>
-                      Edit<span className="visually-hidden"> {rule.id}</span>
-                    </Button>
-                    <Button size="small" onClick={() => setDialog({ kind: "remove", rule })}>
-                      Remove<span className="visually-hidden"> {rule.id}</span>
-                    </Button>
-                  </span>
-                ),
-            },
-          ]}
+          rows={rows}
+          canEdit={canEdit}
+          onChange={onChange}
+          onEdit={(rule) => setDialog({ kind: "edit", rule })}
+          onRemove={(rule) => setDialog({ kind: "remove", rule })}
         />
       )}
       {dialog?.kind === "edit" && (
@@ -85,21 +69,4 @@ export function RulesPanel({ rules, canEdit, onSave }: RulesPanelProps) {
       )}
     </section>
   );
-}
-
-function limitText({ limitType, limit, window }: SpendRule): string {
-  if (limitType === "parallel") return `${amount(limitType, limit)} calls at the same time`;
-  const noun = limitType === "cost" ? "" : ` ${limitType}`;
-  return `${amount(limitType, limit)}${noun} ${windowTitle(window)}`;
-}
-
-function scopeText({ model, provider, metadata = {} }: SpendRule): string {
-  const parts = [
-    ...(model === undefined ? [] : [`models ${model.values.join(", ")}`]),
-    ...(provider === undefined ? [] : [`providers ${provider.values.join(", ")}`]),
-    ...Object.entries(metadata).map(([key, one]) =>
-      one.mode === "partition" ? `each ${key}` : `${key} ${one.values.join(", ")}`,
-    ),
-  ];
-  return parts.length === 0 ? "all calls" : parts.join("; ");
 }

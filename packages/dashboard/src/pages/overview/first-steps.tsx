@@ -6,6 +6,7 @@ import { read } from "../../http/api.ts";
 import { useResource } from "../../http/use-resource.ts";
 import { Link } from "../../routing/link.tsx";
 import { useAccountPaths } from "../../session/session.ts";
+import { FirstCall } from "./first-call.tsx";
 import type { Access } from "./use-access.ts";
 
 type Area = "gateway" | "webhooks" | "agents" | "tags";
@@ -26,13 +27,19 @@ const NEXT: Readonly<Record<Area, { readonly page: readonly string[]; readonly t
 interface FirstStepsProps {
   readonly access: Access;
   readonly done: Readonly<Partial<Record<Area, boolean>>>;
+  /** Called when a step was taken here. */
+  readonly onChange: () => void;
 }
 
-export function FirstSteps({ access, done }: FirstStepsProps) {
+export function FirstSteps({ access, done, onChange }: FirstStepsProps) {
   const { page } = useAccountPaths();
   const commands = useResource("first-commands", (signal) =>
     read<FirstCommand[]>("/dashboard/first-commands", signal),
   );
+  if (commands.error === null && commands.value === undefined) return null;
+  const steps = stepsOf(commands.value ?? [], access);
+  // A token may have none of the permissions that the steps take.
+  if (commands.error === null && steps.length === 0) return null;
   return (
     <section className="panel" aria-labelledby="steps-title">
       <h2 id="steps-title">First steps</h2>
@@ -40,14 +47,15 @@ export function FirstSteps({ access, done }: FirstStepsProps) {
         Run these commands in the folder of the service, in this order. The page shows what they did.
       </p>
       <ResourceView of={commands}>
-        {(all) => (
+        {() => (
           <ol className="steps">
-            {stepsOf(all, access).map(({ card, title, command }) => (
+            {steps.map(({ card, title, command }) => (
               <li key={title}>
                 <h3>
                   {title} {done[card] === true && <Badge tone="good">done</Badge>}
                 </h3>
                 <CodeBlock code={command} label={title} isWrapped />
+                {card === "gateway" && <FirstCall onSent={onChange} />}
                 <p className="small">
                   <Link to={page(...NEXT[card].page)}>{NEXT[card].title}</Link>
                 </p>

@@ -21,7 +21,9 @@ import { type Access, useAccess } from "./use-access.ts";
 import { useFirstSteps } from "./use-first-steps.ts";
 import { useLimits } from "./use-limits.ts";
 import { useUsage } from "./use-usage.ts";
-import { UsageTiles } from "./usage-tiles.tsx";
+import { LatestPanel } from "./latest-panel.tsx";
+import { TopPanels } from "./top-panels.tsx";
+import { UsagePanel } from "./usage-panel.tsx";
 import { Verdict } from "./verdict.tsx";
 
 const REFRESH_MS = 5000;
@@ -54,13 +56,13 @@ export function OverviewPage() {
     deliveries: deliveries.value,
     cluster: cluster.value,
   });
-  const isNew = steps?.isNew === true;
+  const isNew = steps.value?.isNew === true;
   return (
     <>
       <PageHeader
         title="Overview"
         actions={
-          <div className="filters">
+          <div className="toolbar">
             <TimeRangePicker state={time} />
           </div>
         }
@@ -69,15 +71,29 @@ export function OverviewPage() {
         <Verdict
           findings={isKnown ? findings : undefined}
           unknown={read.filter(([, , { error }]) => error !== null).map(([name]) => name)}
+          watched={read.map(([name]) => name)}
         />
       )}
-      {isNew && <FirstSteps access={access} done={steps.done} />}
+      {isNew && steps.value !== undefined && (
+        <FirstSteps
+          access={access}
+          done={steps.value.done}
+          onChange={() => {
+            steps.reload();
+            usage.reload();
+          }}
+        />
+      )}
       {access.usage && (
         <ResourceView of={usage}>
-          {(value) => <UsageTiles usage={value} access={access} range={range.name} />}
+          {(value) => <UsagePanel usage={value} gatewayId={access.gatewayId} time={time} />}
         </ResourceView>
       )}
       <div className="overview-panels">
+        {access.usage && usage.value?.total !== null && (
+          <TopPanels usage={usage} range={range} access={access} />
+        )}
+        {(access.usage || access.webhooks) && <LatestPanel access={access} />}
         {access.agents && <InstancesPanel problems={problems} />}
         {access.webhooks && <DeliveriesPanel deliveries={deliveries} />}
         {access.account && <AlertsPanel alerts={alerts} />}

@@ -2,7 +2,7 @@
 import type { AgentClass, DeliverySummary } from "@signalbox/client";
 import { useState } from "react";
 import { read, request, withQuery } from "../../http/api.ts";
-import { useResource } from "../../http/use-resource.ts";
+import { type Resource, useResource } from "../../http/use-resource.ts";
 import { useAccount, useAccountPaths } from "../../session/session.ts";
 import type { Usage } from "../gateways/analytics/usage.ts";
 import type { Access } from "./use-access.ts";
@@ -22,8 +22,8 @@ export interface FirstStepsState {
   };
 }
 
-/** Undefined until it is known. Once the account is in use, it is not read again. */
-export function useFirstSteps(access: Access): FirstStepsState | undefined {
+/** Once the account is in use, it is not read again. */
+export function useFirstSteps(access: Access): Resource<FirstStepsState> {
   const { api } = useAccountPaths();
   const account = useAccount();
   const [isInUse, setInUse] = useState(false);
@@ -55,7 +55,7 @@ export function useFirstSteps(access: Access): FirstStepsState | undefined {
   );
   // The sums of a year and of all tags: too much to read for ever.
   if (steps.value?.isNew === false && !isInUse) setInUse(true);
-  return steps.value;
+  return steps;
 }
 
 function receivedOf(summary: DeliverySummary | null): number {

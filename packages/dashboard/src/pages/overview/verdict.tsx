@@ -7,10 +7,12 @@ interface VerdictProps {
   readonly findings: readonly Finding[] | undefined;
   /** Parts that could not be read. */
   readonly unknown: readonly string[];
+  /** Parts that are looked at. */
+  readonly watched: readonly string[];
 }
 
 /** One line at the top: is anything wrong? */
-export function Verdict({ findings, unknown }: VerdictProps) {
+export function Verdict({ findings, unknown, watched }: VerdictProps) {
   const { page } = useAccountPaths();
   if (findings === undefined) return <p className="verdict verdict-open">Checking…</p>;
   const tone = findings.some((finding) => finding.tone === "bad")
@@ -33,6 +35,9 @@ export function Verdict({ findings, unknown }: VerdictProps) {
             </li>
           ))}
         </ul>
+      )}
+      {findings.length === 0 && unknown.length === 0 && (
+        <span className="muted">Watched: {watched.join(", ")}.</span>
       )}
       {unknown.length > 0 && <span>Not known: {unknown.join(", ")}.</span>}
     </div>

@@ -9,10 +9,15 @@ const MAX_SUGGESTIONS = 60;
 interface PlaygroundFormProps {
   readonly form: Form;
   readonly models: readonly string[];
+  /** Models beside that of the form, which get the same request. */
+  readonly others: readonly string[];
+  readonly maxModels: number;
+  readonly onOthers: (models: readonly string[]) => void;
   readonly onChange: (part: Partial<Form>) => void;
 }
 
-export function PlaygroundForm({ form, models, onChange }: PlaygroundFormProps) {
+export function PlaygroundForm(props: PlaygroundFormProps) {
+  const { form, models, others, maxModels, onOthers, onChange } = props;
   const options = useMemo(() => suggestions(models, form.model), [models, form.model]);
   const change = (at: number, part: Partial<PlaygroundMessage>) =>
     onChange({ messages: form.messages.map((message, i) => (i === at ? { ...message, ...part } : message)) });
@@ -39,6 +44,33 @@ export function PlaygroundForm({ form, models, onChange }: PlaygroundFormProps) 
         onPick={(model) => onChange({ model })}
         placeholder="provider/model"
       />
+      {others.map((model, i) => (
+        // oxlint-disable-next-line react/no-array-index-key -- the same model may be asked twice
+        <div key={i} className="playground-other">
+          <Combobox
+            label={`Model ${i + 2}`}
+            value={model}
+            options={suggestions(models, model)}
+            onChange={(next) => onOthers(others.with(i, next))}
+            onPick={(next) => onOthers(others.with(i, next))}
+            placeholder="provider/model"
+          />
+          <Button
+            kind="quiet"
+            aria-label={`Remove model ${i + 2}`}
+            onClick={() => onOthers(others.toSpliced(i, 1))}
+          >
+            Remove
+          </Button>
+        </div>
+      ))}
+      {others.length + 1 < maxModels && (
+        <div>
+          <Button size="small" onClick={() => onOthers([...others, ""])}>
+            Compare with another model
+          </Button>
+        </div>
+      )}
       <Field label="System message (optional)">
         <textarea
           rows={2}

@@ -64,13 +64,15 @@ function useRecentUse(): ReadonlyMap<string, Usage> | undefined {
 }
 
 function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
-  const [shown, setShown] = useState<"used" | "all">("used");
+  const [chosen, setShown] = useState<"used" | "all" | null>(null);
   const [filter, setFilter] = useState("");
   const use = useRecentUse();
   const useOf = ({ provider, model }: PriceRow) => use?.get(`${provider}/${model}`);
   const used = prices
     .filter((row) => useOf(row) !== undefined)
     .toSorted((a, b) => (useOf(b)?.cost ?? 0) - (useOf(a)?.cost ?? 0));
+  // An account that uses no listed model looks for prices.
+  const shown = chosen ?? (use !== undefined && used.length === 0 ? "all" : "used");
   const words = filter.toLowerCase().split(/\s+/);
   // A search is for any price, whichever are shown without it.
   const rows = filter.trim() === "" && shown === "used" ? used : prices;
@@ -88,7 +90,7 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
             {prices.length} known prices
           </button>
         </div>
-        <Field label="Filter by provider or model">
+        <Field label="Filter prices">
           <input type="search" value={filter} onChange={({ target }) => setFilter(target.value)} />
         </Field>
       </div>
@@ -111,18 +113,21 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
           columns={[
             { title: "Provider", cell: ({ provider }) => provider },
             { title: "Model", cell: ({ model }) => <code>{model}</code> },
-            ...(["in", "out", "cached"] as const).map((part) => ({
-              title: PART_TITLES[part],
+            ...MAIN_PARTS.map(({ title, names }) => ({
+              title,
               align: "end" as const,
-              cell: ({ price }: PriceRow) =>
-                typeof price[part] === "number" ? `$${price[part]}` : <span className="muted">–</span>,
+              cell: ({ price }: PriceRow) => <MainPart price={price} names={names} />,
             })),
             {
               title: "Also",
               isMinor: true,
               cell: ({ price }) => <span className="muted small">{partsText(price)}</span>,
             },
-            { title: "Source", isMinor: true, cell: (row) => sourceOf(row, list) },
+            {
+              title: "Source",
+              isMinor: true,
+              cell: (row) => <span className="nowrap">{sourceOf(row, list)}</span>,
+            },
             {
               title: "Calls, 7 d",
               align: "end",
@@ -144,11 +149,31 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
   );
 }
 
-const PART_TITLES = { in: "In, per 1M", out: "Out, per 1M", cached: "Cached" } as const;
+/** US dollars per million tokens, by the names in prices of the account and in the list. */
+const MAIN_PARTS: readonly { readonly title: string; readonly names: readonly string[] }[] = [
+  { title: "In, per 1M", names: ["in", "input_mtok"] },
+  { title: "Out, per 1M", names: ["out", "output_mtok"] },
+  { title: "Cached", names: ["cached", "cache_read_mtok"] },
+];
+
+function MainPart({
+  price,
+  names,
+}: {
+  readonly price: PriceRow["price"];
+  readonly names: readonly string[];
+}) {
+  const value = names.map((name) => price[name]).find((part) => part !== undefined);
+  if (typeof value === "number") return `$${value}`;
+  // A price by length of the prompt, for example.
+  return <span className="muted">{value === undefined ? "–" : "tiers"}</span>;
+}
 
 function partsText(price: PriceRow["price"]): string {
   return partsOf(price)
-    .filter(([name]) => !Object.hasOwn(PART_TITLES, name))
+    .filter(
+      ([name]) => typeof price[name] !== "number" || !MAIN_PARTS.some(({ names }) => names.includes(name)),
+    )
     .map(([name, value]) => `${name} ${value}`)
     .join(", ");
 }

@@ -21,7 +21,7 @@ const REFRESH_MS = 5000;
 const KINDS = new Set<string>(["dead_letters", "retrying", "stuck", "error"] satisfies InstanceProblem[]);
 
 export function ProblemsPage() {
-  const { api } = useAccountPaths();
+  const { api, page } = useAccountPaths();
   const account = useAccount();
   const canEdit = useHasPermission("agents.edit");
   const [problem, setProblem] = useQueryValue("problem");
@@ -42,7 +42,8 @@ export function ProblemsPage() {
   return (
     <>
       <PageHeader
-        title="Agents"
+        title="Problems"
+        crumbs={[{ title: "Agents", to: page("agents") }]}
         actions={
           canEdit &&
           agent !== "" && <Button onClick={() => setReplaying(true)}>Replay dead letters of {agent}</Button>

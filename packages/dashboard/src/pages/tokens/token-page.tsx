@@ -6,7 +6,8 @@ import { ResourceView } from "../../components/resource-view.tsx";
 import { Time } from "../../components/time.tsx";
 import { useResource } from "../../http/use-resource.ts";
 import { useAccount, useAccountPaths, useHasPermission } from "../../session/session.ts";
-import { BudgetTable } from "../limits/budget-table.tsx";
+import { limitRows } from "../limits/limit-rows.ts";
+import { LimitsTable } from "../limits/limits-table.tsx";
 import { TokenActions } from "./token-actions.tsx";
 import { TokenForm } from "./token-form.tsx";
 import { TokenUsage } from "./token-usage.tsx";
@@ -50,7 +51,12 @@ export function TokenPage({ id }: { readonly id: string }) {
                   states.length === 0 ? (
                     <p className="muted">This token has no budgets and no rate limits.</p>
                   ) : (
-                    <BudgetTable budgets={states} owner={{ tokenId: id }} canEdit onChange={reload} />
+                    <LimitsTable
+                      label="What is left"
+                      rows={limitRows([], states, { tokenId: id })}
+                      canEdit
+                      onChange={reload}
+                    />
                   )
                 }
               </ResourceView>

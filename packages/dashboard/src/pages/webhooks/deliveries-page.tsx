@@ -108,6 +108,7 @@ export function DeliveriesPage() {
           />
         </Field>
       </div>
+      <h2 className="visually-hidden">Deliveries, {range.title}</h2>
       <DeliveryChart range={range} filter={filter} onSelect={timeRange.setBetween} />
       <Totals range={range} />
       <ResourceView of={deliveries}>

@@ -50,9 +50,10 @@ export function DeliveryTable({ rows, isOneSource = false, current }: DeliveryTa
             delivery.type === null ? (
               <span className="muted">unknown</span>
             ) : (
-              <div className="cell-name">
-                {delivery.type} <div className="muted small">{delivery.title}</div>
-              </div>
+              <span className="cell-line delivery-event" title={delivery.title ?? undefined}>
+                <span className="nowrap">{delivery.type}</span>
+                <span className="muted small cell-line-rest">{delivery.title}</span>
+              </span>
             ),
         },
         {
@@ -77,22 +78,20 @@ export function DeliveryTable({ rows, isOneSource = false, current }: DeliveryTa
 function Outcome({ delivery }: { readonly delivery: Delivery }) {
   const { status, error, reason, replayed_at: replayedAt } = delivery;
   return (
-    <div className="cell-error">
-      <span>
-        <Badge tone={STATUS_TONES[status]}>{status}</Badge>{" "}
-        {replayedAt !== null && (
-          <Badge tone="good">
-            replayed <Time at={replayedAt} />
-          </Badge>
-        )}
-      </span>
+    <span className="cell-line">
+      <Badge tone={STATUS_TONES[status]}>{status}</Badge>
+      {replayedAt !== null && (
+        <Badge tone="good">
+          replayed <Time at={replayedAt} />
+        </Badge>
+      )}
       {error === null ? (
-        <span className="muted small">{describeReason(reason)}</span>
+        <span className="muted small cell-line-rest">{describeReason(reason)}</span>
       ) : (
-        <span className="error-text small preview">
+        <span className="small cell-line-text" title={`${error.name}: ${error.message}`}>
           {error.name}: {error.message}
         </span>
       )}
-    </div>
+    </span>
   );
 }

@@ -11,13 +11,15 @@ export function ShortcutsDialog({ onClose }: { readonly onClose: () => void }) {
         <Keys keys={["Ctrl", "K"]} text="Command palette (on a Mac: ⌘ K)" />
         <Keys keys={["/"]} text="Search on this page" />
         <Keys keys={["?"]} text="This list" />
+        <Keys keys={["j", "k"]} text="Next and previous call in the logs" />
         <Keys keys={["Esc"]} text="Close a dialog" />
         {pages.map(({ title, key = "" }) => (
           <Keys key={title} keys={["g", key]} text={title} />
         ))}
       </dl>
       <p className="muted small">
-        Charts: the arrow keys move between times, Home and End to the first and last one.
+        Charts: the arrow keys move between times, Home and End to the first and last one. With Shift they
+        select a range. Enter opens what happened then, or shows the range.
       </p>
     </Dialog>
   );

@@ -40,7 +40,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     now = NOW;
     return new Timeline({
       database: opened.database,
-      clock: { now: () => now } as never,
+      clock: { now: () => now },
       onFailure: (error) => failures.push(error),
       random: () => random,
     });
@@ -90,7 +90,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     timeline.add(ref, pace, record());
     expect((await timeline.list(ref, ALL)).map(({ skipped }) => skipped)).toEqual([0, 50]);
     const others = Array.from({ length: 2000 }, () => new RecordPace());
-    expect(others.filter((other) => timeline.admits(other)).length).toBeLessThan(1100);
+    expect(others.filter((other) => timeline.admits(other)).length).toBeLessThan(500);
   });
 
   it("an instance keeps some hundred records, and none for longer than a day", async () => {
@@ -120,7 +120,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     timeline.add(refOf("calm"), new RecordPace(), record());
     await timeline.flush();
     const found = await timeline.recent({ account: "default", agent: "a" }, ["recent", "calm", "none"]);
-    expect(found.get("recent")).toEqual({ counts: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 35], p95Us: 38_000 });
+    expect(found.get("recent")).toEqual({ counts: [0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 35], p95Us: 38_000 });
     expect(found.get("calm")?.counts.at(-1)).toBe(1);
     expect(found.has("none")).toBe(false);
   });

@@ -101,7 +101,7 @@ interface Pending extends NewRecord {
 
 const FLUSH_MS = 1000;
 const RECORDS_PER_SECOND = 100;
-const BURST = 1000;
+const BURST = 400;
 const OF_INSTANCE_PER_SECOND = 100;
 /** Rows in one transaction: SQLite takes the event loop for a few milliseconds with them. */
 const ROWS_AT_ONCE = 200;
@@ -117,7 +117,7 @@ const MAX_TEXT = 300;
 const RECENT_STEPS = 12;
 const RECENT_STEP_MS = 5 * 60_000;
 /** Records that no writer has a chance to write are dropped, the oldest first. */
-const MAX_PENDING = 2 * BURST;
+const MAX_PENDING = 5 * BURST;
 
 const ADD = new RowsStatement(
   `INSERT INTO agent_turn (id, account_id, agent, name, at, duration_us, kind, label, reference, error, failure_id, skipped, payload, state) VALUES `,
@@ -133,6 +133,8 @@ export class Timeline {
   #timer: NodeJS.Timeout | undefined;
   /** Counts flushes. */
   #window = 0;
+  /** The budget is used up until the next flush: asking it for every turn would cost more than the rest. */
+  #isExhausted = false;
   #pruning: Repetition | null = null;
 
   constructor(parts: TimelineParts) {
@@ -152,9 +154,12 @@ export class Timeline {
       pace.window = this.#window;
       pace.count = 0;
     }
-    if (pace.count < OF_INSTANCE_PER_SECOND && this.#budget.take() === 0) {
-      pace.count += 1;
-      return true;
+    if (pace.count < OF_INSTANCE_PER_SECOND && !this.#isExhausted) {
+      if (this.#budget.take() === 0) {
+        pace.count += 1;
+        return true;
+      }
+      this.#isExhausted = true;
     }
     pace.skipped += 1;
     // The window ends with a flush, also if nothing else is recorded in it.
@@ -247,6 +252,7 @@ export class Timeline {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#window += 1;
+    this.#isExhausted = false;
     if (this.#pending.length > 0) this.#writing = this.#writing.then(() => this.#write());
     return this.#writing;
   }

@@ -1,9 +1,10 @@
 /** Loads the modules that export agent classes. Every error is one line that names the module. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { resolve } from "node:path";
+import { dirname, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError } from "../../config/index.ts";
+import { userPlace } from "../../core/own-frames.ts";
 import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
 import type { AgentClass } from "../api/agent.ts";
 import { registerModuleHooks } from "./module-hooks.ts";
@@ -52,7 +53,7 @@ async function loadClasses(module: string, path: string): Promise<[string | null
   try {
     exports = await load(path);
   } catch (cause) {
-    throw invalidModule(module, `cannot be loaded: ${firstLines(cause)}`, cause);
+    throw invalidModule(module, `cannot be loaded: ${placeOf(cause, path)}${firstLines(cause)}`, cause);
   }
   const classes = Object.entries(exports).filter((entry): entry is [string, AgentClass] =>
     isAgentClass(entry[1]),
@@ -88,6 +89,12 @@ function define(
 
 function invalidModule(module: string, reason: string, cause?: unknown): ConfigError {
   return new ConfigError(`agents: ${module}: ${reason}`, cause === undefined ? undefined : { cause });
+}
+
+/** `lib/settings.ts:3:9: ` for an error that a module threw while it ran. The message of a compiler has its place. */
+function placeOf(error: unknown, path: string): string {
+  const place = error instanceof Error ? userPlace(error.stack ?? "") : undefined;
+  return place === undefined ? "" : `${relative(dirname(path), place)}: `;
 }
 
 /** The first lines of a compiler's message, joined. */

@@ -33,3 +33,5 @@ registerHooks({
 
 // A killed `signalbox dev` must not leave a server behind that keeps the port.
 process.once("disconnect", () => process.kill(process.pid, "SIGTERM"));
+// The listener above would keep a process that could not start, and `dev` would not learn that it waits for a change.
+process.channel?.unref();

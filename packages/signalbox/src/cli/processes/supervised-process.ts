@@ -53,6 +53,11 @@ export class SupervisedProcess {
     return this.#worker !== null;
   }
 
+  /** Whether it accepts connections. The end of its channel is noticed before its own end. */
+  get isServing(): boolean {
+    return this.state === "serving" && this.#worker?.isConnected() === true;
+  }
+
   /** Resolves when the process serves, with null, or when it has ended before. */
   start(ports: Omit<ProcessPlace, "number">, isFirst: boolean): Promise<Ending | null> {
     clearTimeout(this.#timer);

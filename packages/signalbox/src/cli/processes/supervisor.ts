@@ -181,7 +181,7 @@ class Supervisor {
 
   /** Whether another process accepts connections. */
   #hasOthers(one: SupervisedProcess): boolean {
-    return this.#processes.some((other) => other !== one && other.state === "serving");
+    return this.#processes.some((other) => other !== one && other.isServing);
   }
 
   #startLater(one: SupervisedProcess, ending: Ending): void {

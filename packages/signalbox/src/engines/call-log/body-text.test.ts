@@ -34,6 +34,17 @@ it("joins the deltas of a stream, so that a phrase is found although it arrived 
   expect(answerPreview(anthropic, 100)).toBe("Good day");
 });
 
+it("previews the reason of an error, in the forms of all providers", () => {
+  const reasons = [
+    { error: { message: "Rate limit reached", type: "rate_limit_error" } },
+    { success: false, errors: [{ code: 7000, message: "Rate limit reached" }] },
+    { error: "Rate limit reached" },
+    { detail: "Rate limit reached" },
+  ];
+  for (const body of reasons) expect(answerPreview(JSON.stringify(body), 100)).toBe("Rate limit reached");
+  expect(answerPreview('{"error":{}}', 100)).toBeNull();
+});
+
 it("reads bodies that were cut anywhere", () => {
   const text = JSON.stringify(chat);
   for (let end = 0; end <= text.length; end++) {

@@ -7,6 +7,8 @@
 
 const TEXT_MEMBERS =
   /"(?:content|text|delta|input|prompt|output_text|thinking|reasoning_content|arguments|partial_json|instructions|system|refusal|output)"\s*:\s*"((?:[^"\\]|\\.)*)/g;
+/** The reason in an error body of any provider, and of the gateway. */
+const ERROR_MEMBER = /"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)/;
 /** Where the last message of the user begins, in the requests of all dialects. */
 const USER_ROLE = /"role"\s*:\s*"user"/g;
 const EVENT = /^(?:data|event|id|retry):|\n(?:data|event):/;
@@ -24,9 +26,10 @@ export function promptPreview(body: string, maxLength: number): string | null {
   return shorten(piecesOf(body.slice(from, end), 0, maxLength).join("\n"), maxLength);
 }
 
-/** Returns the beginning of an answer. */
+/** Returns the beginning of an answer, or of the reason of an error. */
 export function answerPreview(body: string, maxLength: number): string | null {
   const pieces = piecesOf(body, 0, maxLength);
+  if (pieces.length === 0) return shorten(unescapeText(ERROR_MEMBER.exec(body)?.[1] ?? ""), maxLength);
   return shorten(pieces.join(isEventStream(body) ? "" : "\n"), maxLength);
 }
 

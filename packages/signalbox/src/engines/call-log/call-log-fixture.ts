@@ -69,6 +69,7 @@ export function callRecord(fields: Partial<CallRecord> = {}): CallRecord {
     guardrailAction: null,
     dlpAction: null,
     guardrails: null,
+    attempts: null,
     requestBytes: 100,
     responseBytes: 200,
     requestBody: null,

@@ -85,6 +85,8 @@ export const CALL_COLUMNS = {
   dlpAction: { kind: "text", nullable: true, filterable: true, since: 2 },
   /** What the guardrails found: rule, place and action, never the text. */
   guardrails: { kind: "json", nullable: true, since: 2 },
+  /** Attempts upstream with their times, if there was more than one or it began late. */
+  attempts: { kind: "json", nullable: true, since: 3 },
   requestBytes: { kind: "integer" },
   responseBytes: { kind: "integer" },
   /** True also after the size limit has removed the body. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { decode } from "../../../../../test/peers/otlp-receiver.ts";
@@ -241,6 +242,37 @@ it("batches that the worker has no room for wait, and are sent when it has finis
   await expect.poll(() => received).toContain("/v1/traces");
   server.closeAllConnections();
   await exporter.close(0);
+  server.close();
+});
+
+it("after the death of its thread the exporter sends batches that refer to texts of earlier ones", async () => {
+  const threads: Worker[] = [];
+  const onWorker = (worker: Worker) => threads.push(worker);
+  process.on("worker", onWorker);
+  const names: string[] = [];
+  const server = createServer((request, response) => {
+    let text = "";
+    request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+    request.once("end", () => {
+      const [name] = /"name":"[^"]*"(?=,"kind")/.exec(text) ?? [];
+      names.push(name ?? text);
+      response.end();
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const receivers = [receiverAt((server.address() as AddressInfo).port)];
+  const exporter = new OtlpExporter({ ...options, maxBatchSpans: 2 });
+  const add = (name: string) => exporter.add(receivers, () => [{ ...SPAN, name }]);
+  add("first");
+  add("second");
+  await expect.poll(() => exporter.counts.sent).toBe(2);
+  add("second");
+  await threads[0]?.terminate();
+  add("first");
+  await expect.poll(() => exporter.counts.sent).toBe(4);
+  expect([names, threads.length]).toEqual([['"name":"first"', '"name":"second"'], 2]);
+  process.off("worker", onWorker);
+  await exporter.close(100_000);
   server.close();
 });
 

@@ -184,7 +184,8 @@ export class OtlpExporter {
       if (this.#worker !== worker) return;
       this.#worker = null;
       // A copy: when one is finished, the next of those that wait goes to another thread.
-      for (const id of [...this.#pending.keys()]) this.#finished(id, reason);
+      const lostIds = Array.from(this.#pending.keys());
+      for (const id of lostIds) this.#finished(id, reason);
     };
     worker.on("error", (error) => lost(error.message));
     worker.on("exit", () => lost("the sender's thread has ended"));

@@ -53,6 +53,11 @@ export class Automaton {
     this.initial = this.#intern([], EDGE, NONE);
   }
 
+  /** No pattern has begun behind a character of that kind. */
+  idleBehind(before: number): State {
+    return this.#intern(NONE, before, NONE);
+  }
+
   /** The state behind a character of the class; the class behind the last one is the end of the text. */
   step(state: State, kind: number): State {
     const next = this.#step(state, kind);

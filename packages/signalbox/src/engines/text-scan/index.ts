@@ -8,5 +8,5 @@ export {
   preparePattern,
   type ScanPattern,
 } from "./pattern-program.ts";
-export { type FoundText, type MatchCheck, TextScanner } from "./text-scanner.ts";
+export { type FoundText, type IdlePlace, type MatchCheck, TextScanner } from "./text-scanner.ts";
 export { editJson, type JsonLevel, type JsonText, marksOf, pathOf, readJsonTexts } from "./json-texts.ts";

@@ -181,3 +181,66 @@ describe("a text in pieces", () => {
     expect(scanner.judged).toBe("nothing section".length);
   });
 });
+
+it("texts that were searched alone are searched together without being read twice, and the same matches span them", () => {
+  const patterns = [
+    wary("\\bsecret\\b"),
+    wary("[a-z0-9.]+@[a-z]+\\.org"),
+    wary("\\d{4}(?: ?\\d{4})+"),
+    exact("^a|b$"),
+    wary("x+y"),
+  ];
+  const automaton = new Automaton(new PatternProgram(patterns));
+  const create = () =>
+    new TextScanner(
+      automaton,
+      patterns.map(() => null),
+    );
+  const spanning = (scanner: TextScanner) =>
+    scanner.takeMatches().filter(({ text }) => text.includes(SOFT_BREAK));
+  const piece = fc.array(
+    fc.constantFrom(
+      "sec",
+      "ret",
+      " ",
+      "ada",
+      "@",
+      "example.org",
+      "4111",
+      "\u200b",
+      "x",
+      "y",
+      "b",
+      "\n",
+      "é",
+      "𝐬",
+      "x".repeat(5000),
+    ),
+    { maxLength: 12 },
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { minLength: 1, maxLength: 5 }), (pieces) => {
+      const [together, alone, again] = [create(), create(), create()];
+      const found: FoundText[] = [];
+      const expected: FoundText[] = [];
+      let start = 0;
+      for (const text of pieces.map((parts) => parts.join(""))) {
+        alone.push(text);
+        const { idle } = alone;
+        alone.end();
+        together.push(text, idle === null ? null : { ...idle, at: idle.at - start });
+        again.push(text);
+        start += text.length;
+        for (const scanner of [together, again]) scanner.push(SOFT_BREAK);
+        found.push(...spanning(together));
+        expected.push(...spanning(again));
+        expect(together.judged).toBe(again.judged);
+      }
+      together.end();
+      again.end();
+      found.push(...spanning(together));
+      expected.push(...spanning(again));
+      expect(found).toEqual(expected);
+    }),
+  );
+});

@@ -26,6 +26,12 @@ export interface FoundText {
   readonly text: string;
 }
 
+/** A position at which no pattern has begun, and what stands before it. */
+export interface IdlePlace {
+  readonly at: number;
+  readonly before: number;
+}
+
 /** Decides whether a match of a pattern is one, and which part of it; receives the text as a person reads it. Null when it is none. */
 export type MatchCheck = (plain: string) => readonly [number, number] | null;
 
@@ -51,6 +57,8 @@ export class TextScanner {
   #known: Int32Array | null = null;
   /** The rest of the text is not searched. */
   #isGivenUp = false;
+  /** The region is the second part of a longer one: patterns had begun before it. */
+  #isSplit = false;
 
   constructor(automaton: Automaton, checks: readonly (MatchCheck | null)[]) {
     this.#automaton = automaton;
@@ -72,15 +80,26 @@ export class TextScanner {
     return matches;
   }
 
-  push(text: string): void {
+  /** Where the last region of what was pushed begins, if no pattern had begun there. */
+  get idle(): IdlePlace | null {
+    return this.#isGivenUp || this.#isSplit ? null : { at: this.#base, before: this.#before };
+  }
+
+  /**
+   * `idle`: of another scanner, which has searched this text alone; the place in it. What lies between the first position at which no pattern has begun and
+   * that place has only matches that the other one has found, and is not searched again.
+   */
+  push(text: string, idle: IdlePlace | null = null): void {
     if (text === "") return;
     this.#length += text.length;
     if (this.#isGivenUp) {
       this.#base += text.length;
       return;
     }
-    this.#text = this.#text === "" ? text : this.#text + text;
-    this.#scan();
+    const start = this.#text.length;
+    this.#text = start === 0 ? text : this.#text + text;
+    if (idle === null) this.#scan();
+    else this.#scan(start + idle.at, idle.before);
   }
 
   /** The text ends. Another one may follow, of which nothing matches together with this one. */
@@ -94,14 +113,17 @@ export class TextScanner {
     this.#state = this.#automaton.initial;
     this.#before = this.#state.before;
     this.#found = [];
+    this.#isSplit = false;
   }
 
-  #scan(): void {
+  /** `skipTo`: where to go on as soon as no pattern has begun, and what stands before that. */
+  #scan(skipTo = 0, skipBefore = 0): void {
     const automaton = this.#automaton;
     const { program } = automaton;
     const { ascii } = program;
     const text = this.#text;
     let state = this.#state;
+    let isSplit = this.#isSplit;
     let region = 0;
     let at = this.#at;
     let spare = this.#spare;
@@ -120,18 +142,29 @@ export class TextScanner {
       if (spare < 0 && this.#isTooMuch(state, kind, at)) return this.#giveUp();
       state = state.next[kind] ?? automaton.step(state, kind);
       if (state.flag === 0) {
-        if (at - region >= 2 * MAX_MATCH) region = this.#splitRegion(text.slice(region, at + 1), region);
+        if (at - region >= 2 * MAX_MATCH) {
+          region = this.#splitRegion(text.slice(region, at + 1), region);
+          isSplit = true;
+        }
         continue;
       }
       if ((state.flag & 2) !== 0) this.#note(state.found);
       if ((state.flag & 1) !== 0) {
         if (this.#found.length > 0) this.#endRegion(text.slice(region, at + 1), region);
         region = at + 1;
+        isSplit = false;
+        if (region < skipTo) {
+          at = skipTo - 1;
+          region = skipTo;
+          state = automaton.idleBehind(skipBefore);
+        }
         this.#before = state.before;
       } else if (at - region >= 2 * MAX_MATCH) {
         region = this.#splitRegion(text.slice(region, at + 1), region);
+        isSplit = true;
       }
     }
+    this.#isSplit = isSplit;
     this.#state = state;
     this.#at = at;
     this.#spare = spare;

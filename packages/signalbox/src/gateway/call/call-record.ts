@@ -1,6 +1,7 @@
 /** The row of a call in the call log. */
 import type { CallRecord } from "../../engines/call-log/index.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
+import { attemptsOf } from "./call-attempts.ts";
 import type { CallOutcome, CallParts, CallStart, LogDetail, PlannedCall } from "./call-start.ts";
 import { clientBodyOf, storedBodiesOf } from "./stored-bodies.ts";
 
@@ -61,6 +62,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     guardrailAction: start.guard?.action ?? null,
     dlpAction: start.guard?.findings.dlpAction ?? null,
     guardrails: start.guard?.findings.toJson() ?? null,
+    attempts: attemptsOf(start, outcome),
     requestBytes: lengthOf(request),
     responseBytes: outcome.responseBytes,
     requestBody: cut(kept?.request, payloadBytes),

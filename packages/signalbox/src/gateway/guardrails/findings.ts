@@ -41,6 +41,8 @@ const MASKED = /<[A-Z][A-Z0-9_]{0,63}_\d{1,12}>/g;
 /** A request that refers to what the provider has kept of an earlier one. */
 export const REFERENCE =
   /"(?:previous_response_id|conversation(?:_id)?|thread_id|session_?[iI]d|container)"\s*:\s*(?!\s|null)|"item_reference"/;
+/** Most texts have neither, and a whole prompt is not copied for nothing. */
+const MAYBE_MASKED = /<|\\u003[cC]/;
 const ESCAPED = /\\u003([ce])/gi;
 /** Numbers of twelve digits, of which no two calls have the same. */
 const FIRST_APART = 10 ** 11;
@@ -72,7 +74,7 @@ export class Findings {
 
   /** Masks that a client has written itself must not be put back as another text. */
   reserve(text: string): void {
-    if (!this.#reserves) return;
+    if (!this.#reserves || !MAYBE_MASKED.test(text)) return;
     const plain = text.replaceAll(ESCAPED, (_, letter: string) => (/c/i.test(letter) ? "<" : ">"));
     for (const [mask] of plain.matchAll(MASKED)) {
       this.#reserved.add(mask);

@@ -244,17 +244,14 @@ export class DocumentSearch {
   readonly #findings: Findings;
   readonly #place: GuardrailPlace;
   /** Each text for itself. */
-  readonly #single: TextChannel;
-  /** What spans texts: a person or a model reads them one after the other. */
-  readonly #joined: TextChannel;
-  #isBegun = false;
+  #single: TextChannel | null = null;
+  /** What spans texts: a person or a model reads them one after the other. Null before the first of them; most events have none. */
+  #joined: TextChannel | null = null;
 
   constructor(rules: PlaceRules, findings: Findings, place: GuardrailPlace) {
     this.#rules = rules;
     this.#findings = findings;
     this.#place = place;
-    this.#single = new TextChannel(rules, findings, place);
-    this.#joined = new TextChannel(rules, findings, place, true);
   }
 
   /** The document with masks; null if nothing changed. Throws `GuardrailBlock`. */
@@ -264,6 +261,11 @@ export class DocumentSearch {
       this.#findings.unread(this.#place, this.#rules, "it is not valid JSON");
       return null;
     }
+    return this.searchTexts(json, texts);
+  }
+
+  /** The same, of a document whose texts were read. */
+  searchTexts(json: string, texts: readonly JsonText[]): string | null {
     const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
     // A document that a caller writes is no event, whatever it says, except for the one with sound.
     const event = typeOf(texts) === SAMPLES_EVENT ? SAMPLES_EVENT : "";
@@ -318,15 +320,17 @@ export class DocumentSearch {
   }
 
   #add(piece: TextPiece, isAlone: boolean): void {
-    this.#single.push(piece);
-    this.#single.end();
+    const single = (this.#single ??= new TextChannel(this.#rules, this.#findings, this.#place));
+    single.push(piece);
+    const idle = isAlone ? null : single.idleIn(piece);
+    single.end();
     if (isAlone) return;
-    if (this.#isBegun) this.#joined.pause();
-    this.#isBegun = true;
-    this.#joined.push(piece);
+    if (this.#joined === null) this.#joined = new TextChannel(this.#rules, this.#findings, this.#place, true);
+    else this.#joined.pause();
+    this.#joined.push(piece, idle);
   }
 
   end(): void {
-    this.#joined.end();
+    this.#joined?.end();
   }
 }

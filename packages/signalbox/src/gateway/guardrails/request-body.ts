@@ -1,6 +1,7 @@
 /** Searches the body of a request in whichever form it is: JSON, lines of JSON, a form with files, or text. What is none of these cannot be read. */
 import type { RequestBody, UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Findings } from "./findings.ts";
+import { readJsonTexts } from "../../engines/text-scan/index.ts";
 import { DocumentSearch, textOf } from "./json-document.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
@@ -88,6 +89,9 @@ export function searchText(
 ): string | null {
   const start = text.trimStart();
   const mayBeJson = start.startsWith("{") || start.startsWith("[") || mustBeJson;
+  const texts = mayBeJson ? readJsonTexts(text) : null;
+  if (texts !== null) return new DocumentSearch(rules, findings, place).searchTexts(text, texts);
+  // It may be too deep to be read.
   if (mayBeJson && isJson(text)) return new DocumentSearch(rules, findings, place).searchJson(text);
   const lines = mayBeJson ? jsonLines(text) : null;
   if (lines !== null) {

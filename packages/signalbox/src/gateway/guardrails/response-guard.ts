@@ -168,8 +168,8 @@ export function searchResponseBytes(
   if (search === null) return bytes;
   if (search instanceof WholeSearch) search.add(bytes);
   const found = search instanceof WholeSearch ? search.end() : search.push(bytes, true);
-  if (found.error !== null) throw found.error;
-  return found.bytes;
+  if (found.error === null) return found.bytes;
+  throw found.error instanceof Error ? found.error : new Error("the response could not be searched");
 }
 
 /** Null for a response without a body. */

@@ -7,7 +7,12 @@
  * 2. A match that spans pieces is replaced once, in the first of them; in the others it is removed.
  * 3. What is detached (`detach`) is not judged, and leaves with the next piece, or with the end.
  */
-import { type FoundText, SOFT_BREAK, type TextScanner } from "../../engines/text-scan/index.ts";
+import {
+  type FoundText,
+  type IdlePlace,
+  SOFT_BREAK,
+  type TextScanner,
+} from "../../engines/text-scan/index.ts";
 import type { Findings } from "./findings.ts";
 import { JsonUnescaper } from "./json-unescaper.ts";
 import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
@@ -127,8 +132,14 @@ export class TextChannel {
     this.#scanner = rules.createScanner();
   }
 
-  /** Throws `GuardrailBlock`. */
-  push(piece: TextPiece): void {
+  /** Where in the last piece nothing has begun that is not known, for a channel that searches it again together with others. */
+  idleIn(piece: TextPiece): IdlePlace | null {
+    const { idle } = this.#scanner;
+    return idle === null || piece.isJson ? null : { ...idle, at: idle.at - piece.start };
+  }
+
+  /** `idle`: see `TextScanner.push`. Throws `GuardrailBlock`. */
+  push(piece: TextPiece, idle: IdlePlace | null = null): void {
     let { text } = piece;
     piece.start = this.#length;
     if (piece.isJson) {
@@ -146,7 +157,7 @@ export class TextChannel {
       this.#detached = null;
     }
     this.#pieces.push(piece);
-    this.#search(() => this.#scanner.push(text));
+    this.#search(() => this.#scanner.push(text, idle));
   }
 
   /** The next piece is another text, that a person may read together with this one. */

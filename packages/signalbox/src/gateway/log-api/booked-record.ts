@@ -58,6 +58,7 @@ export function toBookedRecord(
     guardrailAction: null,
     dlpAction: null,
     guardrails: null,
+    attempts: null,
     requestBytes: 0,
     responseBytes: 0,
     requestBody: null,

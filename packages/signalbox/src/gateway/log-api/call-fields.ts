@@ -53,6 +53,8 @@ const FIELDS: Readonly<Record<string, PublicField>> = {
   guardrail_action: { column: "guardrailAction", omitsNull: true },
   dlp_action: { column: "dlpAction", omitsNull: true },
   guardrails: { column: "guardrails", omitsNull: true },
+  attempts: { column: "attempts", omitsNull: true },
+  token_id: { column: "tokenId", omitsNull: true },
   feedback: { column: "feedback" },
   score: { column: "score" },
   request_size: { column: "requestBytes" },

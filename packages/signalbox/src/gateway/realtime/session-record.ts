@@ -99,6 +99,7 @@ export function recordSession(
     guardrailAction: result.guard?.action ?? null,
     dlpAction: result.guard?.findings.dlpAction ?? null,
     guardrails: result.guard?.findings.toJson() ?? null,
+    attempts: null,
     requestBytes: transcript?.sentBytes ?? 0,
     responseBytes: transcript?.receivedBytes ?? responseBody?.length ?? 0,
     requestBody: bodies.request,

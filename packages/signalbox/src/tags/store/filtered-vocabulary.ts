@@ -3,7 +3,6 @@
  * which costs as much as a few pages of the list of resources. Otherwise each key (or value) of the account is counted in the index, which costs
  * one total per entry.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseCanonicalTags, type Tags } from "@signalbox/protocol";
 import {
   type PositiveTagFilter,
@@ -98,7 +97,7 @@ export class FilteredVocabulary implements Vocabulary {
         if (uses > 0) found.push({ ...entry, uses });
         if (found.length === query.limit) return found;
         if (this.#signal.aborted) return found;
-        await nextTurn();
+        await this.#reader.turn(accountId);
       }
       const last = page.at(-1);
       if (last === undefined || page.length < PAGE) return found;

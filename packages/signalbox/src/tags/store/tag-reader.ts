@@ -120,6 +120,11 @@ export class TagReader implements TagLookup {
     return (await (await this.#select(accountId, query, { exact }))?.selection.total()) ?? 0;
   }
 
+  /** Resolves when a list of the account may take the event loop for some milliseconds. */
+  turn(accountId: string): Promise<void> {
+    return this.#share.step(accountId);
+  }
+
   async matchingIds(
     accountId: string,
     type: string,
@@ -178,7 +183,7 @@ export class TagReader implements TagLookup {
       sql`SELECT next_resource FROM tag_account WHERE account_no = ${accountNo}`,
     );
     const account = { accountNo, lastResource: (row?.next_resource ?? 0) - 1 };
-    const turn = () => this.#share.step(accountId);
+    const turn = () => this.turn(accountId);
     return {
       ...account,
       selection: await Selection.of(this.#database, account, query, { exact, turn, signal }),

@@ -16,7 +16,7 @@ export function ArgumentFields({ parameters, typed, onChange }: ArgumentFieldsPr
     // oxlint-disable-next-line react/no-array-index-key -- the position identifies the parameter
     <Field key={i} label={labelOf(name, i, optional, rest)}>
       <textarea
-        className="mono"
+        className="mono argument"
         rows={Math.min(8, (typed[i] ?? "").split("\n").length)}
         spellCheck={false}
         value={typed[i] ?? ""}

@@ -189,7 +189,7 @@ function useLeaving() {
   return leaving;
 }
 
-/** A streaming method needs a connection. It is closed after the last chunk, or when the user leaves the page. */
+/** A streaming method needs a connection. It is closed after the last chunk, or when the user leaves the page. Each piece is a line. */
 async function readStream(
   connection: AgentConnection,
   method: string,
@@ -201,9 +201,9 @@ async function readStream(
   leaving.addEventListener("abort", () => connection.close(), { once: true });
   try {
     const chunks = connection.stream(method, args);
-    for await (const chunk of chunks) onChunk(show(chunk));
+    for await (const chunk of chunks) onChunk(JSON.stringify(chunk) ?? "undefined");
     const result: unknown = await chunks.result;
-    if (result !== undefined && result !== null) onChunk(show(result));
+    if (result !== undefined && result !== null) onChunk(JSON.stringify(result));
   } finally {
     connection.close();
   }

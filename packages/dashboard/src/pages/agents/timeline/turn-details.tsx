@@ -20,10 +20,12 @@ export function TurnDetails({ path, turn }: { readonly path: string; readonly tu
         {({ payload, state, stack, error }) => (
           <>
             {error !== null && (
-              <div className="turn-part">
+              <div className="turn-part turn-part-wide">
                 <h3>Error</h3>
                 <p className="turn-error-text">{error}</p>
-                {stack !== null && stack !== "" && <CodeBlock label="Stack" code={stack} />}
+                {stack !== null && stack !== "" && (
+                  <CodeBlock label={`Stack of turn ${turn.id}`} code={stack} />
+                )}
               </div>
             )}
             <div className="turn-part">

@@ -23,7 +23,7 @@ export function AnalyticsTab({ gatewayId }: { readonly gatewayId: string | null 
   const usage = useUsage(gatewayId, time.range, breakdown);
   return (
     <div className="stack">
-      <div className="filters">
+      <div className="toolbar">
         <TimeRangePicker state={time} />
         <Field label="Group by">
           <select value={breakdown} onChange={({ target }) => setBy(target.value)}>

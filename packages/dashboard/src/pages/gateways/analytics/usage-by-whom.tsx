@@ -8,7 +8,9 @@ import { count, durationOf, moneyOf, share } from "../../../format/number.ts";
 import { request, withQuery } from "../../../http/api.ts";
 import { useResource } from "../../../http/use-resource.ts";
 import { useQueryValue } from "../../../routing/location.ts";
-import { useAccountPaths } from "../../../session/session.ts";
+import { Link } from "../../../routing/link.tsx";
+import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
+import { addressOf } from "../whom/whom-kind.ts";
 import { hoursTitle } from "./hours-title.ts";
 import type { Usage } from "./usage.ts";
 import { labelOf, WHOM_GROUPS } from "./whom.ts";
@@ -30,6 +32,8 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
   const usage = useResource(path, async (signal) => ({
     ...(await request<Usage[]>(path ?? "", { signal })),
     // The grouping of these rows: the selected one may already be another.
+    group,
+    key,
     title: WHOM_GROUPS[group] ?? "Value",
     cell: (row: Usage) => labelOf(row, group, key),
   }));
@@ -58,7 +62,7 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
         )}
       </div>
       <ResourceView of={usage}>
-        {({ result, info, title, cell }) =>
+        {({ result, info, title, cell, ...grouped }) =>
           result.length === 0 ? (
             <EmptyState title="No calls in this period">
               <p>Calls with a token, an owner or metadata appear here.</p>
@@ -88,7 +92,12 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
                       row.other === true ? (
                         <em>other ({count(info.other_values ?? 0)} values)</em>
                       ) : (
-                        (cell(row) ?? <span className="muted">none</span>)
+                        <Whom
+                          value={cell(row)}
+                          group={grouped.group}
+                          metadataKey={grouped.key}
+                          tokenId={row.token_id ?? null}
+                        />
                       ),
                   },
                   { title: "Calls", align: "end", cell: (row) => count(row.calls) },
@@ -116,4 +125,25 @@ export function UsageByWhom({ gatewayId }: { readonly gatewayId: string | null }
       </ResourceView>
     </section>
   );
+}
+
+interface WhomProps {
+  readonly value: string | null;
+  readonly group: string;
+  readonly metadataKey: string;
+  readonly tokenId: string | null;
+}
+
+/** Tokens, users and values of the metadata have pages. */
+function Whom({ value, group, metadataKey, tokenId }: WhomProps) {
+  const { page } = useAccountPaths();
+  const canReadTokens = useHasPermission("tokens.edit");
+  if (value === null) return <span className="muted">none</span>;
+  if (group === "user")
+    return <Link to={addressOf(page, { kind: "user", key: "user" }, value)}>{value}</Link>;
+  if (group === "metadata")
+    return <Link to={addressOf(page, { kind: "session", key: metadataKey }, value)}>{value}</Link>;
+  if (group === "token" && tokenId !== null && canReadTokens)
+    return <Link to={page("tokens", tokenId)}>{value}</Link>;
+  return value;
 }

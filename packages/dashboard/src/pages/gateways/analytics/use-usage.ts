@@ -19,11 +19,12 @@ export interface UsageOverTime {
   readonly breakdown: Breakdown;
 }
 
-/** Usage over time of one gateway, or of all gateways if `gatewayId` is null, with the total of the period before. */
+/** Usage over time of one gateway, or of all gateways if `gatewayId` is null, with the total of the period before. `isRead`: the session may read it. */
 export function useUsage(
   gatewayId: string | null,
   range: TimeRange,
   breakdown: Breakdown,
+  isRead = true,
 ): Resource<UsageOverTime> {
   const { api } = useAccountPaths();
   const pathOf = ({ from, to }: { from: number; to: number }, groupBy: string) =>
@@ -38,7 +39,7 @@ export function useUsage(
   const path = pathOf({ from, to: range.to }, `${range.step},${breakdown}`);
   const beforePath = pathOf(rangeBefore({ from, to: range.to }), range.step === "minute" ? "minute" : "");
   return useResource(
-    path,
+    isRead ? path : null,
     async (signal) => {
       const [rows, before] = await Promise.all([
         read<Usage[]>(path, signal),

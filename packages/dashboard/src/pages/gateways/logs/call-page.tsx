@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import { Button } from "../../../components/button.tsx";
 import { ErrorNotice } from "../../../components/error-notice.tsx";
 import { DetailList } from "../../../components/detail-list.tsx";
@@ -9,14 +10,18 @@ import { exactTime } from "../../../format/time.ts";
 import { read, request } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useResource } from "../../../http/use-resource.ts";
+import { Link } from "../../../routing/link.tsx";
 import { useAccountPaths, useHasPermission } from "../../../session/session.ts";
 import { CallGuardrails } from "../../guardrails/call-guardrails.tsx";
 import { BodyPanel } from "./body-panel.tsx";
 import type { Call } from "./call.ts";
-import { CallCommand, CallReplay, CopyAsCurl, NeighbourLinks } from "./call-work.tsx";
+import { CallReplay, CopyAsCurl, NeighbourLinks, OpenInPlayground } from "./call-work.tsx";
 import { CallFailure } from "./call-failure.tsx";
 import { parseMetadata } from "./call-metadata.ts";
 import { StatusBadge } from "./call-table.tsx";
+import { addressOf } from "../whom/whom-kind.ts";
+import { CallWaterfall } from "./call-waterfall.tsx";
+import { RelatedCalls, sessionOf } from "./related-calls.tsx";
 
 export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; readonly callId: string }) {
   const { api, page } = useAccountPaths();
@@ -34,6 +39,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
         actions={
           <div className="row">
             {call.value !== undefined && <StatusBadge call={call.value} />}
+            <OpenInPlayground gatewayId={gatewayId} path={path} />
             <CopyAsCurl key={path} path={path} />
             <NeighbourLinks gatewayId={gatewayId} path={path} />
           </div>
@@ -46,9 +52,7 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
           <div className="stack">
             {!value.success && <CallFailure path={path} call={value} />}
             <CallTiles call={value} />
-            <section className="panel" aria-label="Details">
-              <DetailList items={detailsOf(value)} />
-            </section>
+            <CallWaterfall call={value} />
             <CallGuardrails call={value} />
             <div className="columns">
               <BodyPanel title="Request" path={`${path}/request`} contentType={value.request_content_type} />
@@ -59,10 +63,11 @@ export function CallPage({ gatewayId, callId }: { readonly gatewayId: string; re
               />
             </div>
             <Feedback path={path} call={value} onChange={call.reload} />
-            <div className="columns">
-              <CallReplay key={path} gatewayId={gatewayId} path={path} />
-              <CallCommand key={path} path={path} />
-            </div>
+            <section className="panel" aria-label="Details">
+              <DetailList items={detailsOf(value, page)} />
+            </section>
+            <RelatedCalls gatewayId={gatewayId} call={value} />
+            <CallReplay key={path} gatewayId={gatewayId} path={path} />
           </div>
         )}
       </ResourceView>
@@ -105,7 +110,9 @@ function CallTiles({ call }: { readonly call: Call }) {
   );
 }
 
-function detailsOf(call: Call): (readonly [string, string])[] {
+type Page = ReturnType<typeof useAccountPaths>["page"];
+
+function detailsOf(call: Call, page: Page): (readonly [string, ReactNode])[] {
   const dialects =
     call.client_dialect === undefined || call.client_dialect === call.provider_dialect
       ? []
@@ -117,14 +124,39 @@ function detailsOf(call: Call): (readonly [string, string])[] {
     ["Path", `${call.method} ${call.path}`],
     ["Request size", bytes(call.request_size)],
     ["Response size", bytes(call.response_size)],
-    ["Authenticated", call.authentication ? "yes" : "no"],
+    [
+      "Token",
+      call.token_id === undefined ? (
+        "none"
+      ) : (
+        <Link key="token" to={page("tokens", call.token_id)}>
+          {call.token_id}
+        </Link>
+      ),
+    ],
     ["User agent", call.user_agent === "" ? "unknown" : call.user_agent],
     ...dialects,
     ...(call.dropped === undefined ? [] : [["Left out of the request", call.dropped] as const]),
     ...Object.entries(parseMetadata(call.metadata)).map(
-      ([key, value]) => [`Metadata: ${key}`, value] as const,
+      ([key, value]) =>
+        [`Metadata: ${key}`, <Entry key={key} name={key} value={value} call={call} page={page} />] as const,
     ),
   ];
+}
+
+interface EntryProps {
+  readonly name: string;
+  readonly value: string;
+  readonly call: Call;
+  readonly page: Page;
+}
+
+/** A user and a session have pages. */
+function Entry({ name, value, call, page }: EntryProps) {
+  if (value === "") return value;
+  if (name === "user") return <Link to={addressOf(page, { kind: "user", key: name }, value)}>{value}</Link>;
+  if (sessionOf(call.metadata)?.[0] !== name) return value;
+  return <Link to={addressOf(page, { kind: "session", key: name }, value)}>{value}</Link>;
 }
 
 interface FeedbackProps {

@@ -62,27 +62,14 @@ export function CopyAsCurl({ path }: Pick<CallWorkProps, "path">) {
   );
 }
 
-export function CallCommand({ path }: Pick<CallWorkProps, "path">) {
-  const [command, setCommand] = useState<string | null>(null);
-  const show = useAction(async () => {
-    const response = await readRaw(`${path}/curl`, new AbortController().signal);
-    setCommand(await response.text());
-  });
+/** The playground reads the request of the call by its id. */
+export function OpenInPlayground({ gatewayId, path }: CallWorkProps) {
+  const { page } = useAccountPaths();
+  const id = path.split("/").at(-1) ?? "";
   return (
-    <section className="panel" aria-labelledby="curl-title">
-      <h2 id="curl-title">Repeat with curl</h2>
-      {command === null ? (
-        <Button isBusy={show.isBusy} onClick={() => void show.run()}>
-          Show command
-        </Button>
-      ) : (
-        <>
-          <p className="muted">Credentials are not stored: set the variables in your shell.</p>
-          <CodeBlock label="curl command" code={command} isWrapped />
-        </>
-      )}
-      {show.error !== null && <ErrorNotice error={show.error} />}
-    </section>
+    <Link className="button" to={`${page("gateways", gatewayId, "playground")}?call=${id}`}>
+      Open in playground
+    </Link>
   );
 }
 

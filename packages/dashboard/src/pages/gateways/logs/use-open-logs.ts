@@ -27,7 +27,7 @@ export function useLogsAddress(gatewayId: string | null): (query: LogQuery) => s
       provider: nameOf(provider),
       model: nameOf(model),
       outcome: outcome ?? "",
-      search: metadata ?? "",
+      metadata: metadata ?? "",
     });
 }
 
