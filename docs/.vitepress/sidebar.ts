@@ -5,8 +5,6 @@ import { join } from "node:path";
 interface Group {
   readonly title: string;
   readonly pages: readonly string[];
-  /** Closed until a reader opens it. */
-  readonly isFolded?: boolean;
 }
 
 export const GROUPS: readonly Group[] = [
@@ -94,7 +92,6 @@ export const GROUPS: readonly Group[] = [
   },
   {
     title: "For authors of Signalbox",
-    isFolded: true,
     pages: [
       "architecture",
       "glossary",
@@ -109,9 +106,8 @@ export const GROUPS: readonly Group[] = [
   },
 ];
 
-export const sidebar = GROUPS.map(({ title, pages, isFolded }) => ({
+export const sidebar = GROUPS.map(({ title, pages }) => ({
   text: title,
-  ...(isFolded === true ? { collapsed: true } : {}),
   items: pages.map((page) => ({ text: heading(page), link: `/${page.replace(/(README|index)$/, "")}` })),
 }));
 
