@@ -180,7 +180,7 @@ export const workload: Workload = {
       isMet: (median) => addedTo(CALLS, median) <= 60,
     },
     {
-      text: "and at most 10 % to a stream",
+      text: "and at most 10 % to a trickled stream",
       isMet: (median) => cpuOf(median, RULES, STREAMS) <= 1.1 * cpuOf(median, NONE, STREAMS),
     },
   ],
