@@ -1,5 +1,5 @@
 /** Answers when it is mentioned, in the thread of the message, and knows what was said there. One instance per channel. */
-import { Agent, type AgentEnvironment, type WebhookEvent } from "signalbox";
+import { Agent, type WebhookEvent } from "signalbox";
 
 /** https://api.slack.com/events/app_mention */
 interface Mention {
@@ -16,7 +16,7 @@ interface Reply {
   readonly thread: string;
 }
 
-export class SlackBot extends Agent<AgentEnvironment> {
+export class SlackBot extends Agent {
   override onStart() {
     this
       .sql`CREATE TABLE IF NOT EXISTS message (thread TEXT, role TEXT, content TEXT, id INTEGER PRIMARY KEY) STRICT`;

@@ -916,7 +916,9 @@ describe("stored calls", () => {
       (rows) => rows.some((row) => row["id"] === refused.headers["gw-aig-log-id"]),
     );
     expect(
-      JSON.stringify((await server.api("GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/request`)).body),
+      JSON.stringify(
+        (await server.api("GET", `${logs}/${String(refused.headers["gw-aig-log-id"])}/request`)).body,
+      ),
     ).toContain("a <ZOO_1> of the gnu");
     for (const text of ["an okapi", `gnu of ${EMAIL}`]) {
       const { body } = await server.api("GET", `${ACCOUNT}/logs?q=${encodeURIComponent(text)}`);

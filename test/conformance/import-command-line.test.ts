@@ -1,12 +1,16 @@
-/** The command line takes over a configuration of LiteLLM and public lists of prices. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+/** The command line takes over a configuration of LiteLLM, gateways of Cloudflare and public lists of prices. */
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { AIGatewayListResponse } from "cloudflare/resources/ai-gateway/ai-gateway";
+import type { CustomProviderListResponse } from "cloudflare/resources/ai-gateway/custom-providers";
+import type { DynamicRoutingListResponse } from "cloudflare/resources/ai-gateway/dynamic-routing";
+import type { ProviderConfigListResponse } from "cloudflare/resources/ai-gateway/provider-configs";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { type ProviderPeer, sendJson } from "../peers/provider.ts";
+import { type ProviderAnswer, type ProviderPeer, sendJson } from "../peers/provider.ts";
 import { send, startWithProvider } from "../support/gateway.ts";
 import { runCommand } from "../support/run-cli.ts";
-import type { TestServer } from "../support/test-server.ts";
+import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
 let server: TestServer;
@@ -114,4 +118,255 @@ it("imports prices from a URL: merged or as a whole, or nothing at all", async (
   provider.answer = (_, response) => sendJson(response, 200, { openai: { x: { in: -1, out: 0 } } });
   expect((await run()).code).toBe(2);
   expect(await prices()).toEqual({ openai });
+});
+
+const TIME = "2026-01-01T00:00:00Z";
+const SHOP: AIGatewayListResponse = {
+  id: "shop",
+  authentication: true,
+  cache_invalidate_on_update: true,
+  cache_ttl: 300,
+  collect_logs: true,
+  created_at: TIME,
+  modified_at: TIME,
+  rate_limiting_interval: 60,
+  rate_limiting_limit: 100,
+  rate_limiting_technique: "sliding",
+  log_management: 50_000,
+  log_management_strategy: "DELETE_OLDEST",
+  retry_max_attempts: 3,
+  retry_delay: 200,
+  retry_backoff: "linear",
+  logpush: true,
+  logpush_public_key: null,
+  zdr: false,
+  store_id: null,
+  workers_ai_billing_mode: "postpaid",
+  dlp: { enabled: true, action: "BLOCK", profiles: ["a-profile-of-the-account"] },
+  spend_limits: { enabled: true, rules: [{ id: "day", limit: 5, limitType: "cost", window: 86_400 }] },
+  otel: [
+    {
+      url: "https://otel.example.com/v1/traces",
+      headers: { "x-key": "a-key-of-otel" },
+      content_type: "json",
+    },
+  ],
+};
+const DEFAULT: AIGatewayListResponse = {
+  id: "default",
+  is_default: true,
+  cache_invalidate_on_update: false,
+  cache_ttl: 120,
+  collect_logs: true,
+  created_at: TIME,
+  modified_at: TIME,
+  rate_limiting_interval: 0,
+  rate_limiting_limit: 0,
+};
+type Route = DynamicRoutingListResponse["data"]["routes"][number];
+const route = (name: string, elements: Route["elements"]): Route => ({
+  id: `id-of-${name}`,
+  account_tag: "abc",
+  created_at: TIME,
+  modified_at: TIME,
+  gateway_id: "shop",
+  name,
+  deployment: { created_at: TIME, deployment_id: "d", version_id: "v" },
+  version: { active: "true", created_at: TIME, data: "", version_id: "v" },
+  elements,
+});
+const to = (elementId: string) => ({ elementId });
+const model = (id: string, provider: string, fallback: string): Route["elements"][number] => ({
+  id,
+  type: "model",
+  properties: { provider, model: "m", retries: 1, timeout: 0 },
+  outputs: { success: to("end"), fallback: to(fallback) },
+});
+const ROUTES = [
+  route("chat", [
+    { id: "start", type: "start", outputs: { next: to("paid") } },
+    {
+      id: "paid",
+      type: "conditional",
+      properties: { conditions: { "metadata.plan": { $eq: "paid" } } },
+      outputs: { true: to("own"), false: to("large") },
+    },
+    model("own", "custom-inhouse", "large"),
+    model("large", "openai", "end"),
+    { id: "end", type: "end", outputs: {} },
+  ]),
+  route("broken", [{ id: "start", type: "start", outputs: { next: to("nowhere") } }]),
+];
+const KEYS: ProviderConfigListResponse[] = [
+  {
+    id: "1",
+    alias: "team",
+    default_config: false,
+    gateway_id: "shop",
+    modified_at: TIME,
+    provider_slug: "openai",
+    secret_id: "s",
+    secret_preview: "…1234",
+    rate_limit: 60,
+    rate_limit_period: 60,
+  },
+];
+const INHOUSE: CustomProviderListResponse = {
+  id: "p1",
+  slug: "inhouse",
+  name: "In-house",
+  base_url: "https://models.example.com/v1",
+  headers: JSON.stringify({ "x-secret": "a-header-of-inhouse" }),
+  created_at: TIME,
+  modified_at: TIME,
+  curl_example: "curl …",
+};
+
+/** Answers like the hosted original: envelopes with pages, routes below `data`, and no answer without the token. */
+const asCloudflare: ProviderAnswer = ({ url, headers }, response) => {
+  const { pathname, searchParams } = new URL(url, "http://loopback");
+  if (headers.authorization !== "Bearer cf-token") {
+    sendJson(response, 403, {
+      success: false,
+      errors: [{ code: 10_000, message: "Authentication error" }],
+      result: null,
+    });
+    return;
+  }
+  const path = pathname.replace("/client/v4/accounts/abc/ai-gateway", "");
+  const lists: Readonly<Record<string, readonly unknown[]>> = {
+    "/gateways": [SHOP, DEFAULT],
+    "/custom-providers": [INHOUSE],
+    "/gateways/shop/provider_configs": KEYS,
+    "/gateways/shop/evaluations": [{ id: "e" }],
+    "/gateways/default/provider_configs": [],
+    "/gateways/shop/datasets": [],
+    "/gateways/default/datasets": [],
+  };
+  if (path.endsWith("/routes")) {
+    const routes = path.includes("shop") ? ROUTES : [];
+    const data = { routes, page: 1, per_page: 50, order_by: "name", order_by_direction: "asc" };
+    sendJson(response, 200, { success: true, data });
+    return;
+  }
+  const list = lists[path];
+  const page = Number(searchParams.get("page"));
+  if (list === undefined) {
+    sendJson(response, 404, { success: false, errors: [{ code: 7003, message: "No route" }], result: null });
+    return;
+  }
+  // One per page, so that every list has to be read to its end.
+  sendJson(response, 200, {
+    success: true,
+    errors: [],
+    result: list.slice(page - 1, page),
+    result_info: { page, per_page: 1, count: 1, total_count: list.length },
+  });
+};
+
+const fromCloudflare = (...args: string[]) =>
+  runCommand(server, [
+    "import",
+    "cloudflare",
+    `--api-url=${provider.url}/client/v4`,
+    "--account-id=abc",
+    "--api-token=cf-token",
+    ...args,
+  ]);
+const GATEWAYS = "/accounts/default/ai-gateway/gateways";
+const resultOf = async (path: string) => (await server.api("GET", path)).body.result;
+
+it("shows what an import from Cloudflare would create, and what cannot be taken over", async () => {
+  provider.answer = asCloudflare;
+  const before = await resultOf(GATEWAYS);
+  const { code, out, err } = await fromCloudflare("--dry-run");
+  expect([code, err]).toEqual([0, ""]);
+  for (const text of [
+    "would be created:\n  custom provider inhouse\n  gateway shop\n  route chat of shop\n  settings of gateway default: cache_ttl",
+    "custom provider inhouse: not taken over: curl_example",
+    "shop: logpush was not taken over",
+    "shop: dlp was not taken over: dlp",
+    'route broken of shop was left out: element "start": no element has the id "nowhere"',
+    "signalbox provider-keys create openai --gateway shop --alias team --rate 60/60",
+    "signalbox gateway token shop",
+    "shop: 1 evaluations were not taken over",
+    "/gateways/default/evaluations: HTTP 404: No route (7003)",
+  ])
+    expect(out).toContain(text);
+  expect(out).not.toMatch(/a-key-of-otel|a-header-of-inhouse|cf-token|workers_ai_billing_mode|zdr/);
+  expect(await resultOf(GATEWAYS)).toEqual(before);
+});
+
+it("creates gateways of Cloudflare from the file that was written, and keeps what is there", async () => {
+  const file = join(folder, "answers.json");
+  provider.answer = asCloudflare;
+  const written = await fromCloudflare("--write-answers", file);
+  expect([written.code, written.out]).toEqual([0, expect.stringContaining("evaluations: HTTP 404")]);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  provider.requests.length = 0;
+  const { code, out, err } = await runCommand(server, ["import", "cloudflare", file]);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toContain("the file has no answer of /gateways/default/evaluations");
+  expect(provider.requests).toEqual([]);
+  expect(await resultOf(`${GATEWAYS}/shop`)).toMatchObject({
+    authentication: true,
+    cache_invalidate_on_update: true,
+    cache_ttl: 300,
+    rate_limiting_interval: 60,
+    rate_limiting_limit: 100,
+    rate_limiting_technique: "sliding",
+    log_management: 50_000,
+    log_management_strategy: "DELETE_OLDEST",
+    retry_max_attempts: 3,
+    retry_delay: 200,
+    retry_backoff: "linear",
+    dlp: null,
+    spend_limits: { rules: [{ id: "day", limit: 5, window: 86_400 }] },
+    otel: [{ url: "https://otel.example.com/v1/traces", headers: { "x-key": "[secret]" } }],
+  });
+  expect(await resultOf(`${GATEWAYS}/default`)).toMatchObject({ cache_ttl: 120 });
+  const [chat] = (await resultOf(`${GATEWAYS}/shop/routes`)) as { id: string; name: string }[];
+  const trial = { metadata: { plan: "paid" } };
+  const tried = await server.api("POST", `${GATEWAYS}/shop/routes/${chat?.id}/try`, trial);
+  expect([chat?.name, tried.body.result]).toMatchObject(["chat", { provider: "custom-inhouse", model: "m" }]);
+
+  await server.api("PUT", `${GATEWAYS}/default`, { cache_ttl: 77 });
+  const again = await runCommand(server, ["import", "cloudflare", file]);
+  expect(again.out).toContain(
+    "already there:\n  custom provider inhouse\n  gateway shop\n  route chat of shop\n  gateway default",
+  );
+  expect(again.out).toContain("default: differs there and was kept here: cache_ttl");
+  expect(again.out).not.toContain("created:");
+  expect(await resultOf(`${GATEWAYS}/default`)).toMatchObject({ cache_ttl: 77 });
+});
+
+it("moves gateways from one account of this service to another, because its interface is the same", async () => {
+  await server.api("POST", "/accounts", { id: "second" });
+  const { code, err, out } = await runCommand(server, [
+    "import",
+    "cloudflare",
+    `--api-url=${server.url}/client/v4`,
+    "--account-id=default",
+    `--api-token=${ROOT_TOKEN}`,
+    "--account=second",
+  ]);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toContain("custom provider inhouse: set its headers again");
+  expect(out).toContain("shop: otel https://otel.example.com/v1/traces: set the headers again");
+  const path = "/accounts/second/ai-gateway/gateways";
+  expect(await resultOf(`${path}/shop`)).toMatchObject({ cache_ttl: 300, otel: [{ headers: {} }] });
+  expect(await resultOf(`${path}/shop/routes`)).toMatchObject([{ name: "chat" }]);
+});
+
+it("refuses to read from Cloudflare without a token, with a wrong one, over HTTP, or a file that has no answers", async () => {
+  provider.answer = asCloudflare;
+  const none = await runCommand(server, ["import", "cloudflare"]);
+  expect([none.code, none.err]).toEqual([2, expect.stringContaining("CLOUDFLARE_API_TOKEN")]);
+  const wrong = await fromCloudflare("--api-token", "other");
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("Authentication error (10000)")]);
+  const open = await fromCloudflare("--api-url", "http://api.example.com/client/v4");
+  expect([open.code, open.err]).toEqual([2, expect.stringContaining("https://")]);
+  await writeFile(join(folder, "other.json"), '{"models": []}');
+  expect((await runCommand(server, ["import", "cloudflare", join(folder, "other.json")])).code).toBe(2);
+  expect((await fromCloudflare("--write-answers", join(folder, "answers.json"))).code).toBe(2);
 });

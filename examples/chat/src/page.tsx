@@ -17,7 +17,7 @@ function Page() {
     setError("");
     setAnswer("");
     try {
-      for await (const piece of stream("ask", [String(form.get("question"))]))
+      for await (const piece of stream("ask", [form.get("question") as string]))
         setAnswer((text) => `${text}${String(piece)}`);
     } catch (failure) {
       setError((failure as Error).message);

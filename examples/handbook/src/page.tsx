@@ -13,7 +13,7 @@ function Page() {
   const [error, setError] = useState("");
 
   async function ask(form: FormData) {
-    const asked = String(form.get("question"));
+    const asked = form.get("question") as string;
     setQuestion(asked);
     setAnswer("");
     setSources([]);

@@ -173,9 +173,9 @@ export const agentCommands: readonly Command[] = [
         // Refused before it ran: only a connection carries pieces.
         if (!isApiError(error) || error.id !== "invalid_request") throw error;
         if (!(await isStreaming(await context.account(), agent, method))) throw error;
-        using connection = client.agent({ agent, name, ...(account === undefined ? {} : { account }) });
+        const connection = client.agent({ agent, name, ...(account === undefined ? {} : { account }) });
         const print = (value: unknown) => context.out.write(`${JSON.stringify(value)}\n`);
-        await readStream(connection, method, values, print);
+        await readStream(connection, method, values, print).finally(() => connection.close());
       }
     },
   },

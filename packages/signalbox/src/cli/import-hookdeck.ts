@@ -4,7 +4,7 @@ import type { Command, CommandContext } from "./command.ts";
 import type { HookdeckImport, ImportedRoute } from "./hookdeck-connections.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
-import { type ImportResult, showImport } from "./import-result.ts";
+import { createItems, type ImportItem, type ImportResult, showImport } from "./import-result.ts";
 
 export const importHookdeck: Command = {
   words: ["import", "hookdeck"],
@@ -38,24 +38,16 @@ async function apply(
     ([name, { scheme, type }]) =>
       `the source ${name} is not configured: add it${scheme === null ? `, with the scheme of its sender (${type})` : ""}, set its secret, restart, and run the command again`,
   );
-  const created: string[] = [];
-  const kept: string[] = [];
-  const failed: string[] = [];
+  const items: ImportItem[] = [];
   for (const route of routes) {
     if (!known.has(route.source)) continue;
-    const title = `route ${route.name} of ${route.source}`;
-    if (await isThere(webhooks.routing, route)) kept.push(title);
-    else if (isDry) created.push(title);
-    else {
-      try {
-        await webhooks.routing.putRoute(route.source, route.name, route.settings);
-        created.push(title);
-      } catch (error) {
-        // The others do not depend on it, and the command can be repeated.
-        failed.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
-      }
-    }
+    items.push({
+      title: `route ${route.name} of ${route.source}`,
+      isThere: await isThere(webhooks.routing, route),
+      create: () => webhooks.routing.putRoute(route.source, route.name, route.settings),
+    });
   }
+  const outcome = await createItems(items, isDry);
   const configuration = {
     webhooks: {
       sources: Object.fromEntries(
@@ -64,9 +56,7 @@ async function apply(
     },
   };
   return {
-    created,
-    kept,
-    failed,
+    ...outcome,
     notes: [...notes, ...missing],
     configuration: absent.length === 0 ? {} : configuration,
   };

@@ -6,7 +6,7 @@ import { type Command, type CommandContext, UsageError } from "./command.ts";
 import type { ImportedKey, LiteLlmImport } from "./litellm-config.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
-import { type ImportResult, showImport } from "./import-result.ts";
+import { createItems, type ImportItem, type ImportResult, showImport } from "./import-result.ts";
 
 export const importCommands: readonly Command[] = [
   {
@@ -46,10 +46,7 @@ interface Present {
   readonly prices: PriceTable;
 }
 
-/** One thing to create. */
-interface Item {
-  readonly title: string;
-  readonly isThere: boolean;
+interface Item extends Omit<ImportItem, "create"> {
   create(account: AccountClient, gateway: string): Promise<unknown>;
 }
 
@@ -67,27 +64,16 @@ async function apply(context: CommandContext, plan: LiteLlmImport): Promise<Impo
   }
   const account = await context.account();
   const gateway = context.option("gateway") ?? "default";
-  const created: string[] = [];
-  const kept: string[] = [];
-  const failed: string[] = [];
-  for (const item of itemsOf(plan, await readPresent(account, gateway))) {
-    if (item.isThere) {
-      kept.push(item.title);
-      continue;
-    }
-    try {
-      await item.create(account, gateway);
-      created.push(item.title);
-    } catch (error) {
-      // The others do not depend on it, and the command can be repeated.
-      failed.push(`${item.title}: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  }
+  const items = itemsOf(plan, await readPresent(account, gateway)).map((item) => ({
+    ...item,
+    create: () => item.create(account, gateway),
+  }));
+  const outcome = await createItems(items, false);
   if (file !== undefined) {
     const text = `${JSON.stringify(plan.configuration, null, 2)}\n`;
     writeFileSync(resolve(context.workingFolder, file), text, { flag: "wx" });
   }
-  return { created, kept, failed, notes: plan.notes, configuration: plan.configuration };
+  return { ...outcome, notes: plan.notes, configuration: plan.configuration };
 }
 
 async function readPresent(account: AccountClient, gateway: string): Promise<Present> {

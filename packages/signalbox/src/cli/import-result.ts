@@ -25,3 +25,33 @@ export function showImport(
       : `configuration of the service (signalbox.config.json; restart it afterwards):\n${JSON.stringify(configuration, null, 2)}\n`)
   );
 }
+
+/** One thing to create. */
+export interface ImportItem {
+  readonly title: string;
+  readonly isThere: boolean;
+  create(): Promise<unknown>;
+}
+
+/** In their order. One that fails does not end the import: the others may not depend on it, and the command can be repeated. */
+export async function createItems(
+  items: readonly ImportItem[],
+  isDry: boolean,
+): Promise<Pick<ImportResult, "created" | "kept" | "failed">> {
+  const created: string[] = [];
+  const kept: string[] = [];
+  const failed: string[] = [];
+  for (const { title, isThere, create } of items) {
+    if (isThere) kept.push(title);
+    else if (isDry) created.push(title);
+    else {
+      try {
+        await create();
+        created.push(title);
+      } catch (error) {
+        failed.push(`${title}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+  return { created, kept, failed };
+}

@@ -24,6 +24,7 @@ import { clusterCommands } from "./cluster.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { gatewayCommands } from "./gateway.ts";
+import { importCloudflare } from "./import-cloudflare.ts";
 import { importHookdeck } from "./import-hookdeck.ts";
 import { importCommands } from "./import-litellm.ts";
 import { priceCommands } from "./prices.ts";
@@ -73,6 +74,7 @@ export const COMMANDS: readonly Command[] = [
   ...gatewayCommands,
   ...priceCommands,
   ...importCommands,
+  importCloudflare,
   importHookdeck,
   ...routeCommands,
   ...tagCommands,

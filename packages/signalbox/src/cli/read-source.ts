@@ -49,7 +49,8 @@ async function readUrl(source: string): Promise<string> {
   }
 }
 
-function checkedUrl(text: string): URL {
+/** Throws for a URL that others could read or change on its way. */
+export function checkedUrl(text: string): URL {
   const url = new URL(text);
   const isAllowed = url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.test(url.hostname));
   if (!isAllowed) throw new Error("a URL must begin with https://, or with http:// on this machine");
@@ -57,7 +58,7 @@ function checkedUrl(text: string): URL {
   return url;
 }
 
-async function readBounded(response: Response): Promise<string> {
+export async function readBounded(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

@@ -41,11 +41,7 @@ export class Guardrails {
   }
 
   /** Null in the usual case: no rule applies. */
-  rulesFor(
-    { settings, accountId }: Gateway,
-    token: Token | null,
-    asked?: string,
-  ): RuleSet | null {
+  rulesFor({ settings, accountId }: Gateway, token: Token | null, asked?: string): RuleSet | null {
     const ofToken = token?.policy?.guardrails;
     if (
       settings.guardrail_rules === null &&
