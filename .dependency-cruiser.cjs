@@ -12,6 +12,7 @@ const ENGINES = [
   "node-link",
   "program-process",
   "otlp-export",
+  "loop-watch",
   "archive",
   "text-scan",
   "sqlite-file",

@@ -32,6 +32,42 @@ it("an error of a TypeScript agent is logged with the line it was thrown at", as
   await expect.poll(() => server.stderr()).toContain(`admission-agents.ts:${line}:`);
 });
 
+it("a method that blocks the process is named in the log while it blocks, once, with the line of the agent", async () => {
+  const lines = (await readFile(AGENTS, "utf8")).split("\n");
+  const line = lines.findIndex((text) => text.includes("the line that blocks")) + 1;
+  const release = join(folder, "release");
+  const call = post(`${server.url}/agents/blocker/me/rpc/block`, JSON.stringify([release]), headers);
+  const logged = () =>
+    server
+      .stderr()
+      .split("\n")
+      .filter((text) => text.includes("blocker/me: block()"))
+      .map((text) => JSON.parse(text) as Record<string, unknown>);
+  await expect.poll(logged).toHaveLength(1);
+  await writeFile(release, "");
+  expect((await call).body.result).toBe("blocked");
+  await expect.poll(logged).toHaveLength(2);
+  const [blocked, ended] = logged();
+  expect(blocked).toMatchObject({
+    level: "error",
+    account: "default",
+    agent: "blocker",
+    instance: "me",
+    kind: "rpc",
+    method: "block",
+    at: expect.stringContaining(`admission-agents.ts:${line}:`),
+    stack: expect.stringMatching(/^at (Blocker\.)?block /),
+    msg: expect.stringContaining("has blocked the process for"),
+  });
+  expect(ended).toMatchObject({
+    level: "warn",
+    agent: "blocker",
+    msg: expect.stringContaining("it goes on"),
+  });
+  // What a caller sends is no part of the log.
+  expect(JSON.stringify(blocked)).not.toContain(release);
+});
+
 it("a subclass that answers GET itself still accepts deliveries and refuses unsigned ones", async () => {
   const url = `${server.url}/agents/hybrid/page`;
   expect(await (await fetch(url, { headers })).text()).toBe("page of page");

@@ -116,7 +116,11 @@ it("a version that cannot be loaded leaves the one before it in place, says wher
   const config = join(folder, "signalbox.config.json");
   const { pid } = starts.at(-1) ?? { pid: 0 };
   for (const [path, text, reason] of [
-    [config, '{\n  "listner": {}\n}\n', 'signalbox.config.json:2: unknown key "listner", did you mean "listener"?'],
+    [
+      config,
+      '{\n  "listner": {}\n}\n',
+      'signalbox.config.json:2: unknown key "listner", did you mean "listener"?',
+    ],
     [config, '{\n  "listener": {\n', "signalbox.config.json: cannot be loaded: "],
     [
       join(folder, "agents.ts"),
@@ -150,7 +154,9 @@ it("a version that cannot be loaded leaves the one before it in place, says wher
 it("without a version before it, one that cannot start ends, and the next save is served", async () => {
   const from = errors.length;
   process.kill(starts.at(-1)?.pid ?? 0, "SIGKILL");
-  await expect.poll(() => errors.slice(from)).toContain("the service ended (code null); waiting for a change");
+  await expect
+    .poll(() => errors.slice(from))
+    .toContain("the service ended (code null); waiting for a change");
   await save(join(folder, "agents.ts"), `import "no-such-package";\n${agent("8")}`);
   await expect.poll(() => errors.slice(from)).toContain("Cannot find package");
   await expect.poll(() => errors.slice(from)).toMatch(/^waiting for a change$/m);

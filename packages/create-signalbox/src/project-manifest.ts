@@ -26,8 +26,8 @@ export function projectManifest(
     scripts: {
       dev: "signalbox dev",
       start: "signalbox serve",
-      // Compiles decorators, which Node does not know, and then runs all files *.test.ts.
-      test: "node --import signalbox/testing/register --test",
+      // Compiles decorators, which Node does not know, and then runs all files *.test.ts. The option is for the lines of tests that fail.
+      test: "node --enable-source-maps --import signalbox/testing/register --test",
       check: "tsc",
     },
     dependencies: {

@@ -350,11 +350,7 @@ export async function loadConfigured({
   Awaited<ReturnType<typeof loadAgents>>
 > {
   const { modules, tagChanges } = config.file.agents;
-  const loaded = await loadAgents(
-    { builtIn: builtInAgents, own: ownAgents },
-    modules,
-    config.workingFolder,
-  );
+  const loaded = await loadAgents({ builtIn: builtInAgents, own: ownAgents }, modules, config.workingFolder);
   const unknown = tagChanges.find(({ agent }) => !loaded.has(agent));
   if (unknown !== undefined) throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
   return loaded;

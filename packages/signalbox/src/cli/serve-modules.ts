@@ -4,5 +4,6 @@ export { isBusy, isFullDisk } from "../engines/sqlite-file/index.ts";
 export { currentTurn } from "../engines/turn-runtime/index.ts";
 export { startService } from "../service.ts";
 export { commandLine } from "../service/first-commands.ts";
+export { watchBlocking } from "../telemetry/blocked-process.ts";
 export { createLogger } from "../telemetry/logger.ts";
 export { UncaughtErrors } from "../telemetry/uncaught-errors.ts";

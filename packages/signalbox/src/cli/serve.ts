@@ -34,6 +34,7 @@ export const serve: Command = {
       SignalboxError,
       startService,
       UncaughtErrors,
+      watchBlocking,
     } = await import("./serve-modules.ts");
     const own = createLogger({ level: config.logLevel, isPretty: context.err.isTTY === true });
     const logger = member === null ? own : own.child({ process: member.number });
@@ -50,6 +51,8 @@ export const serve: Command = {
       onInterrupted: () => stop.resolve("unsound"),
     });
     uncaughtErrors.install();
+    // Before modules of agents are loaded: they may block, too.
+    const watch = watchBlocking(logger);
     const service = await startService({
       config,
       logger,
@@ -96,6 +99,7 @@ export const serve: Command = {
       process.exit(1);
     }
     if (reason === "unsound") process.exit(1);
+    watch.close();
     await member?.leave();
     // What code of agents has left open, such as a request without an answer, must not keep the process.
     setTimeout(() => process.exit(0), LEFT_OPEN_MS).unref();

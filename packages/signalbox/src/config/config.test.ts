@@ -127,8 +127,8 @@ describe("the configuration file", () => {
     ["broken.json", "{", /broken\.json: cannot be loaded: /],
     [
       "value.js",
-      "const port = 1;\nexport default {\n  gateway: { cache: port },\n};\n",
-      /value\.js:3: gateway\.cache: /,
+      "const port = 1;\nexport default {\n  listener: { maxBodyBytes: String(port) },\n};\n",
+      /value\.js:3: listener\.maxBodyBytes: /,
     ],
     // Which of the two is wrong is not known.
     ["twice.json", '{"x1":\n{"x1":1}}', /twice\.json: unknown key "x1"/],

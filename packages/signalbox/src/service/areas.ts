@@ -3,7 +3,13 @@ import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import { createAlertsArea } from "../alerts/index.ts";
 import type { AlertFeed } from "../contracts/alert-feed.ts";
-import { type AgentClass, type AgentsArea, type AgentsCluster, createAgentsArea, loadConfigured } from "../agents/index.ts";
+import {
+  type AgentClass,
+  type AgentsArea,
+  type AgentsCluster,
+  createAgentsArea,
+  loadConfigured,
+} from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Config } from "../config/index.ts";
