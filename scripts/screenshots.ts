@@ -1,5 +1,5 @@
 /**
- * `node scripts/screenshots.ts [folder]`: takes the screenshots for the README from a real service with a day of sample traffic and
+ * `npm run docs -- screenshots [folder]`: takes the screenshots for the README from a real service with a day of sample traffic and
  * writes them to `folder` (default: docs/images). With `--all`, it takes every page below `folder`: light, dark and as on a phone, for a
  * look at all of them. Requires Chromium, like the browser tests.
  */

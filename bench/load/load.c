@@ -59,6 +59,7 @@ static double bucket_ms(size_t bucket) {
 }
 
 static uint64_t requests_sent, responses, unexpected;
+static int unexpected_status; /* the first */
 
 static double percentile_ms(double fraction) {
   uint64_t wanted = (uint64_t)(responses * fraction), seen = 0;
@@ -219,7 +220,9 @@ static void read_response(Connection *c) {
   if (c->part != DONE) return;
   responses++;
   histogram[bucket_of(now_ns() - c->sent_at)]++;
-  if (expected_status == 0 ? c->status / 100 != 2 : c->status != expected_status) unexpected++;
+  if (expected_status == 0 ? c->status / 100 != 2 : c->status != expected_status) {
+    if (unexpected++ == 0) unexpected_status = c->status;
+  }
   send_next(c);
 }
 
@@ -267,9 +270,9 @@ int main(int argc, char **argv) {
   }
   double seconds = (now_ns() - started_at) / 1e9;
   double generator_us = responses == 0 ? 0 : (cpu_us() - cpu_before) / responses;
-  printf("{\"requests\":%llu,\"unexpected\":%llu,\"perSecond\":%.1f,\"p50Ms\":%.4f,\"p99Ms\":%.4f,"
-         "\"generatorUs\":%.2f}\n",
-         (unsigned long long)responses, (unsigned long long)unexpected, responses / seconds, percentile_ms(0.5),
-         percentile_ms(0.99), generator_us);
+  printf("{\"requests\":%llu,\"unexpected\":%llu,\"unexpectedStatus\":%d,\"perSecond\":%.1f,\"p50Ms\":%.4f,"
+         "\"p99Ms\":%.4f,\"generatorUs\":%.2f}\n",
+         (unsigned long long)responses, (unsigned long long)unexpected, unexpected_status, responses / seconds,
+         percentile_ms(0.5), percentile_ms(0.99), generator_us);
   return 0;
 }

@@ -77,7 +77,7 @@ for (const [name, run] of [
 test("a response with an unexpected status fails the run", async () => {
   const port = await listen((_request, response) => response.writeHead(401).end());
   const load = options(port, [buildRequest("GET", "/")]);
-  await expect(runLoad(load)).rejects.toThrow("60 of 60 responses had an unexpected status");
+  await expect(runLoad(load)).rejects.toThrow("60 of 60 responses had an unexpected status, the first 401");
   expect((await runLoad({ ...load, status: 401 })).requests).toBe(60);
 });
 

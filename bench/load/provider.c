@@ -19,7 +19,7 @@
 #include "records.h"
 
 #define MAX_CONNECTIONS 4096
-#define MAX_REQUEST 65536
+#define MAX_REQUEST (1024 * 1024)
 
 typedef struct {
   int fd;
@@ -72,6 +72,7 @@ static int answer(Connection *c, const char *body, size_t length) {
 }
 
 static void read_requests(Connection *c) {
+  if (c->length == MAX_REQUEST) fail("request too long");
   ssize_t n = read(c->fd, c->bytes + c->length, MAX_REQUEST - c->length);
   if (n <= 0) {
     drop(c->fd);

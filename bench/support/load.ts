@@ -13,7 +13,9 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const programs = nativePrograms();
   const result = programs === null ? await runLoadInNode(options) : await runProgram(programs.load, options);
   if (result.unexpected > 0)
-    throw new Error(`${result.unexpected} of ${result.requests} responses had an unexpected status`);
+    throw new Error(
+      `${result.unexpected} of ${result.requests} responses had an unexpected status, the first ${result.unexpectedStatus}`,
+    );
   return result;
 }
 

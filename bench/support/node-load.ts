@@ -31,12 +31,14 @@ export interface LoadResult {
 export interface GeneratorResult extends LoadResult {
   /** Responses with another status than expected. */
   readonly unexpected: number;
+  /** The first of them; 0 if there is none. */
+  readonly unexpectedStatus: number;
 }
 
 export async function runLoadInNode(options: LoadOptions): Promise<GeneratorResult> {
   const startedAt = performance.now();
   const cpuBefore = process.cpuUsage();
-  const run: Run = { options, sent: 0, unexpected: 0, latencies: [], startedAt };
+  const run: Run = { options, sent: 0, unexpected: 0, unexpectedStatus: 0, latencies: [], startedAt };
   await Promise.all(Array.from({ length: options.connections }, () => runConnection(run)));
   const seconds = (performance.now() - startedAt) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
@@ -44,6 +46,7 @@ export async function runLoadInNode(options: LoadOptions): Promise<GeneratorResu
   return {
     requests: latencies.length,
     unexpected: run.unexpected,
+    unexpectedStatus: run.unexpectedStatus,
     perSecond: latencies.length / seconds,
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
@@ -65,6 +68,7 @@ interface Run {
   readonly latencies: number[];
   sent: number;
   unexpected: number;
+  unexpectedStatus: number;
 }
 
 function runConnection(run: Run): Promise<void> {
@@ -89,7 +93,10 @@ function runConnection(run: Run): Promise<void> {
       const status = response.push(chunk);
       if (status === null) return;
       run.latencies.push(performance.now() - sentAt);
-      if (expected === undefined ? Math.floor(status / 100) !== 2 : status !== expected) run.unexpected += 1;
+      if (expected === undefined ? Math.floor(status / 100) !== 2 : status !== expected) {
+        if (run.unexpected === 0) run.unexpectedStatus = status;
+        run.unexpected += 1;
+      }
       next();
     });
     socket.once("error", reject);

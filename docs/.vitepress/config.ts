@@ -21,11 +21,14 @@ export default defineConfig({
     languageAlias: { haproxy: "nginx", caddyfile: "nginx", promql: "txt" },
     config: (parser) => linkToRepository(REPOSITORY)(parser),
   },
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: "/logo.svg" }]],
   themeConfig: {
+    logo: { light: "/logo.svg", dark: "/logo-dark.svg" },
     nav: [
       { text: "Start", link: "/start" },
       { text: "Guides", link: "/guides/protect-and-meter-openai" },
       { text: "Reference", link: "/reference/running" },
+      { text: "API", link: "/reference/api/" },
       { text: "Comparison", link: "/comparison" },
       { text: "Failure modes", link: "/failure-modes" },
     ],
@@ -37,7 +40,7 @@ export default defineConfig({
       options: {
         // The records of decisions and promises repeat the words of every page; a search should lead to the page.
         _render: (source, env, parser) =>
-          /^(decisions\/0|promises)/.test(env.relativePath) ? "" : parser.render(source, env),
+          /^(decisions\/0|promises|chaos)/.test(env.relativePath) ? "" : parser.render(source, env),
       },
     },
   },

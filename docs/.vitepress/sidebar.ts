@@ -49,7 +49,7 @@ export const GROUPS: readonly Group[] = [
       "guides/working-with-logs",
       "guides/audit-log",
       "failure-modes",
-      "chaos",
+      "benchmarks",
     ],
   },
   {
@@ -64,7 +64,13 @@ export const GROUPS: readonly Group[] = [
       "reference/dynamic-routes",
       "reference/providers",
       "reference/webhooks",
+      "reference/webhooks-sources",
+      "reference/webhooks-routes",
+      "reference/webhooks-inspector",
       "reference/agents",
+      "reference/agents-write",
+      "reference/agents-access",
+      "reference/agents-differences",
       "reference/worker",
       "reference/tags",
       "reference/client",
@@ -74,7 +80,18 @@ export const GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: "How it is built",
+    title: "API",
+    pages: [
+      "reference/api/index",
+      "reference/api/gateway",
+      "reference/api/webhooks",
+      "reference/api/agents",
+      "reference/api/tags",
+      "reference/api/accounts",
+    ],
+  },
+  {
+    title: "For authors of Signalbox",
     pages: [
       "architecture",
       "glossary",
@@ -83,7 +100,7 @@ export const GROUPS: readonly Group[] = [
       "mechanisms/instance-move",
       "mechanisms/limit",
       "decisions/README",
-      "benchmarks",
+      "chaos",
       "promises",
     ],
   },
@@ -91,7 +108,7 @@ export const GROUPS: readonly Group[] = [
 
 export const sidebar = GROUPS.map(({ title, pages }) => ({
   text: title,
-  items: pages.map((page) => ({ text: heading(page), link: `/${page.replace(/README$/, "")}` })),
+  items: pages.map((page) => ({ text: heading(page), link: `/${page.replace(/(README|index)$/, "")}` })),
 }));
 
 function heading(page: string): string {

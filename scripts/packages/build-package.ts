@@ -43,7 +43,7 @@ export function buildPackage(name: string, version?: string): void {
   for (const path of globSync("src/**/*", { cwd: folder })) {
     if (TEST_FILE.test(path)) continue;
     if (path.endsWith(".ts")) writeFile(join(out, toJavaScriptName(path)), toJavaScript(join(folder, path)));
-    else if (path.endsWith(".sql")) writeFile(join(out, path), readFileSync(join(folder, path)));
+    else if (/\.(sql|json)$/.test(path)) writeFile(join(out, path), readFileSync(join(folder, path)));
   }
   keepReachableDeclarations(out, Object.values(manifest.exports));
   for (const part of ["bin", "template", "README.md"]) {

@@ -53,11 +53,17 @@ it("lists the nodes with their links, at each of them", async () => {
 it("a node in a black hole answers calls from memory, then 503 with Retry-After; the other node serves, and everything heals", async () => {
   // What the call needs must be in memory.
   expect((await callEcho(cut)).status).toBe(200);
+  const guardrails = "/accounts/default/ai-gateway/guardrails";
+  const zebra = { id: "zebra", type: "words", words: ["zebra"], action: "block" };
+  await other.api("PUT", guardrails, { rules: [zebra] });
   proxy.hold("up", "down");
   expect((await callEcho(cut)).status).toBe(200);
+  expect((await callEcho(cut, "a zebra")).status).toBe(424);
   // The other node declares it dead, and its own writes do not wait for it.
   await expect.poll(async () => (await nodesOf(other)).map(({ name }) => name)).toEqual(["node-1"]);
   expect((await createToken(other)).status).toBe(200);
+  const gnu = { ...zebra, id: "gnu", words: ["gnu"] };
+  expect((await other.api("PUT", guardrails, { rules: [zebra, gnu] })).status).toBe(200);
   const ready = () => cut.api("GET", "/readyz", undefined, null);
   await expect.poll(async () => (await ready()).text).toContain("database: PostgreSQL cannot be reached");
   await expect.poll(async () => (await callEcho(cut)).status).toBe(503);
@@ -80,6 +86,9 @@ it("a node in a black hole answers calls from memory, then 503 with Retry-After;
 
   proxy.heal();
   await expect.poll(async () => (await callEcho(cut)).status).toBe(200);
+  // Whoever gets an answer gets it under the rules that were changed meanwhile.
+  expect((await callEcho(cut, "a gnu")).status).toBe(424);
+  expect((await other.api("PUT", guardrails, { rules: [] })).status).toBe(200);
   await expect.poll(async () => (await ready()).status).toBe(200);
   expect((await createToken(cut)).status).toBe(200);
   await expect.poll(async () => (await nodesOf(other)).map(({ name }) => name)).toEqual(["node-1", "cut"]);

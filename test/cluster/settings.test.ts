@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SETTINGS_KINDS } from "../../packages/signalbox/src/database/shared-settings.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
+import { callEcho } from "../support/send-request.ts";
 import { ELSEWHERE, type Known, OTHER_AREAS, SETTINGS_CASES } from "./settings-cases.ts";
 
 let cluster: TestCluster;
@@ -85,5 +86,92 @@ describe("other writes", () => {
     expect((await b.api("GET", circuits)).body.result).not.toEqual([]);
     expect((await a.api("DELETE", circuits)).status).toBe(200);
     expect((await b.api("GET", circuits)).body.result).toEqual([]);
+  });
+});
+
+describe("guardrails", () => {
+  const ACCOUNT = "/accounts/default/ai-gateway";
+  const GATEWAY = `${ACCOUNT}/gateways/default`;
+  const rule = (word: string, more: object = {}) => ({
+    id: word,
+    type: "words",
+    words: [word],
+    action: "block",
+    ...more,
+  });
+
+  it("that one node stores refuse the next call at the other, until that one removes them", async () => {
+    for (const path of [`${ACCOUNT}/guardrails`, `${GATEWAY}/guardrails`]) {
+      await a.api("PUT", path, { rules: [rule("zebra")] });
+      expect([(await callEcho(b, "a zebra")).status, (await callEcho(b, "a gnu")).status]).toEqual([
+        424, 200,
+      ]);
+      await b.api("PUT", path, { rules: [rule("gnu")] });
+      expect([(await callEcho(a, "a zebra")).status, (await callEcho(a, "a gnu")).status]).toEqual([
+        200, 424,
+      ]);
+      await a.api("PUT", path, { rules: [] });
+      expect((await callEcho(b, "a gnu")).status).toBe(200);
+    }
+  });
+
+  it("of a token that one node changed hold at the other", async () => {
+    const { token, id } = (
+      await a.api("POST", "/accounts/default/tokens", { name: "guarded", permissions: ["gateway.run"] })
+    ).body.result as { token: string; id: string };
+    const ask = async (node: ClusterNodeProcess) => {
+      const { status } = await fetch(`${node.url}/v1/default/default/echo/chat/completions`, {
+        method: "POST",
+        headers: { "gw-aig-authorization": `Bearer ${token}`, "content-type": "application/json" },
+        body: '{"model":"echo","messages":[{"role":"user","content":"a zebra"}]}',
+      });
+      return status;
+    };
+    expect(await ask(b)).toBe(200);
+    await a.api("PATCH", `/accounts/default/tokens/${id}`, { guardrails: [rule("zebra")] });
+    expect(await ask(b)).toBe(424);
+    await b.api("PATCH", `/accounts/default/tokens/${id}`, { guardrails: [] });
+    expect(await ask(a)).toBe(200);
+  });
+
+  it("that keep texts out of the log do so on PostgreSQL: lists, bodies, search and exports have masks", async () => {
+    const mail = { id: "mail", type: "pii", kinds: ["email"], action: "mask", logs: "masked" };
+    const okapi = rule("okapi", { action: "flag", logs: "masked" });
+    const zebra = rule("zebra", { logs: "masked" });
+    await a.api("PUT", `${GATEWAY}/guardrails`, { rules: [mail, okapi, zebra] });
+    const passed = await callEcho(b, "Tell ada@example.org of the okapi in the savanna");
+    expect([passed.status, passed.text]).toEqual([
+      200,
+      expect.stringContaining("ada@example.org of the okapi"),
+    ]);
+    const refused = await callEcho(b, "a zebra of ada@example.org in the savanna");
+    expect(refused.status).toBe(424);
+    await a.api("PUT", `${GATEWAY}/guardrails`, { rules: [] });
+
+    const shown = async (path: string) => (await a.api("GET", path)).text;
+    const rows = (await a.api("GET", `${GATEWAY}/logs?per_page=50`)).body.result as Record<string, unknown>[];
+    const rowOf = ({ headers }: typeof passed) =>
+      rows.find(({ id }) => id === headers.get("gw-aig-log-id")) ?? {};
+    expect(rowOf(passed)).toMatchObject({ guardrail_action: "mask" });
+    expect(rowOf(refused)).toMatchObject({ guardrail_action: "block" });
+    const bodies = await Promise.all([
+      shown(`${GATEWAY}/logs/${String(rowOf(passed)["id"])}/request`),
+      shown(`${GATEWAY}/logs/${String(rowOf(passed)["id"])}/response`),
+      shown(`${GATEWAY}/logs/${String(rowOf(refused)["id"])}/request`),
+      shown(`${ACCOUNT}/logs/export?q=savanna&bodies=true`),
+    ]);
+    for (const text of bodies) {
+      expect(text).toContain("EMAIL_1");
+      expect(text).not.toMatch(/ada@|okapi in|zebra of/);
+    }
+    for (const [text, count] of [
+      ["savanna", 2],
+      ["ada@example.org", 0],
+      ["okapi in the", 0],
+      ["zebra of", 0],
+    ] as const) {
+      const { body } = await a.api("GET", `${ACCOUNT}/logs?q=${encodeURIComponent(text)}`);
+      expect([text, (body.result as unknown[]).length]).toEqual([text, count]);
+    }
   });
 });

@@ -112,6 +112,52 @@ it("a syntax error is shown with its line while the version before goes on; many
   expect(starts.at(-1)?.pid).not.toBe(pid);
 });
 
+it("a version that cannot be loaded leaves the one before it in place, says where the error is, and the next save is served", async () => {
+  const config = join(folder, "signalbox.config.json");
+  const { pid } = starts.at(-1) ?? { pid: 0 };
+  for (const [path, text, reason] of [
+    [config, '{\n  "listner": {}\n}\n', 'signalbox.config.json:2: unknown key "listner", did you mean "listener"?'],
+    [config, '{\n  "listener": {\n', "signalbox.config.json: cannot be loaded: "],
+    [
+      join(folder, "agents.ts"),
+      `\nimport "no-such-package";\n${agent("6")}`,
+      "cannot be loaded: agents.ts:2: Cannot find package 'no-such-package'",
+    ],
+    [
+      join(folder, "agents.ts"),
+      `\nimport "./no-such-file.ts";\n${agent("6")}`,
+      "cannot be loaded: agents.ts:2: Cannot find module",
+    ],
+    [
+      join(folder, "agents.ts"),
+      `${agent("6")}\nconst env: { x?: { y: string } } = {};\nenv.x!.y;\n`,
+      "cannot be loaded: agents.ts:18:8: Cannot read properties of undefined",
+    ],
+  ] as const) {
+    const from = errors.length;
+    await save(path, text);
+    await expect.poll(() => errors.slice(from)).toContain("the version before the error still runs");
+    // The failure is a JSON document.
+    expect(errors.slice(from).replaceAll('\\"', '"')).toContain(reason);
+    expect(await answer()).toBe("5 second");
+    expect(starts.at(-1)?.pid).toBe(pid);
+    await rm(config, { force: true });
+  }
+  await save(join(folder, "agents.ts"), agent("7"));
+  await answers("7 second");
+});
+
+it("without a version before it, one that cannot start ends, and the next save is served", async () => {
+  const from = errors.length;
+  process.kill(starts.at(-1)?.pid ?? 0, "SIGKILL");
+  await expect.poll(() => errors.slice(from)).toContain("the service ended (code null); waiting for a change");
+  await save(join(folder, "agents.ts"), `import "no-such-package";\n${agent("8")}`);
+  await expect.poll(() => errors.slice(from)).toContain("Cannot find package");
+  await expect.poll(() => errors.slice(from)).toMatch(/^waiting for a change$/m);
+  await save(join(folder, "agents.ts"), agent("8"));
+  await answers("8 second");
+});
+
 it("the folder is deleted and comes back", async () => {
   await rm(folder, { recursive: true });
   await mkdir(folder);

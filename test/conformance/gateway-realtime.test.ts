@@ -522,6 +522,55 @@ describe("guardrails", () => {
     }
   });
 
+  it("of the header gw-aig-guardrails hold for the session, beside those of the gateway; others are refused before the provider is dialled", async () => {
+    const { token } = await mint();
+    const received: string[] = [];
+    gateway.peer.serve = ({ socket }) => {
+      send(socket, { type: "session.created", session: {} });
+      socket.on("message", (data: Buffer) => received.push(data.toString()));
+    };
+    const asking = (value: string) => ({
+      headers: { ...own(token).headers, "gw-aig-guardrails": value },
+    });
+    await gateway.server.api("PUT", path, { rules });
+    try {
+      const client = await openSession(gateway.url, asking("ip=mask, email=flag, iban=block"));
+      await client.event("session.created");
+      client.send(item("a zebra"));
+      await client.event("error");
+      client.send(item("IBAN GB33BUKB20201555555555"));
+      await waitUntil(
+        () => client.events.filter(({ type }) => type === "error").length,
+        (count) => count === 2,
+      );
+      client.send(item("I am ada@example.org at 192.0.2.77"));
+      await waitUntil(
+        () => received.length,
+        (count) => count === 1,
+      );
+      // The gateway masks addresses, and a header that only notes them changes nothing.
+      expect(received[0]).toContain("I am <EMAIL_1> at <IP_1>");
+      client.socket.close();
+      await client.closed;
+      const plain = await openSession(gateway.url, own(token));
+      await plain.event("session.created");
+      plain.send(item("IBAN GB33BUKB20201555555555 from 192.0.2.77"));
+      await waitUntil(
+        () => received.length,
+        (count) => count === 2,
+      );
+      expect(received[1]).toContain("IBAN GB33BUKB20201555555555 from 192.0.2.77");
+      plain.socket.close();
+      await plain.closed;
+      const handshakes = gateway.peer.handshakes.length;
+      for (const wrong of ["email", "email=pass", "nothing=block"])
+        expect((await refusedSession(gateway.url, asking(wrong))).status).toBe(400);
+      expect(gateway.peer.handshakes).toHaveLength(handshakes);
+    } finally {
+      await gateway.server.api("PUT", path, { rules: [] });
+    }
+  });
+
   it("keep a blocked text out of the transcript", async () => {
     const { token } = await mint();
     gateway.peer.serve = ({ socket }) => {

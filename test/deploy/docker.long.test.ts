@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { findHaproxy, HAPROXY_IS_MISSING } from "../../examples/cluster/haproxy.ts";
+import { VERSION } from "../../packages/signalbox/src/version.ts";
 import { buildImage, type Image, inImage, isIgnored } from "../support/container-image.ts";
 import { parseDockerfile } from "../support/dockerfile.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -87,6 +88,15 @@ describe("the image", () => {
       "node_modules",
     ]);
   });
+
+  it("has a layer of the installation that depends on the manifests alone", () => {
+    const left = globSync("**/*", { cwd: join(folder, "stage-0/src"), withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => name);
+    expect([...new Set(left)].toSorted()).toEqual(["package-lock.json", "package.json"]);
+    expect(globSync(".npmrc", { cwd: join(folder, "stage-0/src") })).toEqual([".npmrc"]);
+    expect(left.length).toBeGreaterThan(10);
+  });
 });
 
 describe("the Dockerfile", () => {
@@ -105,6 +115,27 @@ describe("the Dockerfile", () => {
       SIGNALBOX_PROCESSES: "auto",
     });
     expect(stage?.entrypoint[0]).toBe("/usr/local/bin/node");
+  });
+
+  it("installs packages from the manifests alone, before the sources are copied", () => {
+    const stages = parseDockerfile();
+    const build = stages.find(({ name }) => name === "build");
+    const words = (build?.instructions ?? []).map(({ word, text }) => `${word} ${text}`);
+    const at = (start: RegExp) => words.findIndex((line) => start.test(line));
+    expect(at(/^COPY --from=manifests /)).toBeLessThan(at(/npm ci/));
+    expect(at(/npm ci/)).toBeLessThan(at(/^COPY \. \.$/));
+  });
+
+  it("has labels with the version and the repository of the package", () => {
+    const labels = parseDockerfile()
+      .at(-1)
+      ?.instructions.find(({ word }) => word === "LABEL")?.text;
+    expect(labels).toContain(`org.opencontainers.image.version="${VERSION}"`);
+    const { repository } = JSON.parse(
+      readFileSync(join(DOCKER, "../../packages/signalbox/package.json"), "utf8"),
+    ) as { repository: { url: string } };
+    const source = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
+    expect(labels).toContain(`org.opencontainers.image.source="${source}"`);
   });
 
   it("gets no secrets, data or results of a developer, and gets what the build reads", () => {

@@ -1,6 +1,7 @@
 /** The Helm chart in `deploy/helm/signalbox`: what it renders fits together, and fits the service. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { SERVE_OPTIONS } from "../../packages/signalbox/src/cli/options.ts";
 import { checkConfigFile } from "../../packages/signalbox/src/config/read-config-file.ts";
@@ -22,6 +23,9 @@ const EVERYTHING = {
   env: [{ name: "OPENAI_API_KEY", valueFrom: { secretKeyRef: { name: "keys", key: "openai" } } }],
   config: { listener: { trustedProxies: ["10.0.0.0/8"] }, dashboard: { allowedHosts: ["ai.example.com"] } },
   appVolume: { configMap: { name: "agents" } },
+  extraVolumes: [{ name: "private-ca", configMap: { name: "private-ca" } }],
+  extraVolumeMounts: [{ name: "private-ca", mountPath: "/etc/private-ca", readOnly: true }],
+  networkPolicy: { enabled: true, from: [{ namespaceSelector: { matchLabels: { name: "apps" } } }] },
   tls: { existingSecret: "own-tls" },
   persistence: { storageClass: "fast" },
   service: { annotations: { a: "b" } },
@@ -50,7 +54,7 @@ const CASES: readonly [string, Record<string, unknown>, string[]][] = [
   [
     "everything",
     EVERYTHING,
-    "ConfigMap Ingress PodDisruptionBudget Service Service ServiceAccount ServiceMonitor StatefulSet".split(
+    "ConfigMap Ingress NetworkPolicy PodDisruptionBudget Service Service ServiceAccount ServiceMonitor StatefulSet".split(
       " ",
     ),
   ],
@@ -83,6 +87,10 @@ describe.each(CASES)("with %s", (_, values, kinds) => {
       set.spec.selector.matchLabels,
       ...of(objects, "Service").map(({ spec }) => spec.selector),
       ...of(objects, "PodDisruptionBudget").map(({ spec }) => spec.selector.matchLabels),
+      ...of(objects, "NetworkPolicy").flatMap(({ spec }) => [
+        spec.podSelector.matchLabels,
+        spec.ingress[1].from[0].podSelector.matchLabels,
+      ]),
     ];
     for (const selector of selectors) expect(pod.metadata.labels).toMatchObject(selector);
     for (const { spec } of of(objects, "ServiceMonitor")) {
@@ -101,6 +109,8 @@ describe.each(CASES)("with %s", (_, values, kinds) => {
       const found = of(objects, "Service").find(({ metadata }) => metadata.name === service.name);
       expect(names(found.spec.ports)).toContain(service.port.name);
     }
+    for (const { spec } of of(objects, "NetworkPolicy"))
+      for (const { ports } of spec.ingress) expect(names(container.ports)).toContain(ports[0].port);
     const accounts = of(objects, "ServiceAccount").map(({ metadata }) => metadata.name as string);
     expect([...accounts, "default"]).toContain(pod.spec.serviceAccountName);
   });
@@ -195,6 +205,47 @@ it("every value is used by a template, and every used value exists", () => {
       : [path];
   expect([...used].toSorted()).toEqual(leaves(readYaml("values.yaml"), "").toSorted());
 });
+
+describe("values.schema.json", () => {
+  const schema = JSON.parse(readFileSync(join(CHART, "values.schema.json"), "utf8")) as Schema;
+  const validate = new Ajv({ allowUnionTypes: true }).compile(schema);
+
+  it("has the values of values.yaml, and takes the defaults and all others that the tests render", () => {
+    const { global: _, ...own } = schema.properties ?? {};
+    expect(namesIn(readYaml("values.yaml"), { properties: own })).toEqual([]);
+    for (const [, values] of CASES) {
+      validate(values);
+      expect(validate.errors ?? []).toEqual([]);
+    }
+    expect(validate(readYaml("values.yaml"))).toBe(true);
+  });
+
+  it.each([
+    ["an unknown value", { replica: 3 }],
+    ["an unknown value below another", { persistence: { storageclass: "fast" } }],
+    ["a text in place of a switch", { ingress: { enabled: "yes" } }],
+    ["a number of processes that is no number", { processes: "all" }],
+    ["a mount without a place", { extraVolumeMounts: [{ name: "private-ca" }] }],
+  ])("refuses %s", (_, values) => expect(validate(values)).toBe(false));
+});
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+
+/** Names that only one of the two has. */
+function namesIn(values: object, { properties }: Schema, path = ""): string[] {
+  if (properties === undefined) return [];
+  return [...new Set([...Object.keys(values), ...Object.keys(properties)])].flatMap((name) => {
+    const value = (values as Record<string, unknown>)[name];
+    const known = properties[name];
+    if (value === undefined || known === undefined) return [`${path}${name}`];
+    // What `resources` contains is Kubernetes' matter.
+    if (name === "resources" || typeof value !== "object" || value === null || Array.isArray(value))
+      return [];
+    return namesIn(value, known, `${path}${name}.`);
+  });
+}
 
 it("the chart has the version of the package, and its notes name objects that exist", () => {
   expect(readYaml("Chart.yaml")).toMatchObject({

@@ -27,8 +27,8 @@ const published = new Set(
     .flatMap((row) => row.match(NUMBER) ?? []),
 );
 
-it("every figure of README is one of the benchmarks", () => {
-  const figures = withoutCode(read("README.md")).match(FIGURE) ?? [];
+it.each(["README.md", "docs/index.md"])("every figure of %s is one of the benchmarks", (page) => {
+  const figures = withoutCode(read(page)).match(FIGURE) ?? [];
   expect(figures.length).toBeGreaterThan(2);
   expect(figures.filter((figure) => !published.has(figure))).toEqual([]);
 });

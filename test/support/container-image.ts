@@ -12,7 +12,7 @@ import { parseDockerfile, type Stage } from "./dockerfile.ts";
 const ROOT = join(import.meta.dirname, "../..");
 /** The PATH of a user may lack it. */
 const CHROOT = "/usr/sbin/chroot";
-const PROGRAMS = ["/bin/sh", "/usr/bin/env", "/usr/bin/install", "/bin/ln"];
+const PROGRAMS = ["/bin/sh", "/usr/bin/env", "/usr/bin/install", "/usr/bin/find", "/bin/ln"];
 
 export interface Image {
   readonly stage: Stage;
@@ -21,14 +21,15 @@ export interface Image {
 
 const REPLACED: Readonly<Record<string, (folder: string) => void>> = {
   // For the build, which is replaced.
-  "npm ci --ignore-scripts --no-audit --no-fund": () => undefined,
+  "--mount=type=cache,target=/root/.npm npm ci --ignore-scripts --no-audit --no-fund": () => undefined,
   "npm run build": (folder) => {
     for (const name of ["protocol", "translate", "client", "create-signalbox", "signalbox"])
       cpSync(join(ROOT, "packages", name, "dist"), join(folder, "packages", name, "dist"), {
         recursive: true,
       });
   },
-  "npm ci --omit=dev --workspace=packages/signalbox --ignore-scripts --no-audit --no-fund": installProduction,
+  "--mount=type=cache,target=/root/.npm npm ci --omit=dev --workspace=packages/signalbox --ignore-scripts --no-audit --no-fund":
+    installProduction,
 };
 
 export async function buildImage(folder: string): Promise<Image> {
@@ -84,7 +85,8 @@ function copy(text: string, root: string, folder: string, built: ReadonlyMap<str
 function run(text: string, root: string, folder: string): void {
   const replaced = REPLACED[text];
   if (replaced !== undefined) return replaced(join(root, folder));
-  if (text.startsWith("npm ")) throw new Error(`RUN ${text} is not known to this test`);
+  if (text.startsWith("npm ") || text.startsWith("--"))
+    throw new Error(`RUN ${text} is not known to this test`);
   execFileSync(CHROOT, [root, "/bin/sh", "-c", `cd ${folder} && ${text}`], {
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     stdio: ["ignore", "ignore", "inherit"],

@@ -1,7 +1,7 @@
 /**
  * The composition root: builds the service, and defines the order of start and stop.
  *
- * Start: storage → accounts and tokens → areas → listeners.
+ * Start: (`dev` only: modules of agents, and the predecessor ends →) storage → accounts and tokens → areas → listeners.
  * Stop:  not ready, still serving (`listener.lameDuckMs`; new connections only if no other process of this machine takes them; and until other nodes have this one's instances) → listeners drain → areas drain → running requests end or the grace period passes → areas stop → storage closes.
  */
 import type { Registry } from "prom-client";
@@ -28,7 +28,7 @@ import {
   type Siblings,
 } from "./http/index.ts";
 import { openAudit } from "./service/audit.ts";
-import { type Areas, createAreas } from "./service/areas.ts";
+import { type Areas, createAreas, tryModules } from "./service/areas.ts";
 import { closeAll, type Closer } from "./service/close-all.ts";
 import { runningBackup } from "./service/backup/running-backup.ts";
 import { clusterRoutes } from "./service/cluster-routes.ts";
@@ -74,6 +74,11 @@ export interface ServiceOptions {
   readonly processes?: ProcessGroup;
   /** Included in the metrics. Only `serve` provides it, because it applies to the whole process. */
   readonly uncaughtErrors?: UncaughtErrors;
+  /**
+   * Called when the configuration is valid and the modules of agents are loaded. The start goes on, and opens the data folder and the listeners, when the
+   * promise resolves: until then another process may use them.
+   */
+  readonly whenLoaded?: () => Promise<void>;
   /** Must end the process: the durability of writes is unknown. */
   readonly onFatal: (error: Error) => void;
 }
@@ -128,6 +133,10 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
   const tls = openTls(options.config, logger, () => clock.now(), closers);
   checkWorkerAccess(options.config.file.agents);
   checkCluster(options.config);
+  if (options.whenLoaded !== undefined) {
+    await tryModules(options.config, options.embedding?.agents ?? []);
+    await options.whenLoaded();
+  }
   const storage = await openStorage(options, clock, closers);
   // After the database was opened: a process that is refused because another one owns the database must not create files.
   const config =

@@ -29,7 +29,7 @@ export interface CodeBlock {
 
 /** Generated pages are checked by their own tests; a benchmark takes minutes; a decision describes a past state. */
 const LEFT_OUT =
-  /^docs\/(decisions\/|benchmarks\.md|promises\.md|reference\/(errors|metrics)\.md)|node_modules/;
+  /^docs\/(decisions\/|benchmarks\.md|promises\.md|reference\/(api\/|errors\.md|metrics\.md))|node_modules/;
 
 export function pagesWithCode(): string[] {
   return globSync(["README.md", "docs/**/*.md", "examples/*/README.md", "packages/*/README.md"], {

@@ -338,15 +338,26 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
 }
 
 async function loadClasses(parts: AgentsParts, classes: InstanceClasses): Promise<void> {
-  const { modules, tagChanges } = parts.config.file.agents;
+  for (const [kebab, definition] of await loadConfigured(parts)) classes.agents.set(kebab, definition);
+}
+
+/** Loads the agents. Throws what their modules and their settings throw; can be called before there is an area, to learn just that. */
+export async function loadConfigured({
+  config,
+  builtInAgents,
+  ownAgents,
+}: Pick<AgentsParts, "config" | "builtInAgents" | "ownAgents">): Promise<
+  Awaited<ReturnType<typeof loadAgents>>
+> {
+  const { modules, tagChanges } = config.file.agents;
   const loaded = await loadAgents(
-    { builtIn: parts.builtInAgents, own: parts.ownAgents },
+    { builtIn: builtInAgents, own: ownAgents },
     modules,
-    parts.config.workingFolder,
+    config.workingFolder,
   );
-  for (const [kebab, definition] of loaded) classes.agents.set(kebab, definition);
-  const unknown = tagChanges.find(({ agent }) => !classes.agents.has(agent));
+  const unknown = tagChanges.find(({ agent }) => !loaded.has(agent));
   if (unknown !== undefined) throw new ConfigError(`agents.tagChanges: no agent is named "${unknown.agent}"`);
+  return loaded;
 }
 
 function catalogNode({ network, ownership }: AgentsCluster): CatalogNode {

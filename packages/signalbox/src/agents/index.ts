@@ -17,7 +17,7 @@ export type { AgentEnvironment, AgentHost, WebhookOptions } from "./api/agent-ho
 export type { AgentContext, SqlCursor } from "./api/agent-context.ts";
 export { type AgentNamespace, type AgentStub, getAgentByName } from "./api/agent-stub.ts";
 export { type CurrentAgent, getCurrentAgent } from "./api/current-agent.ts";
-export { type AgentsArea, createAgentsArea } from "./agents-area.ts";
+export { type AgentsArea, createAgentsArea, loadConfigured } from "./agents-area.ts";
 export type {
   AgentDeliveries,
   DeliveryOutcome,

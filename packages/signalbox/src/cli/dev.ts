@@ -3,7 +3,8 @@
  * imported from elsewhere.
  *
  * 1. Changes that come together cause one restart, and the last change is always served.
- * 2. A syntax error causes no restart: the version that runs stays. A version that cannot start waits for the next change.
+ * 2. The version that runs stays until the next one is loaded: a syntax error, a wrong setting, a missing package or an error of a module that runs
+ *    changes nothing for clients. The next change is tried at once.
  * 3. The address stays, also with `--port 0`, and so does what is stored.
  */
 import { existsSync } from "node:fs";
@@ -12,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { dataDirOf } from "../config/data-dir.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { findBroken } from "./dev/check-syntax.ts";
-import { ServerProcess } from "./dev/server-process.ts";
+import { ServerProcess, START_MS } from "./dev/server-process.ts";
 import { SourceWatch } from "./dev/source-watch.ts";
 import { readEnvironment } from "./environment.ts";
 import { SERVE_OPTIONS } from "./options.ts";
@@ -115,11 +116,7 @@ class Dev {
     if (broken.length > 0) {
       for (const path of changed) this.#changed.delete(path);
       err.write(`\n${broken.map(({ text }) => text).join("")}`);
-      this.#say(
-        this.#server.isServing
-          ? "the version before the error still runs; waiting for a change"
-          : "waiting for a change",
-      );
+      this.#sayWaiting();
       return;
     }
     this.#say(`\n${this.#describe(changed)} changed, restarting`);
@@ -127,16 +124,37 @@ class Dev {
     await this.#server.settled(this.#signal);
     // What has changed until here is in the next version.
     this.#changed.clear();
-    await this.#server.end();
-    if (!this.#signal.aborted) this.#server = this.#start(since);
+    const next = this.#start(since);
+    if (await this.#isLoaded(next)) {
+      await this.#server.end();
+      this.#server = next;
+      next.go();
+      return;
+    }
+    await next.end();
+    if (!this.#signal.aborted) await this.#failed();
   }
 
-  /** `since`: when a change was noticed, for the report of the restart. */
+  /** False also when a change comes and the version has had time enough to load. */
+  async #isLoaded(next: ServerProcess): Promise<boolean> {
+    const replaced = new AbortController();
+    const timer = setTimeout(() => {
+      if (this.#changed.size > 0) replaced.abort();
+      else this.#wake = () => replaced.abort();
+    }, START_MS);
+    const isLoaded = await next.loaded(AbortSignal.any([this.#signal, replaced.signal]));
+    clearTimeout(timer);
+    this.#wake = () => undefined;
+    return isLoaded;
+  }
+
+  /** `since`: when a change was noticed, for the report of the restart; undefined for the first version, which has no predecessor. */
   #start(since?: number): ServerProcess {
     const isFirst = this.#port === null;
     const server = new ServerProcess({
       args: isFirst ? this.#args : withPort(this.#args, this.#port ?? ""),
       folder: this.#context.workingFolder,
+      standsBy: since !== undefined,
       environment: {
         ...process.env,
         // Also if the configuration file names more.
@@ -158,11 +176,25 @@ class Dev {
 
   async #ended(code: number | null, wasServing: boolean): Promise<void> {
     if (this.#signal.aborted) return;
+    if (wasServing) this.#say(`the service ended (code ${code}); waiting for a change`);
+    else await this.#failed();
+  }
+
+  /** A version could not start. It has written why, unless the text has no place. */
+  async #failed(): Promise<void> {
     const { workingFolder, err } = this.#context;
-    const broken = wasServing ? [] : await findBroken(this.#imported, workingFolder, err.isTTY === true);
+    const broken = await findBroken(this.#imported, workingFolder, err.isTTY === true);
     this.#broken = broken.map(({ path }) => path);
     if (broken.length > 0) err.write(`\n${broken.map(({ text }) => text).join("")}`);
-    this.#say(wasServing ? `the service ended (code ${code}); waiting for a change` : "waiting for a change");
+    this.#sayWaiting();
+  }
+
+  #sayWaiting(): void {
+    this.#say(
+      this.#server.isServing
+        ? "the version before the error still runs; waiting for a change"
+        : "waiting for a change",
+    );
   }
 
   #describe(paths: readonly string[]): string {

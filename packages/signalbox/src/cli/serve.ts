@@ -6,6 +6,7 @@ import { readEnvironment, toFlags } from "./environment.ts";
 import { SERVE_OPTIONS } from "./options.ts";
 import type { ProcessMember } from "./processes/member.ts";
 import { PLACE_VARIABLE } from "./processes/messages.ts";
+import { standBy, standsBy } from "./dev/stand-by.ts";
 
 export const serve: Command = {
   words: ["serve"],
@@ -55,6 +56,7 @@ export const serve: Command = {
       makesWebhookSecret: true,
       uncaughtErrors,
       ...(member === null ? {} : { processes: member }),
+      ...(standsBy(context.environment) ? { whenLoaded: standBy } : {}),
       // The service must not serve data from storage that lost writes. A supervisor restarts it from the data on disk.
       onFatal: (error) => {
         logger.fatal({ err: error }, "fatal storage error, exiting");

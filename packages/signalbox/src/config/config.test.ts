@@ -126,15 +126,22 @@ describe("the configuration file", () => {
     ["none.json", undefined, /^--config: expected a file, found nothing at .*none\.json$/],
     ["broken.json", "{", /broken\.json: cannot be loaded: /],
     [
+      "value.js",
+      "const port = 1;\nexport default {\n  gateway: { cache: port },\n};\n",
+      /value\.js:3: gateway\.cache: /,
+    ],
+    // Which of the two is wrong is not known.
+    ["twice.json", '{"x1":\n{"x1":1}}', /twice\.json: unknown key "x1"/],
+    [
       "empty.js",
       "export const x = 1;",
       /empty\.js: cannot be loaded: no default export; to use module.exports/,
     ],
-    ["typo.json", '{"agent":{}}', /typo\.json: unknown key "agent", did you mean "agents"\?$/],
+    ["typo.json", '{"agent":{}}', /typo\.json:1: unknown key "agent", did you mean "agents"\?$/],
     [
       "deep.json",
-      '{"listener":{"maxConections":1}}',
-      /unknown key "listener\.maxConections", did you mean "maxConnections"\?$/,
+      '{"listener":{\n"maxConections":1}}',
+      /deep\.json:2: unknown key "listener\.maxConections", did you mean "maxConnections"\?$/,
     ],
   ])("%s is refused in one line", async (name, content, message) => {
     if (content !== undefined) writeFileSync(join(folder, name), content);

@@ -28,14 +28,33 @@ export async function readConfigFile(
   if (path === null) return { file: configFile.parse({}), path: null, content: {} };
   if (!existsSync(path)) throw new ConfigError(`--config: expected a file, found nothing at ${path}`);
   const content = await load(path);
-  return { file: checkConfigFile(content, path), path, content };
+  return { file: checkConfigFile(content, path, readFileSync(path, "utf8")), path, content };
 }
 
-export function checkConfigFile(content: unknown, path: string): ConfigFile {
+/** `text`: what the content was read from, for the line of an error. */
+export function checkConfigFile(content: unknown, path: string, text = ""): ConfigFile {
   const parsed = configFile.safeParse(content);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new ConfigError(`${path}: ${issue === undefined ? "invalid" : describe(issue, content)}`);
+  if (issue === undefined) throw new ConfigError(`${path}: invalid`);
+  throw new ConfigError(`${path}${lineOf(issue, text)}: ${describe(issue, content)}`);
+}
+
+/** `:12`, the line of the key. Empty if the file has the key several times, or none: a wrong line is worse than no line. */
+function lineOf(issue: core.$ZodIssue, text: string): string {
+  const inner = issue.code === "invalid_union" ? innerIssue(issue) : undefined;
+  if (inner !== undefined) return lineOf({ ...inner, path: [...issue.path, ...inner.path] }, text);
+  const key =
+    issue.code === "unrecognized_keys"
+      ? issue.keys[0]
+      : issue.path.findLast((one) => typeof one === "string");
+  if (typeof key !== "string") return "";
+  const lines = text.split("\n").flatMap((line, index) => (hasKey(line, key) ? [index + 1] : []));
+  return lines.length === 1 ? `:${lines[0]}` : "";
+}
+
+function hasKey(line: string, key: string): boolean {
+  return new RegExp(`(?:^|[\\s{,"'\`])${key.replaceAll(/\W/g, "\\$&")}["'\`]?\\s*:`).test(line);
 }
 
 function findDefault(folder: string): string | null {

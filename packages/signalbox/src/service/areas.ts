@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import type { Accounts, Authenticator, MasterKeys, Tokens } from "../accounts/index.ts";
 import { createAlertsArea } from "../alerts/index.ts";
 import type { AlertFeed } from "../contracts/alert-feed.ts";
-import { type AgentClass, type AgentsArea, type AgentsCluster, createAgentsArea } from "../agents/index.ts";
+import { type AgentClass, type AgentsArea, type AgentsCluster, createAgentsArea, loadConfigured } from "../agents/index.ts";
 import type { AreaModule } from "../area-module.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import type { Config } from "../config/index.ts";
@@ -50,6 +50,17 @@ export interface Areas {
   readonly all: readonly AreaModule[];
 }
 
+const BUILT_IN_AGENTS: readonly AgentClass[] = [WebhookAgent];
+
+/**
+ * Loads the modules of agents before there is a data folder, and throws what is wrong with them. With a worker, nothing: its bindings must exist when
+ * modules load, and they need the areas.
+ */
+export async function tryModules(config: Config, ownAgents: readonly AgentClass[]): Promise<void> {
+  if (config.file.agents.worker !== undefined) return;
+  await loadConfigured({ config, builtInAgents: BUILT_IN_AGENTS, ownAgents });
+}
+
 export function createAreas(parts: AreaParts): Areas {
   const { databases, topology } = parts;
   const tags = createTagsArea({ ...parts, database: databases.tags });
@@ -62,7 +73,7 @@ export function createAreas(parts: AreaParts): Areas {
     database: databases.agents,
     outgoing,
     alertFeed: feed,
-    builtInAgents: [WebhookAgent],
+    builtInAgents: BUILT_IN_AGENTS,
     tags: tags.lookup,
     tagFeed: tags.feed,
     variables: agentVariables(parts.config, parts.logger),

@@ -1,8 +1,8 @@
 /** Loads the modules that export agent classes. Every error is one line that names the module. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, relative, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { basename, dirname, extname, relative, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { ConfigError } from "../../config/index.ts";
 import { userPlace } from "../../core/own-frames.ts";
 import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
@@ -91,10 +91,26 @@ function invalidModule(module: string, reason: string, cause?: unknown): ConfigE
   return new ConfigError(`agents: ${module}: ${reason}`, cause === undefined ? undefined : { cause });
 }
 
-/** `lib/settings.ts:3:9: ` for an error that a module threw while it ran. The message of a compiler has its place. */
+/** `lib/settings.ts:3:9: ` for an error that a module threw while it ran, or for an import of nothing. The message of a compiler has its place. */
 function placeOf(error: unknown, path: string): string {
-  const place = error instanceof Error ? userPlace(error.stack ?? "") : undefined;
+  const place = error instanceof Error ? (importPlace(error) ?? userPlace(error.stack ?? "")) : undefined;
   return place === undefined ? "" : `${relative(dirname(path), place)}: `;
+}
+
+/** `/home/ann/shop/agents.ts:3`: the import of a package or a file that does not exist. Its error has no frame of the importing file. */
+function importPlace({ message, stack }: Error): string | undefined {
+  const [, name, importer] =
+    /^Cannot find (?:package|module) '([^']+)' imported from (\S+)/.exec(message) ??
+    /^Cannot find module '([^']+)'\nRequire stack:\n- (\S+)/.exec(message) ??
+    [];
+  if (name === undefined || importer === undefined) return undefined;
+  // Of a relative import, the message has the absolute path.
+  const end = basename(name, extname(name));
+  const path = importer.startsWith("file:") ? fileURLToPath(importer) : importer;
+  if (!existsSync(path)) return userPlace(stack ?? "");
+  const lines = readFileSync(path, "utf8").split("\n");
+  const line = lines.findIndex((text) => /\b(?:import|from|require)\b/.test(text) && text.includes(end));
+  return line === -1 ? path : `${path}:${line + 1}`;
 }
 
 /** The first lines of a compiler's message, joined. */

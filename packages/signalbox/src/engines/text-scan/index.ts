@@ -9,4 +9,13 @@ export {
   type ScanPattern,
 } from "./pattern-program.ts";
 export { type FoundText, type IdlePlace, type MatchCheck, TextScanner } from "./text-scanner.ts";
-export { editJson, type JsonLevel, type JsonText, marksOf, pathOf, readJsonTexts } from "./json-texts.ts";
+export {
+  editJson,
+  endOfString,
+  type JsonLevel,
+  type JsonText,
+  MARKS,
+  marksOf,
+  pathOf,
+  readJsonTexts,
+} from "./json-texts.ts";

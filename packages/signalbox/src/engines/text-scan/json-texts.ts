@@ -39,7 +39,7 @@ const MIN_DIGITS = 7;
 const TOKEN_LISTS: ReadonlySet<string> = new Set(["input", "prompt"]);
 
 /** Members that say which of several texts an event continues. */
-const MARKS: ReadonlySet<string> = new Set([
+export const MARKS: ReadonlySet<string> = new Set([
   "index",
   "output_index",
   "content_index",
@@ -153,7 +153,8 @@ function memberOf(level: JsonLevel): string {
   return String(at.name);
 }
 
-function endOfString(json: string, start: number): number {
+/** Where the string that begins at `start` has its last quotation mark; -1 if it has none. */
+export function endOfString(json: string, start: number): number {
   for (let end = json.indexOf('"', start + 1); ; end = json.indexOf('"', end + 1)) {
     let backslashes = 0;
     while (json.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes += 1;

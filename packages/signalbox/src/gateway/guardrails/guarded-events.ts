@@ -19,12 +19,14 @@ import {
   editJson,
   type JsonLevel,
   type JsonText,
+  MARKS,
   marksOf,
   pathOf,
   readJsonTexts,
 } from "../../engines/text-scan/index.ts";
 import type { Findings } from "./findings.ts";
-import { DocumentSearch, isFree, isProtocolWord, roleOf, typeOf } from "./json-document.ts";
+import { EventTemplate } from "./event-template.ts";
+import { DocumentSearch, isFree, isNoText, isProtocolWord, roleOf, typeOf } from "./json-document.ts";
 import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
 import { TextChannel, TextPiece } from "./text-channel.ts";
 
@@ -47,6 +49,16 @@ interface HeldEvent<Frame> {
 export interface ReleasedEvent<Frame> {
   readonly frame: Frame;
   readonly json: string | null;
+}
+
+/** The form of the last event that has one text, ends none, and has nothing else to search. */
+interface UsualEvent {
+  readonly template: EventTemplate;
+  readonly event: string;
+  /** Of the channel that the text continues. */
+  readonly name: string;
+  readonly marks: string;
+  readonly isJson: boolean;
 }
 
 interface OpenChannel<Frame = unknown> {
@@ -97,6 +109,7 @@ export class GuardedEvents<Frame> {
   /** A text went on behind its reason to finish: reasons of this provider end nothing. */
   #hasFalseFinish = false;
   #held: HeldEvent<Frame>[] = [];
+  #usual: UsualEvent | null = null;
   /** Characters of all events so far. */
   #length = 0;
 
@@ -130,6 +143,7 @@ export class GuardedEvents<Frame> {
   }
 
   #read(frame: Frame, json: string): void {
+    if (this.#readUsual(frame, json)) return;
     const texts = DOCUMENT.test(json) ? readJsonTexts(json) : null;
     if (texts === null) return this.#readPlain(frame, json);
     const event = typeOf(texts);
@@ -138,25 +152,56 @@ export class GuardedEvents<Frame> {
     /** Places whose texts end. */
     const ends = new Set<string>();
     const search = new DocumentSearch(this.#rules, this.#findings, this.#place);
+    /** Whether nothing but the one text has to be searched in another event of this form. */
+    let isUsual = this.#place === "response";
     for (const at of texts) {
       if (!this.#hasFalseFinish && isFinish(at)) ends.add(marksOf(at.level));
       const role = roleOf(at, this.#place, event);
-      if (role.kind === "media" || role.kind === "unread" || role.kind === "decoded")
+      if (role.kind === "media" || role.kind === "unread" || role.kind === "decoded") {
+        isUsual = false;
         search.searchContent(role);
-      else if (role.kind === "aside" || (role.kind === "text" && isFree(at.level))) {
+      } else if (role.kind === "aside" || (role.kind === "text" && isFree(at.level))) {
         // No event continues what stands inside of a value.
         if (this.#rules.isClean(at.text)) continue;
         const piece = new TextPiece(at.text, { isJson: role.kind === "text" && role.isJson });
         if (search.searchAlone(piece)) pieces.push({ at, piece, open: null });
         else if (piece.found === null && at.kind === "name") this.#rules.noteClean(at.text);
+        isUsual &&= piece.found === null;
       } else if (role.kind === "text") {
         const open = this.#channelOf(at, event);
         continued.add(open);
         pieces.push(this.#add(open, frame, json, at, new TextPiece(at.text, { isJson: role.isJson })));
       }
     }
-    this.#endTexts(texts, json, event, ends, continued);
+    const endsNone = !this.#endTexts(texts, json, event, ends, continued);
     this.#held.push({ frame, json, pieces });
+    this.#usual = isUsual && endsNone ? this.#usualOf(json, texts, event, pieces) : null;
+  }
+
+  #usualOf(
+    json: string,
+    texts: readonly JsonText[],
+    event: string,
+    pieces: readonly HeldPiece[],
+  ): UsualEvent | null {
+    const [piece, other] = pieces;
+    const at = piece?.at ?? null;
+    if (piece === undefined || other !== undefined || at === null) return null;
+    if (at.kind !== "value" || at.member === "type" || MARKS.has(at.member) || FINISH_MEMBERS.has(at.member))
+      return null;
+    const template = new EventTemplate(json, texts, at, texts.filter(isNoText));
+    return { template, event, ...channelOf(at, event), isJson: piece.piece.isJson };
+  }
+
+  /** An event with the form of the last one. False if it has another, or if its text is none. */
+  #readUsual(frame: Frame, json: string): boolean {
+    const usual = this.#usual;
+    const at = usual?.template.read(json) ?? null;
+    if (usual === null || at === null || roleOf(at, this.#place, usual.event).kind !== "text") return false;
+    const open = this.#open(usual.name, usual.marks);
+    const piece = this.#add(open, frame, json, at, new TextPiece(at.text, { isJson: usual.isJson }));
+    this.#held.push({ frame, json, pieces: [piece] });
+    return true;
   }
 
   #add(
@@ -172,25 +217,26 @@ export class GuardedEvents<Frame> {
     return { at, piece, open };
   }
 
-  /** Ends the texts that the event ends. `finished`: places with a reason to finish. */
+  /** Ends the texts that the event ends. `finished`: places with a reason to finish. False for an event that ends none. */
   #endTexts(
     texts: readonly JsonText[],
     json: string,
     event: string,
     finished: ReadonlySet<string>,
     continued: ReadonlySet<OpenChannel<Frame>>,
-  ): void {
+  ): boolean {
     const marks = texts[0] === undefined ? "" : marksOf(texts[0].level);
     const endsAll = (END_EVENT.test(event) && marks === "") || endsTurn(texts, json);
     const stopped = STOP_EVENT.test(event) ? marks : null;
     const isWhole = WHOLE_EVENT.test(event);
-    if (!endsAll && stopped === null && !isWhole && finished.size === 0) return;
+    if (!endsAll && stopped === null && !isWhole && finished.size === 0) return false;
     for (const [name, open] of this.#channels) {
       const isFinished = [...finished].some((mark) => concerns(mark, open.marks));
       const isStopped = stopped !== null && concerns(stopped, open.marks);
       if (isFinished) this.#finished.add(name);
       if (isFinished || isStopped || endsAll || (isWhole && continued.has(open))) this.#close(name, open);
     }
+    return true;
   }
 
   /** The text has ended, and no event continues it. */
@@ -213,9 +259,8 @@ export class GuardedEvents<Frame> {
   }
 
   #channelOf(at: JsonText, event: string): OpenChannel<Frame> {
-    const marks = marksOf(at.level);
-    const path = pathOf(at).replaceAll(STEPS, "");
-    return this.#open(`${BLOCK_EVENT.test(event) ? "" : event} ${marks} ${path}`, marks);
+    const { name, marks } = channelOf(at, event);
+    return this.#open(name, marks);
   }
 
   #open(name: string, marks: string): OpenChannel<Frame> {
@@ -261,6 +306,12 @@ function released<Frame>({ frame, json, pieces, copy }: HeldEvent<Frame>): Relea
   }
   edits.sort((a, b) => a.at.start - b.at.start);
   return { frame, json: plain ?? (edits.length === 0 ? null : editJson(json, edits)) };
+}
+
+function channelOf(at: JsonText, event: string): { readonly name: string; readonly marks: string } {
+  const marks = marksOf(at.level);
+  const path = pathOf(at).replaceAll(STEPS, "");
+  return { name: `${BLOCK_EVENT.test(event) ? "" : event} ${marks} ${path}`, marks };
 }
 
 function isFinish(at: JsonText): boolean {

@@ -150,6 +150,11 @@ export function roleOf(at: JsonText, place: GuardrailPlace, event: string): Text
   return TEXT;
 }
 
+/** Whether a string of an answer is no text, whatever it is. */
+export function isNoText({ kind, member, level }: JsonText): boolean {
+  return kind === "value" && OPAQUE.has(member) && !isFree(level);
+}
+
 /** Whether a caller sends back what only a provider can have written. */
 function isOpaque(text: string): boolean {
   return BASE64.test(text) && textOf(Buffer.from(text, "base64")) === null;

@@ -1,0 +1,64 @@
+/** Replaces what differs between two records of the examples: ids, secrets, times and durations. Equal ones stay equal. */
+import { join } from "node:path";
+
+const ULID = /\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/gi;
+const UUID = /\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/g;
+const TIME = /\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+const DAY = /\b20\d\d-\d\d-\d\d(?!T|\d)/g;
+const SECRET = /\b(sbx|sbl|whsec)_[\w-]{16,}/g;
+const HEX = /\b[\da-f]{40,}\b/g;
+/** Hashes and etags in base64url. */
+const HASH = /(?<=^|")[\w-]{22,43}(?="|$)/g;
+/** The checkout, in stacks. */
+const ROOT = join(import.meta.dirname, "../..");
+const ADDRESS = /http:\/\/127\.0\.0\.1:\d+/g;
+
+const IS_DURATION = /duration|_ms$|^time_to|_avg$|_p\d\d$|^uptime|^age|last_active/;
+const FIXED_TIME = "2026-11-18T12:00:00.000Z";
+/** Crockford's alphabet, as in ids. */
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+export class Names {
+  readonly #ids = new Map<string, string>();
+
+  in(value: unknown, key = ""): unknown {
+    if (key === "last_four" && value !== null) return "k3xp";
+    if (typeof value === "string") return this.inText(value);
+    if (typeof value === "number") return IS_DURATION.test(key) ? 12 : value;
+    if (Array.isArray(value)) return value.map((one) => this.in(one, key));
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [this.inText(name), this.in(one, name)]),
+    );
+  }
+
+  inText(text: string): string {
+    return text
+      .replaceAll(ROOT, "/srv/signalbox")
+      .replaceAll(ADDRESS, "http://127.0.0.1:8787")
+      .replaceAll(TIME, FIXED_TIME)
+      .replaceAll(DAY, FIXED_TIME.slice(0, 10))
+      .replaceAll(SECRET, (_, prefix: string) => `${prefix}_…`)
+      .replaceAll(UUID, (id) =>
+        this.#numbered(id, (n) => `5f0c7a1e-0000-4000-8000-${n.toString(16).padStart(12, "0")}`),
+      )
+      .replaceAll(ULID, (id) => {
+        const name = this.#numbered(id, (n) => `01KB9QWZ6D0000000000000${toBase32(n)}`);
+        return id === id.toLowerCase() ? name.toLowerCase() : name;
+      })
+      .replaceAll(HEX, (hex) => "0123456789abcdef".repeat(8).slice(0, hex.length))
+      .replaceAll(HASH, (hash) =>
+        /[A-Z]/.test(hash) && /\d/.test(hash) && !/^01KB9QWZ6D/i.test(hash) ? "Zm9yIGFuIGV4YW1wbGU" : hash,
+      );
+  }
+
+  #numbered(id: string, toName: (n: number) => string): string {
+    const known = this.#ids.get(id) ?? toName(this.#ids.size + 1);
+    this.#ids.set(id, known);
+    return known;
+  }
+}
+
+function toBase32(n: number): string {
+  return [1024, 32, 1].map((place) => DIGITS[Math.floor(n / place) % 32] ?? "0").join("");
+}
