@@ -6,17 +6,21 @@ import type { AIGatewayListResponse } from "cloudflare/resources/ai-gateway/ai-g
 import type { CustomProviderListResponse } from "cloudflare/resources/ai-gateway/custom-providers";
 import type { DynamicRoutingListResponse } from "cloudflare/resources/ai-gateway/dynamic-routing";
 import type { ProviderConfigListResponse } from "cloudflare/resources/ai-gateway/provider-configs";
+import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { type ProviderAnswer, type ProviderPeer, sendJson } from "../peers/provider.ts";
 import { send, startWithProvider } from "../support/gateway.ts";
 import { runCommand } from "../support/run-cli.ts";
+import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
 import { ROOT_TOKEN, type TestServer } from "../support/test-server.ts";
 
 let provider: ProviderPeer;
 let server: TestServer;
 let stop: () => Promise<void>;
 let folder: string;
+let postgres: TestPostgres;
 beforeAll(async () => {
+  postgres = await openTestPostgres();
   folder = await mkdtemp(join(tmpdir(), "signalbox-import-"));
   ({ provider, server, stop } = await startWithProvider((at) => ({
     file: { providers: { openai: at, groq: at } },
@@ -41,6 +45,7 @@ general_settings: { master_key: sk-1234 }
 });
 afterAll(async () => {
   await stop();
+  await postgres.drop();
   await rm(folder, { recursive: true, force: true });
 });
 beforeEach(() => {
@@ -118,6 +123,156 @@ it("imports prices from a URL: merged or as a whole, or nothing at all", async (
   provider.answer = (_, response) => sendJson(response, 200, { openai: { x: { in: -1, out: 0 } } });
   expect((await run()).code).toBe(2);
   expect(await prices()).toEqual({ openai });
+});
+
+/** Tables of LiteLLM with the columns and types that its migrations give them. */
+const LITELLM_TABLES = `
+CREATE TABLE "LiteLLM_BudgetTable" (
+  budget_id text PRIMARY KEY, max_budget double precision, soft_budget double precision, max_parallel_requests integer,
+  tpm_limit bigint, rpm_limit bigint, model_max_budget jsonb, budget_duration text, budget_reset_at timestamp(3));
+CREATE TABLE "LiteLLM_TeamTable" (
+  team_id text PRIMARY KEY, team_alias text, metadata jsonb NOT NULL DEFAULT '{}', max_budget double precision,
+  spend double precision NOT NULL DEFAULT 0, models text[], tpm_limit bigint, rpm_limit bigint, budget_duration text,
+  blocked boolean NOT NULL DEFAULT false, model_spend jsonb NOT NULL DEFAULT '{}');
+CREATE TABLE "LiteLLM_UserTable" (
+  user_id text PRIMARY KEY, user_email text, max_budget double precision, spend double precision NOT NULL DEFAULT 0, models text[]);
+CREATE TABLE "LiteLLM_VerificationToken" (
+  token text PRIMARY KEY, key_name text, key_alias text, spend double precision NOT NULL DEFAULT 0, expires timestamp(3), models text[],
+  aliases jsonb NOT NULL DEFAULT '{}', config jsonb NOT NULL DEFAULT '{}', user_id text, team_id text, permissions jsonb NOT NULL DEFAULT '{}',
+  max_parallel_requests integer, metadata jsonb NOT NULL DEFAULT '{}', blocked boolean, tpm_limit bigint, rpm_limit bigint,
+  max_budget double precision, budget_duration text, allowed_routes text[] DEFAULT '{}', model_spend jsonb NOT NULL DEFAULT '{}',
+  model_max_budget jsonb NOT NULL DEFAULT '{}', budget_id text);
+CREATE TABLE "LiteLLM_SpendLogs" (request_id text PRIMARY KEY);
+CREATE TABLE "LiteLLM_ProxyModelTable" (model_id text PRIMARY KEY);
+CREATE TABLE "LiteLLM_EndUserTable" (user_id text PRIMARY KEY);
+INSERT INTO "LiteLLM_SpendLogs" VALUES ('1');
+INSERT INTO "LiteLLM_ProxyModelTable" VALUES ('1');
+INSERT INTO "LiteLLM_BudgetTable" (budget_id, max_budget, budget_duration) VALUES ('b', 20, '7d');
+INSERT INTO "LiteLLM_TeamTable" (team_id, team_alias, max_budget, spend, models, budget_duration, rpm_limit)
+  VALUES ('t1', 'Search team', 50, 12.5, '{smart,backup}', '1mo', 10);
+INSERT INTO "LiteLLM_UserTable" (user_id, user_email, max_budget) VALUES ('u1', 'ada@example.com', 5);
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, key_alias, spend, models, user_id, team_id, rpm_limit, tpm_limit, max_parallel_requests, max_budget, budget_duration, metadata)
+  VALUES ('aa11', 'sk-...aaaa', 'ci', 9.5, '{backup,other}', 'u1', 't1', 60, 3000000000, 2, 10, '30d', '{"stage":"test","list":[1]}');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, spend, expires, budget_id) VALUES ('bb22', 'sk-...bbbb', 3, '2999-01-01T00:00:00', 'b');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, key_alias, expires) VALUES ('cc33', 'sk-...cccc', 'old', '2020-01-01T00:00:00');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, key_alias, blocked) VALUES ('dd44', 'sk-...dddd', 'stopped', true);
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, key_alias, models) VALUES ('ee55', 'sk-...eeee', 'elsewhere', '{unknown-model}');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, key_alias, allowed_routes) VALUES ('ff66', 'sk-...ffff', 'narrow', '{/key/info}');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_name, team_id) VALUES ('0077', 'sk-...0000', 'litellm-dashboard');
+`;
+
+it("issues tokens for the keys in LiteLLM's database, whose budgets go on", async () => {
+  const client = new Client({ connectionString: postgres.url });
+  await client.connect();
+  await client.query(LITELLM_TABLES);
+  await client.end();
+  await server.api("POST", "/accounts", { id: "keys" });
+  await server.api("POST", "/accounts/keys/ai-gateway/gateways", { id: "default", authentication: true });
+  // Variables of the service are keys of the account `default` only.
+  const config = join(folder, "keys.yaml");
+  const text = await readFile(join(folder, "config.yaml"), "utf8");
+  await writeFile(config, text.replace("os.environ/OPENAI_API_KEY", "sk-of-the-file"));
+  const args = ["import", "litellm", config, `--database=${postgres.url}`, "--account=keys"];
+  const preview = await runCommand(server, [...args, "--dry-run"]);
+  expect([preview.code, preview.err]).toEqual([0, ""]);
+  for (const text of [
+    "token ci for the key sk-...aaaa",
+    "limit litellm-team-1-Search-team",
+    "team Search team: not taken over: rpm_limit",
+    "key ci: models that were not taken over: other",
+    "key ci: metadata that was not taken over: list",
+    "key old: has expired and was left out",
+    "key stopped: its token is disabled, because it is blocked there",
+    "key elsewhere: its token is disabled, because none of its models is in the file",
+    "key narrow: its token is disabled, because it is restricted by allowed_routes",
+    "1 keys of dashboard sessions were left out",
+    "user ada@example.com: not taken over: max_budget",
+    "tables with rows that were not taken over: LiteLLM_ProxyModelTable\n",
+  ])
+    expect(preview.out).toContain(text);
+  expect(preview.out).not.toContain("sbx_");
+  const tokens = async () =>
+    (await server.api("GET", "/accounts/keys/tokens")).body.result as { id: string; name: string }[];
+  expect(await tokens()).toEqual([]);
+
+  const first = await runCommand(server, args);
+  expect(first.out).not.toContain("failed:");
+  expect([first.code, first.err]).toEqual([0, ""]);
+  const issuedText = /ci \(sk-\.\.\.aaaa\): (sbx_\w+)/.exec(first.out)?.[1];
+  const issued = await tokens();
+  const named = (name: string) => issued.find((one) => one.name === name);
+  expect(issued.map(({ name }) => name).toSorted((a, b) => a.localeCompare(b))).toEqual([
+    "ci",
+    "elsewhere",
+    "litellm bb22",
+    "narrow",
+    "stopped",
+  ]);
+  expect(named("ci")).toMatchObject({
+    permissions: ["gateway.run"],
+    gateway_id: "default",
+    disabled: false,
+    owner: "ada@example.com",
+    models: ["groq/small"],
+    metadata: { stage: "test", team: "Search team" },
+    budgets: [{ limit: 10, window: 2_592_000 }],
+    rate_limits: [
+      { type: "requests", limit: 60, interval: 60 },
+      { type: "tokens", limit: 1_000_000_000, interval: 60 },
+      { type: "parallel", limit: 2 },
+    ],
+  });
+  expect(named("litellm bb22")).toMatchObject({
+    expires_at: "2999-01-01T00:00:00.000Z",
+    budgets: [{ limit: 20, window: 604_800 }],
+    models: [],
+  });
+  for (const name of ["stopped", "elsewhere", "narrow"])
+    expect(named(name)).toMatchObject({ disabled: true });
+  const spent = async (path: string) =>
+    ((await server.api("GET", path)).body.result as { budgets: { rule: string; used: number }[] }).budgets;
+  expect(await spent(`/accounts/keys/tokens/${named("ci")?.id}/budgets`)).toEqual(
+    expect.arrayContaining([expect.objectContaining({ used: 9.5 })]),
+  );
+  expect(await spent("/accounts/keys/ai-gateway/budgets")).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ limit: 50, used: 12.5 }),
+      expect.objectContaining({ limit: 50, used: 15.5 }),
+    ]),
+  );
+
+  // Half a dollar is left to the key.
+  await server.api("PUT", "/accounts/keys/ai-gateway/prices", {
+    prices: { groq: { small: { in: 1, out: 1e5 } } },
+  });
+  const call = (model: string, max_tokens: number) =>
+    send(server, "POST", "/v1/keys/default/compat/chat/completions", {
+      body: JSON.stringify({ model, max_tokens, messages: [{ role: "user", content: "Hi" }] }),
+      headers: { "content-type": "application/json", authorization: `Bearer ${issuedText}` },
+    });
+  provider.answer = (_, response) =>
+    sendJson(response, 200, { id: "1", object: "chat.completion", model: "small", choices: [] });
+  expect((await call("groq/small", 9)).status).toBe(429);
+  expect((await call("openai/large", 1)).status).toBe(403);
+  expect(provider.requests).toEqual([]);
+  expect((await call("groq/small", 1)).status).toBe(200);
+
+  const again = await runCommand(server, args);
+  expect([again.code, again.out]).toEqual([0, expect.stringContaining("token ci for the key sk-...aaaa")]);
+  expect(again.out).not.toContain("sbx_");
+  expect(await tokens()).toHaveLength(5);
+});
+
+it("reads nothing from a database that is not LiteLLM's, and names the reason", async () => {
+  const args = ["import", "litellm", join(folder, "config.yaml"), "--dry-run"];
+  const other = await runCommand(server, [
+    ...args,
+    `--database=${postgres.url.replace(/[^/]+$/, "template1")}`,
+  ]);
+  expect([other.code, other.err]).toEqual([2, expect.stringContaining("LiteLLM_VerificationToken")]);
+  const none = await runCommand(server, [...args, "--database=postgres://nobody:secret@127.0.0.1:1/x"]);
+  expect([none.code, none.err]).toEqual([2, expect.stringContaining("--database")]);
+  expect(none.err).not.toContain("secret");
 });
 
 const TIME = "2026-01-01T00:00:00Z";

@@ -123,7 +123,7 @@ function toSettings(id: string, given: Fields, notes: string[]): Partial<Gateway
     }
   }
   noteMeaning(id, settings, notes);
-  return settings as Partial<GatewaySettings>;
+  return settings;
 }
 
 /** What settings need here that they do not need there. */
@@ -229,7 +229,9 @@ function keyNote(id: string, key: Fields): string {
   const options = [
     `--gateway ${id}`,
     ...(typeof alias === "string" && alias !== "" ? [`--alias ${alias}`] : []),
-    ...(typeof limit === "number" && limit > 0 ? [`--rate ${limit}/${String(period ?? 60)}`] : []),
+    ...(typeof limit === "number" && limit > 0
+      ? [`--rate ${limit}/${typeof period === "number" ? period : 60}`]
+      : []),
   ];
   return `${id}: the key of ${String(provider)} cannot be read there: signalbox provider-keys create ${String(provider)} ${options.join(" ")}`;
 }

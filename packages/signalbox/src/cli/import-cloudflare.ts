@@ -146,9 +146,7 @@ async function gatewayItem(
   const now: Readonly<Record<string, unknown>> = { ...before };
   const shown: Readonly<Record<string, unknown>> = {
     ...settings,
-    ...(settings.otel === undefined
-      ? {}
-      : { otel: hideOtel(settings.otel as Parameters<typeof hideOtel>[0]) }),
+    ...(settings.otel === undefined ? {} : { otel: hideOtel(settings.otel) }),
   };
   const other = Object.keys(shown).filter((name) => !isDeepStrictEqual(shown[name], now[name]));
   const isOwn = (name: string) => !isDeepStrictEqual(now[name], defaults[name]);

@@ -1,12 +1,28 @@
 /** `signalbox import litellm <config.yaml>` */
 import { existsSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { AccountClient, DynamicRoute, PriceTable, ProviderKey, SpendRule } from "@signalbox/client";
+import type {
+  AccountClient,
+  BookedUsage,
+  DynamicRoute,
+  PriceTable,
+  ProviderKey,
+  SpendRule,
+  Token,
+} from "@signalbox/client";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import type { ImportedKey, LiteLlmImport } from "./litellm-config.ts";
+import type { ImportedToken, LiteLlmKeys } from "./litellm-keys.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
-import { createItems, type ImportItem, type ImportResult, showImport } from "./import-result.ts";
+import { readEnvironment } from "./environment.ts";
+import {
+  createItems,
+  type ImportItem,
+  type ImportResult,
+  type IssuedToken,
+  showImport,
+} from "./import-result.ts";
 
 export const importCommands: readonly Command[] = [
   {
@@ -16,6 +32,12 @@ export const importCommands: readonly Command[] = [
       "Take over models, fallbacks, keys, prices and budgets of a LiteLLM proxy; prints what it cannot map.",
     options: [
       { name: "dry-run", summary: "show what would be created, and change nothing" },
+      {
+        name: "database",
+        value: "URL",
+        summary:
+          "PostgreSQL of the proxy: also take over virtual keys with budgets, limits, models and spend as new tokens, which are printed (LITELLM_DATABASE_URL)",
+      },
       {
         name: "write-config",
         value: "FILE",
@@ -30,8 +52,9 @@ export const importCommands: readonly Command[] = [
       // The parser of YAML is loaded for this command only.
       const { planLiteLlmImport } = await import("./litellm-config.ts");
       const plan = planLiteLlmImport(text);
+      const keys = await readKeys(context, plan);
       const isDry = context.hasSwitch("dry-run");
-      const result = isDry ? preview(plan) : await apply(context, plan);
+      const result = isDry ? preview(plan, keys) : await apply(context, plan, keys);
       context.print(result, (one) => showImport(one, isDry));
       return result.failed.length === 0 ? 0 : 1;
     },
@@ -44,27 +67,40 @@ interface Present {
   readonly routes: readonly DynamicRoute[];
   readonly limits: readonly SpendRule[];
   readonly prices: PriceTable;
+  readonly tokens: readonly Token[];
 }
 
 interface Item extends Omit<ImportItem, "create"> {
   create(account: AccountClient, gateway: string): Promise<unknown>;
 }
 
-const NOTHING: Present = { keys: [], routes: [], limits: [], prices: {} };
+const NOTHING: Present = { keys: [], routes: [], limits: [], prices: {}, tokens: [] };
+const NO_KEYS: LiteLlmKeys = { tokens: [], limits: [], teamSpend: [], notes: [] };
 
-function preview(plan: LiteLlmImport): ImportResult {
-  const created = itemsOf(plan, NOTHING).map(({ title }) => title);
-  return { created, kept: [], failed: [], notes: plan.notes, configuration: plan.configuration };
+async function readKeys(context: CommandContext, plan: LiteLlmImport): Promise<LiteLlmKeys> {
+  const url = context.option("database") ?? readEnvironment(context)["LITELLM_DATABASE_URL"];
+  if (url === undefined || url === "") return NO_KEYS;
+  const { readLiteLlmDatabase } = await import("./litellm-database.ts");
+  const { planLiteLlmKeys } = await import("./litellm-keys.ts");
+  return planLiteLlmKeys(await readLiteLlmDatabase(url), plan, Date.now());
 }
 
-async function apply(context: CommandContext, plan: LiteLlmImport): Promise<ImportResult> {
+function preview(plan: LiteLlmImport, keys: LiteLlmKeys): ImportResult {
+  const created = itemsOf(plan, keys, NOTHING, []).map(({ title }) => title);
+  const notes = [...plan.notes, ...keys.notes];
+  return { created, kept: [], failed: [], notes, configuration: plan.configuration };
+}
+
+async function apply(context: CommandContext, plan: LiteLlmImport, keys: LiteLlmKeys): Promise<ImportResult> {
   const file = context.option("write-config");
   if (file !== undefined && existsSync(resolve(context.workingFolder, file))) {
     throw new UsageError(`--write-config: ${file} exists`);
   }
   const account = await context.account();
   const gateway = context.option("gateway") ?? "default";
-  const items = itemsOf(plan, await readPresent(account, gateway)).map((item) => ({
+  const tokens: IssuedToken[] = [];
+  const present = await readPresent(account, gateway);
+  const items = itemsOf(plan, keys, present, tokens).map((item) => ({
     ...item,
     create: () => item.create(account, gateway),
   }));
@@ -73,7 +109,8 @@ async function apply(context: CommandContext, plan: LiteLlmImport): Promise<Impo
     const text = `${JSON.stringify(plan.configuration, null, 2)}\n`;
     writeFileSync(resolve(context.workingFolder, file), text, { flag: "wx" });
   }
-  return { ...outcome, notes: plan.notes, configuration: plan.configuration };
+  const notes = [...plan.notes, ...keys.notes];
+  return { ...outcome, tokens, notes, configuration: plan.configuration };
 }
 
 async function readPresent(account: AccountClient, gateway: string): Promise<Present> {
@@ -82,10 +119,12 @@ async function readPresent(account: AccountClient, gateway: string): Promise<Pre
     routes: await account.routes(gateway).list().all(),
     limits: await account.budgets.limits(),
     prices: await account.budgets.prices(),
+    tokens: await account.tokens.list().all(),
   };
 }
 
-function itemsOf(plan: LiteLlmImport, present: Present): Item[] {
+/** Adds the tokens that it issues to `issued`. */
+function itemsOf(plan: LiteLlmImport, keys: LiteLlmKeys, present: Present, issued: IssuedToken[]): Item[] {
   const prices = Object.entries(plan.prices).flatMap(([provider, models]) =>
     Object.entries(models).map(([model, price]) => ({ provider, model, price })),
   );
@@ -120,7 +159,55 @@ function itemsOf(plan: LiteLlmImport, present: Present): Item[] {
       isThere: present.routes.some(({ name }) => name === route.name),
       create: (account, gateway) => account.routes(gateway).create(route),
     })),
+    ...keys.limits.map((limit): Item => ({
+      title: `limit ${limit.id ?? ""}`,
+      isThere: present.limits.some(({ id }) => id === limit.id),
+      create: (account, gateway) => createTeamLimit(account, gateway, limit, keys.teamSpend),
+    })),
+    ...keys.tokens.map((one): Item => ({
+      title: `token ${one.token.name} for the key ${one.key}`,
+      isThere: present.tokens.some(({ name }) => name === one.token.name),
+      create: async (account, gateway) => issued.push(await issue(account, gateway, one)),
+    })),
   ];
+}
+
+/** A limit without what was spent would begin anew: it is removed if the spend cannot be booked, and the next import creates it. */
+async function createTeamLimit(
+  account: AccountClient,
+  gateway: string,
+  limit: SpendRule,
+  teamSpend: LiteLlmKeys["teamSpend"],
+): Promise<void> {
+  await account.budgets.changeLimits((now) => [...now, limit]);
+  const spent = teamSpend.filter((one) => one.limit === limit.id);
+  try {
+    for (const { team, spend } of spent) await account.budgets.bookUsage(gateway, bookingOf(spend, team));
+  } catch (error) {
+    await account.budgets.changeLimits((now) => now.filter(({ id }) => id !== limit.id));
+    throw error;
+  }
+}
+
+/** A token whose spend could not be booked would have its whole budget again: it is revoked, and the next import issues it. */
+async function issue(
+  account: AccountClient,
+  gateway: string,
+  { key, token, spend, team }: ImportedToken,
+): Promise<IssuedToken> {
+  const created = await account.tokens.create({ ...token, gateway_id: gateway });
+  try {
+    if (spend > 0)
+      await account.budgets.bookUsage(gateway, { ...bookingOf(spend, team), token_id: created.id });
+  } catch (error) {
+    await account.tokens.revoke(created.id);
+    throw error;
+  }
+  return { name: created.name, key, token: created.token };
+}
+
+function bookingOf(cost: number, team: string | null): BookedUsage {
+  return { provider: "litellm", model: "imported", cost, ...(team === null ? {} : { metadata: { team } }) };
 }
 
 /** The interface shows the name of a variable without its scheme, and of a stored key the last four characters. */

@@ -4,13 +4,22 @@ export interface ImportResult {
   /** They were there before. */
   readonly kept: readonly string[];
   readonly failed: readonly string[];
+  /** They cannot be shown again. */
+  readonly tokens?: readonly IssuedToken[];
   readonly notes: readonly string[];
   /** What belongs into the configuration file; empty for nothing. */
   readonly configuration: object;
 }
 
+/** A token in place of a key of the other product. */
+export interface IssuedToken {
+  readonly name: string;
+  readonly key: string;
+  readonly token: string;
+}
+
 export function showImport(
-  { created, kept, failed, notes, configuration }: ImportResult,
+  { created, kept, failed, tokens = [], notes, configuration }: ImportResult,
   isDry: boolean,
 ): string {
   const list = (title: string, lines: readonly string[]) =>
@@ -19,6 +28,10 @@ export function showImport(
     list(isDry ? "would be created" : "created", created) +
     list("already there", kept) +
     list("failed", failed) +
+    list(
+      "new tokens, which cannot be shown again",
+      tokens.map(({ name, key, token }) => `${name} (${key}): ${token}`),
+    ) +
     list("to do, and not taken over", notes) +
     (Object.keys(configuration).length === 0
       ? ""

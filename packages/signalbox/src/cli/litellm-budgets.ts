@@ -48,7 +48,7 @@ export function toBudgets(settings: Fields): {
 }
 
 /** `30d`, `1mo`, `3600s`; undefined for another form. A budget without a period never comes back. */
-function toWindow(duration: unknown): SpendRule["window"] | undefined {
+export function toWindow(duration: unknown): SpendRule["window"] | undefined {
   if (duration === undefined || duration === null) return null;
   const match = typeof duration === "string" ? /^(\d{1,9})(mo|[smhdw])$/.exec(duration.trim()) : null;
   if (match === null) return undefined;
