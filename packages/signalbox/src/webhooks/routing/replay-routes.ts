@@ -89,8 +89,10 @@ export function replayRoutes({ routing }: { readonly routing: Routing }): Manage
       summary: "Read the progress and the results of a bulk replay.",
       result: replayDetail,
       handler: async ({ params }) => {
-        const replay = await replays.find(params.account_id, params.replay_id);
-        const results = await replays.results(replay.accountId, replay.id);
+        const { account_id: accountId, replay_id: id } = params;
+        // Before its progress: an event that has a result then counts as queued.
+        const results = await replays.results(accountId, id);
+        const replay = await replays.find(accountId, id);
         return { result: { ...show(replay), results: showResults(results) } };
       },
     }),
