@@ -135,17 +135,20 @@ const BY_TIME = new Set(["attempts"]);
 
 /** Members and types; values differ, lists may be cut, and null stands for any value. */
 function differences(a: unknown, b: unknown, path = ""): string[] {
-  if (a === null || b === null || a === undefined || b === undefined) return [];
+  if (a === null || b === null) return [];
   if (Array.isArray(a) && Array.isArray(b))
     return a.length === 0 || b.length === 0 ? [] : differences(a[0], b[0], `${path}[]`);
   if (typeof a !== typeof b) return [`${path}: ${typeof a}, before ${typeof b}`];
   if (typeof a !== "object" || typeof b !== "object") return [];
   const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>];
-  return [...new Set([...Object.keys(left), ...Object.keys(right)])].flatMap((name) =>
-    BY_TIME.has(name) || (name in left && name in right)
+  const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
+  return names.flatMap((name) => {
+    const isInBoth = name in left && name in right;
+    if (BY_TIME.has(name) && !isInBoth) return [];
+    return isInBoth
       ? differences(left[name], right[name], `${path}.${name}`)
-      : [`${path}.${name}: ${name in left ? "new" : "gone"}`],
-  );
+      : [`${path}.${name}: ${name in left ? "new" : "gone"}`];
+  });
 }
 
 /** The value that a query parameter stands for, by the type of its schema. */

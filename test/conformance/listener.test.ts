@@ -112,14 +112,13 @@ describe("operations endpoints", () => {
     );
     const create = body.paths["/accounts/{account_id}/tokens"].post;
     expect(create.requestBody.content["application/json"].schema.required).toEqual(["name", "permissions"]);
-    expect(create.parameters).toContainEqual(
-      expect.objectContaining({
-        name: "account_id",
-        in: "path",
-        required: true,
-        schema: { type: "string" },
-      }),
-    );
+    expect(create.parameters).toContainEqual({
+      name: "account_id",
+      in: "path",
+      required: true,
+      schema: { type: "string" },
+      example: "default",
+    });
   });
 });
 
