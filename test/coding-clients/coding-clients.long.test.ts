@@ -29,6 +29,11 @@ const CHOSEN = CODING_CLIENTS.filter(({ program }) => ONLY?.includes(program) ??
 const FIRST_PROMPT = "Make the colour of the notes green.";
 const SECOND_PROMPT = "Now make a file of your own.";
 const TITLE = "Green notes";
+/**
+ * It ends well after it printed: terminals of clients drop what they have not read 200 ms after the end of a command, and a client that is
+ * held up for longer loses all of it.
+ */
+const PRINTING = "tr a-z A-Z < notes.txt; sleep 2";
 
 let stage: Stage;
 
@@ -156,10 +161,12 @@ function scriptOf({ tools }: CodingClient, work: string): (conversation: Convers
         expectResult(results[1], "shape: round");
         return step(tools.edit(notes, "colour: red", "colour: green"));
       case 3:
-        return step(tools.run("tr a-z A-Z < notes.txt"));
+        return step(tools.run(PRINTING));
       case 4:
         if (text.includes(SECOND_PROMPT)) return step(tools.write(join(work, "made.txt"), "made by a model"));
-        return { text: `The command printed ${/COLOUR: \w+/.exec(results[3] ?? "")?.[0]}.` };
+        return {
+          text: `The command printed ${/COLOUR: \w+/.exec(results[3] ?? "")?.[0] ?? `only: ${results[3]}`}.`,
+        };
       default:
         return { text: "The file is made." };
     }
