@@ -7,6 +7,7 @@
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { endProcessesOf } from "./support/left-processes.ts";
 import { CHROMIUM, OTHER_PROGRAMS, provide } from "./support/programs.ts";
 import { createTestFolder } from "./support/test-folder.ts";
 
@@ -42,6 +43,8 @@ function runTests(): number {
     stdio: "inherit",
     env: { ...process.env, TMPDIR: folder },
   });
+  const left = endProcessesOf(folder);
+  if (left.length > 0) console.error(`Left by the tests, and ended:\n  ${left.join("\n  ")}`);
   rmSync(folder, { recursive: true, force: true });
   return status ?? 1;
 }

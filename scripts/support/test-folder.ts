@@ -16,13 +16,14 @@ import {
 } from "node:fs";
 import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
+import { endProcessesOf } from "./left-processes.ts";
 
 const MEMORY = "/dev/shm";
 /** A run has at most about 2 GB in this folder. */
 const ENOUGH_BYTES = 6 * 1024 ** 3;
 const NAME = /^signalbox-test-(\d+)$/;
 
-/** Folders that a killed run has left are deleted here: those in memory would stay until the next start of the machine. */
+/** What a killed run has left, processes and folders, ends here: folders in memory would stay until the next start of the machine. */
 export function createTestFolder(): string {
   for (const parent of [MEMORY, tmpdir()]) removeLeftIn(parent);
   if (isUsable(MEMORY)) {
@@ -64,11 +65,16 @@ function removeLeftIn(parent: string): void {
       const pid = NAME.exec(name)?.[1];
       // A container gives its first process the same number each time.
       if (pid !== undefined && (Number(pid) === process.pid || !isRunning(Number(pid))))
-        rmSync(join(parent, name), { recursive: true, force: true });
+        removeRun(join(parent, name));
     }
   } catch {
     // Another user's, or no such folder.
   }
+}
+
+function removeRun(folder: string): void {
+  endProcessesOf(folder);
+  rmSync(folder, { recursive: true, force: true });
 }
 
 function isRunning(pid: number): boolean {
