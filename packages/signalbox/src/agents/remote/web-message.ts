@@ -1,5 +1,5 @@
 /** Requests and responses of the Fetch API between two nodes. */
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import type { ExchangeReply } from "./serve-exchanges.ts";
 import type { ExchangeAnswer } from "./exchange.ts";
 
@@ -46,9 +46,21 @@ export function toResponse({ head, body }: ExchangeAnswer): Response {
   return new Response(stream, { status, statusText, headers: headers as [string, string][] });
 }
 
+/**
+ * All that arrived since the last read is one piece: a reader that is behind is not held up by the number of small ones. The body keeps no
+ * reference to the stream, so that a forgotten one is collected.
+ */
 function toStream(body: Readable): ReadableStream<Uint8Array<ArrayBuffer>> {
-  // `toWeb` would make a complete stream of one that has failed already.
-  if (body.errored !== null)
-    return new ReadableStream({ start: (controller) => controller.error(body.errored) });
-  return Readable.toWeb(body) as ReadableStream<Uint8Array<ArrayBuffer>>;
+  const pieces = body.iterator() as AsyncIterator<Buffer<ArrayBuffer>, undefined>;
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: () => void body.destroy(),
+    },
+    { highWaterMark: 0 },
+  );
 }
