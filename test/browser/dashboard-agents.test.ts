@@ -236,6 +236,10 @@ it("calls methods in the console, replays dead letters, and shows the queue, sch
   await page.getByText("The queue is empty").waitFor();
 
   await page.getByRole("link", { name: "Timeline" }).click();
+  const times = page.getByRole("list", { name: "Turns" }).locator("time");
+  await times.first().waitFor();
+  const starts = await times.evaluateAll((all) => all.map((time) => time.getAttribute("datetime") ?? ""));
+  expect(starts).toEqual(starts.toSorted((a, b) => b.localeCompare(a)));
   await page.getByRole("button", { name: "Failed" }).click();
   await page.getByRole("list", { name: "Turns" }).getByText("cannot do fail-always").first().waitFor();
 

@@ -27,6 +27,9 @@ it("opens the overview from a login link and stores no credential in the URL or 
     "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
   );
   expect(JSON.parse(stored)).toEqual([{}, {}, ""]);
+  const entries = await page.getByRole("navigation", { name: "Main" }).getByRole("link").allTextContents();
+  expect(entries.length).toBeGreaterThan(15);
+  expect(new Set(entries).size).toBe(entries.length);
   await close();
 });
 

@@ -57,11 +57,6 @@ const GROUPS: readonly Group[] = [
       },
       { page: "limits", title: "Limits", icon: <path d="M3.500 14a7 7 0 1 1 13 0M10 13l3.500-4.500" /> },
       {
-        page: "guardrails",
-        title: "Guardrails",
-        icon: <path d="M10 3 4 5.500V10c0 3.500 2.500 6 6 7 3.500-1 6-3.500 6-7V5.500zM7.500 10l2 2 3-4" />,
-      },
-      {
         page: "prices",
         title: "Prices",
         icon: <path d="M10 3v14M13.500 6.500C13 5 7 4.500 7 7.500s6.500 2 6.500 5-6 2.500-7 .5" />,

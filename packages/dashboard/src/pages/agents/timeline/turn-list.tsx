@@ -17,10 +17,12 @@ export function TurnList({
   readonly turns: readonly RecordedTurn[];
   readonly path: string;
 }) {
+  // They come in the order in which they ended, and turns that wait for something overlap.
+  const byStart = turns.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at));
   return (
     <ol className="timeline" aria-label="Turns">
-      {turns.map((turn, i) => {
-        const before = turns[i - 1];
+      {byStart.map((turn, i) => {
+        const before = byStart[i - 1];
         const day = weekdayOf(Date.parse(turn.at));
         return (
           <li key={turn.id}>
