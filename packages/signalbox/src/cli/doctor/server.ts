@@ -5,7 +5,8 @@ import { createClient, fetchFor } from "../connect.ts";
 import { findServer, type FoundServer } from "../find-server.ts";
 import { fail, type Finding, isLoopback, ok, type Patient, warn } from "./finding.ts";
 
-const TIMEOUT_MS = 5000;
+/** Long: a machine that is short of processor time is what this command is often called for. */
+const TIMEOUT_MS = 30_000;
 
 export async function checkServer(context: CommandContext, { dataDir, config }: Patient): Promise<Finding[]> {
   const server = await findServer(context);
