@@ -61,7 +61,8 @@ async function withService<Result>(use: (url: string) => Promise<Result>): Promi
   const file: ConfigFileInput = {
     agents: { modules: [join(import.meta.dirname, "ticket-agent.ts")] },
     webhooks: {
-      answerWithinMs: 500,
+      // Of the one delivery that is to be late. All others are to be in time, on a busy machine too.
+      answerWithinMs: 3000,
       sources: {
         github: { agent: "ticket-agent" },
         shop: { scheme: "generic", secretVariable: "SHOP_WEBHOOK_SECRET" },

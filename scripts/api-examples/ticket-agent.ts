@@ -3,7 +3,7 @@ import { WebhookAgent, type WebhookEvent } from "signalbox";
 
 export class TicketAgent extends WebhookAgent {
   override async onEvent(event: WebhookEvent) {
-    if (event.type === "ticket.slow") await new Promise((resolve) => setTimeout(resolve, 3000));
+    if (event.type === "ticket.slow") await new Promise((resolve) => setTimeout(resolve, 6000));
     if (event.type === "ticket.broken") throw new Error("the help desk answered 503");
     const once = { retry: { maxAttempts: 1 } };
     if (this.name === "acme-billing") {
