@@ -1353,6 +1353,9 @@ describe("a judging model", () => {
       name: "judged",
       permissions: ["gateway.run"],
       models: ["openai/m"],
+      // Both become metadata that no header may have.
+      owner: "Zoë •",
+      tags: { team: "Zürich" },
       budgets: [{ limit: 1, window: "day" }],
       rate_limits: [
         { type: "requests", limit: 1, interval: 3600 },
@@ -1365,10 +1368,52 @@ describe("a judging model", () => {
     expect([answer.status, answer.body]).toEqual([200, answer.body]);
     const rows = (await readLogs(server, GATEWAY)).filter((row) => !before.has(row["id"]));
     expect(rows.map(({ model }) => String(model)).toSorted()).toEqual(["guard", "m"]);
+    const paid = { "token.owner": "Zoë •", "token.tags.team": "Zürich" };
+    for (const { metadata } of rows) expect(JSON.parse(String(metadata))).toMatchObject(paid);
     const spent = rows.reduce((sum, { cost }) => sum + Number(cost), 0);
     const { body: budgets } = await server.api("GET", `/accounts/default/tokens/${id}/budgets`);
     const used = [...JSON.stringify(budgets).matchAll(/"used":([\d.e-]+)/g)].map(([, text]) => Number(text));
     expect(used).toEqual(expect.arrayContaining([expect.closeTo(spent, 6)]));
+  });
+
+  it("is refused with the error of the budget that has no room for it, and of nothing else", async () => {
+    await setRules([{ ...RULE, on: ["prompt"] }]);
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "judged with little",
+      permissions: ["gateway.run"],
+      budgets: [{ limit: 0.000_001, window: "day" }],
+    });
+    const { token } = (body as { result: { token: string } }).result;
+    const poor = { "gw-aig-authorization": `Bearer ${token}` };
+    // A call without a limit of its output may begin while anything is left: the judge's call does, and uses it.
+    expect((await call(CHAT_DOOR, "Hello", poor)).status).toBe(429);
+    peer.requests.length = 0;
+    const refused = await call(CHAT_DOOR, "Hello", poor);
+    expect([refused.status, refused.body]).toEqual([429, expect.stringContaining("2041")]);
+    expect(refused.headers["retry-after"]).toBeDefined();
+    expect(peer.requests).toEqual([]);
+  });
+
+  it("that is asked for a caller who leaves finds nothing", async () => {
+    await setRules([{ ...RULE, on: ["prompt"] }]);
+    judge = () => undefined;
+    const left = new AbortController();
+    const leaving = fetch(`${server.url}${CHAT_DOOR.path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...gatewayHeader },
+      body: CHAT_DOOR.body("for one who leaves"),
+      signal: left.signal,
+    });
+    await expect.poll(() => asked().length).toBe(1);
+    left.abort();
+    await expect(leaving).rejects.toThrow();
+    const rowOf = async () =>
+      (await readLogs(server, GATEWAY)).find(
+        ({ status_code, model }) => status_code === 499 && model === "m",
+      );
+    await expect.poll(rowOf).toBeDefined();
+    expect((await rowOf())?.["guardrail_action"] ?? null).toBeNull();
+    expect(forwarded()).toEqual([]);
   });
 
   it("reads kept answers, too", async () => {

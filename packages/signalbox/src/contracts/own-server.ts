@@ -17,6 +17,14 @@ export interface OwnCall {
   readonly signal?: AbortSignal | undefined;
   /** The answer does not leave this process: what may be passed on to a caller is not asked. No header can say this. */
   readonly staysInside?: boolean;
-  /** Id of the token whose budgets pay for the call; null for none. Only with `staysInside`. Default: that of the credential, which also counts as a call. */
-  readonly chargedTo?: string | null;
+  /** Who pays for the call. Only with `staysInside`. Default: the token of the credential, for which it also counts as a call. */
+  readonly chargedTo?: Payer;
+}
+
+/** The call that another one is made for. */
+export interface Payer {
+  /** Whose budgets pay; null for those of no token. */
+  readonly tokenId: string | null;
+  /** Serialised flat object, instead of what headers say: it may have keys that no header may have, and budgets may depend on them. */
+  readonly metadata: string;
 }

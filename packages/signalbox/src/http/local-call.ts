@@ -1,6 +1,7 @@
 /**
  * Calls an area from inside the process. The call passes the same code as a request from the network: credential, limits, log, metrics of the area.
  */
+import type { Payer } from "../contracts/own-server.ts";
 import { HeldMemory, LocalRequest, LocalResponse } from "../engines/http-server/index.ts";
 import type { Area } from "./area.ts";
 import { renderError, sendError, toSignalboxError } from "./render-error.ts";
@@ -19,7 +20,7 @@ export interface LocalCall {
   /** The answer does not leave this process. */
   readonly staysInside?: boolean | undefined;
   /** See `OwnCall`. */
-  readonly chargedTo?: string | null | undefined;
+  readonly chargedTo?: Payer | undefined;
 }
 
 /** Errors of the area become responses. Rejects only if the signal is aborted or the response breaks off before its head. */

@@ -1,4 +1,5 @@
 /** What areas know of a request besides its headers: id, path, trace, and its body on demand. */
+import type { Payer } from "../contracts/own-server.ts";
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../core/overload.ts";
 import {
@@ -27,8 +28,8 @@ export class RequestContext {
   errorDialect: ErrorDialect | null = null;
   /** The answer does not leave this process. Only a call from inside the process sets it (`local-call.ts`). */
   staysInside = false;
-  /** The token whose budgets pay for a call from inside the process; undefined for that of the credential. */
-  chargedTo: string | null | undefined = undefined;
+  /** Who pays for a call from inside the process; undefined for the token of the credential. */
+  chargedTo: Payer | undefined = undefined;
   readonly #request: HttpRequest;
   #segments: readonly string[] | undefined;
   #trace: TraceContext | undefined;

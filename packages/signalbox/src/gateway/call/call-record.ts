@@ -52,7 +52,7 @@ function toCallRecord(start: CallStart, outcome: CallOutcome, payloadBytes: numb
     metadata: start.options.metadata ?? null,
     eventId: start.options.eventId ?? null,
     userAgent: start.request.headers["user-agent"] ?? "",
-    tokenId: start.context.chargedTo === undefined ? start.caller.tokenId : start.context.chargedTo,
+    tokenId: start.context.chargedTo === undefined ? start.caller.tokenId : start.context.chargedTo.tokenId,
     clientDialect: step.translation?.clientDialect ?? null,
     providerDialect: step.translation?.providerDialect ?? null,
     dropped:

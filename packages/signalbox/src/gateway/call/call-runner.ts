@@ -26,7 +26,13 @@ import { faultOf } from "../reliability/answer-check.ts";
 import type { Step } from "../step/step.ts";
 import { Call } from "./call.ts";
 import { logDetailOf, recordCall } from "./call-record.ts";
-import type { CallOutcome, CallParts, CallStart, PlannedCall } from "./call-start.ts";
+import {
+  type CallOutcome,
+  type CallParts,
+  type CallStart,
+  CLIENT_CLOSED,
+  type PlannedCall,
+} from "./call-start.ts";
 import { callerShare, type ShareParts } from "./caller-share.ts";
 import { noteFindings } from "./note-findings.ts";
 import type { ResumableRuns } from "./resumable-runs.ts";
@@ -117,7 +123,8 @@ export class CallRunner {
       steps = planned.steps.map((step) => guard.guard(step));
       await guard.judge(steps);
     } catch (error) {
-      if (!(error instanceof SignalboxError) || guard.action !== "block") throw error;
+      const isRecorded = guard.action === "block" || guard.hasEnded;
+      if (!(error instanceof SignalboxError) || !isRecorded) throw error;
       return this.#refuseBlocked(guarded, account, error);
     }
     // The key has the request as it came, and what was masked in it: calls that differ in either share no answer.
@@ -127,7 +134,7 @@ export class CallRunner {
     return this.#runLater({ ...guarded, steps, moreSteps }, account, use);
   }
 
-  /** A blocked prompt has a row and costs nothing. */
+  /** A blocked prompt, and one whose caller left before its verdict, has a row and costs nothing. */
   async #refuseBlocked(
     planned: PlannedCall,
     account: CallAccount | null,
@@ -138,7 +145,9 @@ export class CallRunner {
     const start = this.#startOf(planned, account, null);
     const [step] = start.steps;
     if (step === undefined) throw error;
-    const outcome = refusedOutcome(step, error);
+    const isAbandoned = planned.guard?.hasEnded === true;
+    const status = isAbandoned ? CLIENT_CLOSED : error.status;
+    const outcome = { ...refusedOutcome(step, status), isAbandoned };
     recordCall(this.#parts, start, outcome);
     this.#parts.tracing.current?.ended(start, outcome);
     this.#noteFindings(start);
@@ -202,12 +211,12 @@ export class CallRunner {
     const { limits } = this.#parts;
     const { gateway, options, caller, budgets } = planned;
     const { chargedTo } = planned.context;
+    const tokenId = chargedTo === undefined ? caller.tokenId : chargedTo.tokenId;
     const payer =
-      chargedTo === undefined || chargedTo === null
+      chargedTo === undefined || tokenId === null
         ? undefined
-        : this.#parts.findToken(gateway.accountId, chargedTo);
+        : this.#parts.findToken(gateway.accountId, tokenId);
     const token = chargedTo === undefined ? caller.token : (payer ?? null);
-    const tokenId = chargedTo === undefined ? caller.tokenId : chargedTo;
     // The usual call has no limits, and pays five comparisons for that.
     const mayHaveRules =
       gateway.settings.spend_limits !== null ||
@@ -374,7 +383,7 @@ export function judgedCallOf(
   return { accountId: gateway.accountId, gatewayId: gateway.id, tokenId: caller.tokenId, metadata };
 }
 
-function refusedOutcome(step: Step, { status }: SignalboxError): CallOutcome {
+function refusedOutcome(step: Step, status: number): CallOutcome {
   return {
     step,
     place: step.place ?? 0,

@@ -91,6 +91,9 @@ export interface CallTracing {
   ended(start: CallStart, outcome: CallOutcome): void;
 }
 
+/** Not a registered status: nginx logs it when the client disconnects before the response. */
+export const CLIENT_CLOSED = 499;
+
 /** What is known of a call when it has ended. */
 export interface CallOutcome {
   /** The step that answered, or the last one that was tried. */

@@ -44,13 +44,10 @@ import { sendCut } from "../reliability/stream-error.ts";
 import { Attempt, type AttemptOwner } from "./attempt.ts";
 import type { AttemptReport } from "../reliability/attempt-report.ts";
 import { sendCallError } from "./call-error.ts";
-import type { CallOutcome, CallParts, CallStart } from "./call-start.ts";
+import { type CallOutcome, type CallParts, type CallStart, CLIENT_CLOSED } from "./call-start.ts";
 import { CallSteps, type Prepared, type PreparedAttempt } from "./call-steps.ts";
 import { ClientResponse } from "./client-response.ts";
 import { PassingResponse } from "./passing-response.ts";
-
-/** Not a registered status: nginx logs it when the client disconnects before the response. */
-const CLIENT_CLOSED = 499;
 
 export class Call implements AttemptOwner, Placed {
   place = -1;

@@ -7,7 +7,7 @@ import { estimateInputTokens } from "@signalbox/translate";
 import { hasBody } from "../../engines/http-server/index.ts";
 import { readMembers, type RequestBody } from "../../engines/relay/index.ts";
 import type { Arrival, CallPlan } from "../call/call-start.ts";
-import { requireAllowedStep, stampOptions } from "../keys/policy-use.ts";
+import { requireAllowedStep } from "../keys/policy-use.ts";
 import { AUTO_ROUTE, type ModelNames } from "../models/model-names.ts";
 import type { ModelTarget } from "../models/model-target.ts";
 import {
@@ -28,7 +28,7 @@ import { parseFields } from "../step/json-body.ts";
 import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
-import { readCallerHeaders } from "./caller-headers.ts";
+import { optionsOf, readCallerHeaders } from "./caller-headers.ts";
 import { callerShare } from "../call/caller-share.ts";
 import { DEFAULT_PROVIDER, type DoorPath } from "./door-path.ts";
 import type { ModelList } from "./model-list.ts";
@@ -171,7 +171,7 @@ export class UnifiedDoor {
         body.kind === "whole" && body.bytes[0] === OPEN_BRACE ? parseFields(body.bytes) : { model },
       query: caller.query,
       forwarded,
-      options: stampOptions(caller.token?.policy ?? null, forwarded.options),
+      options: optionsOf(arrival, forwarded),
       namesModel: model !== null,
     };
     const plan: PlanModel<PassedRequest> = (own, target) => planPassedStep(this.#parts, own, target);
@@ -205,7 +205,7 @@ export class UnifiedDoor {
       isStream,
       query,
       forwarded,
-      options: stampOptions(arrival.caller.token?.policy ?? null, forwarded.options),
+      options: optionsOf(arrival, forwarded),
       share,
       earlier: endpoint === "responses" ? this.#stored.answersOf(arrival, forwarded) : null,
       fields: () => {

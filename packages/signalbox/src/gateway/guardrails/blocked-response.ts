@@ -2,7 +2,7 @@
 import type { SignalboxError } from "@signalbox/protocol";
 import { type ResponseHead, UpstreamFailure, type UsageTap } from "../../engines/relay/index.ts";
 
-/** The exchange ends because a rule refuses the response. What it used is charged. */
+/** The exchange ends because a rule refuses the response, or because this server cannot search it. What it used is charged. */
 export class BlockedResponse extends UpstreamFailure {
   readonly error: SignalboxError;
   readonly head: ResponseHead;

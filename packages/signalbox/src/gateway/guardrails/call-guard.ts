@@ -13,7 +13,7 @@ import { MaskedBodies } from "./masked-bodies.ts";
 import { searchRequest, searchText } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
 import type { JudgedCall, Judges } from "./judges.ts";
-import { judgeResponse } from "./judged-response.ts";
+import { judgeResponse, type ResponseJudge } from "./judged-response.ts";
 import { textOfAnswer, textOfRequest } from "./judged-text.ts";
 import type { JudgingRule, RuleSet } from "./rule-set.ts";
 
@@ -122,6 +122,10 @@ export class CallGuard {
     this.#ended.abort();
   }
 
+  get hasEnded(): boolean {
+    return this.#ended.signal.aborted;
+  }
+
   /** The step with masks, whose responses are searched. Throws an error of the gateway. */
   guard(step: Step): Step {
     const rules = this.#rules.at("prompt");
@@ -158,9 +162,14 @@ export class CallGuard {
   ): (handler: UpstreamHandler) => UpstreamExchange {
     const { judges, call } = this.#judging;
     const prompt = this.#prompt;
-    const ask = (text: string, signal: AbortSignal) =>
-      judges.judge(rules, this.findings, call, { place: "response", text, prompt }, signal);
-    return (handler) => judgeResponse(ask, this.#holdsStreams, this.#share, send, handler);
+    const judge: ResponseJudge = {
+      judge: (text, signal) =>
+        judges.judge(rules, this.findings, call, { place: "response", text, prompt }, signal),
+      unjudged: (reason) => {
+        for (const rule of rules) this.findings.unjudged("response", rule, reason);
+      },
+    };
+    return (handler) => judgeResponse(judge, this.#holdsStreams, this.#share, send, handler);
   }
 
   #reserve({ upstream: { body }, requestType }: Step): void {

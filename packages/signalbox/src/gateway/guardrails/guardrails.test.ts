@@ -246,6 +246,13 @@ describe("a prompt", () => {
     expect(isBlocked(body, headers, lenient)).toBe(false);
   });
 
+  it("is JSON if it looks so, also under the type of a form", () => {
+    const form = ["content-type", "application/x-www-form-urlencoded"];
+    expect(isBlocked(String.raw`{"a":"\u007aebra"}`, form)).toBe(true);
+    expect(isBlocked("a=%7Aebra", form)).toBe(true);
+    expect(isBlocked('{"a":"lion"}', form)).toBe(false);
+  });
+
   it("with a picture passes, unless a rule says that it must not", () => {
     const body = `{"image":"${PNG.toString("base64")}"}`;
     const json = ["content-type", "application/json"];
@@ -533,10 +540,7 @@ describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { typ
         onFailure: () => resolve(),
       };
       judgeResponse(
-        (text) => {
-          asked.push(text);
-          return Promise.resolve();
-        },
+        { judge: (text) => Promise.resolve(void asked.push(text)), unjudged: () => undefined },
         isHeld,
         ROOM,
         (inner) => {

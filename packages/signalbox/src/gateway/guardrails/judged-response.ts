@@ -5,7 +5,8 @@
  * Invariants:
  * 1. No event leaves before the verdict on its text, and on all text before it.
  * 2. Where a piece ends depends on the events, not on how their bytes were cut.
- * 3. What waits counts in the share of the caller.
+ * 3. What waits counts in the share of the caller. A few questions are open at a time, and the provider waits while many pieces do.
+ * 4. What arrived is charged, whoever ends the response.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
@@ -24,8 +25,12 @@ import { BlockedResponse } from "./blocked-response.ts";
 import { GuardrailBlock } from "./findings.ts";
 import { JudgedText, textOfAnswer } from "./judged-text.ts";
 
-/** Throws `GuardrailBlock`. */
-export type JudgeText = (text: string, signal: AbortSignal) => Promise<void>;
+/** Both throw `GuardrailBlock`. */
+export interface ResponseJudge {
+  judge(text: string, signal: AbortSignal): Promise<void>;
+  /** The rest of the response has no verdict; it may pass if this does not throw. */
+  unjudged(reason: string): void;
+}
 
 /** A piece ends with the first sentence that ends behind so many characters, and has at most so many. */
 const MIN_PIECE = 300;
@@ -36,6 +41,8 @@ const CONTEXT = 300;
 const MIN_REPEATED = 100;
 const SENTENCE_END = /[.!?。！？\n]["')\]]?\s*$/;
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
+const MAX_OPEN_QUESTIONS = 4;
+const MAX_WAITING_PIECES = 16;
 const NO_BYTES = Buffer.from("");
 
 /** Bytes that leave together. */
@@ -45,7 +52,7 @@ interface Piece {
 }
 
 export function judgeResponse(
-  judge: JudgeText,
+  judge: ResponseJudge,
   isHeld: boolean,
   share: CallShare,
   send: (handler: UpstreamHandler) => UpstreamExchange,
@@ -57,19 +64,26 @@ export function judgeResponse(
   let tap: UsageTap | null = null;
   let reader: PieceReader | null = null;
   let isOver = false;
+  /** It is too long to be judged, and all rules let it pass. */
+  let isUnjudged = false;
   let received = 0;
   let passed = 0;
   let counted = 0;
   /** Pieces that wait for their verdicts, in order. */
   let queue: Promise<void> = Promise.resolve();
+  let waiting = 0;
+  let isPaused = false;
+  let isPausedByClient = false;
+  const questions = new FewAtATime(MAX_OPEN_QUESTIONS);
 
   const fail = (error: unknown) => {
     if (isOver) return;
     isOver = true;
     exchange?.abort();
     abort.abort();
-    if (error instanceof GuardrailBlock && head !== null && tap !== null)
-      handler.onFailure(new BlockedResponse(error.error, head, tap, received - passed));
+    const own = error instanceof GuardrailBlock ? error.error : error;
+    if (own instanceof SignalboxError && head !== null && tap !== null)
+      handler.onFailure(new BlockedResponse(own, head, tap, received - passed));
     else if (error instanceof SignalboxError)
       handler.onFailure(new UpstreamFailure("refused", error.message, error));
     else handler.onFailure(new UpstreamFailure("broken", "the response could not be judged", error));
@@ -89,13 +103,34 @@ export function judgeResponse(
     if (!isOver && !isLast) handler.onReadEnd();
   };
   const enqueue = ({ bytes, text }: Piece, isLast: boolean, isHeadDue: boolean) => {
-    const verdict = text.trim() === "" ? null : judge(text, abort.signal);
+    const verdict =
+      text.trim() === "" ? null : questions.run(() => judge.judge(text, abort.signal), abort.signal);
     // It is awaited in its turn.
     verdict?.catch(() => undefined);
+    waiting += 1;
     queue = queue.then(async () => {
       try {
         await verdict;
+        waiting -= 1;
         release(bytes, isLast, isHeadDue);
+        if (isPaused && waiting < MAX_WAITING_PIECES && !isOver) {
+          isPaused = false;
+          if (!isPausedByClient) exchange?.resume();
+        }
+      } catch (error) {
+        fail(error);
+      }
+    });
+    if (isPaused || waiting < MAX_WAITING_PIECES) return;
+    isPaused = true;
+    exchange?.pause();
+  };
+  const finish = (whole: PieceReader) => {
+    if (!whole.isWhole) return enqueue(whole.end(), true, false);
+    share.beginWork(received, () => {
+      if (isOver) return;
+      try {
+        enqueue(whole.end(), true, true);
       } catch (error) {
         fail(error);
       }
@@ -116,10 +151,15 @@ export function judgeResponse(
       received += chunk.length;
       if (chunk.length > 0) tap?.push(chunk);
       try {
-        if (received > MAX_WHOLE_BYTES) throw overloaded("The response is too large to be judged");
+        if (isUnjudged) return enqueue({ bytes: chunk, text: "" }, isLast, false);
+        if (received > MAX_WHOLE_BYTES) {
+          judge.unjudged("it is too long to be judged");
+          isUnjudged = true;
+          return enqueue({ bytes: Buffer.concat([reader.take(), chunk]), text: "" }, isLast, reader.isWhole);
+        }
         hold(received - counted);
         for (const piece of reader.push(chunk)) enqueue(piece, false, false);
-        if (isLast) enqueue(reader.end(), true, reader.isWhole);
+        if (isLast) finish(reader);
       } catch (error) {
         fail(error);
       }
@@ -140,8 +180,14 @@ export function judgeResponse(
   const sent = send(judged);
   exchange = sent;
   return {
-    pause: () => sent.pause(),
-    resume: () => sent.resume(),
+    pause() {
+      isPausedByClient = true;
+      sent.pause();
+    },
+    resume() {
+      isPausedByClient = false;
+      if (!isPaused) sent.resume();
+    },
     abort() {
       isOver = true;
       abort.abort();
@@ -150,12 +196,36 @@ export function judgeResponse(
   };
 }
 
+/** Starts tasks in order, a few at a time. */
+class FewAtATime {
+  readonly #max: number;
+  readonly #running: Promise<void>[] = [];
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Rejects when the signal is aborted before the task begins. */
+  run(task: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const before = this.#running.length < this.#max ? undefined : this.#running.shift();
+    const start = () => {
+      signal.throwIfAborted();
+      return task();
+    };
+    const done = before === undefined ? task() : before.then(start, start);
+    this.#running.push(done);
+    return done;
+  }
+}
+
 /** Cuts a response into pieces. */
 interface PieceReader {
   readonly isWhole: boolean;
   push(chunk: Buffer): Piece[];
   /** The rest. */
   end(): Piece;
+  /** The bytes of the rest, which nobody reads. */
+  take(): Buffer;
 }
 
 /** Null for what has no text of a model: errors, media, what is compressed. Rules on what cannot be read are applied behind this. */
@@ -168,16 +238,15 @@ function readerFor({ status, contentType, rawHeaders }: ResponseHead, isHeld: bo
       i % 2 === 0 && /^content-encoding$/i.test(name) && !/^identity$/i.test(rawHeaders[i + 1] ?? ""),
   );
   if (isEncoded) return null;
-  if (type.startsWith("text/event-stream")) return new StreamReader(splitServerSent, isHeld);
-  if (/^application\/(?:x-)?(?:ndjson|jsonl|jsonlines)\b/.test(type))
-    return new StreamReader(splitLines, isHeld);
-  if (type.startsWith("application/vnd.amazon.eventstream")) return new StreamReader(splitAws, isHeld);
+  if (type.startsWith("text/event-stream")) return new StreamReader(SERVER_SENT, isHeld);
+  if (/^application\/(?:x-)?(?:ndjson|jsonl|jsonlines)\b/.test(type)) return new StreamReader(LINES, isHeld);
+  if (type.startsWith("application/vnd.amazon.eventstream")) return new StreamReader(AWS, isHeld);
   return new WholeReader();
 }
 
 class WholeReader implements PieceReader {
   readonly isWhole = true;
-  readonly #chunks: Buffer[] = [];
+  #chunks: Buffer[] = [];
 
   push(chunk: Buffer): Piece[] {
     this.#chunks.push(chunk);
@@ -185,8 +254,14 @@ class WholeReader implements PieceReader {
   }
 
   end(): Piece {
-    const bytes = Buffer.concat(this.#chunks);
+    const bytes = this.take();
     return { bytes, text: textOfAnswer(bytes) };
+  }
+
+  take(): Buffer {
+    const bytes = Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    return bytes;
   }
 }
 
@@ -195,26 +270,47 @@ interface Events {
   readonly rest: Buffer;
 }
 
+/** Of what ends an event, so much may be in earlier chunks. */
+const TAIL = 3;
+
+/** How events stand in the bytes of a stream. */
+interface EventForm {
+  /** False if no event ends in the chunk. `before`: the last bytes before it; `size`: of all that waits; `length`: what `lengthOf` said. */
+  mayEnd(chunk: Buffer, before: Buffer, size: number, length: number): boolean;
+  split(bytes: Buffer): Events;
+  /** The length that an event says of itself at its beginning; 0 if it does not. */
+  lengthOf(rest: Buffer): number;
+}
+
 class StreamReader implements PieceReader {
   readonly isWhole: boolean;
-  readonly #split: (bytes: Buffer) => Events;
-  #rest: Buffer = NO_BYTES;
+  readonly #form: EventForm;
+  /** The beginning of an event, in pieces: a long one is put together once, not with each read. */
+  #rest: Buffer[] = [];
+  #size = 0;
+  #length = 0;
+  #tail: Buffer = NO_BYTES;
   #held: Buffer[] = [];
   readonly #text = new JudgedText("response");
   #context = "";
   /** All texts that were judged, for events that repeat them. */
   #known = "";
 
-  constructor(split: (bytes: Buffer) => Events, isHeld: boolean) {
-    this.#split = split;
+  constructor(form: EventForm, isHeld: boolean) {
+    this.#form = form;
     this.isWhole = isHeld;
   }
 
   push(chunk: Buffer): Piece[] {
-    const { events, rest } = this.#split(
-      this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]),
-    );
-    this.#rest = rest;
+    const before = this.#tail;
+    this.#tail = (chunk.length < TAIL ? Buffer.concat([before, chunk]) : chunk).subarray(-TAIL);
+    this.#rest.push(chunk);
+    this.#size += chunk.length;
+    if (!this.#form.mayEnd(chunk, before, this.#size, this.#length)) return [];
+    const { events, rest } = this.#form.split(joined(this.#rest));
+    this.#rest = [rest];
+    this.#size = rest.length;
+    this.#length = this.#form.lengthOf(rest);
     const pieces: Piece[] = [];
     for (const { bytes, json } of events) {
       this.#held.push(bytes);
@@ -229,16 +325,21 @@ class StreamReader implements PieceReader {
   }
 
   end(): Piece {
+    const rest = joined(this.#rest);
+    this.#rest = [];
     // What has no end is judged as it is.
-    if (this.#rest.length > 0) this.#text.add(this.#rest.toString("utf8").replaceAll(/^data: ?/gm, ""));
-    this.#held.push(this.#rest);
+    if (rest.length > 0) this.#text.add(rest.toString("utf8").replaceAll(/^data: ?/gm, ""));
+    this.#held.push(rest);
     return this.#take();
   }
 
+  take(): Buffer {
+    return joined([...this.#held, ...this.#rest]);
+  }
+
   #take(): Piece {
-    const [first = NO_BYTES, ...others] = this.#held;
+    const bytes = joined(this.#held);
     this.#held = [];
-    const bytes = others.length === 0 ? first : Buffer.concat([first, ...others]);
     const text = this.#text.take();
     // The last events of some dialects have the whole text again.
     const isRepeated = text.length >= MIN_REPEATED && this.#known.includes(text);
@@ -254,6 +355,18 @@ class StreamReader implements PieceReader {
 
 /** Two ends of lines. All of them are ASCII. */
 const BLANK = /(?:\r\n|\n|\r(?!\n)){2}/g;
+
+const SERVER_SENT: EventForm = {
+  // The end may have begun in the chunk before.
+  mayEnd: (chunk, before) => hasBlank(before, chunk),
+  split: splitServerSent,
+  lengthOf: () => 0,
+};
+
+function hasBlank(before: Buffer, chunk: Buffer): boolean {
+  BLANK.lastIndex = 0;
+  return BLANK.test(before.toString("latin1") + chunk.toString("latin1"));
+}
 
 function splitServerSent(bytes: Buffer): Events {
   const ascii = bytes.toString("latin1");
@@ -272,6 +385,8 @@ function splitServerSent(bytes: Buffer): Events {
   return { events, rest: bytes.subarray(from) };
 }
 
+const LINES: EventForm = { mayEnd: (chunk) => chunk.includes(0x0a), split: splitLines, lengthOf: () => 0 };
+
 function splitLines(bytes: Buffer): Events {
   const events: { bytes: Buffer; json: string }[] = [];
   let from = 0;
@@ -283,7 +398,15 @@ function splitLines(bytes: Buffer): Events {
   return { events, rest: bytes.subarray(from) };
 }
 
+/** Shorter beginnings of a message are not checked. */
+const AWS_PRELUDE = 12;
 const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
+
+const AWS: EventForm = {
+  mayEnd: (_chunk, _before, size, length) => size >= length,
+  split: splitAws,
+  lengthOf: (rest) => (rest.length < AWS_PRELUDE ? 0 : rest.readUInt32BE(0)),
+};
 
 function splitAws(bytes: Buffer): Events {
   const { messages, rest } = splitAwsMessages(bytes);
@@ -300,4 +423,9 @@ function splitAws(bytes: Buffer): Events {
     };
   });
   return { events, rest };
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  const [only = NO_BYTES] = parts;
+  return parts.length < 2 ? only : Buffer.concat(parts);
 }

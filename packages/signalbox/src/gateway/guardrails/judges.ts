@@ -7,6 +7,7 @@
  * 3. A verdict is one of the known forms. Anything else, an error, or nothing within the time of the rule is a failure, and the rule says what follows.
  * 4. Rules with the same question ask it once.
  */
+import { SignalboxError } from "@signalbox/protocol";
 import { LRUCache } from "lru-cache";
 import type { OwnServer } from "../../contracts/own-server.ts";
 import { type Fields, isFields } from "../../core/fields.ts";
@@ -49,6 +50,8 @@ export interface JudgesParts {
 
 type Verdict =
   | { readonly kind: "passed" }
+  /** The call cannot go on, whatever its rules say: its budget is spent, or its caller has left. */
+  | { readonly kind: "ended"; readonly error: SignalboxError }
   /** `categories`: what it found; null if it names none. */
   | { readonly kind: "found"; readonly categories: readonly string[] | null }
   | { readonly kind: "failed"; readonly reason: string };
@@ -72,7 +75,7 @@ export class Judges {
     this.#parts = parts;
   }
 
-  /** Throws `GuardrailBlock` if a rule refuses the text. */
+  /** Throws `GuardrailBlock` if a rule refuses the text, and an error of the gateway if the call cannot go on. */
   async judge(
     rules: readonly JudgingRule[],
     findings: Findings,
@@ -89,6 +92,7 @@ export class Judges {
     for (const one of rules) {
       const verdict = await asked.get(questionOf(one));
       if (verdict === undefined || verdict.kind === "passed") continue;
+      if (verdict.kind === "ended") throw verdict.error;
       if (verdict.kind === "failed") findings.unjudged(question.place, one, verdict.reason);
       else if (verdict.categories === null) findings.judged(question.place, one, []);
       else {
@@ -124,6 +128,8 @@ export class Judges {
         ? await this.#askWebhook(one, call, question, either)
         : await this.#askModel(one, call, question, either);
     } catch {
+      if (signal.aborted)
+        return { kind: "ended", error: new SignalboxError("gateway_guardrail_unavailable") };
       return {
         kind: "failed",
         reason: limit.aborted ? "there was no verdict in time" : "the judge cannot be reached",
@@ -151,14 +157,14 @@ export class Judges {
         "content-type": "application/json",
         // The row of the judged call has the text, if the caller wants it to be stored.
         "gw-aig-collect-log-payload": "false",
-        "gw-aig-metadata": withRule(metadata, rule.id),
       },
       body: Buffer.from(JSON.stringify(body)),
       staysInside: true,
-      chargedTo: tokenId,
+      chargedTo: { tokenId, metadata: withRule(metadata, rule.id) },
       signal,
     });
     const answer = await untilAborted(readStart(response, MAX_ANSWER_BYTES), signal);
+    if (isOverBudget(response)) return { kind: "ended", error: spendError(response, answer.bytes) };
     if (!response.ok) return { kind: "failed", reason: `the judge answered with status ${response.status}` };
     if (!answer.isWhole) return { kind: "failed", reason: "the answer of the judge is too long" };
     const fields = parsed(answer.bytes);
@@ -228,6 +234,25 @@ function readGuard(text: string): Verdict {
   if (!/^unsafe\b/i.test(first.trim())) return UNCLEAR;
   const names = namesIn([first.replace(/^\s*unsafe[:.,\s]*/i, ""), ...rest].join(",").split(","));
   return { kind: "found", categories: names };
+}
+
+/** The budgets of the judged call have no room for its judge. An error of a provider has another origin. */
+function isOverBudget({ status, headers }: Response): boolean {
+  return (
+    status === 429 &&
+    headers.get("gw-aig-error-origin") === "gateway" &&
+    headers.has("gw-aig-budget-remaining")
+  );
+}
+
+function spendError({ headers }: Response, body: Buffer): SignalboxError {
+  const fields = parsed(body);
+  const { message } = isFields(fields["error"]) ? fields["error"] : fields;
+  const wait = headers.get("retry-after");
+  return new SignalboxError("gateway_spend_limit", {
+    ...(typeof message === "string" ? { message } : {}),
+    ...(wait === null ? {} : { headers: { "retry-after": wait } }),
+  });
 }
 
 /** A probability, or the label of a class. */

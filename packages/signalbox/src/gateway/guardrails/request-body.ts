@@ -71,7 +71,8 @@ export function searchRequestBytes(
     readOther(rules, findings, bytes);
     return null;
   }
-  if (/^application\/x-www-form-urlencoded/i.test(type)) {
+  // A door may pass JSON on under any type, and providers read it whatever its type is.
+  if (/^application\/x-www-form-urlencoded/i.test(type) && !/^\s*[{[]/.test(text)) {
     searchPairs(rules, findings, text, null);
     return null;
   }

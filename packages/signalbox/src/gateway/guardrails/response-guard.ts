@@ -73,9 +73,10 @@ export function guardResponse(
     if (isOver) return;
     isOver = true;
     exchange?.abort();
-    if (error instanceof GuardrailBlock && head !== null) {
+    const own = error instanceof GuardrailBlock ? error.error : error;
+    if (own instanceof SignalboxError && head !== null) {
       tap ??= createUsageTap(head.contentType);
-      handler.onFailure(new BlockedResponse(error.error, head, tap, received - passed));
+      handler.onFailure(new BlockedResponse(own, head, tap, received - passed));
     } else if (error instanceof SignalboxError) {
       handler.onFailure(new UpstreamFailure("refused", error.message, error));
     } else handler.onFailure(new UpstreamFailure("broken", "the response could not be searched", error));
