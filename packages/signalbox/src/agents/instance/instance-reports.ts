@@ -77,7 +77,7 @@ export class InstanceReports {
   #record(turn: Turn, durationMs: number, error: unknown, failureId: string | null): void {
     const timeline = this.#timeline;
     if (timeline === null || (error === null && NOT_RECORDED.has(turn.kind))) return;
-    if (timeline.admits(this.#pace)) {
+    if (timeline.admits(this.#ref, this.#pace)) {
       const endedAt = this.#environment.clock.now();
       const outcome = { endedAt, durationMs, error, failureId, state: this.#stateOf };
       timeline.add(this.#ref, this.#pace, recordOf(turn, outcome));

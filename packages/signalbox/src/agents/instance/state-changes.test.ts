@@ -46,3 +46,8 @@ it("many changes and large states are cut", () => {
   expect(changesOf("x".repeat(40_000), "y".repeat(40_000))).toEqual({ changes: [], isCut: true });
   expect(changesOf("x".repeat(4000), "y").changes[0]?.before?.length).toBeLessThan(450);
 });
+
+it("a deep state is compared only near its root", () => {
+  const nested = (inner: string) => `${"[".repeat(10_000)}${inner}${"]".repeat(10_000)}`;
+  expect(stateChanges(nested("1"), nested("2"))).toEqual({ changes: [], isCut: true });
+});

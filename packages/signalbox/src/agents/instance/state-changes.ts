@@ -11,7 +11,7 @@ export interface StateChange {
 
 export interface StateChanges {
   readonly changes: readonly StateChange[];
-  /** There are more, or the states are too large to be compared. */
+  /** There may be more: the states are too large or too deep to be compared. */
   readonly isCut: boolean;
 }
 
@@ -20,6 +20,8 @@ const MAX_COMPARED = 32 * 1024;
 const MAX_CHANGES = 30;
 const MAX_VALUE = 400;
 const MAX_PATH = 200;
+/** Deeper members are not compared: states are as deep as their authors like, and the stack is not. */
+const MAX_DEPTH = 12;
 
 /** `before` and `after` are JSON; null before the first state. */
 export function stateChanges(before: string | null, after: string | null): StateChanges {
@@ -37,9 +39,10 @@ function parse(json: string | null): unknown {
   return json === null ? NONE : JSON.parse(json);
 }
 
-/** Returns true when there are more changes than fit. */
+/** Returns true when there may be more changes. */
 function compare(before: unknown, after: unknown, path: readonly string[], changes: StateChange[]): boolean {
   if (Object.is(before, after)) return false;
+  if (path.length === MAX_DEPTH) return true;
   if (isContainer(before) && isContainer(after) && Array.isArray(before) === Array.isArray(after)) {
     for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
       const isCut = compare(

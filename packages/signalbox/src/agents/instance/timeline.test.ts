@@ -36,13 +36,14 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await opened.drop();
   });
 
-  const openTimeline = (random = 1) => {
+  const openTimeline = (random = 1, keptInAll = 200_000) => {
     now = NOW;
     return new Timeline({
       database: opened.database,
       clock: { now: () => now },
       onFailure: (error) => failures.push(error),
       random: () => random,
+      keptInAll,
     });
   };
   const refOf = (name: string): InstanceRef => ({ account: "default", agent: "a", name });
@@ -80,17 +81,45 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     const ref = refOf("busy");
     const pace = new RecordPace();
     let admitted = 0;
-    for (let i = 0; i < 150; i++) if (timeline.admits(pace)) admitted += 1;
+    for (let i = 0; i < 150; i++) if (timeline.admits(ref, pace)) admitted += 1;
     expect(admitted).toBe(100);
     // Another instance is not affected.
-    expect(timeline.admits(new RecordPace())).toBe(true);
-    await timeline.flush();
-    expect(timeline.admits(pace)).toBe(true);
+    expect(timeline.admits(refOf("other"), new RecordPace())).toBe(true);
+    // A reader gives nobody more.
+    await timeline.list(ref, ALL);
+    expect(timeline.admits(ref, pace)).toBe(false);
+    await timeline.endSecond();
+    expect(timeline.admits(ref, pace)).toBe(true);
     timeline.add(ref, pace, record());
     timeline.add(ref, pace, record());
-    expect((await timeline.list(ref, ALL)).map(({ skipped }) => skipped)).toEqual([0, 50]);
+    expect((await timeline.list(ref, ALL)).map(({ skipped }) => skipped)).toEqual([0, 51]);
     const others = Array.from({ length: 2000 }, () => new RecordPace());
-    expect(others.filter((other) => timeline.admits(other)).length).toBeLessThan(500);
+    expect(others.filter((other) => timeline.admits(ref, other)).length).toBeLessThan(500);
+  });
+
+  it("an account that records all it can leaves records to others, in each second and in what is kept", async () => {
+    const timeline = openTimeline(1, 100);
+    const busy = { account: "busy", agent: "a", name: "x" };
+    const taken = Array.from({ length: 2000 }, () => new RecordPace());
+    expect(taken.filter((pace) => timeline.admits(busy, pace)).length).toBeGreaterThan(100);
+    expect(timeline.admits({ ...busy, account: "calm" }, new RecordPace())).toBe(true);
+
+    await opened.database.run(sql`DELETE FROM agent_turn`);
+    const keep = (account: string, count: number) => {
+      for (let i = 0; i < count; i++)
+        timeline.add({ ...busy, account }, new RecordPace(), record({ label: `${account}${i}` }));
+    };
+    keep("calm", 20);
+    keep("other", 60);
+    keep("busy", 300);
+    await timeline.flush();
+    await timeline.prune();
+    const kept = async (account: string) =>
+      (await timeline.list({ ...busy, account }, ALL)).map(({ label }) => label);
+    expect([(await kept("calm")).length, (await kept("other")).length, (await kept("busy")).length]).toEqual([
+      20, 40, 40,
+    ]);
+    expect((await kept("busy")).at(-1)).toBe("busy260");
   });
 
   it("an instance keeps some hundred records, and none for longer than a day", async () => {

@@ -7,11 +7,13 @@
  * 2. What recording costs is bounded whatever the load: at most `RECORDS_PER_SECOND` in the long run, at most `BURST` at once, and of one instance
  *    at most `OF_INSTANCE_PER_SECOND`. Turns beyond are counted, not recorded.
  * 3. What is stored is bounded: about `KEPT` records of an instance, `KEPT_IN_ALL` of all, none older than `KEPT_MS`, each of some kilobytes.
- * 4. The records of an instance end with it.
+ * 4. No account displaces another: it takes records only while it has not taken more than twice what is left, and the oldest records that make room
+ *    are those of the accounts that have most.
+ * 5. The records of an instance end with it.
  * See docs/decisions/0530.
  */
 import { RowsStatement } from "../../core/rows-statement.ts";
-import { joinSql, sql, sqlList } from "../../core/sql.ts";
+import { joinSql, sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import { TokenBucket } from "../../core/token-bucket.ts";
 import { type Repetition, repeat } from "../../core/repeat.ts";
 import { ulid, ulidFloor } from "../../core/ulid.ts";
@@ -77,7 +79,7 @@ export interface RecordFilter {
 
 /** How much of an instance was recorded lately. */
 export class RecordPace {
-  /** The flush that `count` is about. */
+  /** The second that `count` is about. */
   window = -1;
   count = 0;
   /** Turns since the last record that were not recorded. */
@@ -91,6 +93,8 @@ export interface TimelineParts {
   readonly onFailure: (error: unknown) => void;
   /** Numbers from 0 to 1. */
   readonly random?: () => number;
+  /** Of all accounts. */
+  readonly keptInAll?: number;
 }
 
 interface Pending extends NewRecord {
@@ -131,10 +135,10 @@ export class Timeline {
   #pending: Pending[] = [];
   #writing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  /** Counts flushes. */
+  /** Counts the seconds in which turns ended. */
   #window = 0;
-  /** The budget is used up until the next flush: asking it for every turn would cost more than the rest. */
-  #isExhausted = false;
+  /** Records of this second by account. */
+  readonly #taken = new Map<string, number>();
   #pruning: Repetition | null = null;
 
   constructor(parts: TimelineParts) {
@@ -149,22 +153,30 @@ export class Timeline {
   }
 
   /** True if the next turn of the instance is to be recorded: the caller then adds it. Otherwise it is counted. */
-  admits(pace: RecordPace): boolean {
+  admits({ account }: InstanceRef, pace: RecordPace): boolean {
+    // The second ends, also if nothing is recorded in it.
+    this.#flushLater();
     if (pace.window !== this.#window) {
       pace.window = this.#window;
       pace.count = 0;
     }
-    if (pace.count < OF_INSTANCE_PER_SECOND && !this.#isExhausted) {
-      if (this.#budget.take() === 0) {
+    if (pace.count < OF_INSTANCE_PER_SECOND) {
+      if (this.#take(account)) {
         pace.count += 1;
         return true;
       }
-      this.#isExhausted = true;
+      // It does not ask again in this second: asking for every turn would cost more than the rest.
+      pace.count = OF_INSTANCE_PER_SECOND;
     }
     pace.skipped += 1;
-    // The window ends with a flush, also if nothing else is recorded in it.
-    this.#flushLater();
     return false;
+  }
+
+  #take(account: string): boolean {
+    const taken = this.#taken.get(account) ?? 0;
+    if (taken > 2 * this.#budget.left || this.#budget.take() > 0) return false;
+    this.#taken.set(account, taken + 1);
+    return true;
   }
 
   add(ref: InstanceRef, pace: RecordPace, record: NewRecord): void {
@@ -202,7 +214,8 @@ export class Timeline {
     const own = sql`account_id = ${account} AND agent = ${agent} AND name IN (${sqlList(names)})
       AND id >= ${ulidFloor(Math.max(0, firstStep * RECENT_STEP_MS))}`;
     const { database } = this.#parts;
-    const turn = { account, kind: "search" } as const;
+    // An index finds the rows, and there are some hundred of each name.
+    const turn = { account, kind: "page" } as const;
     const [steps, slow] = await Promise.all([
       database.scan<{ name: string; step: number; n: number }>(
         sql`SELECT name, at / CAST(${RECENT_STEP_MS} AS BIGINT) AS step, CAST(sum(1 + skipped) AS BIGINT) AS n
@@ -249,23 +262,27 @@ export class Timeline {
 
   /** Writes what waits. Never rejects. */
   flush(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#window += 1;
-    this.#isExhausted = false;
     if (this.#pending.length > 0) this.#writing = this.#writing.then(() => this.#write());
     return this.#writing;
   }
 
   async close(): Promise<void> {
     await this.#pruning?.stop();
-    await this.flush();
     clearTimeout(this.#timer);
+    await this.flush();
   }
 
   #flushLater(): void {
-    // `flush` never rejects.
-    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+    this.#timer ??= setTimeout(() => void this.endSecond(), FLUSH_MS).unref();
+  }
+
+  /** Writes what waits, and every account may record again. Never rejects. */
+  endSecond(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#window += 1;
+    this.#taken.clear();
+    return this.flush();
   }
 
   async #write(): Promise<void> {
@@ -299,19 +316,46 @@ export class Timeline {
   /** Deletes what is too old or too much. The ids begin with their time, so the oldest are the first of the primary key. */
   async prune(): Promise<void> {
     const { clock, database } = this.#parts;
-    const last = await database.get<{ id: string }>(
-      sql`SELECT id FROM agent_turn ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_IN_ALL}`,
+    await this.#deleteWhere(sql`id < ${ulidFloor(Math.max(0, clock.now() - KEPT_MS))}`);
+    const counts = await database.scan<{ account: string; n: number }>(
+      sql`SELECT account_id AS account, count(*) AS n FROM agent_turn GROUP BY account_id`,
+      { account: "", kind: "search" },
     );
-    const oldest = ulidFloor(Math.max(0, clock.now() - KEPT_MS));
-    const bound = last !== undefined && last.id > oldest ? last.id : oldest;
+    const share = equalShare(
+      counts.map(({ n }) => n),
+      this.#parts.keptInAll ?? KEPT_IN_ALL,
+    );
+    for (const { account, n } of counts) {
+      if (n <= share) continue;
+      const [first] = await database.scan<{ id: string }>(
+        sql`SELECT id FROM agent_turn WHERE account_id = ${account} ORDER BY id DESC LIMIT 1 OFFSET ${share}`,
+        { account: "", kind: "search" },
+      );
+      if (first !== undefined) await this.#deleteWhere(sql`account_id = ${account} AND id <= ${first.id}`);
+    }
+  }
+
+  async #deleteWhere(condition: SqlQuery): Promise<void> {
     let changes: number;
     do {
-      ({ changes } = await database.run(
+      ({ changes } = await this.#parts.database.run(
         sql`DELETE FROM agent_turn WHERE id IN
-            (SELECT id FROM agent_turn WHERE id < ${bound} ORDER BY id LIMIT ${PRUNE_AT_ONCE})`,
+            (SELECT id FROM agent_turn WHERE ${condition} ORDER BY id LIMIT ${PRUNE_AT_ONCE})`,
       ));
     } while (changes === PRUNE_AT_ONCE);
   }
+}
+
+/** How many records each account may keep, so that all together have no more than `room`. */
+function equalShare(counts: readonly number[], room: number): number {
+  let left = room;
+  const sorted = counts.toSorted((a, b) => a - b);
+  for (const [i, count] of sorted.entries()) {
+    const share = Math.floor(left / (sorted.length - i));
+    if (count > share) return share;
+    left -= count;
+  }
+  return Number.POSITIVE_INFINITY;
 }
 
 function ofInstance({ account, agent, name }: InstanceRef) {
