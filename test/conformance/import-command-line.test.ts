@@ -165,7 +165,6 @@ it("issues tokens for the keys in LiteLLM's database, whose budgets go on", asyn
   const client = new Client({ connectionString: postgres.url });
   await client.connect();
   await client.query(LITELLM_TABLES);
-  await client.end();
   await server.api("POST", "/accounts", { id: "keys" });
   await server.api("POST", "/accounts/keys/ai-gateway/gateways", { id: "default", authentication: true });
   // Variables of the service are keys of the account `default` only.
@@ -177,7 +176,7 @@ it("issues tokens for the keys in LiteLLM's database, whose budgets go on", asyn
   expect([preview.code, preview.err]).toEqual([0, ""]);
   for (const text of [
     "token ci for the key sk-...aaaa",
-    "limit litellm-team-1-Search-team",
+    "limit litellm-team-Search-team-",
     "team Search team: not taken over: rpm_limit",
     "key ci: models that were not taken over: other",
     "key ci: metadata that was not taken over: list",
@@ -193,6 +192,8 @@ it("issues tokens for the keys in LiteLLM's database, whose budgets go on", asyn
   expect(preview.out).not.toContain("sbx_");
   const tokens = async () =>
     (await server.api("GET", "/accounts/keys/tokens")).body.result as { id: string; name: string }[];
+  const nowhere = await runCommand(server, [...args, `--write-config=${join(folder, "none/x.json")}`]);
+  expect([nowhere.code, nowhere.err]).toEqual([2, expect.stringContaining("--write-config")]);
   expect(await tokens()).toEqual([]);
 
   const first = await runCommand(server, args);
@@ -257,7 +258,15 @@ it("issues tokens for the keys in LiteLLM's database, whose budgets go on", asyn
   expect(provider.requests).toEqual([]);
   expect((await call("groq/small", 1)).status).toBe(200);
 
+  // The proxy went on meanwhile, and has another team, whose row comes before.
+  await client.query(`UPDATE "LiteLLM_TeamTable" SET spend = 11;
+    INSERT INTO "LiteLLM_TeamTable" (team_id, team_alias, max_budget, spend, models, budget_duration)
+      VALUES ('t0', 'Other team', 50, 1, '{smart}', '1mo')`);
+  await client.end();
   const again = await runCommand(server, args);
+  expect((await spent("/accounts/keys/ai-gateway/budgets")).map(({ used }) => used)).toContain(1);
+  const limits = (await server.api("GET", "/accounts/keys/ai-gateway/limits")).body.result as object;
+  expect(JSON.stringify(limits).match(/litellm-team-/g)).toHaveLength(2);
   expect([again.code, again.out]).toEqual([0, expect.stringContaining("token ci for the key sk-...aaaa")]);
   expect(again.out).not.toContain("sbx_");
   expect(await tokens()).toHaveLength(5);

@@ -1,5 +1,5 @@
 /** `signalbox import litellm <config.yaml>` */
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type {
   AccountClient,
@@ -86,31 +86,42 @@ async function readKeys(context: CommandContext, plan: LiteLlmImport): Promise<L
 }
 
 function preview(plan: LiteLlmImport, keys: LiteLlmKeys): ImportResult {
-  const created = itemsOf(plan, keys, NOTHING, []).map(({ title }) => title);
+  const created = itemsOf(plan, keys, NOTHING, () => undefined).map(({ title }) => title);
   const notes = [...plan.notes, ...keys.notes];
   return { created, kept: [], failed: [], notes, configuration: plan.configuration };
 }
 
 async function apply(context: CommandContext, plan: LiteLlmImport, keys: LiteLlmKeys): Promise<ImportResult> {
   const file = context.option("write-config");
-  if (file !== undefined && existsSync(resolve(context.workingFolder, file))) {
-    throw new UsageError(`--write-config: ${file} exists`);
-  }
   const account = await context.account();
   const gateway = context.option("gateway") ?? "default";
   const tokens: IssuedToken[] = [];
+  const onIssued = (token: IssuedToken) => {
+    tokens.push(token);
+    // At once: the command may be ended before it prints its result.
+    const { name, key, token: secret } = token;
+    (context.isJson ? context.err : context.out).write(
+      `new token, which cannot be shown again: ${name} (${key}): ${secret}\n`,
+    );
+  };
   const present = await readPresent(account, gateway);
-  const items = itemsOf(plan, keys, present, tokens).map((item) => ({
+  const items = itemsOf(plan, keys, present, onIssued).map((item) => ({
     ...item,
     create: () => item.create(account, gateway),
   }));
+  // First: a folder that is missing must not be noticed when tokens have been issued.
+  if (file !== undefined) writeConfiguration(resolve(context.workingFolder, file), plan.configuration);
   const outcome = await createItems(items, false);
-  if (file !== undefined) {
-    const text = `${JSON.stringify(plan.configuration, null, 2)}\n`;
-    writeFileSync(resolve(context.workingFolder, file), text, { flag: "wx" });
-  }
   const notes = [...plan.notes, ...keys.notes];
   return { ...outcome, tokens, notes, configuration: plan.configuration };
+}
+
+function writeConfiguration(path: string, configuration: object): void {
+  try {
+    writeFileSync(path, `${JSON.stringify(configuration, null, 2)}\n`, { flag: "wx" });
+  } catch (error) {
+    throw new UsageError(`--write-config: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 async function readPresent(account: AccountClient, gateway: string): Promise<Present> {
@@ -123,8 +134,12 @@ async function readPresent(account: AccountClient, gateway: string): Promise<Pre
   };
 }
 
-/** Adds the tokens that it issues to `issued`. */
-function itemsOf(plan: LiteLlmImport, keys: LiteLlmKeys, present: Present, issued: IssuedToken[]): Item[] {
+function itemsOf(
+  plan: LiteLlmImport,
+  keys: LiteLlmKeys,
+  present: Present,
+  onIssued: (token: IssuedToken) => void,
+): Item[] {
   const prices = Object.entries(plan.prices).flatMap(([provider, models]) =>
     Object.entries(models).map(([model, price]) => ({ provider, model, price })),
   );
@@ -167,7 +182,7 @@ function itemsOf(plan: LiteLlmImport, keys: LiteLlmKeys, present: Present, issue
     ...keys.tokens.map((one): Item => ({
       title: `token ${one.token.name} for the key ${one.key}`,
       isThere: present.tokens.some(({ name }) => name === one.token.name),
-      create: async (account, gateway) => issued.push(await issue(account, gateway, one)),
+      create: async (account, gateway) => onIssued(await issue(account, gateway, one)),
     })),
   ];
 }

@@ -4,7 +4,7 @@ export interface ImportResult {
   /** They were there before. */
   readonly kept: readonly string[];
   readonly failed: readonly string[];
-  /** They cannot be shown again. */
+  /** They cannot be shown again, and were shown when they were issued. */
   readonly tokens?: readonly IssuedToken[];
   readonly notes: readonly string[];
   /** What belongs into the configuration file; empty for nothing. */
@@ -19,7 +19,7 @@ export interface IssuedToken {
 }
 
 export function showImport(
-  { created, kept, failed, tokens = [], notes, configuration }: ImportResult,
+  { created, kept, failed, notes, configuration }: ImportResult,
   isDry: boolean,
 ): string {
   const list = (title: string, lines: readonly string[]) =>
@@ -28,10 +28,6 @@ export function showImport(
     list(isDry ? "would be created" : "created", created) +
     list("already there", kept) +
     list("failed", failed) +
-    list(
-      "new tokens, which cannot be shown again",
-      tokens.map(({ name, key, token }) => `${name} (${key}): ${token}`),
-    ) +
     list("to do, and not taken over", notes) +
     (Object.keys(configuration).length === 0
       ? ""

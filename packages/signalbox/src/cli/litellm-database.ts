@@ -40,10 +40,11 @@ export async function readLiteLlmDatabase(url: string): Promise<LiteLlmRows> {
     const tables = found.rows.map(({ name }) => name);
     if (!tables.includes(KEYS)) throw new Error(`the database has no table ${KEYS}`);
     // As JSON, because a driver reads times without a zone as local ones, and large integers as text.
-    const read = async (table: string) => {
+    const read = async (table: string, key: string) => {
       if (!tables.includes(table)) return [];
+      // In an order that stays: names and ids of what is imported are the same when the import is repeated.
       const { rows } = await client.query<{ row: Row }>(
-        `SELECT to_jsonb(t) AS row FROM ${client.escapeIdentifier(table)} t ORDER BY to_jsonb(t)::text`,
+        `SELECT to_jsonb(t) AS row FROM ${client.escapeIdentifier(table)} t ORDER BY ${client.escapeIdentifier(key)}`,
       );
       return rows.map(({ row }) => row);
     };
@@ -54,10 +55,10 @@ export async function readLiteLlmDatabase(url: string): Promise<LiteLlmRows> {
       if ((rowCount ?? 0) > 0) others.push(table);
     }
     return {
-      keys: await read(KEYS),
-      teams: await read(TEAMS),
-      users: await read(USERS),
-      budgets: await read(BUDGETS),
+      keys: await read(KEYS, "token"),
+      teams: await read(TEAMS, "team_id"),
+      users: await read(USERS, "user_id"),
+      budgets: await read(BUDGETS, "budget_id"),
       others,
     };
   } catch (error) {

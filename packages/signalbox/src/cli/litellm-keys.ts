@@ -4,6 +4,7 @@
  * disables its token; rates of teams and limits of users are only named.
  */
 import type { NewToken, SpendRule, TokenBudget, TokenRateLimit } from "@signalbox/client";
+import { sha256 } from "../core/secret.ts";
 import { toWindow } from "./litellm-budgets.ts";
 import { fieldsOf, type LiteLlmImport } from "./litellm-config.ts";
 import type { LiteLlmRows, Row } from "./litellm-database.ts";
@@ -64,12 +65,8 @@ export function planLiteLlmKeys(rows: LiteLlmRows, config: LiteLlmImport, now: n
   const limits: SpendRule[] = [];
   const teams = new Map<unknown, Team>();
   for (const row of rows.teams) {
-    const name = nameOf(
-      row["team_alias"],
-      row["team_id"],
-      [...teams.values()].map((team) => team.name),
-    );
-    const limit = teamLimit(name, row, limits, notes);
+    const name = nameOf(row["team_alias"], String(row["team_id"]), aliasesOf(rows.teams, "team_alias"));
+    const limit = teamLimit(name, row, notes);
     if (limit !== null) limits.push(limit);
     teams.set(row["team_id"], { name, row, limit: limit?.id ?? null });
   }
@@ -78,7 +75,7 @@ export function planLiteLlmKeys(rows: LiteLlmRows, config: LiteLlmImport, now: n
   for (const row of rows.keys) {
     if (row["team_id"] === DASHBOARD) sessions += 1;
     else {
-      const token = toToken(row, { rows, config, teams, now, notes, taken: tokens });
+      const token = toToken(row, { rows, config, teams, now, notes });
       if (token !== null) tokens.push(token);
     }
   }
@@ -104,7 +101,7 @@ export function planLiteLlmKeys(rows: LiteLlmRows, config: LiteLlmImport, now: n
   return { tokens, limits, teamSpend, notes };
 }
 
-function teamLimit(name: string, row: Row, before: readonly SpendRule[], notes: string[]): SpendRule | null {
+function teamLimit(name: string, row: Row, notes: string[]): SpendRule | null {
   const title = `team ${name}`;
   const lost = ["tpm_limit", "rpm_limit", "max_parallel_requests", "soft_budget", ...RESTRICTIONS].filter(
     (member) => isGiven(row[member]),
@@ -119,7 +116,8 @@ function teamLimit(name: string, row: Row, before: readonly SpendRule[], notes: 
   }
   const slug = name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").slice(0, 48);
   return {
-    id: `litellm-team-${before.length + 1}-${slug}`,
+    // Another team may have this name one day.
+    id: `litellm-team-${slug}-${sha256(String(row["team_id"])).toString("hex").slice(0, 8)}`,
     enabled: true,
     limitType: "cost",
     limit,
@@ -134,18 +132,13 @@ interface KeyContext {
   readonly teams: ReadonlyMap<unknown, Team>;
   readonly now: number;
   readonly notes: string[];
-  readonly taken: readonly ImportedToken[];
 }
 
 function toToken(own: Row, context: KeyContext): ImportedToken | null {
-  const { rows, teams, now, notes, taken } = context;
+  const { rows, teams, now, notes } = context;
   const hash = String(own["token"]);
   const key = textOf(own["key_name"]) ?? `sk-… (hash ${hash.slice(0, 8)})`;
-  const name = nameOf(
-    own["key_alias"],
-    `litellm ${hash.slice(0, 16)}`,
-    taken.map(({ token }) => token.name),
-  );
+  const name = nameOf(own["key_alias"], `litellm ${hash.slice(0, 16)}`, aliasesOf(rows.keys, "key_alias"));
   const shared = rows.budgets.find(
     (budget) => own["budget_id"] != null && budget["budget_id"] === own["budget_id"],
   );
@@ -307,12 +300,16 @@ function ownerOf(id: unknown, users: readonly Row[]): string | null {
   return (textOf(user?.["user_email"]) ?? textOf(id))?.slice(0, MAX_TEXT) ?? null;
 }
 
-/** A name that no other has. */
-function nameOf(wanted: unknown, otherwise: unknown, taken: readonly string[]): string {
-  const base = (textOf(wanted) ?? String(otherwise)).slice(0, MAX_TEXT - 8);
-  let name = base;
-  for (let i = 2; taken.includes(name); i++) name = `${base} ${i}`;
-  return name;
+function aliasesOf(rows: readonly Row[], member: string): readonly unknown[] {
+  return rows.map((row) => row[member]);
+}
+
+/** A name that no other has, and that stays the same whatever others there are later: an alias that several have is completed by the id. */
+function nameOf(alias: unknown, id: string, aliases: readonly unknown[]): string {
+  const text = textOf(alias);
+  if (text === null) return id.slice(0, MAX_TEXT);
+  const isShared = aliases.filter((one) => one === alias).length > 1;
+  return isShared ? `${text.slice(0, MAX_TEXT - 40)} (${id.slice(0, 32)})` : text.slice(0, MAX_TEXT);
 }
 
 /** Times of the database are UTC, without a zone. */
