@@ -71,12 +71,15 @@ export class StoredObjects {
       const wanted = { method: request.method ?? "GET", id, action, query };
       const cancel = (one: string) => this.#background.cancel(answers, one);
       const answer = JSON.stringify(answerKept(answers, kept, wanted, cancel));
-      // The rules may have changed since the answer was given.
-      const rules = this.#parts.guardrails.rulesFor(
-        gateway,
-        arrival.caller.token,
-        readCallOptions(request.rawHeaders).guardrails,
-      );
+      // The rules may have changed since the answer was given. What says that it is deleted has no text.
+      const rules =
+        request.method === "DELETE"
+          ? null
+          : this.#parts.guardrails.rulesFor(
+              gateway,
+              arrival.caller.token,
+              readCallOptions(request.rawHeaders).guardrails,
+            );
       await rules?.prepare();
       sendJsonText(
         arrival.response,

@@ -1,4 +1,5 @@
 /** Which guardrails apply to a call: those of its gateway, of its token, of the account and of its own header, all of them. */
+import { LRUCache } from "lru-cache";
 import { type GuardrailRule, guardrailRules, PII_KINDS, type Token } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
@@ -8,12 +9,15 @@ import { type OwnedRule, type RuleOwner, RuleSet } from "./rule-set.ts";
 
 type Rules = readonly GuardrailRule[];
 const NONE: Rules = [];
-/** Those that are in use stay; others that are the same are compiled again. */
-const MAX_SHARED = 1000;
+/** What compiled sets may take in memory, in KB. One that was not used lately is compiled again when it is needed. */
+const MAX_COMPILED = 256 * 1024;
+/** What a set takes, in KB: its automata learn some thousand states, and have some instructions for each character of a rule. */
+const USUAL_SIZE = 2048;
+const SIZE_OF_CHARACTER = 0.25;
 /** A caller that asks for something else in every call compiles it every time. */
 const MAX_ASKED = 100;
 
-type ByRules = WeakMap<Rules, RuleSet | null>;
+type ByRules = WeakMap<Rules, WeakRef<RuleSet> | null>;
 
 export class Guardrails {
   /** By account. */
@@ -21,8 +25,11 @@ export class Guardrails {
   /** Compiled sets by the settings and lists they consist of: what is changed is another object. */
   readonly #sets = new WeakMap<GatewaySettings, WeakMap<Rules, WeakMap<Rules, ByRules>>>();
 
-  /** By their fingerprints: tokens with the same rules share them. */
-  readonly #shared = new Map<string, WeakRef<RuleSet>>();
+  /** By their fingerprints: tokens with the same rules share them. There may be a set for each token. */
+  readonly #compiled = new LRUCache<string, RuleSet>({
+    maxSize: MAX_COMPILED,
+    sizeCalculation: ({ length }) => Math.ceil(USUAL_SIZE + SIZE_OF_CHARACTER * length),
+  });
 
   /** By the text of a header: calls that ask for the same share them. */
   readonly #asked = new Map<string, Rules>();
@@ -64,21 +71,37 @@ export class Guardrails {
   #setFor(settings: GatewaySettings, token: Rules, account: Rules, asked: Rules): RuleSet | null {
     const byToken = inner(this.#sets, settings, () => new WeakMap<Rules, WeakMap<Rules, ByRules>>());
     const byAccount = inner(byToken, token, () => new WeakMap<Rules, ByRules>());
-    const byAsked = inner(byAccount, account, () => new WeakMap<Rules, RuleSet | null>());
-    return inner(byAsked, asked, () => {
-      const rules = [
-        ...owned("gateway", settings.guardrail_rules ?? NONE),
-        ...owned("dlp", settings.dlp === null ? NONE : dlpRules(settings.dlp)),
-        ...owned(
-          "guardrails",
-          settings.guardrails === null ? NONE : categoryRules(settings.guardrails, this.#models),
-        ),
-        ...owned("token", token),
-        ...owned("account", account),
-        ...owned("call", asked),
-      ];
-      return rules.length === 0 ? null : this.#share(new RuleSet(rules));
-    });
+    const byAsked = inner(byAccount, account, () => new WeakMap<Rules, WeakRef<RuleSet> | null>());
+    const known = byAsked.get(asked);
+    if (known === null) return null;
+    const set = known?.deref() ?? this.#create(settings, token, account, asked);
+    if (set === null) byAsked.set(asked, null);
+    else {
+      if (known?.deref() !== set) byAsked.set(asked, new WeakRef(set));
+      // It was used.
+      this.#compiled.get(set.fingerprint);
+    }
+    return set;
+  }
+
+  #create(settings: GatewaySettings, token: Rules, account: Rules, asked: Rules): RuleSet | null {
+    const rules = [
+      ...owned("gateway", settings.guardrail_rules ?? NONE),
+      ...owned("dlp", settings.dlp === null ? NONE : dlpRules(settings.dlp)),
+      ...owned(
+        "guardrails",
+        settings.guardrails === null ? NONE : categoryRules(settings.guardrails, this.#models),
+      ),
+      ...owned("token", token),
+      ...owned("account", account),
+      ...owned("call", asked),
+    ];
+    if (rules.length === 0) return null;
+    const created = new RuleSet(rules);
+    const same = this.#compiled.get(created.fingerprint);
+    if (same !== undefined) return same;
+    this.#compiled.set(created.fingerprint, created);
+    return created;
   }
 
   #askedRules(text: string): Rules {
@@ -88,14 +111,6 @@ export class Guardrails {
       if (this.#asked.size >= MAX_ASKED) this.#asked.clear();
       this.#asked.set(text, rules);
     }
-    return rules;
-  }
-
-  #share(rules: RuleSet): RuleSet {
-    const known = this.#shared.get(rules.fingerprint)?.deref();
-    if (known !== undefined) return known;
-    if (this.#shared.size >= MAX_SHARED) this.#shared.clear();
-    this.#shared.set(rules.fingerprint, new WeakRef(rules));
     return rules;
   }
 }

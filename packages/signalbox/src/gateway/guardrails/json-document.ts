@@ -248,15 +248,18 @@ export class DocumentSearch {
   readonly #rules: PlaceRules;
   readonly #findings: Findings;
   readonly #place: GuardrailPlace;
+  readonly #isSession: boolean;
   /** Each text for itself. */
   #single: TextChannel | null = null;
   /** What spans texts: a person or a model reads them one after the other. Null before the first of them; most events have none. */
   #joined: TextChannel | null = null;
 
-  constructor(rules: PlaceRules, findings: Findings, place: GuardrailPlace) {
+  /** `isSession`: the documents are messages of a realtime session. */
+  constructor(rules: PlaceRules, findings: Findings, place: GuardrailPlace, isSession = false) {
     this.#rules = rules;
     this.#findings = findings;
     this.#place = place;
+    this.#isSession = isSession;
   }
 
   /** The document with masks; null if nothing changed. Throws `GuardrailBlock`. */
@@ -272,8 +275,8 @@ export class DocumentSearch {
   /** The same, of a document whose texts were read. */
   searchTexts(json: string, texts: readonly JsonText[]): string | null {
     const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
-    // A document that a caller writes is no event, whatever it says, except for the one with sound.
-    const event = typeOf(texts) === SAMPLES_EVENT ? SAMPLES_EVENT : "";
+    // What a caller writes is no event, whatever it says, except for the one of a session that brings sound.
+    const event = this.#isSession && typeOf(texts) === SAMPLES_EVENT ? SAMPLES_EVENT : "";
     for (const at of texts) {
       const role = roleOf(at, this.#place, event);
       switch (role.kind) {

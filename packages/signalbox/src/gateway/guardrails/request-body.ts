@@ -87,11 +87,12 @@ export function searchText(
   text: string,
   mustBeJson: boolean,
   place: "prompt" | "response" = PLACE,
+  isSession = false,
 ): string | null {
   const start = text.trimStart();
   const mayBeJson = start.startsWith("{") || start.startsWith("[") || mustBeJson;
   const texts = mayBeJson ? readJsonTexts(text) : null;
-  if (texts !== null) return new DocumentSearch(rules, findings, place).searchTexts(text, texts);
+  if (texts !== null) return new DocumentSearch(rules, findings, place, isSession).searchTexts(text, texts);
   // It may be too deep to be read.
   if (mayBeJson && isJson(text)) return new DocumentSearch(rules, findings, place).searchJson(text);
   const lines = mayBeJson ? jsonLines(text) : null;

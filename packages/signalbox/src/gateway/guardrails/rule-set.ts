@@ -51,6 +51,8 @@ export class RuleSet {
   readonly rules: readonly OwnedRule[];
   /** Differs for different rules: answers are cached by it. */
   readonly fingerprint: string;
+  /** Of the rules, in characters. */
+  readonly length: number;
   readonly hasMasks: boolean;
   /** Whether a rule asks a model or a webhook. */
   readonly hasJudges: boolean;
@@ -65,7 +67,9 @@ export class RuleSet {
     this.hasJudges = rules.some(({ rule }) => isJudged(rule));
     const masked = rules.filter(({ rule }) => rule.logs === "masked");
     this.log = masked.length === 0 ? null : new LogRules(masked);
-    this.fingerprint = createHash("sha256").update(JSON.stringify(rules)).digest("base64url").slice(0, 22);
+    const text = JSON.stringify(rules);
+    this.length = text.length;
+    this.fingerprint = createHash("sha256").update(text).digest("base64url").slice(0, 22);
   }
 
   /** Compiles all rules, in slices. Without it, they are compiled in one piece when they are needed. */

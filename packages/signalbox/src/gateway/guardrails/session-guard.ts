@@ -65,7 +65,7 @@ export class SessionGuard {
       if (RESUMPTION.test(text) || (hasMasks && this.#hasUnreserved)) this.findings.numberApart();
       if (hasMasks) this.findings.reserve(text);
       else this.#hasUnreserved = true;
-      const edited = searchText(rules, this.findings, text, false);
+      const edited = searchText(rules, this.findings, text, false, "prompt", true);
       return edited === null ? message : { ...message, data: Buffer.from(edited) };
     });
   }

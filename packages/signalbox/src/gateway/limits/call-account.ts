@@ -118,17 +118,17 @@ export class CallAccount {
     this.#dropReservation();
     const taken = rules.reserve(demand, isNow, !isNow);
     return taken instanceof Promise
-      ? taken.then((late) => this.#reserved(step, late))
-      : this.#reserved(step, taken);
+      ? taken.then((late) => this.#reserved(step, late, isNow))
+      : this.#reserved(step, taken, isNow);
   }
 
-  #reserved(step: Step, taken: Taken): SignalboxError | null {
+  #reserved(step: Step, taken: Taken, isWritten: boolean): SignalboxError | null {
     if (taken instanceof Refusal) return taken.toError();
     const ended = this.#hold(taken);
     if (ended !== null) return ended;
     this.#reservation = taken;
     this.#reservedStep = step;
-    this.#isUnwritten = taken.number > 0;
+    this.#isUnwritten = taken.number > 0 && !isWritten;
     return null;
   }
 
