@@ -44,6 +44,8 @@ export interface DeliveryPage {
   readonly records: readonly DeliveryRecord[];
   /** Continue here; null at the end. */
   readonly next: string | null;
+  /** Deliveries that a search looked at; null without a search. */
+  readonly scanned: number | null;
 }
 
 export interface DeliverySummary {
@@ -130,12 +132,17 @@ export class DeliveryLog {
     filter: DeliveryFilter,
     cursor: string | undefined,
     limit: number,
+    signal?: AbortSignal,
   ): Promise<DeliveryPage> {
     const inMemory = await this.#findEverywhere({ accountId, filter, before: cursor, limit: limit + 1 });
-    const stored = await this.#table.before(accountId, filter, cursor, limit + 1);
-    const records = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1));
+    const found = await this.#table.before(accountId, filter, cursor, limit + 1, signal);
+    const { position, scanned } = found;
+    const records = [
+      ...found.records,
+      ...inMemory.filter(({ id }) => position === null || id >= position),
+    ].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = records.slice(0, limit);
-    return { records: page, next: records.length > limit ? (page.at(-1)?.id ?? null) : null };
+    return { records: page, next: records.length > limit ? (page.at(-1)?.id ?? null) : position, scanned };
   }
 
   /** Oldest first, after `after`. */
@@ -168,9 +175,14 @@ export class DeliveryLog {
   }
 
   /** Counts of the listed deliveries by status and step of time. */
-  async histogram(accountId: string, filter: DeliveryFilter, stepMs: number): Promise<DeliveryStep[]> {
+  async histogram(
+    accountId: string,
+    filter: DeliveryFilter,
+    stepMs: number,
+    signal?: AbortSignal,
+  ): Promise<DeliveryStep[]> {
     await this.#findEverywhere({ accountId, filter, limit: 1 });
-    return this.#table.histogram(accountId, filter, stepMs);
+    return this.#table.histogram(accountId, filter, stepMs, signal);
   }
 
   /** The failed delivery was handled after all. */

@@ -72,10 +72,10 @@ function list({ log }: DeliveryRouteParts): Route {
     path: DELIVERIES,
     access: "webhooks.read",
     summary:
-      "List deliveries, newest first, with filters; with `after`, deliveries since then, oldest first; with `unresolved=true`, failed ones that nobody has replayed and the provider has not repeated with success.",
+      "List deliveries, newest first, with filters; a search looks at deliveries for some seconds, `scanned` says at how many, and the cursor goes on; with `after`, deliveries since then, oldest first; with `unresolved=true`, failed ones that nobody has replayed and the provider has not repeated with success.",
     query: listQuery,
     result: z.array(deliveryResult),
-    handler: async ({ params, query }) => {
+    handler: async ({ params, query, signal }) => {
       const { account_id: accountId } = params;
       const { cursor, after, limit, delivery_id: deliveryId, status, unresolved, ...rest } = query;
       const filter = { ...toFilter(rest), deliveryId, status, isUnresolved: unresolved === "true" };
@@ -83,10 +83,15 @@ function list({ log }: DeliveryRouteParts): Route {
         const records = await log.since(accountId, filter, after, limit);
         return { result: records.map(showDelivery), resultInfo: { count: records.length } };
       }
-      const { records, next } = await log.list(accountId, filter, cursor, limit);
+      const { records, next, scanned } = await log.list(accountId, filter, cursor, limit, signal);
       return {
         result: records.map(showDelivery),
-        resultInfo: { count: records.length, cursor: next, cursors: next === null ? {} : { after: next } },
+        resultInfo: {
+          count: records.length,
+          ...(scanned === null ? {} : { scanned }),
+          cursor: next,
+          cursors: next === null ? {} : { after: next },
+        },
       };
     },
   });
@@ -159,13 +164,16 @@ function histogram({ log }: DeliveryRouteParts): Route {
         failed: z.int(),
       }),
     ),
-    handler: async ({ params, query }) => {
+    handler: async ({ params, query, signal }) => {
       const { step_seconds: seconds, search, ...rest } = query;
-      const counted = await log.histogram(params.account_id, { ...toFilter(rest), search }, seconds * 1000);
+      const filter = { ...toFilter(rest), search };
+      const counted = await log.histogram(params.account_id, filter, seconds * 1000, signal);
       const none = { accepted: 0, duplicate: 0, rejected: 0, failed: 0 };
       const steps = new Map<number, typeof none>();
-      for (const { at, status, count } of counted)
-        steps.set(at, { ...(steps.get(at) ?? none), [status]: count });
+      for (const { at, status, count } of counted) {
+        const known = steps.get(at) ?? none;
+        steps.set(at, { ...known, [status]: known[status] + count });
+      }
       const result = [...steps]
         .toSorted(([a], [b]) => a - b)
         .map(([at, counts]) => ({ at: new Date(at).toISOString(), ...counts }));

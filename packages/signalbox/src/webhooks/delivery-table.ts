@@ -14,11 +14,33 @@ const MAX_REJECTED = 100;
 /** Arbitrary key of an advisory lock of PostgreSQL, the same in every version. */
 const PRUNE_LOCK = rawSql("SELECT pg_try_advisory_xact_lock(1397161985) AS is_locked");
 
+/** Deliveries that one statement searches, with their bodies: some milliseconds. Between two of them other accounts have their turn. */
+const SEARCHED = 200;
+const MAX_SEARCH_MS = 3000;
+
+/** A page of a list. */
+export interface FoundDeliveries {
+  readonly records: readonly DeliveryRecord[];
+  /** Where a search that took too long goes on; null if it is complete. */
+  readonly position: string | null;
+  /** Deliveries that were searched; null without a search. */
+  readonly scanned: number | null;
+}
+
+export interface SearchLimits {
+  readonly searched?: number;
+  readonly maxSearchMs?: number;
+}
+
 export class DeliveryTable {
   readonly #database: Database;
+  readonly #searched: number;
+  readonly #maxSearchMs: number;
 
-  constructor(database: Database) {
+  constructor(database: Database, { searched = SEARCHED, maxSearchMs = MAX_SEARCH_MS }: SearchLimits = {}) {
     this.#database = database;
+    this.#searched = searched;
+    this.#maxSearchMs = maxSearchMs;
   }
 
   /** Inserts records that are not stored yet, and deletes old rejected ones: of each source the newest `keep` stay, at most `MAX_REJECTED`. */
@@ -79,13 +101,24 @@ export class DeliveryTable {
   }
 
   /** By status and step of time, within the times of the filter. */
-  async histogram(accountId: string, filter: DeliveryFilter, stepMs: number): Promise<DeliveryStep[]> {
-    const rows = await this.#database.scan<{ step: number; status: DeliveryStatus; n: number }>(
-      sql`SELECT received_at / CAST(${stepMs} AS BIGINT) AS step, status, count(*) AS n FROM webhook_delivery
-          WHERE ${joinSql(this.#conditions(accountId, filter), " AND ")} GROUP BY 1, 2`,
-      { account: accountId, kind: "search" },
-    );
-    return rows.map(({ step: number, status, n }) => ({ at: number * stepMs, status, count: n }));
+  async histogram(
+    accountId: string,
+    filter: DeliveryFilter,
+    stepMs: number,
+    signal?: AbortSignal,
+  ): Promise<DeliveryStep[]> {
+    const steps: DeliveryStep[] = [];
+    const where = joinSql(this.#conditions(accountId, filter), " AND ");
+    for await (const { range } of this.#ranges(accountId, filter, sql``)) {
+      signal?.throwIfAborted();
+      const rows = await this.#database.scan<{ step: number; status: DeliveryStatus; n: number }>(
+        sql`SELECT received_at / CAST(${stepMs} AS BIGINT) AS step, status, count(*) AS n FROM webhook_delivery
+            WHERE ${where} ${range} GROUP BY 1, 2`,
+        { account: accountId, kind: "search" },
+      );
+      steps.push(...rows.map(({ step, status, n }) => ({ at: step * stepMs, status, count: n })));
+    }
+    return steps;
   }
 
   /** How many deliveries were rejected beside the listed ones, by source. */
@@ -116,20 +149,56 @@ export class DeliveryTable {
     return (await tx.get<{ is_locked: boolean }>(PRUNE_LOCK))?.is_locked === true;
   }
 
-  /** Newest first. */
+  /** Newest first. A search ends after some seconds. */
   async before(
     accountId: string,
     filter: DeliveryFilter,
     cursor: string | undefined,
     limit: number,
-  ): Promise<DeliveryRecord[]> {
-    const where = this.#conditions(accountId, filter);
-    if (cursor !== undefined) where.push(sql`id < ${cursor}`);
-    const rows = await this.#database.scan<DeliveryRow>(
-      sql`${SELECT} WHERE ${joinSql(where, " AND ")} ORDER BY id DESC LIMIT ${limit}`,
-      turnOf(accountId, filter),
-    );
-    return rows.map(fromRow);
+    signal?: AbortSignal,
+  ): Promise<FoundDeliveries> {
+    const where = joinSql(this.#conditions(accountId, filter), " AND ");
+    const records: DeliveryRecord[] = [];
+    const endsAt = performance.now() + this.#maxSearchMs;
+    let scanned = 0;
+    const below = cursor === undefined ? sql`` : sql`AND id < ${cursor}`;
+    for await (const { range, last, count } of this.#ranges(accountId, filter, below)) {
+      const rows = await this.#database.scan<DeliveryRow>(
+        sql`${SELECT} WHERE ${where} ${range} ORDER BY id DESC LIMIT ${limit - records.length}`,
+        turnOf(accountId, filter),
+      );
+      records.push(...rows.map(fromRow));
+      scanned += count;
+      if (records.length === limit) break;
+      if (last !== null && (performance.now() >= endsAt || signal?.aborted === true))
+        return { records, position: last, scanned };
+    }
+    return { records, position: null, scanned: filter.search === undefined ? null : scanned };
+  }
+
+  /**
+   * What one statement may look at: everything below, or a part of it if the filter searches in bodies, which may be gigabytes. `last`: the oldest id of the part; null if nothing
+   * follows.
+   */
+  async *#ranges(
+    accountId: string,
+    { search }: DeliveryFilter,
+    below: SqlQuery,
+  ): AsyncGenerator<{ readonly range: SqlQuery; readonly last: string | null; readonly count: number }> {
+    if (search === undefined) return yield { range: below, last: null, count: 0 };
+    for (let range = below; ;) {
+      const [row] = await this.#database.scan<{ last: string | null; count: number }>(
+        sql`SELECT min(id) AS last, count(*) AS count FROM
+              (SELECT id FROM webhook_delivery WHERE account_id = ${accountId} ${range} ORDER BY id DESC LIMIT ${this.#searched}) AS part`,
+        { account: accountId, kind: "search" },
+      );
+      const { last, count } = row ?? { last: null, count: 0 };
+      if (last === null) return;
+      const isLast = count < this.#searched;
+      yield { range: sql`${range} AND id >= ${last}`, last: isLast ? null : last, count };
+      if (isLast) return;
+      range = sql`AND id < ${last}`;
+    }
   }
 
   /** Oldest first. */

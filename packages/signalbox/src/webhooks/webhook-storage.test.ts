@@ -53,6 +53,44 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
     await opened.drop();
   });
 
+  it("a search looks at a part of the deliveries at a time, and goes on where it had to end", async () => {
+    const accountId = "searched";
+    const patient = new DeliveryTable(database, { searched: 10 });
+    const hurried = new DeliveryTable(database, { searched: 10, maxSearchMs: 0 });
+    const bodyOf = (i: number) => Buffer.from(i % 16 === 0 ? "a needle" : "hay");
+    const records = Array.from({ length: 95 }, (_, i) =>
+      delivery({ accountId, deliveryId: `d${i}`, body: bodyOf(i), receivedAt: 1_800_000_000_000 + i * 1000 }),
+    );
+    await patient.insert(records, 1000);
+    const needles = ["d80", "d64", "d48", "d32", "d16", "d0"];
+    const search = { search: "needle" };
+    const idsOf = (found: readonly DeliveryRecord[]) => found.map(({ deliveryId }) => deliveryId);
+
+    const whole = await patient.before(accountId, search, undefined, 100);
+    expect([idsOf(whole.records), whole.position, whole.scanned]).toEqual([needles, null, 95]);
+    const page = await patient.before(accountId, search, undefined, 2);
+    expect([idsOf(page.records), page.position]).toEqual([["d80", "d64"], null]);
+
+    const found: string[] = [];
+    let position: string | undefined;
+    let pages = 0;
+    do {
+      const part = await hurried.before(accountId, search, position, 100);
+      expect(part.scanned).toBeLessThanOrEqual(10);
+      found.push(...idsOf(part.records));
+      position = part.position ?? undefined;
+      pages += 1;
+    } while (position !== undefined);
+    expect([found, pages]).toEqual([needles, 10]);
+
+    const steps = await patient.histogram(accountId, search, 60_000);
+    expect(steps.reduce((sum, { count }) => sum + count, 0)).toBe(6);
+    expect((await patient.before(accountId, {}, undefined, 3)).scanned).toBeNull();
+    const left = AbortSignal.abort();
+    await expect(patient.histogram(accountId, search, 60_000, left)).rejects.toThrow();
+    expect((await patient.before(accountId, search, undefined, 100, left)).scanned).toBe(10);
+  });
+
   it("a stored delivery is read back byte for byte, and lists omit its body", async () => {
     const log = logOf(100);
     const record = delivery({ accountId: "bytes" });
@@ -235,9 +273,10 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       {},
     ];
     for (const filter of filters) {
-      expect(await table.before(accountId, filter, undefined, 10), JSON.stringify(filter)).toMatchObject([
-        { id: record.id },
-      ]);
+      expect(
+        (await table.before(accountId, filter, undefined, 10)).records,
+        JSON.stringify(filter),
+      ).toMatchObject([{ id: record.id }]);
       expect(await table.after(accountId, filter, "", 10)).toMatchObject([{ id: record.id }]);
       expect(await table.counts(accountId, filter)).toMatchObject([{ status: "failed", count: 1 }]);
     }
@@ -255,7 +294,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
         for (const deliveryId of ids) log.record(delivery({ accountId, deliveryId }));
       };
       const untilWritten = async (deliveryId: string) => {
-        while ((await table.before(accountId, {}, undefined, 1))[0]?.deliveryId !== deliveryId)
+        while ((await table.before(accountId, {}, undefined, 1)).records[0]?.deliveryId !== deliveryId)
           await new Promise((resolve) => setImmediate(resolve));
       };
       come("a", "b", "c", "d");
@@ -316,7 +355,7 @@ describe.each(ENGINES)("on %s", (_engine, open) => {
       vi.advanceTimersByTime(1);
       await log.flush();
       const stored = await new DeliveryTable(database).before(accountId, {}, undefined, 10);
-      expect(stored.map(({ deliveryId }) => deliveryId)).toEqual(["e", "d", "c"]);
+      expect(stored.records.map(({ deliveryId }) => deliveryId)).toEqual(["e", "d", "c"]);
       expect(await listed()).toEqual(["e", "d", "c"]);
     } finally {
       vi.useRealTimers();
