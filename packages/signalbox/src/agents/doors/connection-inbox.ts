@@ -8,6 +8,8 @@
  * Invariants:
  * 1. Messages wait for the end of the connect turn, and `onClose` follows it.
  * 2. `leave` and `detach` exclude each other, and only the first of them has an effect.
+ * 3. Where the instance may move, a message that certainly did not run is followed by none that did: messages wait until those before them have an
+ *    answer if the instance has left memory meanwhile, because it may have moved away and come back.
  */
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { ConnectionContext } from "../api/connection.ts";
@@ -50,6 +52,9 @@ export class ConnectionInbox {
   #joining: Promise<void> | null = null;
   #isElsewhere = false;
   #isGone = false;
+  /** Messages without an answer, and the instance that they were given to. */
+  readonly #unanswered = new Set<Promise<boolean>>();
+  #instance: Instance | null = null;
 
   constructor(
     parts: InboxParts,
@@ -105,10 +110,30 @@ export class ConnectionInbox {
   #run(message: string | Buffer): Promise<boolean> {
     const { connection } = this;
     // Messages that arrived before the close take effect.
-    if (connection.isAdmitted && !this.#isElsewhere) return receive(this.#find, connection, message);
+    if (connection.isAdmitted && !this.#isElsewhere) return this.#give(message);
     connection.messageRefused();
     // A connection that did not join here may join at another node.
     return Promise.resolve(!this.#isElsewhere);
+  }
+
+  #give(message: string | Buffer): Promise<boolean> {
+    if (this.#onElsewhere === null) return receive(this.#find, this.connection, message);
+    const instance = this.#tryFind();
+    if (this.#unanswered.size > 0 && instance !== this.#instance) {
+      const joining = Promise.all(this.#unanswered).then(() => {
+        this.#joining = null;
+      });
+      this.#joining = joining;
+      return joining.then(() => this.#run(message));
+    }
+    this.#instance = instance;
+    const answer = receive(this.#find, this.connection, message).then((hasRun) => {
+      this.#unanswered.delete(answer);
+      if (!hasRun) this.#isElsewhere = true;
+      return hasRun;
+    });
+    this.#unanswered.add(answer);
+    return answer;
   }
 
   /** Calls back when what the connection was sent so far has left. */
@@ -169,6 +194,15 @@ export class ConnectionInbox {
   #release(): void {
     this.#group.leave(this.connection);
     this.#parts.hub.remove(this.#group);
+  }
+
+  /** Null if it cannot be here now; who asks for it again learns why. */
+  #tryFind(): Instance | null {
+    try {
+      return this.#find();
+    } catch {
+      return null;
+    }
   }
 
   readonly #find = (): Instance => {
