@@ -229,6 +229,8 @@ describe("the price table", () => {
       );
       expect(cost("groq", "whisper-large-v3", { text: "Hi", duration: 3600 })).toBeCloseTo(0.111, 9);
       expect(cost("mistral", "mistral-ocr-2512", { usage_info: { pages_processed: 500 } })).toBeCloseTo(1, 9);
+      const batch = { ...NO_USAGE, pages: 500, tier: "batch" };
+      expect(prices.costOf("mistral", "mistral-ocr-2512", batch)).toBeCloseTo(0.5, 9);
     });
 
     it("bills sound and pages by the operator's rate or, without one, by the list price", () => {
