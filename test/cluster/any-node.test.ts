@@ -4,6 +4,7 @@ import { agentFetch } from "agents/client";
 import { agentFetch as agentFetch14 } from "agents-14/client";
 import { agentFetch as agentFetch3 } from "agents-3/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import {
   CLUSTER_ENVIRONMENT,
   type ClusterNodeProcess,
@@ -19,10 +20,22 @@ const SECRET = CLUSTER_ENVIRONMENT["WEBHOOK_SECRET"] ?? "";
 
 let cluster: TestCluster;
 let nodes: ClusterNodeProcess[];
+/** Answers calls of models, but for those that say so. */
+let provider: ProviderPeer;
 beforeAll(async () => {
+  provider = await startProvider(({ body }, response) => {
+    if (body.includes("never answer")) return;
+    sendJson(response, 200, {
+      id: String(provider.requests.length),
+      model: "m",
+      choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 1, completion_tokens: 1 },
+    });
+  });
   cluster = await startTestCluster({
     nodes: 2,
     file: {
+      providers: { mistral: { baseUrl: provider.url } },
       // The agents count cancelled streams in memory.
       agents: { modules: [ROAMING_AGENTS], idleTimeoutMs: 3_600_000 },
       webhooks: {
@@ -32,7 +45,10 @@ beforeAll(async () => {
   });
   nodes = [...cluster.nodes];
 });
-afterAll(() => cluster.stop());
+afterAll(async () => {
+  await cluster.stop();
+  await provider.close();
+});
 
 /** `fetch` accepts headers in other forms, too. */
 type Init = Omit<RequestInit, "headers"> & { headers?: Record<string, string> };
@@ -309,5 +325,68 @@ describe("calls between agents", () => {
     const [here, there] = await pair("work");
     await call(0, here, "queueIncrementOf", [there]);
     await expect.poll(async () => (await call(0, there, "count")).body.result as number).toBe(2);
+  });
+});
+
+describe("answers of models that a node keeps for its callers", () => {
+  let mine: string;
+  let stranger: string;
+  beforeAll(async () => {
+    const mint = async () =>
+      (await at(0).api("POST", "/accounts/default/tokens", { name: "t", permissions: ["gateway.run"] })).body
+        .result.token as string;
+    [mine, stranger] = [await mint(), await mint()];
+    const key = { provider_slug: "mistral", secret: "k" };
+    await at(0).api("POST", "/accounts/default/ai-gateway/gateways/default/provider_configs", key);
+  });
+
+  async function responses(node: number, method: string, path: string, body?: object, token = mine) {
+    const response = await fetch(`${at(node).url}/v1/responses${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  }
+  const create = (node: number, body: object, token = mine) =>
+    responses(node, "POST", "", { model: "mistral/m", ...body }, token);
+  const sentTurns = () =>
+    (JSON.parse(provider.requests.at(-1)?.body ?? "{}") as { messages: object[] }).messages;
+
+  it("are referred to, and read, at every node, by their caller only", async () => {
+    const { body: first } = await create(0, { input: "Hello" });
+    const id = String(first["id"]);
+    for (const node of [0, 1]) {
+      expect((await create(node, { input: "And?", previous_response_id: id })).status).toBe(200);
+      expect(sentTurns()).toHaveLength(3);
+      const [item] = first["output"] as { id: string }[];
+      const items = [
+        { type: "item_reference", id: item?.id },
+        { role: "user", content: "And?" },
+      ];
+      expect((await create(node, { input: items })).status).toBe(200);
+      expect(sentTurns()).toHaveLength(2);
+      expect((await responses(node, "GET", `/${id}`)).body).toEqual(first);
+      expect((await responses(node, "GET", `/${id}/input_items`)).body["data"]).toHaveLength(1);
+      const asked = await create(node, { input: "And?", previous_response_id: id }, stranger);
+      expect([asked.status, asked.body["error"]]).toEqual([
+        400,
+        expect.objectContaining({ code: "previous_response_not_found" }),
+      ]);
+    }
+    expect((await responses(1, "DELETE", `/${id}`)).body).toMatchObject({ deleted: true });
+    expect((await create(0, { input: "And?", previous_response_id: id })).status).toBe(400);
+    expect((await create(1, { input: "And?", previous_response_id: id })).status).toBe(400);
+  });
+
+  it("that are written in the background are read and cancelled at every node", async () => {
+    const { body: started } = await create(0, { input: "never answer", background: true });
+    const path = `/${String(started["id"])}`;
+    expect((await responses(1, "GET", path)).body).toMatchObject({ status: "in_progress" });
+    expect((await responses(1, "POST", `${path}/cancel`, {}, stranger)).status).toBeGreaterThanOrEqual(400);
+    expect((await responses(0, "GET", path)).body).toMatchObject({ status: "in_progress" });
+    expect((await responses(1, "POST", `${path}/cancel`)).body).toMatchObject({ status: "cancelled" });
+    expect((await responses(0, "GET", path)).body).toMatchObject({ status: "cancelled" });
+    expect((await responses(1, "POST", `${path}/cancel`)).status).toBe(400);
   });
 });

@@ -175,7 +175,7 @@ const copilotCli: CodingClient = {
 const opencode: CodingClient = {
   name: "opencode",
   packageName: "opencode-ai",
-  version: "1.18.18",
+  version: "1.18.33",
   program: "opencode",
   path: /^\/v1\/chat\/completions$/,
   targets: ["messages", "gemini"],

@@ -2,8 +2,8 @@
  * Coding clients as they are installed from npm, on a gateway whose providers speak other dialects than the client. Each runs a task over
  * several turns of the model, continues its session with a second prompt, and meets refusals.
  *
- * The versions are those of `clients.ts`. `CODING_CLIENTS=latest` tries what npm has now, `CODING_CLIENTS_ONLY=codex,qwen` only some. The versions
- * that were used are printed.
+ * The versions are those of `clients.ts`, so that an unchanged commit has an unchanged result. They are printed, with what npm has now: `npm run clients`
+ * tries those that are newer. `CODING_CLIENTS=latest` uses what npm has, `CODING_CLIENTS_ONLY=codex,qwen` only some.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import {
 } from "../peers/scripted-model.ts";
 import { readLogs } from "../support/gateway.ts";
 import { CODING_CLIENTS, type CodingClient, type Setup } from "./clients.ts";
-import { fetchClient } from "./fetch-client.ts";
+import { fetchClient, versionAt } from "./fetch-client.ts";
 import { HAS_OWN_NETWORK, runClient } from "./run-client.ts";
 import { openStage, type Stage, TARGETS } from "./stage.ts";
 
@@ -57,7 +57,9 @@ describe.each(CHOSEN)("$name", (client) => {
   beforeAll(() => {
     const fetched = fetchClient(client.packageName, client.program, WANTED ?? client.version);
     program = fetched.program;
-    process.stderr.write(`${client.name} ${fetched.version}\n`);
+    process.stderr.write(
+      `${client.name} ${fetched.version}${newerThan(fetched.version, client.packageName)}\n`,
+    );
   });
 
   it.each(client.targets)("does a task in several turns on a provider of the dialect %s", async (dialect) => {
@@ -123,6 +125,16 @@ describe.each(CHOSEN)("$name", (client) => {
     expect(stage.models[dialect].requests).toEqual([]);
   });
 });
+
+/** Empty also if npm cannot be asked: the programs may all be in the cache. */
+function newerThan(version: string, packageName: string): string {
+  try {
+    const newest = versionAt(packageName, "latest");
+    return newest === version ? "" : ` (npm has ${newest}: npm run clients tries it)`;
+  } catch {
+    return "";
+  }
+}
 
 async function prepare(dialect: ModelDialect, token: string): Promise<Setup> {
   const folder = await stage.folder();

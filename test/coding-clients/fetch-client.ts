@@ -16,15 +16,18 @@ export interface FetchedClient {
 
 /** `version`: a version, or a tag such as `latest`, which is resolved anew each time. */
 export function fetchClient(packageName: string, program: string, version: string): FetchedClient {
-  const exact = /^\d/.test(version)
-    ? version
-    : npm(["view", `${packageName}@${version}`, "version"], CACHE).trim();
+  const exact = /^\d/.test(version) ? version : versionAt(packageName, version);
   const folder = join(CACHE, `${packageName.replace("/", "+")}@${exact}`);
   if (!existsSync(folder)) install(packageName, exact, folder);
   const { version: installed } = JSON.parse(
     readFileSync(join(folder, "node_modules", packageName, "package.json"), "utf8"),
   ) as { version: string };
   return { version: installed, program: join(folder, "node_modules/.bin", program) };
+}
+
+/** The version that a tag of npm means now. */
+export function versionAt(packageName: string, tag: string): string {
+  return npm(["view", `${packageName}@${tag}`, "version"], CACHE).trim();
 }
 
 /** The folder appears whole or not at all. */

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { writeAwsMessage } from "../../packages/signalbox/src/engines/relay/index.ts";
 import { type ProviderPeer, startProvider } from "../peers/provider.ts";
 import { post, readLogs, send } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -21,10 +22,24 @@ interface NoAnswer {
   readonly title: string;
   readonly path: string;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   /** The next step follows without `gw-aig-hold-response`, too. */
   readonly isSeenAtOnce: boolean;
 }
+
+const AWS = "application/vnd.amazon.eventstream";
+const aws = (headers: Readonly<Record<string, string>>, payload: object) =>
+  writeAwsMessage(headers, JSON.stringify(payload));
+const AWS_DELTA = aws({ ":event-type": "contentBlockDelta" }, { delta: { text: "Hel" } });
+const AWS_BUSY = aws(
+  { ":message-type": "exception", ":exception-type": "throttlingException" },
+  { message: "busy" },
+);
+const CONVERSE = "aws-bedrock/bedrock-runtime/us-east-1/model/us.amazon.nova-pro-v1:0/converse-stream";
+const LINES = "application/x-ndjson";
+const LINE = '{"message":{"content":"Hel"},"done":false}\n';
+const CANDIDATE = '{"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}';
+const GEMINI = "google-ai-studio/v1beta/models/gemini-2.5-flash:streamGenerateContent";
 
 const CHAT = "openai/chat/completions";
 const MESSAGES = "anthropic/v1/messages";
@@ -97,16 +112,77 @@ const NO_ANSWERS: readonly NoAnswer[] = [
     body: DELTA,
     isSeenAtOnce: false,
   },
+  {
+    title: "a stream of Amazon's that is only an exception",
+    path: CONVERSE,
+    type: AWS,
+    body: AWS_BUSY,
+    isSeenAtOnce: true,
+  },
+  {
+    title: "a stream of Amazon's that ends with an exception",
+    path: CONVERSE,
+    type: AWS,
+    body: Buffer.concat([AWS_DELTA, AWS_BUSY]),
+    isSeenAtOnce: false,
+  },
+  {
+    title: "a stream of Amazon's without an end",
+    path: CONVERSE,
+    type: AWS,
+    body: AWS_DELTA,
+    isSeenAtOnce: false,
+  },
+  {
+    title: "lines that are only an error",
+    path: "ollama/api/chat",
+    type: LINES,
+    body: '{"error":"out of memory"}\n',
+    isSeenAtOnce: true,
+  },
+  {
+    title: "lines that end with an error",
+    path: "ollama/api/chat",
+    type: LINES,
+    body: `${LINE}{"error":"out of memory"}\n`,
+    isSeenAtOnce: false,
+  },
+  { title: "lines without an end", path: "ollama/api/chat", type: LINES, body: LINE, isSeenAtOnce: false },
+  {
+    title: "a Gemini stream without an end",
+    path: GEMINI,
+    type: SSE,
+    body: `data: ${CANDIDATE}\n\n`,
+    isSeenAtOnce: false,
+  },
+  {
+    title: "a list of Gemini without an end",
+    path: GEMINI,
+    type: JSON_TYPE,
+    body: `[${CANDIDATE}]`,
+    isSeenAtOnce: false,
+  },
+  {
+    title: "a list of Gemini that is an error",
+    path: GEMINI,
+    type: JSON_TYPE,
+    body: '[{"error":{"code":503,"message":"busy"}}]',
+    isSeenAtOnce: true,
+  },
 ];
 
 const GOOD = JSON.stringify({ choices: [{ message: { content: "Hello" } }], content: [], output: [] });
+
+const SLUGS = ["openai", "anthropic", "groq", "aws-bedrock", "ollama", "google-ai-studio"];
 
 let provider: ProviderPeer;
 let server: TestServer;
 beforeAll(async () => {
   provider = await startProvider(() => undefined);
   const at = { baseUrl: provider.url };
-  server = await startTestServer({ file: { providers: { openai: at, anthropic: at, groq: at } } });
+  server = await startTestServer({
+    file: { providers: Object.fromEntries(SLUGS.map((slug) => [slug, at])) },
+  });
 });
 afterAll(async () => {
   await server.stop();
@@ -117,7 +193,7 @@ beforeEach(async () => {
   await server.api("DELETE", "/accounts/default/ai-gateway/gateways/default/circuits");
 });
 
-const sendBody = (response: ServerResponse, type: string, body: string) => {
+const sendBody = (response: ServerResponse, type: string, body: string | Buffer) => {
   response.writeHead(200, { "content-type": type });
   response.end(body);
 };

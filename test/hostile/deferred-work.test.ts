@@ -104,6 +104,7 @@ it("the output limit at the beginning of a body that is only partly read is not 
 it.each([
   "openai/v1/batches",
   "openai/v1/batches/",
+  "openai/v1/batch/jobs",
   "openai/v1/fine_tuning/jobs",
   "openai/v1/videos",
   "openai/v1/threads/t1/runs",

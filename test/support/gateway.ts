@@ -104,11 +104,15 @@ export async function rawExchange(server: TestServer, bytes: string, until: RegE
   return text;
 }
 
-/** Rows of the call log, newest first. */
-export async function readLogs(server: TestServer, gateway = "default"): Promise<Record<string, unknown>[]> {
+/** Rows of the call log, newest first, in pages of fifty. */
+export async function readLogs(
+  server: TestServer,
+  gateway = "default",
+  page = 1,
+): Promise<Record<string, unknown>[]> {
   const { body } = await server.api(
     "GET",
-    `/accounts/default/ai-gateway/gateways/${gateway}/logs?per_page=50`,
+    `/accounts/default/ai-gateway/gateways/${gateway}/logs?per_page=50&page=${page}`,
   );
   return (body as { result: Record<string, unknown>[] }).result;
 }

@@ -10,7 +10,11 @@ describe("traits guessed from a model's name", () => {
     ["anthropic.claude-opus-4-6-v1:0", "adaptive", "one"],
     ["claude-opus-4-7", "adaptive", "none"],
     ["claude-fable-5", "adaptive", "none"],
-    ["some-other-model", "adaptive", "both"],
+    ["claude-opus-10", "adaptive", "none"],
+    ["claude-opus-latest", "adaptive", "none"],
+    ["anthropic.claude-v2:1", "none", "both"],
+    ["arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc", "none", "both"],
+    ["some-other-model", "none", "both"],
   ] as const)("%s (messages) takes reasoning as %s and sampling of %s", (model, reasoning, sampling) => {
     expect(defaultTraits("messages", model)).toMatchObject({ reasoning, sampling });
   });
@@ -37,6 +41,9 @@ describe("traits guessed from a model's name", () => {
     ["gemini-2.0-flash", "none"],
     ["gemini-2.5-flash", "budget"],
     ["gemini-3-pro-preview", "effort"],
+    ["gemini-flash-latest", "effort"],
+    ["gemma-3-27b-it", "none"],
+    ["some-other-model", "none"],
   ] as const)("%s (gemini) takes reasoning as %s", (model, reasoning) => {
     expect(defaultTraits("gemini", model).reasoning).toBe(reasoning);
   });

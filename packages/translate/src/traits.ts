@@ -65,16 +65,23 @@ function effortsOfOther(name: string): readonly Effort[] | undefined {
   return EFFORTS_OF_OTHERS.find(([model]) => model.test(name))?.[1];
 }
 
-/** The version in a Claude model's name as major + minor / 100, such as 4.05 for 4.5, or 0. */
+/** A name that means the newest model of a family: it has what that family has. */
+const NEWEST = Number.POSITIVE_INFINITY;
+
+/**
+ * The version in a Claude model's name as major + minor / 100, such as 4.05 for 4.5; 0 for another model, and for a name that does not say: what is not
+ * known takes nothing special.
+ */
 function claudeVersion(name: string): number {
   if (!name.includes("claude")) return 0;
   const match =
-    /claude-(?:[a-z]+-)+(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name) ??
-    /claude-(\d)(?:[-.](\d{1,2}))?(?!\d)/.exec(name);
-  return match === null ? 0 : Number(match[1]) + Number(match[2] ?? 0) / 100;
+    /claude-(?:[a-z]+-)+(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(name) ??
+    /claude-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/.exec(name);
+  if (match === null) return /claude-[a-z]+-latest$/.test(name) ? NEWEST : 0;
+  return Number(match[1]) + Number(match[2] ?? 0) / 100;
 }
 
-/** Claude writes to a schema from version 4.1 on. */
+/** Claude writes to a schema from version 4.1 on. What others do with one that the client asks for is theirs to say. */
 function takesSchemas(name: string): boolean {
   const version = claudeVersion(name);
   return version === 0 || version >= 4.01;
@@ -90,7 +97,7 @@ function effortsOf(dialect: Dialect, name: string): readonly Effort[] {
   if (dialect === "gemini") return ["minimal", "low", "medium", "high"];
   if (dialect === "messages") {
     const version = claudeVersion(name);
-    if (version === 0 || version >= 4.07) return ["low", "medium", "high", "xhigh", "max"];
+    if (version >= 4.07) return ["low", "medium", "high", "xhigh", "max"];
     return version >= 4.06 ? ["low", "medium", "high", "max"] : ["low", "medium", "high"];
   }
   const others = effortsOfOther(name);
@@ -103,9 +110,11 @@ function effortsOf(dialect: Dialect, name: string): readonly Effort[] {
   return version >= 5 ? ["minimal", "low", "medium", "high"] : ["none", "minimal", "low", "medium", "high"];
 }
 
+/** 0 for another model, such as those of Gemma. */
 function geminiVersion(name: string): number {
   const match = /gemini-(\d+(?:\.\d+)?)/.exec(name);
-  return match === null ? 0 : Number(match[1]);
+  if (match === null) return /gemini-[a-z-]+-latest$/.test(name) ? NEWEST : 0;
+  return Number(match[1]);
 }
 
 /** Gemini 3 and later reject a function call of the current turn without a signature. */
@@ -116,12 +125,12 @@ export function needsThoughtSignatures(model: string): boolean {
 function reasoningOf(dialect: Dialect, name: string): ReasoningControl {
   if (dialect === "messages") {
     const version = claudeVersion(name);
-    if (version === 0 || version >= 4.06) return "adaptive";
+    if (version >= 4.06) return "adaptive";
     return version >= 3.07 ? "budget" : "none";
   }
   if (dialect === "gemini") {
     const version = geminiVersion(name);
-    if (version === 0 || version >= 3) return "effort";
+    if (version >= 3) return "effort";
     return version >= 2.5 ? "budget" : "none";
   }
   return isOpenAiReasoner(name) || effortsOfOther(name) !== undefined ? "effort" : "none";

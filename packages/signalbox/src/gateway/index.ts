@@ -18,6 +18,7 @@ import type { CallLog, CallQuota, GatewayRef } from "../engines/call-log/index.t
 import type { Database } from "../database/database.ts";
 import type { SharedSettings } from "../database/shared-settings.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
+import type { OtherNodes } from "../contracts/other-nodes.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
 import type { AlertFeedSlot } from "../contracts/alert-feed.ts";
 import type { TagLookup } from "../contracts/tag-lookup.ts";
@@ -92,6 +93,8 @@ export interface GatewayParts {
   readonly steadyClock: Clock;
   /** The current identity of this node in the database that nodes share; null with SQLite. */
   readonly incarnation: (() => string) | null;
+  /** Null for a process that is alone. */
+  readonly nodes: OtherNodes | null;
   readonly sealing: Sealing;
   /** Encrypt stored provider keys. */
   readonly masterKeys: MasterKeys;
@@ -394,6 +397,7 @@ function createDataPlane(
     keys: providerKeys,
     injectsStreamUsage: keys.injectStreamUsage,
     keptAnswers: new KeptAnswers(clock),
+    nodes: parts.nodes,
     guardrails,
     judges,
     server: parts.server,

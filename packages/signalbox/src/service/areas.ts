@@ -107,6 +107,7 @@ export function createAreas(parts: AreaParts): Areas {
     ...parts,
     database: databases.gateway,
     incarnation: node === null ? null : () => node.incarnation,
+    nodes: networkOf(topology),
     alertFeed: feed,
     tags: tags.lookup,
     requests: outgoing.requests,

@@ -13,7 +13,8 @@ export {
 export { NO_BODY, type RequestBody } from "../../core/request-body.ts";
 export { editMembers, type MemberEdit, readEachMember, readMembers, visitStrings } from "./json-scan.ts";
 export { KeptBody, type SpareMemory } from "./kept-body.ts";
-export { addUsage, NO_USAGE, readTier, readUsage, type Usage, type UsageRound } from "./read-usage.ts";
+export { memoryOf } from "./read-tools.ts";
+export { readTier, readUsage } from "./read-usage.ts";
 export {
   type Origin,
   type ResponseHead,
@@ -24,4 +25,5 @@ export {
   type UpstreamRequest,
 } from "./upstream.ts";
 export { UpstreamClient } from "./upstream-client.ts";
+export { addUsage, NO_USAGE, type ToolUse, type Usage, type UsageRound } from "./usage.ts";
 export { createUsageTap, type TappedResponse, type UsageTap } from "./usage-tap.ts";

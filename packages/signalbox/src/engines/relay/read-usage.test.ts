@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { expect, it } from "vitest";
-import { readTailUsage, readUsage } from "./read-usage.ts";
+import { describe, expect, it } from "vitest";
+import { readTailUsage, readUsage, scanUsage } from "./read-usage.ts";
 
 const usage = fc.oneof(
   fc.record({ prompt_tokens: fc.nat(), completion_tokens: fc.nat() }),
@@ -102,6 +102,24 @@ it.each([
     { tokensInAudio: 4, tokensOutAudio: 5, tier: "flex" },
   ],
   [
+    "the tier of Bedrock's Converse",
+    {
+      usage: { inputTokens: 1, outputTokens: 2 },
+      serviceTier: { type: "priority" },
+      performanceConfig: { latency: "optimized" },
+    },
+    { tokensIn: 1, tier: "priority+latency:optimized" },
+  ],
+  [
+    "the usual tier of Bedrock's Converse",
+    {
+      usage: { inputTokens: 1, outputTokens: 2 },
+      serviceTier: { type: "default" },
+      performanceConfig: { latency: "standard" },
+    },
+    { tokensIn: 1, tier: "" },
+  ],
+  [
     "Gemini's modalities",
     {
       usageMetadata: {
@@ -143,4 +161,141 @@ it.each([
   expect(readUsage(body).usage).toMatchObject(expected);
   const tail = readTailUsage(Buffer.from(JSON.stringify(body)));
   if (tail !== null) expect(tail).toMatchObject(expected);
+});
+
+it.each([
+  ["OpenAI's", { text: "Hi", duration: 2.5 }],
+  ["Deepgram's", { metadata: { duration: 2.5, channels: 1 }, results: { channels: [] } }],
+  ["ElevenLabs'", { language_code: "en", text: "Hi", words: [{ text: "Hi", start: 0, end: 2.5 }] }],
+])("reads the seconds of a transcription: %s", (_, body) => {
+  expect(readUsage(body).usage).toMatchObject({ seconds: 2.5, tokensIn: 0 });
+});
+
+describe("tools that the provider ran", () => {
+  const usage = { input_tokens: 10, output_tokens: 5 };
+  const ran = (type: string, more: object = {}) => ({ type, ...more });
+  const code = (container: unknown) => ({ type: "code_interpreter", container });
+  const toolsOf = (body: object) => readUsage(body).usage?.tools;
+
+  it.each([
+    [
+      "one container of two calls",
+      [
+        ran("code_interpreter_call", { container_id: "a" }),
+        ran("code_interpreter_call", { container_id: "a" }),
+      ],
+      { type: "auto" },
+      1,
+    ],
+    [
+      "two containers",
+      [
+        ran("code_interpreter_call", { container_id: "a" }),
+        ran("code_interpreter_call", { container_id: "b" }),
+      ],
+      { type: "auto" },
+      2,
+    ],
+    [
+      "a large container",
+      [ran("code_interpreter_call", { container_id: "a" })],
+      { type: "auto", memory_limit: "16g" },
+      16,
+    ],
+    [
+      "a shell in a container",
+      [ran("shell_call", { environment: { type: "container_reference", container_id: "a" } })],
+      undefined,
+      1,
+    ],
+  ])("are sessions of %s", (_, output, container, sessions) => {
+    expect(toolsOf({ output, tools: [code(container)], usage })).toMatchObject({
+      sessions,
+      isUnpriced: false,
+    });
+  });
+
+  it.each([
+    [
+      "code in a container of the client's, whose size is not stated",
+      ran("code_interpreter_call", { container_id: "a" }),
+      [code("cntr_1")],
+    ],
+    [
+      "a picture without the usage of its model",
+      ran("image_generation_call"),
+      [{ type: "image_generation", model: "gpt-image-1" }],
+    ],
+    ["a tool of tomorrow", ran("time_travel_call"), []],
+  ])("have no known price: %s", (_, item, tools) => {
+    expect(toolsOf({ output: [item], tools, usage })).toMatchObject({ isUnpriced: true });
+  });
+
+  it.each(["function_call", "mcp_call", "web_search_call", "local_shell_call", "message"])(
+    "are none for an item %s",
+    (type) => expect(toolsOf({ output: [ran(type)], usage })).toBeNull(),
+  );
+
+  it("have the usage of the model that made a picture, also in an answer that is too long to parse", () => {
+    const body = {
+      output: [ran("image_generation_call", { result: "A".repeat(2_000_000) }), ran("web_search_call")],
+      tools: [
+        { type: "image_generation", model: "gpt-image-1", input_image_mask: null },
+        { type: "web_search" },
+      ],
+      tool_usage: {
+        image_gen: { input_tokens: 3, output_tokens: 272, output_tokens_details: { image_tokens: 272 } },
+        web_search: { num_requests: 1 },
+      },
+      usage,
+    };
+    const rounds = [{ model: "gpt-image-1", usage: { tokensIn: 3, tokensOut: 272, tokensOutImage: 272 } }];
+    expect(readUsage(body).usage).toMatchObject({
+      tokensOut: 5,
+      searches: 1,
+      tools: { rounds, isUnpriced: false },
+    });
+    const json = JSON.stringify(body);
+    const end = Buffer.from(json.slice(-60_000));
+    expect(scanUsage(end).usage).toMatchObject({
+      tokensOut: 5,
+      searches: 1,
+      tools: { rounds, isUnpriced: false },
+    });
+    const uncounted = Buffer.from(json.slice(-60_000).replace("tool_usage", "other"));
+    expect(scanUsage(uncounted).usage?.tools).toMatchObject({ isUnpriced: true });
+  });
+
+  it("are maps of an answer of Gemini", () => {
+    const grounded = (chunk: object) =>
+      toolsOf({
+        candidates: [{ groundingMetadata: { groundingChunks: [chunk, chunk] } }],
+        usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+      });
+    expect(grounded({ maps: { uri: "https://maps.google.com/?cid=1" } })).toMatchObject({ maps: 1 });
+    expect(grounded({ web: { uri: "https://example.com" } })).toBeNull();
+  });
+
+  it("are the container of an answer of Anthropic, unless it used the web", () => {
+    const container = { id: "container_1", expires_at: "2026-11-18T12:00:00Z" };
+    expect(toolsOf({ type: "message", container, usage })).toMatchObject({ sessions: 1 });
+    expect(toolsOf({ type: "message_delta", delta: { container }, usage })).toMatchObject({ sessions: 1 });
+    const web = { ...usage, server_tool_use: { web_search_requests: 1 } };
+    expect(toolsOf({ type: "message", container, usage: web })).toBeNull();
+    expect(toolsOf({ type: "message", container: null, usage })).toBeNull();
+  });
+
+  it("are connectors of Mistral, whose price is not known", () => {
+    const counted = (connectors: object) =>
+      toolsOf({ usage: { prompt_tokens: 1, completion_tokens: 1, connectors } });
+    expect(counted({ image_generation: 1 })).toMatchObject({ isUnpriced: true });
+    expect(counted({})).toBeNull();
+  });
+
+  it("are not left to the tail of a body", () => {
+    const body = { output: [ran("code_interpreter_call", { container_id: "a" })], usage };
+    expect(readTailUsage(Buffer.from(JSON.stringify(body)))).toBeNull();
+    const message = { container: { id: "a" }, usage };
+    expect(readTailUsage(Buffer.from(JSON.stringify(message)))).toBeNull();
+  });
 });

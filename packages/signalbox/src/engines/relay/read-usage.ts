@@ -19,75 +19,8 @@ import {
   skipSpace,
 } from "./json-scan.ts";
 import { type Fields, isFields } from "../../core/fields.ts";
-
-export interface Usage {
-  readonly tokensIn: number;
-  readonly tokensOut: number;
-  /** Part of `tokensIn` that was read from the provider's prompt cache. */
-  readonly tokensInCached: number;
-  /** Part of `tokensIn` that was written to the provider's prompt cache. */
-  readonly tokensInCacheWrite: number;
-  /** Part of `tokensInCacheWrite` that the provider keeps for an hour, at a higher price. */
-  readonly tokensInCacheWrite1h: number;
-  /** Part of `tokensOut` that was spent on reasoning. */
-  readonly tokensOutReasoning: number;
-  /** Parts of `tokensIn` and `tokensOut` that are sound or pictures, without what was read from the prompt cache. */
-  readonly tokensInAudio: number;
-  readonly tokensInImage: number;
-  readonly tokensOutAudio: number;
-  readonly tokensOutImage: number;
-  /** Web searches, and searches in stored files, that the provider made and bills by the piece. */
-  readonly searches: number;
-  readonly fileSearches: number;
-  /** Sound that was read, and pages of documents, for models that are billed by these. */
-  readonly seconds: number;
-  readonly pages: number;
-  /** The request asked for more than the text of the pages, which is dearer. */
-  readonly isAnnotated: boolean;
-  /** Characters that were spoken, pictures that were made, and searches of rankings, for models that are billed by these. */
-  readonly characters: number;
-  readonly images: number;
-  /** Quality and size of each picture, as the request names them: `hd 1024x1792`. */
-  readonly imageForm: string;
-  readonly rankings: number;
-  /** What changes the price of a token, as `readTier` names it; empty for the usual tier. */
-  readonly tier: string;
-  /** The rounds of an answer that are billed one by one, possibly at another model; null for one round. The counts above are their sum. */
-  readonly rounds: readonly UsageRound[] | null;
-  /** US dollars, as the provider states them; null when it states none. */
-  readonly reportedCost: number | null;
-}
-
-export interface UsageRound {
-  /** Null for the model of the call. */
-  readonly model: string | null;
-  readonly usage: Usage;
-}
-
-export const NO_USAGE: Usage = {
-  tokensIn: 0,
-  tokensOut: 0,
-  tokensInCached: 0,
-  tokensInCacheWrite: 0,
-  tokensInCacheWrite1h: 0,
-  tokensOutReasoning: 0,
-  tokensInAudio: 0,
-  tokensInImage: 0,
-  tokensOutAudio: 0,
-  tokensOutImage: 0,
-  searches: 0,
-  fileSearches: 0,
-  seconds: 0,
-  pages: 0,
-  isAnnotated: false,
-  characters: 0,
-  images: 0,
-  imageForm: "",
-  rankings: 0,
-  tier: "",
-  rounds: null,
-  reportedCost: null,
-};
+import { readConnectors, readTools, scanTools, TOOL_MARKERS } from "./read-tools.ts";
+import { addTools, addUsage, NO_USAGE, type Usage, type UsageRound } from "./usage.ts";
 
 /** The usage and the model that one object of a response states; null for what it does not state. */
 export interface FoundUsage {
@@ -127,17 +60,19 @@ function readObject(object: Fields): FoundUsage {
   return { usage: usage === null ? null : withSurroundings(usage, object, model), model };
 }
 
-/** What stands beside the usage: OpenAI's tier, and the searches of OpenAI Responses and Gemini, which no usage counts. */
+/** What stands beside the usage: OpenAI's tier, and the searches and other tools of OpenAI Responses, Gemini and Anthropic, which no usage counts. */
 function withSurroundings(usage: Usage, object: Fields, model: string | null): Usage {
   const tier = readTier(object);
   const { output, candidates } = object;
-  if (tier === "" && !Array.isArray(output) && !Array.isArray(candidates)) return usage;
+  const tools = readTools(object, fromInputOutput);
+  if (tier === "" && tools === null && !Array.isArray(output) && !Array.isArray(candidates)) return usage;
   const searches = Array.isArray(candidates)
     ? groundingSearches(candidates, model)
     : countItems(output, "web_search_call");
   return {
     ...usage,
     tier: tier === "" ? usage.tier : tier,
+    tools: addTools(usage.tools, tools),
     searches: usage.searches + searches,
     fileSearches: usage.fileSearches + countItems(output, "file_search_call"),
   };
@@ -177,11 +112,22 @@ function usageOf(object: Fields): Usage | null {
   const pages = count(fieldsOf(object, "usage_info") ?? EMPTY, "pages_processed");
   if (pages > 0) return { ...NO_USAGE, pages };
   // A transcription without usage states how long its sound is.
-  if (isPositive(object["duration"]) && "text" in object) return { ...NO_USAGE, seconds: object["duration"] };
+  const seconds = soundSeconds(object);
+  if (seconds !== null) return { ...NO_USAGE, seconds };
   // Ollama's native API, and Llama's at Bedrock, have the counts at the top level.
   return "eval_count" in object || "prompt_eval_count" in object || "generation_token_count" in object
     ? readUsageFields(object)
     : null;
+}
+
+/** The length of the sound of a transcription: OpenAI's and Cartesia's, Deepgram's, and ElevenLabs', whose last word tells it. */
+function soundSeconds(object: Fields): number | null {
+  const { duration, text, results, metadata, words, language_code: language } = object;
+  if (isPositive(duration) && text !== undefined) return duration;
+  if (isFields(results) && isFields(metadata))
+    return isPositive(metadata["duration"]) ? metadata["duration"] : null;
+  const last: unknown = Array.isArray(words) && language !== undefined ? words.at(-1) : undefined;
+  return isFields(last) && isPositive(last["end"]) ? last["end"] : null;
 }
 
 /** Reads the object that contains the counts and the provider's own price; null when it contains no known count. */
@@ -239,6 +185,7 @@ function fromChatCompletions(usage: Fields): Usage {
     images: 0,
     imageForm: "",
     rankings: 0,
+    tools: readConnectors(usage),
     tier: "",
     rounds: null,
     reportedCost: null,
@@ -275,6 +222,7 @@ function fromInputOutput(usage: Fields): Usage {
     images: 0,
     imageForm: "",
     rankings: 0,
+    tools: null,
     tier: readTier(usage),
     rounds: null,
     reportedCost: null,
@@ -300,34 +248,6 @@ function sumOfRounds(counted: Usage, list: unknown): Usage {
   }
   if (rounds.length === 0) return counted;
   return { ...rounds.map(({ usage }) => usage).reduce(addUsage), tier, searches, rounds };
-}
-
-/** The sum of the counts. A tier and a stated price belong to one answer. */
-export function addUsage(one: Usage, other: Usage): Usage {
-  return {
-    tokensIn: one.tokensIn + other.tokensIn,
-    tokensOut: one.tokensOut + other.tokensOut,
-    tokensInCached: one.tokensInCached + other.tokensInCached,
-    tokensInCacheWrite: one.tokensInCacheWrite + other.tokensInCacheWrite,
-    tokensInCacheWrite1h: one.tokensInCacheWrite1h + other.tokensInCacheWrite1h,
-    tokensOutReasoning: one.tokensOutReasoning + other.tokensOutReasoning,
-    tokensInAudio: one.tokensInAudio + other.tokensInAudio,
-    tokensInImage: one.tokensInImage + other.tokensInImage,
-    tokensOutAudio: one.tokensOutAudio + other.tokensOutAudio,
-    tokensOutImage: one.tokensOutImage + other.tokensOutImage,
-    searches: one.searches + other.searches,
-    fileSearches: one.fileSearches + other.fileSearches,
-    seconds: one.seconds + other.seconds,
-    pages: one.pages + other.pages,
-    isAnnotated: one.isAnnotated || other.isAnnotated,
-    characters: one.characters + other.characters,
-    images: one.images + other.images,
-    imageForm: one.imageForm || other.imageForm,
-    rankings: one.rankings + other.rankings,
-    tier: "",
-    rounds: null,
-    reportedCost: null,
-  };
 }
 
 function fromGemini(usage: Fields): Usage {
@@ -401,38 +321,7 @@ function fromInvocationMetrics(metrics: Fields): Usage {
   };
 }
 
-/** Usage of a stream that states it in parts: Anthropic states the input at the start, and the output, sometimes alone, at the end. */
-export function mergeUsage(first: Usage | null, last: Usage | null): Usage {
-  if (first === null || last === null) return last ?? first ?? NO_USAGE;
-  const isInputKnown = last.tokensIn > 0;
-  const input = isInputKnown ? last : first;
-  return {
-    tokensIn: input.tokensIn,
-    tokensInCached: input.tokensInCached,
-    tokensInCacheWrite: input.tokensInCacheWrite,
-    tokensInCacheWrite1h: input.tokensInCacheWrite1h || first.tokensInCacheWrite1h,
-    tokensInAudio: input.tokensInAudio,
-    tokensInImage: input.tokensInImage,
-    tokensOut: Math.max(last.tokensOut, first.tokensOut),
-    tokensOutReasoning: Math.max(last.tokensOutReasoning, first.tokensOutReasoning),
-    tokensOutAudio: Math.max(last.tokensOutAudio, first.tokensOutAudio),
-    tokensOutImage: Math.max(last.tokensOutImage, first.tokensOutImage),
-    searches: Math.max(last.searches, first.searches),
-    fileSearches: Math.max(last.fileSearches, first.fileSearches),
-    seconds: Math.max(last.seconds, first.seconds),
-    pages: Math.max(last.pages, first.pages),
-    isAnnotated: last.isAnnotated || first.isAnnotated,
-    characters: Math.max(last.characters, first.characters),
-    images: Math.max(last.images, first.images),
-    imageForm: last.imageForm || first.imageForm,
-    rankings: Math.max(last.rankings, first.rankings),
-    tier: last.tier || first.tier,
-    rounds: last.rounds ?? first.rounds,
-    reportedCost: last.reportedCost ?? first.reportedCost,
-  };
-}
-
-/** Names of the usual price; `scale` and Anthropic's `standard_only` are paid in advance, or are the usual tier. */
+/** Names of the usual price; `scale`, `reserved` and Anthropic's `standard_only` are paid in advance, or are the usual tier. */
 const USUAL: ReadonlySet<unknown> = new Set([
   "",
   "default",
@@ -440,21 +329,29 @@ const USUAL: ReadonlySet<unknown> = new Set([
   "standard_only",
   "auto",
   "scale",
+  "reserved",
   "on_demand",
   "global",
   "not_available",
 ]);
 
 /**
- * What changes the price of a token, as a request or a response names it: a service tier (`priority`), Anthropic's speed (`speed:fast`) and place
- * (`geo:us`), joined by `+`. Names that are not known are kept: whoever computes a price decides about them.
+ * What changes the price of a token, as a request or a response names it: a service tier (`priority`; Bedrock's Converse has it in an object), Anthropic's
+ * speed (`speed:fast`) and place (`geo:us`), Bedrock's latency (`latency:optimized`), joined by `+`. Names that are not known are kept: whoever computes
+ * a price decides about them.
  */
 export function readTier(fields: Fields): string {
-  const { service_tier: tier, speed, inference_geo: geo } = fields;
+  const { service_tier: tier, serviceTier, performanceConfig, speed, inference_geo: geo } = fields;
   let found = typeof tier === "string" && !USUAL.has(tier) ? tier : "";
-  if (typeof speed === "string" && !USUAL.has(speed)) found += `${found === "" ? "" : "+"}speed:${speed}`;
-  if (typeof geo === "string" && !USUAL.has(geo)) found += `${found === "" ? "" : "+"}geo:${geo}`;
-  return found;
+  if (isFields(serviceTier)) found = joined(found, "", serviceTier["type"]);
+  found = joined(found, "speed:", speed);
+  found = joined(found, "geo:", geo);
+  return isFields(performanceConfig) ? joined(found, "latency:", performanceConfig["latency"]) : found;
+}
+
+function joined(names: string, kind: string, name: unknown): string {
+  if (typeof name !== "string" || USUAL.has(name)) return names;
+  return `${names}${names === "" ? "" : "+"}${kind}${name}`;
 }
 
 /** xAI counts in ten-billionths of a dollar. */
@@ -523,7 +420,7 @@ export function readTailUsage(bytes: Buffer): Usage | null {
   const last = end === -1 ? -1 : endOfLevel(bytes, end + 1);
   if (last === -1 || bytes[last] !== CLOSE_BRACE || skipSpace(bytes, last + 1) !== bytes.length) return null;
   if (bytes.includes(METADATA_KEY, 0, "latin1") || namesTier(bytes)) return null;
-  if (bytes.includes(SEARCH_ITEM, 0, "latin1")) return null;
+  if (TOOL_MARKERS.some((marker) => bytes.includes(marker, 0, "latin1"))) return null;
   return parseUsage(bytes, start, end);
 }
 
@@ -531,11 +428,12 @@ const TIER_KEY = '"service_tier"';
 /** What is read of a value; longer names are not usual. */
 const TIER_VALUE_BYTES = 40;
 const USUAL_TIER = /^\s*:\s*(?:null|"(?:default|standard|auto|on_demand)")/;
-/** The type of an item for a search of OpenAI Responses ends so. */
-const SEARCH_ITEM = '_search_call"';
+
+const OTHER_TIER_KEYS = ['"serviceTier"', '"performanceConfig"'];
 
 /** True when the bytes may name a tier with its own price, beside the usage or elsewhere. */
 function namesTier(bytes: Buffer): boolean {
+  if (OTHER_TIER_KEYS.some((key) => bytes.includes(key, 0, "latin1"))) return true;
   for (let at = bytes.lastIndexOf(TIER_KEY, undefined, "latin1"); at !== -1;) {
     const value = bytes.toString("latin1", at + TIER_KEY.length, at + TIER_KEY.length + TIER_VALUE_BYTES);
     if (!USUAL_TIER.test(value)) return true;
@@ -549,7 +447,18 @@ function namesTier(bytes: Buffer): boolean {
 export function scanUsage(bytes: Buffer): FoundUsage {
   const start = lastUsageObject(bytes);
   const end = start === -1 ? -1 : endOfLevel(bytes.subarray(0, start + MAX_OBJECT_BYTES), start + 1);
-  return { usage: end === -1 ? null : parseUsage(bytes, start, end), model: scanModel(bytes) };
+  const usage = end === -1 ? null : parseUsage(bytes, start, end);
+  return { usage: usage === null ? null : withScannedTools(usage, bytes), model: scanModel(bytes) };
+}
+
+const RESPONSES_TOOLS = /"tools"\s*:\s*\[\s*\{/;
+
+function withScannedTools(usage: Usage, bytes: Buffer): Usage {
+  const text = bytes.toString("latin1");
+  if (!RESPONSES_TOOLS.test(text)) return usage;
+  const { tools, searches } = scanTools(text, fromInputOutput);
+  if (tools === null && searches === null) return usage;
+  return { ...usage, tools, searches: searches ?? usage.searches };
 }
 
 export function scanModel(bytes: Buffer): string | null {

@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { crc32 } from "node:zlib";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NO_USAGE, type Usage } from "./read-usage.ts";
+import { NO_USAGE, type Usage } from "./usage.ts";
 import { createUsageTap, type TappedResponse } from "./usage-tap.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";

@@ -8,15 +8,14 @@
 import {
   type FoundUsage,
   hasUsage,
-  mergeUsage,
   NOTHING_FOUND,
   readTailUsage,
   readUsage,
   scanModel,
   scanUsage,
-  type Usage,
   USAGE_MARKER,
 } from "./read-usage.ts";
+import { mergeUsage, type Usage } from "./usage.ts";
 import { AwsMessageReader, readAwsPayload } from "./aws-messages.ts";
 import { OPEN_BRACE } from "./json-scan.ts";
 
@@ -115,6 +114,7 @@ const LINE_TAIL_BYTES = 64 * 1024;
 const MODEL_MARKER = '"model';
 const METADATA_MARKER = '"usageMetadata"';
 const SEARCHES_MARKER = '"webSearchQueries"';
+const PLACES_MARKER = '"maps"';
 /** A stream that has not named its model by then does not name it; further lines are not copied to look for it. */
 const MAX_LINES_BEFORE_FIRST = 64;
 
@@ -131,9 +131,10 @@ class StreamTap implements UsageTap {
   #first: FoundUsage | null = null;
   #linesBeforeFirst = 0;
   #lastLine: Buffer | null = null;
-  /** Gemini states its searches in an event of their own, sometimes before the last one. */
+  /** Gemini states its searches and places in an event of their own, sometimes before the last one. */
   #isGemini = false;
   #searchLine: Buffer | null = null;
+  #placesLine: Buffer | null = null;
 
   constructor(wantsModel: boolean) {
     this.#wantsModel = wantsModel;
@@ -152,13 +153,18 @@ class StreamTap implements UsageTap {
     const last = this.#lastLine === null ? NOTHING_FOUND : parseLine(this.#lastLine);
     this.#lastLine = null;
     const searches = this.#searchLine === null ? 0 : (parseLine(this.#searchLine).usage?.searches ?? 0);
+    const places = this.#placesLine === null ? null : (parseLine(this.#placesLine).usage?.tools ?? null);
     this.#searchLine = null;
+    this.#placesLine = null;
     if (first.usage === null && last.usage === null) {
       return { usage: null, model: first.model ?? last.model };
     }
     const usage = mergeUsage(first.usage, last.usage);
+    const isStatedBefore = searches > usage.searches || (places !== null && usage.tools === null);
     return {
-      usage: searches > usage.searches ? { ...usage, searches } : usage,
+      usage: isStatedBefore
+        ? { ...usage, searches: Math.max(searches, usage.searches), tools: usage.tools ?? places }
+        : usage,
       model: last.model ?? first.model,
     };
   }
@@ -178,11 +184,9 @@ class StreamTap implements UsageTap {
 
   /** Searches whole lines, from the end, for one with usage. */
   #search(lines: Buffer): void {
-    const searched = this.#isGemini ? lines.lastIndexOf(SEARCHES_MARKER, undefined, "latin1") : -1;
-    if (searched !== -1) {
-      const end = lines.indexOf(NEWLINE, searched);
-      const start = lines.lastIndexOf(NEWLINE, searched) + 1;
-      this.#searchLine = Buffer.from(lines.subarray(start, end === -1 ? lines.length : end));
+    if (this.#isGemini) {
+      this.#searchLine = lastLineWith(SEARCHES_MARKER, lines) ?? this.#searchLine;
+      this.#placesLine = lastLineWith(PLACES_MARKER, lines) ?? this.#placesLine;
     }
     for (let at = lines.lastIndexOf(USAGE_MARKER, undefined, "latin1"); at !== -1;) {
       const start = lines.lastIndexOf(NEWLINE, at) + 1;
@@ -201,6 +205,7 @@ class StreamTap implements UsageTap {
     const isUsage = hasUsage(line);
     if (isUsage && this.#first === null) this.#isGemini = line.includes(METADATA_MARKER, 0, "latin1");
     if (this.#isGemini && line.includes(SEARCHES_MARKER, 0, "latin1")) this.#searchLine = line;
+    if (this.#isGemini && line.includes(PLACES_MARKER, 0, "latin1")) this.#placesLine = line;
     if (this.#first === null) {
       const isParsed = line.includes(OPEN_BRACE) && (this.#wantsModel || isUsage);
       const found = isParsed ? parseLine(line) : NOTHING_FOUND;
@@ -227,6 +232,14 @@ class StreamTap implements UsageTap {
     this.#unfinishedBytes = 0;
     return line;
   }
+}
+
+/** A copy of the last of the lines that contains the marker. */
+function lastLineWith(marker: string, lines: Buffer): Buffer | null {
+  const at = lines.lastIndexOf(marker, undefined, "latin1");
+  if (at === -1) return null;
+  const end = lines.indexOf(NEWLINE, at);
+  return Buffer.from(lines.subarray(lines.lastIndexOf(NEWLINE, at) + 1, end === -1 ? lines.length : end));
 }
 
 /** A message is one event of a stream, which is small; a longer one ends the reading. */

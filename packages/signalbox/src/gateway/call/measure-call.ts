@@ -6,8 +6,10 @@ import { NO_USAGE, type ResponseHead, type TappedResponse, type Usage } from "..
 import type { CallSpend, UsageState } from "../limits/call-spend.ts";
 import { ASSUMED_OUTPUT_TOKENS, estimateInput, estimateOutput } from "../limits/estimate-usage.ts";
 import { costByCaller } from "../limits/price-table.ts";
+import { tierInHeaders } from "../limits/price-tiers.ts";
 import { readableStep } from "../limits/readable-step.ts";
 import { requestedPieces, wantsAnnotations } from "../limits/requested-pieces.ts";
+import { uncountedSearches } from "../limits/requested-tools.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
@@ -44,8 +46,7 @@ export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCa
   const model = step.model === "" ? (named ?? "") : step.model;
   const isPriced = (usage: Usage) => priceOf(parts, start, call, model, usage) !== null;
   const [state, stated] = usageOf(call, isPriced);
-  const isAnnotated = stated.pages > 0 && wantsAnnotations(readableStep(step));
-  const usage = isAnnotated ? { ...stated, isAnnotated } : stated;
+  const usage = state === "none" ? stated : withUnstated(stated, step, head);
   const isServed = head !== null && head.status < 400;
   const isCustomCost = start.options.customCost !== undefined && isServed;
   return {
@@ -57,6 +58,17 @@ export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCa
     isCostEstimated: state === "estimated" && !isCustomCost,
     isCustomCost,
   };
+}
+
+/** What the counts of an answer leave out. */
+function withUnstated(stated: Usage, step: Step, head: ResponseHead | null): Usage {
+  const isAnnotated = stated.pages > 0 && wantsAnnotations(readableStep(step));
+  const searches = stated.searches > 0 ? 0 : uncountedSearches(step);
+  // The answer of a model that Bedrock invokes names its tier in a header.
+  const isBedrock = step.provider.slug === "aws-bedrock" && stated.tier === "" && head !== null;
+  const tier = isBedrock ? tierInHeaders(head.rawHeaders) : stated.tier;
+  if (!isAnnotated && searches === 0 && tier === stated.tier) return stated;
+  return { ...stated, isAnnotated, searches: stated.searches + searches, tier };
 }
 
 function costOf(

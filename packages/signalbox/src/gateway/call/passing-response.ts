@@ -51,7 +51,7 @@ export class PassingResponse {
       this.#tap = tap ?? createUsageTap(head.contentType, wantsModel(this.#parts, this.#start, step));
     }
     this.#filter = step.filter?.(head) ?? null;
-    if (mustAnswer(head, step)) this.#ends = new PassingEnds();
+    if (mustAnswer(head, step)) this.#ends = new PassingEnds(head);
   }
 
   /** A guardrail refuses the response. What it used is read from the bytes that were withheld. */
@@ -63,7 +63,7 @@ export class PassingResponse {
 
   /** Why the response is no answer; null if it is one. Asked when the last byte has passed, before the call is settled. */
   judge(): AttemptFailure | null {
-    if (this.head !== null && this.#ends !== null) this.#fault = this.#ends.fault(this.head);
+    if (this.#ends !== null) this.#fault = this.#ends.fault();
     return this.#fault;
   }
 
@@ -135,7 +135,7 @@ export class PassingResponse {
  */
 function asCharged(spend: CallSpend, charged: number): CallSpend {
   if (spend.isCustomCost || spend.cost === charged || (spend.cost === null && charged === 0)) return spend;
-  return { ...spend, cost: charged, isCostEstimated: spend.isCostEstimated || spend.state === "unknown" };
+  return { ...spend, cost: charged, isCostEstimated: spend.isCostEstimated || spend.cost === null };
 }
 
 /** Whether the model that the response names is needed: for the row, or for the price. */

@@ -2,7 +2,7 @@
  * Responses that are written after their request was answered (`background`), for models whose provider has no such API: the call runs inside this process, like
  * one of the same caller over a connection, with its limits, its row and its cost. Its client reads the result with `GET /v1/responses/{id}`.
  *
- * The state is that of the kept answers: in the memory of this process, for an hour. A process that stops ends what runs.
+ * The state is that of the kept answers: in the memory of this process, for an hour, where other nodes ask for it. A process that stops ends what runs.
  */
 import type { Clock } from "../../core/clock.ts";
 import { type Fields, isFields } from "../../core/fields.ts";

@@ -5,7 +5,7 @@ import type { CallersAnswers } from "../exchange/kept-answers.ts";
 import { malformed } from "../step/malformed.ts";
 
 /** A request for `responses/{id}` or for what is below it. */
-interface KeptRequest {
+export interface KeptRequest {
   readonly method: string;
   readonly id: string;
   /** `cancel`, `input_items`, or empty for the answer itself. */

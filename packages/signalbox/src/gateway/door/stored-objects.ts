@@ -4,6 +4,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Authenticator } from "../../accounts/index.ts";
+import type { OtherNodes } from "../../contracts/other-nodes.ts";
 import type { OwnCall, OwnServer } from "../../contracts/own-server.ts";
 import type { Clock } from "../../core/clock.ts";
 import { sha256 } from "../../core/secret.ts";
@@ -25,8 +26,11 @@ import { requireMethod } from "./arrive.ts";
 import { BackgroundResponses } from "./background-responses.ts";
 import { readCallerHeaders } from "./caller-headers.ts";
 import { DEFAULT_PROVIDER } from "./door-path.ts";
-import { answerKept } from "./kept-response.ts";
+import { answerKept, type KeptRequest } from "./kept-response.ts";
+import { type KeptElsewhere, OtherNodesAnswers } from "./other-nodes-answers.ts";
 import { sendJson, sendJsonText } from "./send-json.ts";
+
+const UNKNOWN: KeptElsewhere = { kind: "unknown" };
 
 export interface StoredObjectsParts {
   readonly keptAnswers: KeptAnswers;
@@ -35,6 +39,8 @@ export interface StoredObjectsParts {
   readonly authenticator: Authenticator;
   readonly providers: ProviderDirectory;
   readonly clock: Clock;
+  /** Null for a process that is alone. */
+  readonly nodes: OtherNodes | null;
   /** For calls in the background. */
   readonly server: OwnServer;
 }
@@ -46,11 +52,15 @@ export class StoredObjects {
   readonly #parts: StoredObjectsParts;
   readonly #servePlain: ServePlain;
   readonly #background: BackgroundResponses;
+  readonly #others: OtherNodesAnswers;
 
   constructor(parts: StoredObjectsParts, servePlain: ServePlain) {
     this.#parts = parts;
     this.#servePlain = servePlain;
     this.#background = new BackgroundResponses(parts.clock);
+    this.#others = new OtherNodesAnswers(parts.nodes, parts.keptAnswers, (scope, wanted) =>
+      this.#answerHere(scope, wanted),
+    );
   }
 
   /** Ends what runs in the background. */
@@ -63,40 +73,21 @@ export class StoredObjects {
     const { request, gateway, context } = arrival;
     requireMethod(request, "GET", "HEAD", "POST", "DELETE");
     const [kind, id = "", action = ""] = path.split("/");
-    const answers =
-      kind === "responses" ? this.answersOf(arrival, readCallerHeaders(this.#parts, arrival)) : null;
-    const kept = answers?.find(id);
-    if (answers !== null && kept !== undefined) {
-      const query = new URLSearchParams(context.query);
-      const wanted = { method: request.method ?? "GET", id, action, query };
-      const cancel = (one: string) => this.#background.cancel(answers, one);
-      const answer = JSON.stringify(answerKept(answers, kept, wanted, cancel));
-      // The rules may have changed since the answer was given. What says that it is deleted has no text.
-      const rules =
-        request.method === "DELETE"
-          ? null
-          : this.#parts.guardrails.rulesFor(
-              gateway,
-              arrival.caller.token,
-              readCallOptions(request.rawHeaders).guardrails,
-            );
-      await rules?.prepare();
-      sendJsonText(
-        arrival.response,
-        rules === null
-          ? answer
-          : await searchAnswer(
-              rules,
-              answer,
-              { judges: this.#parts.judges, call: judgedCallOf(arrival, null) },
-              closeSignal(arrival.response),
-            ),
-      );
+    const scope =
+      kind === "responses" ? this.#scopeOf(arrival, readCallerHeaders(this.#parts, arrival)) : null;
+    const query = new URLSearchParams(context.query);
+    const kept =
+      scope === null || id === ""
+        ? UNKNOWN
+        : await this.#keptAnywhere(scope, { method: request.method ?? "GET", id, action, query });
+    if (kept.kind === "error") throw new SignalboxError(kept.id, kept);
+    if (kept.kind === "answer") {
+      await this.#sendKept(arrival, JSON.stringify(kept.answer));
       return;
     }
     const named = request.headers["gw-aig-provider"] ?? request.headers["cf-aig-provider"];
     const isAnthropic = request.headers["anthropic-version"] !== undefined || path.startsWith("messages/");
-    const usual = answers?.providerOf(id) ?? (isAnthropic ? "anthropic" : DEFAULT_PROVIDER);
+    const usual = kept.kind === "provider" ? kept.slug : isAnthropic ? "anthropic" : DEFAULT_PROVIDER;
     const slug = typeof named === "string" ? named : usual;
     const provider = this.#parts.providers.find(gateway.accountId, slug);
     if (provider === undefined) throw new SignalboxError("gateway_unknown_provider");
@@ -104,6 +95,53 @@ export class StoredObjects {
     if (own === null)
       throw malformed(`${slug} has no API for ${path.split("/", 1)[0] ?? ""} that this door can use`);
     await this.#servePlain(arrival, slug, own);
+  }
+
+  async #keptAnywhere(scope: string, wanted: KeptRequest): Promise<KeptElsewhere> {
+    const here = this.#answerHere(scope, wanted);
+    return here.kind === "unknown" ? this.#others.response(scope, wanted) : here;
+  }
+
+  #answerHere(scope: string, wanted: KeptRequest): KeptElsewhere {
+    const answers = this.#parts.keptAnswers.of(scope);
+    const kept = answers.find(wanted.id);
+    if (kept === undefined) {
+      const slug = answers.providerOf(wanted.id);
+      return slug === undefined ? UNKNOWN : { kind: "provider", slug };
+    }
+    const cancel = (id: string) => this.#background.cancel(answers, id);
+    try {
+      return { kind: "answer", answer: answerKept(answers, kept, wanted, cancel) };
+    } catch (error) {
+      if (!(error instanceof SignalboxError)) throw error;
+      const { id, message, headers } = error;
+      return { kind: "error", id, message, headers };
+    }
+  }
+
+  /** The rules may have changed since the answer was given. */
+  async #sendKept(arrival: Arrival, answer: string): Promise<void> {
+    const { request, response, gateway, caller } = arrival;
+    const { guardrails } = readCallOptions(request.rawHeaders);
+    // What says that it is deleted has no text, and is, whatever the rules say.
+    const rules =
+      request.method === "DELETE" ? null : this.#parts.guardrails.rulesFor(gateway, caller.token, guardrails);
+    await rules?.prepare();
+    const judging = { judges: this.#parts.judges, call: judgedCallOf(arrival, null) };
+    sendJsonText(
+      response,
+      rules === null ? answer : await searchAnswer(rules, answer, judging, closeSignal(response)),
+    );
+  }
+
+  /** The request with what other nodes keep of what it refers to. */
+  async gather(arrival: Arrival, request: ModelRequest): Promise<ModelRequest> {
+    const { earlier, forwarded } = request;
+    const scope = this.#parts.nodes === null ? null : this.#scopeOf(arrival, forwarded);
+    if (earlier === null || scope === null) return request;
+    const missing = earlier.missing(request.fields());
+    if (missing.length === 0) return request;
+    return { ...request, earlier: earlier.withFound(await this.#others.items(scope, missing)) };
   }
 
   /** Answers with the beginning of a response that is written later. `check` throws what is wrong with the request, which is said at once. */
@@ -124,11 +162,19 @@ export class StoredObjects {
     sendJson(arrival.response, initial);
   }
 
+  answersOf(arrival: Arrival, forwarded: ForwardedHeaders): CallersAnswers | null {
+    const scope = this.#scopeOf(arrival, forwarded);
+    return scope === null ? null : this.#parts.keptAnswers.of(scope);
+  }
+
   /** By token or, without one, by the key that the caller sends to the provider. */
-  answersOf({ gateway, caller }: Arrival, { credential }: ForwardedHeaders): CallersAnswers | null {
+  #scopeOf(
+    { gateway, caller }: Arrival,
+    { credential }: Pick<ForwardedHeaders, "credential">,
+  ): string | null {
     const who =
       caller.tokenId ?? (credential.length === 0 ? null : sha256(credential.join(" ")).toString("hex"));
-    return who === null ? null : this.#parts.keptAnswers.of(`${gateway.accountId}/${gateway.id}/${who}`);
+    return who === null ? null : `${gateway.accountId}/${gateway.id}/${who}`;
   }
 }
 

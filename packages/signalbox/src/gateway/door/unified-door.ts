@@ -123,16 +123,15 @@ export class UnifiedDoor {
     const { model, isStream, isBackground } = readHead(body);
     const request = this.#toModelRequest(arrival, endpoint, body, isStream);
     const plan: PlanModel<ModelRequest> = (own, target) => planModelStep(this.#parts, own, target);
-    if (isBackground && endpoint === "responses") {
-      const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
-      if (!hasResponses(named)) {
-        this.#stored.startInBackground(arrival, request, (own) => {
-          if (named.kind === "model") planOne(arrival, own, named, plan);
-        });
-        return;
-      }
-    }
-    await this.#run(arrival, request, model, plan);
+    if (endpoint !== "responses") return this.#run(arrival, request, model, plan);
+    const named = this.#parts.modelNames.resolve(arrival.gateway.accountId, model);
+    // A provider with the API keeps its answers itself.
+    if (hasResponses(named)) return this.#run(arrival, request, model, plan);
+    const whole = await this.#stored.gather(arrival, request);
+    if (!isBackground) return this.#run(arrival, whole, model, plan);
+    this.#stored.startInBackground(arrival, whole, (own) => {
+      if (named.kind === "model") planOne(arrival, own, named, plan);
+    });
   }
 
   /** Gemini's methods have the model and the choice of a stream in the path. */

@@ -38,6 +38,19 @@ it("leaves what is not known, is another caller's, was not to be stored or is an
   expect(kept.of("a").complete(request)).toEqual(request);
 });
 
+it("names what it does not have, and completes a request with what is found elsewhere, for this once", () => {
+  const [here, there] = [new KeptAnswers(clock).of("a"), new KeptAnswers(clock)];
+  there.of("a").keep({ input: "Hello" }, ANSWER);
+  const request = { input: [{ type: "item_reference", id: "fc_1" }, output], previous_response_id: "resp_1" };
+  expect(here.missing(request)).toEqual(["fc_1", "resp_1"]);
+  expect(there.of("a").missing(request)).toEqual([]);
+  const found = there.of("a").lookUp(here.missing(request), 10_000);
+  expect(here.withFound(found).complete(request)).toEqual(there.of("a").complete(request));
+  expect(here.complete(request)).toEqual(request);
+  expect(there.of("b").lookUp(["fc_1"], 10_000).size).toBe(0);
+  expect(there.of("a").lookUp(["fc_1", "resp_1"], 100).size).toBe(1);
+});
+
 it("keeps no more than its bound, and drops what was kept longest ago", () => {
   const kept = new KeptAnswers(clock, 2000).of("a");
   for (let i = 0; i < 100; i++)

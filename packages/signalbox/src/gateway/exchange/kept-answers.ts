@@ -4,7 +4,7 @@
  * knows neither, so the request is completed before it is translated. The answer itself can be read and deleted (`GET`, `DELETE /v1/responses/{id}`). Of an
  * answer that a provider keeps, the provider is remembered.
  *
- * Kept in the memory of this process only, each answer for the caller that got it, for an hour, within a bound; what was kept longest ago, or is too
+ * Kept in the memory of this process only (other nodes ask for it: `door/other-nodes-answers.ts`), each answer for the caller that got it, for an hour, within a bound; what was kept longest ago, or is too
  * large, is not found. A request that refers to it gets OpenAI's error for a missing item.
  */
 import { LRUCache } from "lru-cache";
@@ -31,10 +31,13 @@ export class KeptAnswers {
     });
   }
 
-  /** What is kept for one caller. `scope` identifies the caller. */
-  of(scope: string): CallersAnswers {
+  /** What is kept for one caller. `scope` identifies the caller, `found` is what is kept elsewhere, by id. */
+  of(scope: string, found: ReadonlyMap<string, unknown> = NOTHING): CallersAnswers {
     return {
-      complete: (request) => this.#complete(scope, request),
+      complete: (request) => this.#complete(scope, found, request),
+      missing: (request) => this.#missing(scope, request),
+      lookUp: (ids, maxBytes) => this.#lookUp(scope, ids, maxBytes),
+      withFound: (more) => this.of(scope, more),
       keep: (request, answer) => this.#keep(scope, request, answer),
       keepState: (id, answer) => this.#put(scope, ANSWER + id, answer),
       find: (id) => this.#find(scope, ANSWER + id) as Fields | undefined,
@@ -48,24 +51,35 @@ export class KeptAnswers {
     };
   }
 
-  #complete(scope: string, request: Fields): Fields {
+  #complete(scope: string, found: ReadonlyMap<string, unknown>, request: Fields): Fields {
     const { previous_response_id: previous, input } = request;
     const items = itemsOf(input);
-    const found = typeof previous === "string" ? this.#find(scope, previous) : undefined;
-    const earlier = Array.isArray(found) ? (found as unknown[]) : undefined;
-    const hasReference = items.some((item) => isFields(item) && item["type"] === "item_reference");
-    if (earlier === undefined && !hasReference) return request;
-    const own = items.map((item) => this.#resolve(scope, item));
+    const find = (id: string) => this.#find(scope, id) ?? found.get(id);
+    const list = typeof previous === "string" ? find(previous) : undefined;
+    const earlier = Array.isArray(list) ? (list as unknown[]) : undefined;
+    if (earlier === undefined && !items.some((item) => referenceOf(item) !== null)) return request;
+    const own = items.map((item) => resolve(item, find));
     if (earlier === undefined) return { ...request, input: own };
     const { previous_response_id: _, ...rest } = request;
     return { ...rest, input: [...earlier, ...own] };
   }
 
-  /** An item that is not found stays as it is: the translation refuses it. */
-  #resolve(scope: string, item: unknown): unknown {
-    if (!isFields(item) || item["type"] !== "item_reference" || typeof item["id"] !== "string") return item;
-    const found = this.#find(scope, item["id"]);
-    return isFields(found) ? found : item;
+  #missing(scope: string, { previous_response_id: previous, input }: Fields): string[] {
+    const named = itemsOf(input).flatMap((item) => referenceOf(item) ?? []);
+    if (typeof previous === "string") named.push(previous);
+    return [...new Set(named)].filter((id) => !this.#kept.has(`${scope} ${id}`));
+  }
+
+  #lookUp(scope: string, ids: readonly string[], maxBytes: number): ReadonlyMap<string, unknown> {
+    const found = new Map<string, unknown>();
+    let rest = maxBytes;
+    for (const id of ids) {
+      const json = this.#kept.get(`${scope} ${id}`);
+      rest -= json?.length ?? 0;
+      if (rest < 0) break;
+      if (json !== undefined) found.set(id, JSON.parse(json));
+    }
+    return found;
   }
 
   #find(scope: string, id: string): unknown {
@@ -96,6 +110,21 @@ export class KeptAnswers {
   }
 }
 
+const NOTHING: ReadonlyMap<string, unknown> = new Map();
+
+/** The id that an item refers to; null for an item that is no reference. */
+function referenceOf(item: unknown): string | null {
+  const isReference = isFields(item) && item["type"] === "item_reference";
+  return isReference && typeof item["id"] === "string" ? item["id"] : null;
+}
+
+/** An item that is not found stays as it is: the translation refuses it. */
+function resolve(item: unknown, find: (id: string) => unknown): unknown {
+  const id = referenceOf(item);
+  const found = id === null ? undefined : find(id);
+  return isFields(found) ? found : item;
+}
+
 /** No id contains a space. */
 const ANSWER = "answer ";
 const PROVIDER = "provider ";
@@ -103,6 +132,12 @@ const PROVIDER = "provider ";
 export interface CallersAnswers {
   /** The request with the items that it refers to. */
   complete(request: Fields): Fields;
+  /** The ids that the request refers to and that are not kept here. */
+  missing(request: Fields): readonly string[];
+  /** What is kept under these ids; the first ones up to a bound. */
+  lookUp(ids: readonly string[], maxBytes: number): ReadonlyMap<string, unknown>;
+  /** The same with what other nodes keep. */
+  withFound(found: ReadonlyMap<string, unknown>): CallersAnswers;
   /** Keeps an answer to the completed request, unless the request forbids it. */
   keep(request: Fields, answer: Fields): void;
   /** Keeps what is known of an answer that is not complete. */

@@ -14,10 +14,14 @@ export interface JobItem {
   readonly isTraining?: boolean;
 }
 
-/** What a request says of the work: the items, or the file whose lines have them. */
+/** What a request says of the work: the items, or the files whose lines have them. */
 export type JobDemand =
   | { readonly kind: "items"; readonly items: readonly JobItem[] }
-  | { readonly kind: "file"; readonly path: string; readonly toItem: (line: Fields) => JobItem | null };
+  | {
+      readonly kind: "files";
+      readonly paths: readonly string[];
+      readonly toItem: (line: Fields) => JobItem | null;
+    };
 
 /** What an ended job has used: the items, the files whose lines have them, or what its request asked for. */
 export type JobResult =
@@ -84,14 +88,14 @@ const OPENAI_BATCH: JobApi = {
       const limit = call["max_completion_tokens"] ?? call["max_output_tokens"] ?? call["max_tokens"];
       return expected(call["model"], call, String(url).endsWith("/embeddings") ? 0 : limit);
     };
-    return { kind: "file", path: beside(path, `files/${file}/content`), toItem };
+    return { kind: "files", paths: [contentOf(path, file)], toItem };
   },
   idOf: ({ id }) => text(id),
   statusPath: (path, id) => `${path}/${id}`,
   resultOf(path, _id, { status, output_file_id: file }) {
     if (!OPENAI_ENDED.has(status)) return null;
     const output = text(file);
-    return output === null ? NOTHING : { kind: "files", paths: [beside(path, `files/${output}/content`)] };
+    return output === null ? NOTHING : { kind: "files", paths: [contentOf(path, output)] };
   },
   itemOf: (line, model) => used(fieldsOf(line["response"])["body"], model),
 };
@@ -113,6 +117,49 @@ const ANTHROPIC_BATCH: JobApi = {
   itemOf: (line, model) => used(fieldsOf(line["result"])["message"], model),
 };
 
+const MISTRAL_ENDED: ReadonlySet<unknown> = new Set(["SUCCESS", "FAILED", "TIMEOUT_EXCEEDED", "CANCELLED"]);
+/** Of a document whose pages are not known: the most that the API takes. */
+const MAX_PAGES = 1000;
+
+/** The model and the endpoint are those of the job; a line has the body of its call. */
+const MISTRAL_BATCH: JobApi = {
+  name: "mistral_batch",
+  path: /(?:^|\/)batch\/jobs$/,
+  demandOf(path, { model, endpoint, input_files: files, requests }) {
+    const toItem = ({ body }: Fields): JobItem | null => {
+      if (!isFields(body)) return null;
+      const item = expected(
+        model ?? body["model"],
+        body,
+        TOKENLESS.test(String(endpoint)) ? 0 : body["max_tokens"],
+      );
+      return String(endpoint).endsWith("/ocr")
+        ? { ...item, usage: { ...NO_USAGE, ...BATCH, pages: MAX_PAGES } }
+        : item;
+    };
+    const given = Array.isArray(files) ? files.map(text) : [];
+    const paths = given.flatMap((file) => (file === null ? [] : [contentOf(path, file)]));
+    if (given.length > 0) return paths.length === given.length ? { kind: "files", paths, toItem } : null;
+    return { kind: "items", items: fieldsIn(requests).flatMap((line) => toItem(line) ?? []) };
+  },
+  idOf: ({ id }) => text(id),
+  statusPath: (path, id) => `${path}/${id}`,
+  resultOf(path, _id, { status, output_file: file, outputs }, model) {
+    if (!MISTRAL_ENDED.has(status)) return null;
+    const output = text(file);
+    if (output !== null) return { kind: "files", paths: [contentOf(path, output)] };
+    return { kind: "items", items: fieldsIn(outputs).flatMap((line) => mistralItem(line, model) ?? []) };
+  },
+  itemOf: mistralItem,
+};
+
+/** Endpoints whose answers have no tokens. */
+const TOKENLESS = /\/(?:embeddings|moderations|classifications)$/;
+
+function mistralItem(line: Fields, model: string): JobItem | null {
+  return used(fieldsOf(line["response"])["body"], model);
+}
+
 const GEMINI_BATCH: JobApi = {
   name: "gemini_batch",
   path: /:batchGenerateContent$/,
@@ -126,7 +173,7 @@ const GEMINI_BATCH: JobApi = {
       return expected(model, call, config["maxOutputTokens"] ?? config["max_output_tokens"]);
     };
     const file = text(input["fileName"] ?? input["file_name"]);
-    if (file !== null) return { kind: "file", path: downloadOf(file), toItem };
+    if (file !== null) return { kind: "files", paths: [downloadOf(file)], toItem };
     return { kind: "items", items: fieldsIn(fieldsOf(input["requests"])["requests"]).map(toItem) };
   },
   idOf: ({ name }) => text(name),
@@ -212,7 +259,7 @@ const FINE_TUNING: JobApi = {
       const { usage } = expected(model, line, 0);
       return { model, usage: { ...usage, tier: "", tokensIn: usage.tokensIn * times }, isTraining: true };
     };
-    return { kind: "file", path: beside(path, `files/${file}/content`), toItem };
+    return { kind: "files", paths: [contentOf(path, file)], toItem };
   },
   idOf: ({ id }) => text(id),
   statusPath: (path, id) => `${path}/${id}`,
@@ -227,6 +274,7 @@ const FINE_TUNING: JobApi = {
 export const JOB_APIS: readonly JobApi[] = [
   OPENAI_BATCH,
   ANTHROPIC_BATCH,
+  MISTRAL_BATCH,
   GEMINI_BATCH,
   OPENAI_VIDEO,
   VEO,
@@ -238,9 +286,9 @@ export function jobApiAt(path: string): JobApi | undefined {
   return JOB_APIS.find((api) => api.path.test(path));
 }
 
-/** Another path of the API that has `path`: below the same version. */
-function beside(path: string, other: string): string {
-  return path.replace(/(?:batches|fine_tuning\/jobs)$/, other);
+/** The lines of a file, in the API that has `path`: below the same version. */
+function contentOf(path: string, file: string): string {
+  return path.replace(/(?:batches|batch\/jobs|fine_tuning\/jobs)$/, `files/${file}/content`);
 }
 
 function modelIn(path: string): string {

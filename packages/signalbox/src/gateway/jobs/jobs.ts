@@ -230,9 +230,11 @@ export class Jobs {
     else {
       // Without a limit on what it costs, nobody needs to know.
       if (!needsPrice) return null;
-      const response = await ask(demand.path);
-      if (!response.ok) return null;
-      await readLines(response, (line) => addItem(bill, demand.toItem(line)));
+      for (const path of demand.paths) {
+        const response = await ask(path);
+        if (!response.ok) return null;
+        await readLines(response, (line) => addItem(bill, demand.toItem(line)));
+      }
     }
     return bill.models;
   }
@@ -485,7 +487,7 @@ function fixedQuery(query: string): string {
   return query.split("&").find((pair) => pair.startsWith("api-version=")) ?? "";
 }
 
-const BY_ID = /^(.*(?:^|\/)(?:batches|videos|fine_tuning\/jobs))\/([\w.-]{1,256})$/;
+const BY_ID = /^(.*(?:^|\/)(?:batches|batch\/jobs|videos|fine_tuning\/jobs))\/([\w.-]{1,256})$/;
 const BY_NAME = /^v1beta\/((?:batches|models\/[\w.-]+\/operations)\/[\w.-]{1,256})$/;
 
 /** The job whose state is at a path. */

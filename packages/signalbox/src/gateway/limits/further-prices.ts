@@ -1,6 +1,6 @@
 /**
- * Published prices that the price package does not have: of models that are billed by the picture, by the character or by the search, and of sound in
- * models whose entry has only prices of text. A price of the package precedes.
+ * Published prices that the price package does not have: of models that are billed by the picture, by the character or by the search, of sound in models
+ * whose entry has only prices of text, and of a few models. A price of the package precedes.
  */
 import type { ModelPrice } from "@pydantic/genai-prices";
 
@@ -63,6 +63,10 @@ const FURTHER: Readonly<Record<string, readonly FurtherPrice[]>> = {
     { model: "imagen-4.0-fast-generate", rates: { "image standard": 0.02 } },
     { model: "imagen-4.0-generate", rates: { "image standard": 0.04 } },
     { model: "imagen-3.0-generate", rates: { "image standard": 0.04 } },
+  ],
+  mistral: [
+    { model: "mistral-large-4", rates: { input_mtok: 1.36, output_mtok: 4.18 } },
+    { model: "mistral-large-3", rates: { input_mtok: 0.5, output_mtok: 1.5 } },
   ],
   groq: [{ model: "playai-tts", rates: { characters_mcount: 50 } }],
   cohere: [

@@ -8,6 +8,8 @@ interface ListedName {
 
 /** Google's resource names. */
 const RESOURCE = /^(?:publishers\/google\/)?models\//;
+/** Amazon's resource names; a profile of an application, an imported or a provisioned model is one that only its owner knows. */
+const ARN = /^arn:[^/]+\//;
 /** OpenRouter's ways to choose a host: the price is at most that of the model. */
 const CHOICE = /:(?:nitro|floor|exacto)$/;
 /** OpenRouter's search: five results for each request, at four dollars a thousand. */
@@ -30,6 +32,7 @@ export function listedNameOf(packageId: string, model: string): ListedName | nul
   if (packageId === "google" && RESOURCE.test(model)) {
     return { name: model.replace(RESOURCE, ""), adjust: asItIs };
   }
+  if (packageId === "aws" && ARN.test(model)) return { name: model.replace(ARN, ""), adjust: asItIs };
   if (packageId === "openrouter" && CHOICE.test(model)) {
     return { name: model.replace(CHOICE, ""), adjust: asItIs };
   }

@@ -2,6 +2,7 @@ import { calcPrice } from "@pydantic/genai-prices";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NO_USAGE, readUsage } from "../../engines/relay/index.ts";
+import { correctedPrices } from "./corrected-prices.ts";
 import { costByCaller, PriceTable } from "./price-table.ts";
 
 const NOW = Date.parse("2026-11-01T12:00:00Z");
@@ -24,7 +25,7 @@ describe("the price table", () => {
       ["google-ai-studio", "google", "gemini-2.5-pro"],
       ["azure-openai", "azure", "gpt-4o"],
       ["grok", "x-ai", "grok-4"],
-      ["deepseek", "deepseek", "deepseek-chat"],
+      ["deepseek", "deepseek", "deepseek-v4-pro"],
     );
     fc.assert(
       fc.property(
@@ -95,7 +96,18 @@ describe("the price table", () => {
       ["anthropic", "claude-opus-5", "geo:us", 0.0825],
       ["anthropic", "claude-opus-5", "batch+geo:us", 0.04125],
       ["anthropic", "claude-opus-5", "priority", 0.075],
-      ["deepseek", "deepseek-chat", "priority", prices.costOf("deepseek", "deepseek-chat", tokens)],
+      [
+        "deepseek",
+        "deepseek-v4-pro",
+        "priority",
+        (prices.costOf("deepseek", "deepseek-v4-pro", tokens) ?? 0) * 6,
+      ],
+      ["deepseek", "deepseek-v4-pro", "flex", prices.costOf("deepseek", "deepseek-v4-pro", tokens)],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6", "", 0.0495],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6", "priority", 0.0495 * 1.75],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6", "flex", 0.0495 / 2],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6", "latency:optimized", 0.0495 * 1.25],
+      ["aws-bedrock", "anthropic.claude-sonnet-4-6", "a-tier-of-tomorrow", 0.0495 * 6],
     ])("%s %s in the tier %j costs %d", (provider, model, tier, expected) => {
       expect(prices.costOf(provider, model, { ...tokens, tier })).toBeCloseTo(expected ?? -1, 9);
     });
@@ -161,6 +173,55 @@ describe("the price table", () => {
       expect(grounded("gemini-3-pro-preview")).toBeCloseTo(0.028, 9);
     });
 
+    it("bills other tools that the provider ran", () => {
+      const usage = { input_tokens: 1000, output_tokens: 500 };
+      const base = cost("openai", "gpt-5", { output: [], usage }) ?? 0;
+      const withCode = (container: object) =>
+        cost("openai", "gpt-5", {
+          output: [{ type: "code_interpreter_call", container_id: "a" }],
+          tools: [{ type: "code_interpreter", container }],
+          usage,
+        });
+      expect(withCode({ type: "auto" })).toBeCloseTo(base + 0.03, 9);
+      expect(withCode({ type: "auto", memory_limit: "64g" })).toBeCloseTo(base + 1.92, 9);
+      const picture = {
+        output: [{ type: "image_generation_call" }],
+        tools: [{ type: "image_generation", model: "gpt-image-1" }],
+        tool_usage: { image_gen: { input_tokens: 100, output_tokens: 1000 } },
+        usage,
+      };
+      expect(cost("openai", "gpt-5", picture)).toBeCloseTo(base + 0.0405, 9);
+      const place = {
+        candidates: [{ groundingMetadata: { groundingChunks: [{ maps: {} }] } }],
+        usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 10, totalTokenCount: 20 },
+      };
+      const plain = cost("google-ai-studio", "gemini-2.5-flash", { ...place, candidates: [{}] }) ?? 0;
+      expect(cost("google-ai-studio", "gemini-2.5-flash", place)).toBeCloseTo(plain + 0.025, 9);
+    });
+
+    it("has no price for a tool without a known one, and states the provider's where it has one", () => {
+      const usage = { input_tokens: 1000, output_tokens: 500 };
+      const unknown = { output: [{ type: "time_travel_call" }], usage };
+      expect(cost("openai", "gpt-5", unknown)).toBeNull();
+      expect(cost("grok", "grok-4", { ...unknown, usage: { ...usage, cost: 0.5 } })).toBe(0.5);
+      const searched = { ...NO_USAGE, tokensIn: 1000, searches: 1 };
+      expect(prices.costOf("deepseek", "deepseek-chat", searched)).toBeNull();
+      // A price by the request includes its searches.
+      expect(prices.costOf("perplexity-ai", "sonar", searched)).toBeCloseTo(0.013, 9);
+      const operator = { openai: { "*": { in: 1, out: 1 } } };
+      const session = { sessions: 1, maps: 0, rounds: [], isUnpriced: false };
+      expect(
+        prices.costOf("openai", "gpt-5", { ...NO_USAGE, tokensIn: 1_000_000, tools: session }, operator),
+      ).toBeCloseTo(1.03, 9);
+    });
+
+    it("has no price for sound and pages of a model that is priced by tokens, unless it states its tokens", () => {
+      expect(prices.costOf("openai", "gpt-4o-transcribe", { ...NO_USAGE, seconds: 60 })).toBeNull();
+      expect(prices.costOf("openai", "gpt-5", { ...NO_USAGE, pages: 3 })).toBeNull();
+      expect(prices.costOf("openai", "gpt-5", { ...NO_USAGE, images: 3 })).toBeNull();
+      expect(prices.costOf("openai", "gpt-5", { ...tokens, seconds: 60 })).toBeGreaterThan(0);
+    });
+
     it("bills sound by the hour and documents by the page", () => {
       expect(cost("openai", "whisper-1", { usage: { type: "duration", seconds: 1800 } })).toBeCloseTo(
         0.18,
@@ -168,6 +229,8 @@ describe("the price table", () => {
       );
       expect(cost("groq", "whisper-large-v3", { text: "Hi", duration: 3600 })).toBeCloseTo(0.111, 9);
       expect(cost("mistral", "mistral-ocr-2512", { usage_info: { pages_processed: 500 } })).toBeCloseTo(1, 9);
+      const batch = { ...NO_USAGE, pages: 500, tier: "batch" };
+      expect(prices.costOf("mistral", "mistral-ocr-2512", batch)).toBeCloseTo(0.5, 9);
     });
 
     it("bills sound and pages by the operator's rate or, without one, by the list price", () => {
@@ -205,6 +268,20 @@ describe("the price table", () => {
     it.each([
       ["google-ai-studio", "models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
       ["google-vertex-ai", "publishers/google/models/gemini-2.5-flash", "gemini-2.5-flash", 1, 0],
+      [
+        "aws-bedrock",
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-6",
+        "us.anthropic.claude-sonnet-4-6",
+        1,
+        0,
+      ],
+      [
+        "aws-bedrock",
+        "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-6",
+        "anthropic.claude-sonnet-4-6",
+        1,
+        0,
+      ],
       ["openrouter", "anthropic/claude-sonnet-4.6:nitro", "anthropic/claude-sonnet-4.6", 1, 0],
       ["openrouter", "anthropic/claude-sonnet-4.6:online", "anthropic/claude-sonnet-4.6", 1, 0.02],
       ["openai", "ft:gpt-4.1-2025-04-14:org::id", "gpt-4.1", 1.5, 0],
@@ -274,17 +351,35 @@ describe("the price table", () => {
     expect(prices.needsOtherName("custom-unpriced", "any", own)).toBe(false);
   });
 
+  it.each([
+    ["deepseek-flash", "2026-11-18T00:59:59Z", 0.15],
+    ["deepseek-flash", "2026-11-18T01:00:00Z", 0.3],
+    ["deepseek-v4-flash", "2026-11-18T09:59:59Z", 0.3],
+    ["deepseek-chat", "2026-11-18T12:00:00Z", 0.15],
+    ["deepseek-reasoner", "2026-11-21T09:00:00Z", 0.15],
+  ])("corrects the price of %s: a million tokens at %s cost %d", (model, at, expected) => {
+    const prices = new PriceTable({}, { now: () => Date.parse(at) });
+    expect(prices.costOf("deepseek", model, { ...NO_USAGE, tokensIn: 1_000_000 })).toBeCloseTo(expected, 9);
+  });
+
+  it("leaves a price alone that is not known to be wrong", () => {
+    const now = Date.parse("2026-11-18T12:00:00Z");
+    expect(correctedPrices("deepseek", "deepseek-chat", { input_mtok: 0.2 }, now)).toBeNull();
+    expect(correctedPrices("deepseek", "deepseek-v4-pro", { input_mtok: 0.435 }, now)).toBeNull();
+    expect(correctedPrices("openrouter", "deepseek-chat", { input_mtok: 0.27 }, now)).toBeNull();
+  });
+
   it("follows prices that depend on the time of day", () => {
     let now = Date.parse("2026-11-01T02:00:00Z");
     const prices = new PriceTable({}, { now: () => now });
     const usage = { ...NO_USAGE, tokensIn: 1_000_000 };
     const costs = new Set<number | null>();
     for (let hour = 0; hour < 24; hour++) {
-      const expected = calcPrice({ input_tokens: 1_000_000 }, "deepseek-chat", {
+      const expected = calcPrice({ input_tokens: 1_000_000 }, "deepseek-v4-pro", {
         providerId: "deepseek",
         timestamp: new Date(now),
       });
-      const cost = prices.costOf("deepseek", "deepseek-chat", usage);
+      const cost = prices.costOf("deepseek", "deepseek-v4-pro", usage);
       expect(cost).toBeCloseTo(expected?.total_price ?? -1, 9);
       costs.add(cost);
       now += 3_600_000;

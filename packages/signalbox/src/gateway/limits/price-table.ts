@@ -9,7 +9,7 @@
 import type { ModelPrice } from "@pydantic/genai-prices";
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
-import { NO_USAGE, type Usage, type UsageRound } from "../../engines/relay/index.ts";
+import { NO_USAGE, type ToolUse, type Usage, type UsageRound } from "../../engines/relay/index.ts";
 import type { CustomCost } from "../step/call-options.ts";
 import { tierFactor } from "./price-tiers.ts";
 import { IMAGE_RATE } from "./further-prices.ts";
@@ -88,6 +88,12 @@ export class PriceTable {
 
   /** Null when the price of the model is unknown. `own` are the prices of the account. */
   costOf(provider: string, model: string, usage: Usage, own?: PriceOverrides): number | null {
+    // What the provider states includes its tools.
+    if (usage.tools !== null && usage.reportedCost === null) {
+      const tools = this.#costOfTools(provider, model, usage.tools, own);
+      const plain = tools === null ? null : this.costOf(provider, model, { ...usage, tools: null }, own);
+      return tools === null || plain === null ? null : plain + tools;
+    }
     if (usage.rounds !== null && usage.reportedCost === null)
       return this.#costOfRounds(provider, model, usage, usage.rounds, own);
     const override = this.overrideOf(provider, model, own);
@@ -99,6 +105,25 @@ export class PriceTable {
     if (usage.reportedCost !== null) return usage.reportedCost;
     const found = this.#find(provider, model);
     return found === null ? null : costByRates(found.rates, usage, tierFactor(provider, model, usage.tier));
+  }
+
+  /** By the list prices, also beside prices of the operator: these are of models. Null when a price is unknown. */
+  #costOfTools(
+    provider: string,
+    model: string,
+    { sessions, maps, rounds, isUnpriced }: ToolUse,
+    own: PriceOverrides | undefined,
+  ): number | null {
+    if (isUnpriced) return null;
+    const rates = sessions + maps > 0 ? this.#find(provider, model)?.rates : undefined;
+    let cost: number | null = plus(
+      byThousand(sessions, rates?.["code_sessions_kcount"]),
+      byThousand(maps, rates?.["map_answers_kcount"]),
+    );
+    for (const round of rounds) {
+      cost = plus(cost, this.costOf(provider, round.model ?? model, round.usage, own));
+    }
+    return cost;
   }
 
   /** Each round at its own model; the searches belong to the call. Null when the price of a round is unknown. */
@@ -221,9 +246,8 @@ export function costByOverride(price: PriceOverride, usage: Usage, factor = 1): 
   if (byPiece !== null) return byPiece;
   const isPriced =
     (usage.seconds > 0 && price.audioHour !== undefined) || (usage.pages > 0 && price.pages !== undefined);
-  const { tokensIn, tokensOut, seconds, pages, images, characters, rankings } = usage;
-  const hasPieces = seconds + pages + images + characters + rankings > 0;
-  if (hasPieces && tokensIn + tokensOut === 0 && !isPriced) return null;
+  const { tokensIn, tokensOut } = usage;
+  if (hasPieces(usage) && tokensIn + tokensOut === 0 && !isPriced) return null;
   const cacheWrite = price.cacheWrite ?? price.in;
   const tokens = sum(usage, {
     input: price.in,
@@ -281,19 +305,37 @@ function costByRates(rates: ModelPrice, usage: Usage, factor: number): number | 
     rankings: rate("rankings_kcount"),
   });
   if (pieces !== null) return pieces;
+  const requests = rate("requests_kcount");
+  // A price by the request includes the searches that it makes.
+  const perSearch = rate("web_searches_kcount") ?? (requests === undefined ? undefined : 0);
+  const searches = plus(
+    byThousand(usage.searches, perSearch),
+    byThousand(usage.fileSearches, rate("storage_searches_kcount")),
+  );
+  if (searches === null) return null;
   const byPiece =
     (usage.seconds * (perHour ?? 0)) / 3600 +
-    (usage.pages * (perThousandPages ?? 0)) / 1000 +
-    ((rate("requests_kcount") ?? 0) +
-      usage.searches * (rate("web_searches_kcount") ?? 0) +
-      usage.fileSearches * (rate("storage_searches_kcount") ?? 0)) /
-      1000;
-  if (rates["input_mtok"] === undefined && rates["output_mtok"] === undefined) {
-    const isKnown =
-      (perHour !== undefined && usage.seconds > 0) || (perThousandPages !== undefined && usage.pages > 0);
-    return isKnown ? byPiece : null;
-  }
-  return sum(usage, tokenRatesAt(rates, usage.tokensIn)) * factor + byPiece;
+    // A batch has cheaper pages, too.
+    (usage.pages * (perThousandPages ?? 0) * factor) / 1000 +
+    (requests ?? 0) / 1000 +
+    searches;
+  const isPieceKnown =
+    (perHour !== undefined && usage.seconds > 0) || (perThousandPages !== undefined && usage.pages > 0);
+  const hasTokenRates = rates["input_mtok"] !== undefined || rates["output_mtok"] !== undefined;
+  const { tokensIn, tokensOut } = usage;
+  // A model that states its tokens is billed by these, whatever else it states.
+  if (!isPieceKnown && (!hasTokenRates || (hasPieces(usage) && tokensIn + tokensOut === 0))) return null;
+  return hasTokenRates ? sum(usage, tokenRatesAt(rates, tokensIn)) * factor + byPiece : byPiece;
+}
+
+/** Null for what has no rate. */
+function byThousand(count: number, rate: ModelPrice[string]): number | null {
+  const each = rateAt(rate, 0);
+  return count === 0 ? 0 : each === undefined ? null : (count * each) / 1000;
+}
+
+function plus(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : one + other;
 }
 
 function tokenRatesAt(rates: ModelPrice, tokensIn: number): Rates {
@@ -332,9 +374,12 @@ function flatRatesOf(prices: ModelPrice): Rates | null {
   return flat.rates;
 }
 
+function hasPieces({ images, characters, rankings, seconds, pages }: Usage): boolean {
+  return images + characters + rankings + seconds + pages > 0;
+}
+
 function hasTokensOnly(usage: Usage): boolean {
-  const { images, characters, rankings, seconds, pages, searches, fileSearches } = usage;
-  return images + characters + rankings + seconds + pages + searches + fileSearches === 0;
+  return !hasPieces(usage) && usage.searches + usage.fileSearches === 0;
 }
 
 interface Rates {

@@ -2,6 +2,8 @@
  * What a service tier, a speed or a place does to the price of a token. The price package has no prices of tiers; these are the factors that the
  * providers publish. Where the factor depends on the model, the table has the larger one, or the models.
  */
+import type { Fields } from "../../core/fields.ts";
+import { readTier } from "../../engines/relay/index.ts";
 
 interface Tier {
   /** As `readTier` names it. */
@@ -30,14 +32,43 @@ const TIERS: Readonly<Record<string, readonly Tier[]>> = {
     { name: "speed:fast", factor: 2 },
     { name: "geo:us", factor: 1.1 },
   ],
+  "aws-bedrock": [
+    ...CHEAPER,
+    { name: "priority", factor: 1.75 },
+    { name: "latency:optimized", factor: 1.25 },
+  ],
   "google-ai-studio": [...CHEAPER, PRIORITY],
   "google-vertex-ai": [...CHEAPER, PRIORITY],
+  // Flex has the usual price and fewer promises.
+  groq: [...CHEAPER.slice(1), { name: "flex", factor: 1 }],
+  mistral: CHEAPER.slice(1),
+  together: CHEAPER.slice(1),
+  fireworks: CHEAPER.slice(1),
 };
 
 /** Of a tier that its provider does not have in the table: the dearest that any provider has, so that a new name does not exceed a limit. */
 const UNKNOWN_TIER = 6;
-/** Providers without tiers of their own ignore the name. */
-const NO_TIER = 1;
+/** Nothing is taken off for a name that promises less, and whose price is not known. */
+const UNKNOWN_CHEAPER_TIER = 1;
+
+/** Bedrock's names, in requests that have the body of the model, and in their answers. */
+const TIER_HEADERS: ReadonlyMap<string, (value: string) => Fields> = new Map<
+  string,
+  (value: string) => Fields
+>([
+  ["x-amzn-bedrock-service-tier", (tier) => ({ service_tier: tier })],
+  ["x-amzn-bedrock-performanceconfig-latency", (latency) => ({ performanceConfig: { latency } })],
+]);
+
+/** The tier that headers of Bedrock name, as `readTier` names it. */
+export function tierInHeaders(headers: readonly string[]): string {
+  const fields: Record<string, unknown> = {};
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const read = TIER_HEADERS.get((headers[i] ?? "").toLowerCase());
+    if (read !== undefined) Object.assign(fields, read((headers[i + 1] ?? "").trim().toLowerCase()));
+  }
+  return readTier(fields);
+}
 
 type OwnFactors = Readonly<Record<string, number>>;
 
@@ -52,10 +83,9 @@ function factorOf(provider: string, model: string, name: string, own: OwnFactors
     own === undefined ? undefined : (ownValue(own, name) ?? ownValue(own, FORMER_NAMES.get(name) ?? name));
   if (given !== undefined) return given;
   const tiers = Object.hasOwn(TIERS, provider) ? TIERS[provider] : undefined;
-  if (tiers === undefined) return NO_TIER;
-  return (
-    tiers.find((tier) => tier.name === name && tier.models?.test(model) !== false)?.factor ?? UNKNOWN_TIER
-  );
+  const known = tiers?.find((tier) => tier.name === name && tier.models?.test(model) !== false);
+  if (known !== undefined) return known.factor;
+  return CHEAPER.some((tier) => tier.name === name) ? UNKNOWN_CHEAPER_TIER : UNKNOWN_TIER;
 }
 
 const FORMER_NAMES: ReadonlyMap<string, string> = new Map([["fast", "priority"]]);

@@ -1,5 +1,6 @@
 /** The list prices of `@pydantic/genai-prices`. Loading the data takes about 50 ms, so it waits for the first use. */
 import { createRequire } from "node:module";
+import { correctedPrices } from "./corrected-prices.ts";
 import { furtherPrices } from "./further-prices.ts";
 import { listedNameOf } from "./listed-names.ts";
 import type {
@@ -92,6 +93,11 @@ export function findListPrices(packageId: string, model: string, now: number): L
 
 function findByName(packageId: string, model: string, now: number): ListPrices | null {
   const found = loadPackage().calcPrice({}, model, { providerId: packageId, timestamp: new Date(now) });
+  const corrected = correctedPrices(packageId, model, found?.model_price ?? null, now);
+  if (corrected !== null) {
+    const contextWindow = found?.model.context_window ?? null;
+    return { rates: complete(packageId, model, corrected), contextWindow, isConditional: true };
+  }
   const further = furtherPrices(packageId, model);
   if (found === null) {
     return further === null ? null : { rates: further, contextWindow: null, isConditional: false };
@@ -109,21 +115,30 @@ const FREE = /:free$|^moderation$/;
 /** Adds rates that the package leaves out. */
 function complete(packageId: string, id: string, rates: ModelPrice): ModelPrice {
   if (Object.keys(rates).length === 0) return FREE.test(id) ? { input_mtok: 0, output_mtok: 0 } : rates;
-  const searches = SEARCHES.find(({ ids, models }) => ids.includes(packageId) && models.test(id));
-  return searches === undefined ? rates : { ...searches.rates, ...rates };
+  const tools = TOOLS.find(({ ids, models }) => ids.includes(packageId) && models.test(id));
+  return tools === undefined ? rates : { ...tools.rates, ...rates };
 }
 
-/** Published prices of a thousand searches that the provider makes: of Gemini before 3, of a thousand answers with searches. */
-const SEARCHES: readonly {
+/**
+ * Published prices of tools that the provider runs, by the thousand: searches (of Gemini before 3: answers with searches), containers for code by the
+ * gigabyte of memory, of Anthropic for its shortest time of five minutes, and answers with places of Google Maps.
+ */
+const TOOLS: readonly {
   readonly ids: readonly string[];
   readonly models: RegExp;
   readonly rates: ModelPrice;
 }[] = [
-  { ids: ["google"], models: /gemini-[12]\b/, rates: { web_searches_kcount: 35 } },
-  { ids: ["google"], models: /gemini/, rates: { web_searches_kcount: 14 } },
+  { ids: ["google"], models: /gemini-[12]\b/, rates: { web_searches_kcount: 35, map_answers_kcount: 25 } },
+  { ids: ["google"], models: /gemini/, rates: { web_searches_kcount: 14, map_answers_kcount: 25 } },
+  { ids: ["google", "azure"], models: /claude/, rates: { web_searches_kcount: 10 } },
+  {
+    ids: ["anthropic"],
+    models: /claude/,
+    rates: { web_searches_kcount: 10, code_sessions_kcount: 50 / 12 },
+  },
   {
     ids: ["openai", "azure"],
     models: /^(?:gpt-|o\d)/,
-    rates: { web_searches_kcount: 10, storage_searches_kcount: 2.5 },
+    rates: { web_searches_kcount: 10, storage_searches_kcount: 2.5, code_sessions_kcount: 30 },
   },
 ];

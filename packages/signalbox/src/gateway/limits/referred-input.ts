@@ -4,10 +4,10 @@
  *
  * The text is searched for names of members and types, at any depth. A request that is wrongly taken for one of these only reserves more.
  */
-import type { RequestBody, Usage } from "../../engines/relay/index.ts";
+import type { RequestBody } from "../../engines/relay/index.ts";
 
 const REFERENCES =
-  /"(?:previous_response_id|conversation|conversation_id|prompt_id|thread_id|container|file_ids?|file_url|file_?uri|cached_?content|s3_?location|vector_store_ids?|(?:web_)?search_options|plugins|(?:google|file|web)_?search(?:_?retrieval)?|url_?context|code_?execution|mcp_servers)"\s*:|"prompt"\s*:\s*\{|"type"\s*:\s*"(?:document|(?:web|file|x)_search|web_fetch|code_|mcp|computer|image_generation|tool_search|live_search)/i;
+  /"(?:previous_response_id|conversation|conversation_id|prompt_id|thread_id|container|file_ids?|file_url|file_?uri|cached_?content|s3_?location|vector_store_ids?|(?:web_)?search_options|plugins|(?:google|file|web)_?search(?:_?retrieval)?|google_?maps|url_?context|code_?execution|mcp_servers)"\s*:|"prompt"\s*:\s*\{|"type"\s*:\s*"(?:document|(?:web|file|x)_search|web_fetch|code_|mcp|computer|image_generation|shell|tool_search|live_search)/i;
 /** Escapes in a name of a member, which the search would not see. */
 const ESCAPES = "\\u";
 /** Longer requests with escapes are not decoded: they count as references. */
@@ -41,27 +41,4 @@ function decoded(bytes: Buffer): string {
     // Providers differ in what they accept.
     return unknown;
   }
-}
-
-const WEB_SEARCH =
-  /"(?:web_?search|google_?search)(?:_options|_?retrieval)?"\s*:|"type"\s*:\s*"(?:web_search|live_search)/i;
-const FILE_SEARCH = /"file_?search"\s*:|"type"\s*:\s*"file_search/i;
-const MAX_USES = /"max_uses"\s*:\s*(\d{1,4})/g;
-/** Searches that are reserved for a request that offers them without a limit. */
-const ASSUMED_SEARCHES = 5;
-const NO_SEARCHES = {};
-/** In the name of every search. */
-export const SEARCH = "earch";
-
-/** Searches that the provider may make for the request; empty for a request that offers none. */
-export function expectedSearches(body: Buffer): Partial<Pick<Usage, "searches" | "fileSearches">> {
-  if (!body.includes(SEARCH, 0, "latin1")) return NO_SEARCHES;
-  const text = body.toString("latin1");
-  let allowed = -1;
-  for (const [, uses] of text.matchAll(MAX_USES)) allowed = Math.max(allowed, Number(uses));
-  const searches = allowed === -1 ? ASSUMED_SEARCHES : allowed;
-  return {
-    ...(WEB_SEARCH.test(text) ? { searches } : {}),
-    ...(FILE_SEARCH.test(text) ? { fileSearches: ASSUMED_SEARCHES } : {}),
-  };
 }

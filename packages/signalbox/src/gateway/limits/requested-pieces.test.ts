@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RequestBody } from "../../engines/relay/index.ts";
 import type { RequestType, Step } from "../step/step.ts";
-import { requestedPieces } from "./requested-pieces.ts";
+import { expectedPieces, requestedPieces } from "./requested-pieces.ts";
 
 const OPENAI = { provider: { slug: "openai" }, model: "gpt-image-1" };
 const whole = (text: string): RequestBody => ({ kind: "whole", bytes: Buffer.from(text) });
@@ -48,6 +48,39 @@ describe("the pieces that a request asks for", () => {
   it("of speech are the characters of the text", () => {
     expect(piecesOf("audio/speech", whole('{"input":"h\\u00e9 👋"}'), "audio")?.characters).toBe(4);
     expect(piecesOf("audio/speech", whole("{}"), "audio")).toBeNull();
+  });
+
+  it.each([
+    ["elevenlabs", "v1/text-to-speech/voice", "text"],
+    ["elevenlabs", "v1/text-to-speech/voice/stream/with-timestamps", "text"],
+    ["deepgram", "v1/speak", "text"],
+    ["cartesia", "tts/bytes", "transcript"],
+  ])("of speech of %s at %s are the characters of %s", (slug, path, member) => {
+    const body = whole(JSON.stringify({ [member]: "héllo" }));
+    const pieces = requestedPieces({
+      ...OPENAI,
+      provider: { slug },
+      path,
+      requestType: "",
+      upstream: { body },
+    } as Step);
+    expect(pieces?.characters).toBe(5);
+  });
+
+  it.each([
+    ["elevenlabs", "v1/speech-to-text"],
+    ["deepgram", "v1/listen"],
+    ["cartesia", "stt"],
+  ])("of sound of %s at %s are its seconds", (slug, path) => {
+    const body = whole("x".repeat(4000));
+    const pieces = expectedPieces({
+      ...OPENAI,
+      provider: { slug },
+      path,
+      requestType: "",
+      upstream: { body },
+    } as Step);
+    expect(pieces.seconds).toBe(2);
   });
 
   it("of rankings are searches of up to a hundred documents", () => {

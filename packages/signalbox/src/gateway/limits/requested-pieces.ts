@@ -5,10 +5,13 @@
 import { type Fields, isFields } from "../../core/fields.ts";
 import { readMembers, type RequestBody, type Usage } from "../../engines/relay/index.ts";
 import { formValues } from "../step/body-facts.ts";
+import { sendsSound, spokenMember } from "../step/speech-apis.ts";
 import type { Step } from "../step/step.ts";
 import { furtherPrices } from "./further-prices.ts";
 import { packageIdOf } from "./prices-package.ts";
-import { expectedSearches, refersToOtherInput, SEARCH } from "./referred-input.ts";
+import { pictureTokens } from "./picture-tokens.ts";
+import { refersToOtherInput } from "./referred-input.ts";
+import { offeredTools, uncountedSearches } from "./requested-tools.ts";
 
 type Pieces = Partial<Usage>;
 
@@ -24,22 +27,23 @@ const PREDICT_PATH = /imagen[^/]*:predict$/i;
 /** Their paths are none of these. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["chat", "messages", "responses"]);
 
-/** What is counted in pieces; for other requests the searches that the provider may make, null for none. `text`: of `searchedText`. */
-export function expectedPieces(step: Step, text: string | null): Pieces | null {
+/** What is counted in pieces; for other requests what tools of the provider may do. */
+export function expectedPieces(step: Step): Pieces {
   const { upstream, requestType, path } = step;
   const { body } = upstream;
   const counted = requestedPieces(step);
   if (counted !== null) return counted;
   const length =
     body.kind === "whole" ? body.bytes.length : body.kind === "streamed" ? (body.length ?? 0) : 0;
-  if (requestType === "audio") return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
+  if (requestType === "audio" || sendsSound(step.provider.slug, path))
+    return { seconds: Math.ceil(length / SOUND_BYTES_PER_SECOND) };
   if (!TEXT_TYPES.has(requestType) && OCR_PATH.test(path)) {
     const isElsewhere = refersToOtherInput(body) || (body.kind === "whole" && body.bytes.includes("_url"));
     const pages = isElsewhere ? MAX_PAGES : Math.ceil(length / DOCUMENT_BYTES_PER_PAGE);
     return { pages, isAnnotated: wantsAnnotations(step) };
   }
-  if (body.kind !== "whole" || text?.includes(SEARCH) === false) return null;
-  return expectedSearches(body.bytes);
+  const tools = body.kind === "whole" ? offeredTools(body.bytes) : {};
+  return { ...tools, searches: Math.max(tools.searches ?? 0, uncountedSearches(step)) };
 }
 
 /** Mistral's annotations: the answer counts pages, and not what was done with them. */
@@ -59,41 +63,31 @@ export function requestedPieces(step: Step): Pieces | null {
 }
 
 function piecesOf(step: Step): Pieces | null {
-  const { requestType, path, upstream } = step;
+  const { provider, requestType, path, upstream } = step;
   if (upstream.body.kind !== "whole" || TEXT_TYPES.has(requestType)) return null;
   if (requestType === "images") return pictures(step);
-  if (SPEECH_PATH.test(path)) return speech(upstream.body);
+  const spoken = SPEECH_PATH.test(path) ? "input" : spokenMember(provider.slug, path);
+  if (spoken !== null) return speech(upstream.body, spoken);
   if (RERANK_PATH.test(path)) return ranking(upstream.body);
   return PREDICT_PATH.test(path) ? predicted(upstream.body) : null;
 }
 
 const PICTURE_MEMBERS: ReadonlySet<string> = new Set(["size", "quality"]);
-/** Tokens that OpenAI's models write for a picture, by quality; a picture that is not square has half as many again. Other qualities: the most. */
-const PICTURE_TOKENS: ReadonlyMap<string, number> = new Map([
-  ["low", 272],
-  ["medium", 1056],
-  ["high", 4160],
-]);
-const LARGEST_PICTURE_TOKENS = 6240;
-
 function pictures({ upstream: { body }, choices }: Step): Pieces {
   const { size = "", quality = "" } = readTexts(body, PICTURE_MEMBERS);
-  const isSquare = /^(\d+)x\1$/.test(size);
-  const tokens = PICTURE_TOKENS.get(quality);
-  const each = tokens === undefined ? LARGEST_PICTURE_TOKENS : Math.ceil(tokens * (isSquare ? 1 : 1.5));
+  const each = pictureTokens(quality, size);
   const imageForm = `${quality || "standard"} ${size || "1024x1024"}`;
   return { images: choices, imageForm, tokensOut: each * choices };
 }
 
-const SPEECH_MEMBERS: ReadonlySet<string> = new Set(["input"]);
 /** Tokens of sound that a model writes for a character: 1,250 a minute, at 15 characters a second. */
 const SOUND_TOKENS_PER_CHARACTER = 1.4;
 
-function speech(body: RequestBody): Pieces | null {
-  const { input } = readTexts(body, SPEECH_MEMBERS);
-  if (input === undefined) return null;
+function speech(body: RequestBody, member: string): Pieces | null {
+  const text = readTexts(body, new Set([member]))[member];
+  if (text === undefined) return null;
   // Providers count characters, not units of UTF-16.
-  const characters = Array.from(input).length;
+  const characters = Array.from(text).length;
   return { characters, tokensOut: Math.ceil(characters * SOUND_TOKENS_PER_CHARACTER) };
 }
 

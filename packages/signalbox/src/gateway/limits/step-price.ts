@@ -19,6 +19,7 @@ import { dearerTier } from "./price-tiers.ts";
 import { headerOf, readableStep } from "./readable-step.ts";
 import { refersToOtherInput, searchedText } from "./referred-input.ts";
 import { expectedPieces, requestedPieces } from "./requested-pieces.ts";
+import { assumedToolCost } from "./requested-tools.ts";
 
 export interface PricingParts {
   readonly prices: PriceTable;
@@ -114,7 +115,7 @@ export function priceStep(parts: PricingParts, step: Step): StepPrice {
   const readable = readableStep(step);
   const text = searchedText(readable.upstream.body);
   const models = modelsOf(readable, text);
-  const usage = expectedUsage(parts, readable, models, text);
+  const usage = expectedUsage(parts, readable, models);
   const { custom } = parts;
   const isInputKnown = !refersToOtherInput(readable.upstream.body, text);
   // Of two members with one name the last one counts, and of a streamed body it may not have arrived.
@@ -202,7 +203,7 @@ export function costOfStep(
   return told ?? highestCost(parts, step.provider.slug, models, usage);
 }
 
-/** The cost with the most expensive of the models; null when no price is known and calls without a price are refused. */
+/** What limits count: the cost with the most expensive of the models, with an assumed price for tools that have none; null when no price is known and calls without a price are refused. */
 export function highestCost(
   parts: PricingParts,
   slug: string,
@@ -212,11 +213,24 @@ export function highestCost(
   const { prices, own, unknownPrice } = parts;
   let cost: number | null = null;
   for (const model of models.length === 0 ? [""] : models) {
-    const one = prices.costOf(slug, model, usage, own);
+    const one = prices.costOf(slug, model, usage, own) ?? costWithAssumedTools(parts, slug, model, usage);
     if (one !== null && (cost === null || one > cost)) cost = one;
   }
   if (cost !== null || unknownPrice === "block") return cost;
   return unknownPrice === "allow" ? 0 : costByOverride(unknownPrice, usage);
+}
+
+/** Null if it is not the price of a tool that is unknown. */
+function costWithAssumedTools(
+  { prices, own }: PricingParts,
+  slug: string,
+  model: string,
+  usage: Usage,
+): number | null {
+  const assumed = assumedToolCost(usage);
+  if (assumed === null) return null;
+  const plain = prices.costOf(slug, model, { ...usage, searches: 0, fileSearches: 0, tools: null }, own);
+  return plain === null ? null : plain + assumed;
 }
 
 function isOutputBounded(step: Step): boolean {
@@ -224,12 +238,7 @@ function isOutputBounded(step: Step): boolean {
   return maxOutputTokens !== null || WITHOUT_OUTPUT.has(requestType) || requestedPieces(step) !== null;
 }
 
-function expectedUsage(
-  { prices, own }: PricingParts,
-  step: Step,
-  models: readonly string[],
-  text: string | null,
-): Usage {
+function expectedUsage({ prices, own }: PricingParts, step: Step, models: readonly string[]): Usage {
   const { provider, upstream, maxOutputTokens, choices, requestType, tier } = step;
   let tokensIn = estimateInput(upstream.body);
   // No model reads more than its context window; prices of the operator have none.
@@ -242,14 +251,13 @@ function expectedUsage(
     tokensIn = Math.min(tokensIn, prices.contextWindowOf(provider.slug, model) ?? tokensIn);
   }
   const perChoice = maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS;
-  const usage: Usage = {
+  return {
     ...NO_USAGE,
     tokensIn,
     tokensOut: WITHOUT_OUTPUT.has(requestType) ? 0 : perChoice * choices,
     tier: dearerTier(tier),
+    ...expectedPieces(step),
   };
-  const pieces = expectedPieces(step, text);
-  return pieces === null ? usage : { ...usage, ...pieces };
 }
 
 /**

@@ -87,7 +87,9 @@ function inPath(path: string): string[] {
   return segments.flatMap((segment, i) => {
     if (!MODEL_SEGMENTS.has((segments[i - 1] ?? "").toLowerCase())) return [];
     // Google's methods follow a colon: models/gemini-pro:generateContent.
-    const name = segment.replace(/:[a-z]+$/i, "");
+    const name = segment.startsWith("arn:")
+      ? `${segment}/${segments[i + 1] ?? ""}`
+      : segment.replace(/:[a-z]+$/i, "");
     return name === "" || NOT_A_MODEL.has(name) ? [] : [name];
   });
 }

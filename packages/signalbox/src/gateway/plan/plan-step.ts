@@ -9,6 +9,7 @@ import { CUSTOM_PREFIX, type Provider, type ProviderDirectory } from "../provide
 import type { GatewaySettings } from "../settings/gateway-settings.ts";
 import type { ProviderKeys } from "../keys/provider-keys.ts";
 import type { ProviderKeyPool } from "../keys/provider-key-pool.ts";
+import { tierInHeaders } from "../limits/price-tiers.ts";
 import { mayUseStoredKeys } from "../keys/caller-token.ts";
 import { StepKeys } from "../keys/step-keys.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
@@ -16,6 +17,7 @@ import type { CallOptions } from "../step/call-options.ts";
 import { decodePath } from "./forwarded-request.ts";
 import { type BodyFacts, inspectBody, inspectForm, inspectStart, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
+import { speechModel } from "../step/speech-apis.ts";
 import type { RequestType, Step } from "../step/step.ts";
 import type { StepRequest } from "./step-request.ts";
 import { requestStreamUsage } from "./stream-usage.ts";
@@ -53,6 +55,7 @@ const CHECKED_TYPES: ReadonlySet<RequestType> = new Set([
 
 const NO_HEADERS: readonly string[] = [];
 const ECHO = "echo";
+const BEDROCK = "aws-bedrock";
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const FORM_TYPE = /^multipart\/form-data\s*;/i;
 const OPEN_BRACE = 0x7b;
@@ -72,7 +75,9 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
   const isInjected = parts.injectsStreamUsage && facts.stream === "without_usage" && requestType === "chat";
   const usage = isInjected ? requestStreamUsage(provider, facts.model ?? "", wanted.body) : null;
   const pool = storedKeys(parts.keys, wanted);
-  const model = modelOf(provider.modelInPath(plain), facts.model, requestType);
+  const model =
+    modelOf(provider.modelInPath(plain), facts.model, requestType) ||
+    speechModel(provider.slug, query, wanted.body);
   return {
     provider,
     path,
@@ -80,7 +85,8 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
     model,
     maxOutputTokens: facts.maxOutputTokens,
     choices: facts.choices,
-    tier: facts.tier,
+    tier:
+      facts.tier === "" && provider.slug === BEDROCK ? tierInHeaders(wanted.forwarded.headers) : facts.tier,
     upstream: {
       origin,
       method,

@@ -24,7 +24,8 @@ import {
 import { bedrockApis, vertexApis } from "./cloud-apis.ts";
 
 const GEMINI_MODEL = /(?:^|\/)models\/([^/:]+)/;
-const BEDROCK_MODEL = /\/model\/([^/]+)\//;
+/** A resource name has a slash of its own. */
+const BEDROCK_MODEL = /\/model\/((?:arn:[^/]+\/)?[^/]+)\//;
 
 const GEMINI_APIS: ProviderApis = {
   calls: [{ ...geminiApi("v1beta/models"), traits: SEARCHES }],

@@ -3,11 +3,14 @@
  * in the middle of an answer. Such a response is no success in the call log, counts against its target, is not cached, and is a reason for the next
  * step as long as nothing of it went to the client.
  *
- * What is not known is an answer: a body is judged only if it is JSON, a page, or a stream whose last event is of a known API.
+ * What is not known is an answer: a body is judged only if it is JSON, a page, or a stream (server-sent events, lines of JSON, messages of Amazon's) whose
+ * last event is of a known API.
  */
+import { type Fields, isFields } from "../../core/fields.ts";
 import type { ResponseHead } from "../../engines/relay/index.ts";
 import { type AttemptFailure, inBandFailure } from "./attempt-failure.ts";
-import { EventSplitter, isErrorEvent, type StreamEvent } from "./stream-events.ts";
+import { AwsAnswer, isAwsStream } from "./aws-answer.ts";
+import { EventSplitter, hasError, isErrorEvent, type StreamEvent } from "./stream-events.ts";
 
 /** Enough for the last events of every API; a longer last event is that of OpenAI Responses, which repeats the answer. */
 const TAIL_BYTES = 2048;
@@ -15,7 +18,7 @@ const TAIL_BYTES = 2048;
 /** Of a stream that is not larger, all events are examined. */
 const SMALL_BYTES = 16 * 1024;
 
-type Form = "stream" | "json" | "page" | "text" | "other";
+type Form = "stream" | "lines" | "aws" | "json" | "page" | "text" | "other";
 
 /** As providers spell them. */
 const USUAL_TYPES: ReadonlyMap<string, Form> = new Map([
@@ -33,7 +36,16 @@ function formOf(contentType: string): Form {
   if (type === "text/event-stream") return "stream";
   if (type === "text/html") return "page";
   if (type === "text/plain") return "text";
-  return type.endsWith("json") && !type.includes("ndjson") && !type.includes("stream") ? "json" : "other";
+  if (isAwsStream(type)) return "aws";
+  if (isLines(type)) return "lines";
+  return type.endsWith("json") ? "json" : "other";
+}
+
+const LINES = /^application\/(?:(?:x-)?ndjson|(?:x-)?jsonl|stream\+json)\s*(?:;|$)/i;
+
+/** One JSON object per line, as Ollama and Cohere stream. */
+export function isLines(contentType: string): boolean {
+  return LINES.test(contentType);
 }
 
 /** Bytes of JSON that tell an error from an answer. */
@@ -47,8 +59,22 @@ export class PassingEnds {
   #tail: Buffer[] = [];
   #tailBytes = 0;
   #bytes = 0;
+  readonly #head: ResponseHead;
+  readonly #form: Form;
+  /** Messages have lengths: their boundaries are not found from the end. */
+  readonly #aws: AwsAnswer | null;
+
+  constructor(head: ResponseHead) {
+    this.#head = head;
+    this.#form = formOf(head.contentType);
+    this.#aws = this.#form === "aws" ? new AwsAnswer() : null;
+  }
 
   push(chunk: Buffer): void {
+    if (this.#aws !== null) {
+      this.#aws.push(chunk);
+      return;
+    }
     this.#first ??= chunk;
     this.#bytes += chunk.length;
     this.#tailBytes += chunk.length;
@@ -65,13 +91,17 @@ export class PassingEnds {
   }
 
   /** Asked once, when the last byte has arrived. Null for an answer. */
-  fault({ contentType, status }: ResponseHead): AttemptFailure | null {
+  fault(): AttemptFailure | null {
+    const { status } = this.#head;
+    if (this.#aws !== null) return this.#aws.fault(status);
     const [only] = this.#tail;
     const tail = this.#tail.length === 1 && only !== undefined ? only : Buffer.concat(this.#tail);
     const isWhole = this.#tailBytes === this.#bytes;
-    switch (formOf(contentType)) {
+    switch (this.#form) {
       case "page":
         return inBandFailure(status, "the response is a page");
+      case "lines":
+        return linesFault(status, isWhole ? tail : tail.subarray(-TAIL_BYTES), isWhole);
       case "stream":
         return isWhole && tail.length <= SMALL_BYTES
           ? streamFault(status, tail, true)
@@ -94,10 +124,12 @@ export function faultOf({ contentType, status }: ResponseHead, body: Buffer): At
       return inBandFailure(status, "the response is a page");
     case "stream":
       return streamFault(status, body, true);
+    case "lines":
+      return linesFault(status, body, true);
+    case "aws":
+      return awsFault(status, body);
     case "json":
-      return (
-        jsonFault(status, body, body) ?? (isJson(body) ? null : inBandFailure(status, "the JSON is broken"))
-      );
+      return jsonFault(status, body, body) ?? parsedFault(status, body);
     case "text":
       return null;
     default:
@@ -127,6 +159,29 @@ function streamFault(status: number, bytes: Buffer, isWhole: boolean): AttemptFa
   return isEnded(events) ? null : inBandFailure(status, "the stream ended in the middle of the answer", true);
 }
 
+function awsFault(status: number, body: Buffer): AttemptFailure | null {
+  const answer = new AwsAnswer();
+  answer.push(body);
+  return answer.fault(status);
+}
+
+/** `isWhole` as for a stream. */
+function linesFault(status: number, bytes: Buffer, isWhole: boolean): AttemptFailure | null {
+  const lines = bytes
+    .toString("utf8")
+    .split("\n")
+    .slice(isWhole ? 0 : 1)
+    .filter((line) => line.trim() !== "");
+  const last = lines.at(-1);
+  if (last === undefined) return isWhole ? inBandFailure(status, "the stream ended without content") : null;
+  const failed = lines.find((line) => line.includes('"error"') && hasError(parse(line)));
+  if (failed !== undefined) return inBandFailure(status, `error line: ${failed.slice(0, 200)}`);
+  const value = parse(last);
+  // Ollama's and Cohere's marks.
+  const isOpen = value === null || value["done"] === false || value["is_finished"] === false;
+  return isOpen ? inBandFailure(status, "the stream ended in the middle of the answer", true) : null;
+}
+
 /** Drops the event that the bytes begin in. */
 function afterFirstEvent(bytes: Buffer): Buffer {
   const text = bytes.toString("latin1");
@@ -143,6 +198,8 @@ const ENDS: ReadonlySet<string> = new Set([
   "response.failed",
   "response.cancelled",
 ]);
+/** Quotation marks within a text are escaped, so the words stand for members. */
+const GEMINI_END = /(?<!\\)"(?:finish|block)Reason"\s*:/;
 const OF_KNOWN_APIS = /^(?:message_|content_block_|response\.)|^ping$/;
 
 /** False only if the last event is one of a known API that another one must follow. */
@@ -151,13 +208,15 @@ function isEnded(events: readonly StreamEvent[]): boolean {
   if (last === undefined || last.data === "[DONE]") return true;
   const value = parse(last.data);
   if (value === null) return true;
-  const { type, choices } = value;
+  const { type, choices, candidates } = value;
   if (typeof type === "string" && OF_KNOWN_APIS.test(type)) return ENDS.has(type);
+  if (Array.isArray(candidates) && candidates.length > 0)
+    return events.some(({ data }) => GEMINI_END.test(data));
   if (!Array.isArray(choices) || choices.length === 0) return true;
   return events.some(({ data }) => data.includes("finish_reason") && hasFinished(parse(data)));
 }
 
-function hasFinished(value: Record<string, unknown> | null): boolean {
+function hasFinished(value: Fields | null): boolean {
   const choices = value?.["choices"];
   return (
     Array.isArray(choices) &&
@@ -165,7 +224,7 @@ function hasFinished(value: Record<string, unknown> | null): boolean {
   );
 }
 
-const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"type"\s*:\s*"error")/;
+const ERROR_START = /^\s*\[?\s*\{\s*(?:"error"\s*:\s*["{]|"type"\s*:\s*"error")/;
 const CLOSING = /[}\]]\s*$/;
 
 const [OPEN, CLOSE, QUOTE, E, T] = Buffer.from('{}"et');
@@ -184,22 +243,38 @@ function jsonFault(status: number, first: Buffer, last: Buffer): AttemptFailure 
   if (ERROR_START.test(start)) return inBandFailure(status, "the response is an error");
   const isJsonValue = /^\s*[{[]/.test(start);
   const end = last.toString("latin1", Math.max(0, last.length - START_BYTES));
-  return isJsonValue && !CLOSING.test(end) ? inBandFailure(status, "the JSON has no end") : null;
+  if (isJsonValue && !CLOSING.test(end)) return inBandFailure(status, "the JSON has no end");
+  return GEMINI_LIST.test(start) ? geminiListFault(status, last) : null;
 }
 
-function isJson(body: Buffer): boolean {
+/** What Gemini streams without server-sent events. */
+const GEMINI_LIST = /^\s*\[\s*\{\s*"candidates"/;
+
+function geminiListFault(status: number, last: Buffer): AttemptFailure | null {
+  const tail = last.toString("latin1", Math.max(0, last.length - SMALL_BYTES));
+  if (GEMINI_END.test(tail)) return null;
+  return /,\s*\{\s*"error"\s*:/.test(tail)
+    ? inBandFailure(status, "the response ends with an error")
+    : inBandFailure(status, "the stream ended in the middle of the answer", true);
+}
+
+/** Of JSON that is in memory. */
+function parsedFault(status: number, body: Buffer): AttemptFailure | null {
+  let value: unknown;
   try {
-    JSON.parse(body.toString("utf8"));
-    return true;
+    value = JSON.parse(body.toString("utf8"));
   } catch {
-    return false;
+    return inBandFailure(status, "the JSON is broken");
   }
+  const isGeminiList = GEMINI_LIST.test(body.toString("latin1", 0, START_BYTES));
+  const failed = isGeminiList && Array.isArray(value) && value.some((one) => isFields(one) && hasError(one));
+  return failed ? inBandFailure(status, "the response contains an error") : null;
 }
 
-function parse(data: string): Record<string, unknown> | null {
+function parse(data: string): Fields | null {
   try {
     const value: unknown = JSON.parse(data);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+    return isFields(value) ? value : null;
   } catch {
     return null;
   }

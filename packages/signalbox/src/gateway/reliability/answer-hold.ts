@@ -4,6 +4,8 @@
  * | response                  | held until                                                        |
  * | ------------------------- | ----------------------------------------------------------------- |
  * | event stream              | its first event; with a first-token limit, the first content      |
+ * | messages of Amazon's      | its first message, which is no exception                          |
+ * | lines of JSON             | its first line, which has no error                                |
  * | JSON                      | the first bytes; a body that begins as an error does to its end   |
  * | page                      | its first bytes: it is no answer                                  |
  * | error status              | the end of the body, which may name the reason                    |
@@ -15,13 +17,15 @@
  * 2. A response that is an answer is released by the read that shows it: a hold adds no delay.
  * 3. Every byte that was pushed is in `chunks`, in order and unchanged.
  */
+import { isFields } from "../../core/fields.ts";
 import type { ResponseHead, SpareMemory } from "../../engines/relay/index.ts";
 import type { AttemptPolicy } from "../step/attempt-policy.ts";
 import type { Step } from "../step/step.ts";
-import { faultOf } from "./answer-check.ts";
+import { faultOf, isLines } from "./answer-check.ts";
 import { type AttemptFailure, inBandFailure, readReason } from "./attempt-failure.ts";
+import { AwsAnswer, isAwsStream } from "./aws-answer.ts";
 import { readRetryInfo } from "./retry-wait.ts";
-import { EventSplitter, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
+import { EventSplitter, hasError, isErrorEvent, isOpeningEvent } from "./stream-events.ts";
 
 /** `wait`: not clear yet; `release`: an answer; otherwise the failure that the response contains. */
 export type HoldVerdict = "wait" | "release" | AttemptFailure;
@@ -64,18 +68,24 @@ export function holdFor(head: ResponseHead, step: HeldStep, memory: SpareMemory)
   return step.policy.holdsResponse ? new WholeHold(first, isExamined ? head : null, memory) : first;
 }
 
-/** Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated. */
+/**
+ * Only calls of models must have a body. Another POST that was answered with nothing has been carried out, and must not be repeated. Bedrock's and Ollama's
+ * own paths have no type, and their streams are answers of models.
+ */
 export function mustAnswer(
-  { status }: ResponseHead,
+  { status, contentType }: ResponseHead,
   { requestType, upstream }: Pick<HeldStep, "requestType" | "upstream">,
 ): boolean {
-  return MODEL_CALLS.has(requestType) && upstream.method === "POST" && status < 300 && status !== 204;
+  if (upstream.method !== "POST" || status >= 300 || status === 204) return false;
+  return MODEL_CALLS.has(requestType) || isAwsStream(contentType) || isLines(contentType);
 }
 
 function beginningOf(contentType: string, status: number, policy: AttemptPolicy): AnswerHold | null {
   const type = (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
   if (type === "text/event-stream") return new StreamHold(status, policy.firstTokenTimeoutMs !== null);
   if (type === "text/html") return new PageHold(status);
+  if (isAwsStream(type)) return new AwsHold(status);
+  if (isLines(type)) return new LineHold(status);
   return type.endsWith("json") ? new JsonHold(status) : null;
 }
 
@@ -156,6 +166,42 @@ class PageHold extends BoundedHold {
   }
 }
 
+/** Waits for the first message. */
+class AwsHold extends BoundedHold {
+  readonly #answer = new AwsAnswer();
+  readonly #status: number;
+
+  constructor(status: number) {
+    super(MAX_HELD_BYTES);
+    this.#status = status;
+  }
+
+  protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
+    this.#answer.push(chunk);
+    const failure = isLast ? this.#answer.fault(this.#status) : this.#answer.failure(this.#status);
+    return failure ?? (this.#answer.hasBegun ? "release" : "wait");
+  }
+}
+
+/** Waits for the first line that is not empty. */
+class LineHold extends BoundedHold {
+  readonly #status: number;
+
+  constructor(status: number) {
+    super(MAX_HELD_BYTES);
+    this.#status = status;
+  }
+
+  protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
+    const text = Buffer.concat(this.chunks).toString("utf8").trimStart();
+    const end = text.indexOf("\n");
+    if (end === -1 && !isLast) return "wait";
+    if (text === "") return inBandFailure(this.#status, "the stream ended without content");
+    const line = end === -1 ? text : text.slice(0, end);
+    return isErrorObject(line) ? inBandFailure(this.#status, `error line: ${line.slice(0, 200)}`) : "release";
+  }
+}
+
 /** What errors of OpenAI and Google, and those of Anthropic, begin with. */
 const ERROR_STARTS = ['{"error"', '{"type":"error"'];
 
@@ -171,12 +217,12 @@ class JsonHold extends BoundedHold {
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
     const start = Buffer.concat(this.chunks).toString("utf8", 0, 64).trimStart();
     if (start === "") return isLast ? inBandFailure(this.#status, "the response is empty") : "wait";
-    if (!"{".startsWith(start[0] ?? "")) return "release";
-    const compact = start.replaceAll(/\s/g, "");
+    if (start[0] !== "{" && start[0] !== "[") return "release";
+    const compact = start.replaceAll(/\s/g, "").replace(/^\[/, "");
     if (!ERROR_STARTS.some((error) => compact.startsWith(error) || error.startsWith(compact)))
       return "release";
     if (!isLast) return "wait";
-    return hasError(Buffer.concat(this.chunks))
+    return isErrorObject(Buffer.concat(this.chunks).toString("utf8"))
       ? inBandFailure(this.#status, "the response is an error")
       : "release";
   }
@@ -239,11 +285,13 @@ class WholeHold extends BoundedHold {
   }
 }
 
-function hasError(body: Buffer): boolean {
+/** An error of any API; of a list, such as Gemini streams, one with an error. */
+function isErrorObject(json: string): boolean {
   try {
-    const value = JSON.parse(body.toString("utf8")) as { error?: unknown; type?: unknown };
-    if (value.type === "error") return true;
-    return value.error !== undefined && value.error !== null && value.error !== false;
+    const value: unknown = JSON.parse(json);
+    return (Array.isArray(value) ? (value as unknown[]) : [value]).some(
+      (one) => isFields(one) && (one["type"] === "error" || hasError(one)),
+    );
   } catch {
     return false;
   }

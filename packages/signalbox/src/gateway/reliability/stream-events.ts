@@ -40,8 +40,12 @@ export function isErrorEvent({ name, data }: StreamEvent): boolean {
   if (!data.includes('"error"') && !data.includes('"response.failed"')) return false;
   const value = parse(data);
   if (value === null) return false;
-  if (value["type"] === "error" || value["type"] === "response.failed") return true;
-  const { error } = value;
+  return value["type"] === "error" || value["type"] === "response.failed" || hasError(value);
+}
+
+/** True for `{"error":…}`, in which every API but Anthropic's states one. */
+export function hasError(value: Readonly<Record<string, unknown>> | null): boolean {
+  const error = value?.["error"];
   return error !== undefined && error !== null && error !== false;
 }
 

@@ -41,3 +41,16 @@ it.each([
 ])("reads how much output %s asks for", (text, expected) => {
   expect(inspectBody(Buffer.from(text), true)).toMatchObject(expected);
 });
+
+it.each([
+  ['{"service_tier":"priority"}', "priority"],
+  [
+    '{"serviceTier":{"type":"priority"},"performanceConfig":{"latency":"optimized"}}',
+    "priority+latency:optimized",
+  ],
+  ['{"serviceTier":{"type":"default"},"performanceConfig":{"latency":"standard"}}', ""],
+  ['{"speed":"fast","inference_geo":"us"}', "speed:fast+geo:us"],
+])("reads the tier of %s, also of the beginning of a body", (text, tier) => {
+  expect(inspectBody(Buffer.from(text), true).tier).toBe(tier);
+  expect(inspectStart(Buffer.from(text)).tier).toBe(tier);
+});

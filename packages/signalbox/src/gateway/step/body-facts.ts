@@ -49,6 +49,8 @@ const WANTED: ReadonlySet<string> = new Set([
   "stream",
   "stream_options",
   "service_tier",
+  "serviceTier",
+  "performanceConfig",
   "speed",
   "inference_geo",
   ...COUNTS.keys(),

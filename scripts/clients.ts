@@ -1,0 +1,44 @@
+/**
+ * `npm run clients`: whether the newest versions of coding clients still work. Compares the versions that are tested (test/coding-clients/clients.ts) with
+ * those of npm, and runs the tests of the clients that have a newer one. Fails if one of them breaks: for a job that runs every day.
+ *
+ * - `--list`: only compares.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { CODING_CLIENTS } from "../test/coding-clients/clients.ts";
+import { versionAt } from "../test/coding-clients/fetch-client.ts";
+
+const args = process.argv.slice(2);
+if (args.some((arg) => arg !== "--list")) {
+  console.error("usage: npm run clients [-- --list]");
+  process.exitCode = 2;
+} else {
+  const newer = findNewer();
+  if (newer.length > 0 && !args.includes("--list")) process.exitCode = await test(newer);
+}
+
+/** The programs of which npm has another version than the one that is tested. */
+function findNewer(): string[] {
+  return CODING_CLIENTS.flatMap(({ name, packageName, version, program }) => {
+    const newest = versionAt(packageName, "latest");
+    console.log(
+      `${name}: ${version} is tested, ${newest === version ? "and the newest" : `npm has ${newest}`}`,
+    );
+    return newest === version ? [] : [program];
+  });
+}
+
+async function test(programs: readonly string[]): Promise<number> {
+  const env = { ...process.env, CODING_CLIENTS: "latest", CODING_CLIENTS_ONLY: programs.join(",") };
+  const runner = [join(import.meta.dirname, "test.ts"), "--long", "test/coding-clients"];
+  const child = spawn(process.execPath, runner, { stdio: "inherit", env });
+  const [code] = (await once(child, "exit")) as [number | null];
+  console.log(
+    code === 0
+      ? "The newest versions work: enter them in test/coding-clients/clients.ts and docs/guides/coding-agents.md."
+      : "A newer version does not work with this gateway; the failures are above.",
+  );
+  return code ?? 1;
+}
