@@ -6,6 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { endProcessesOf } from "./support/left-processes.ts";
 import { CHROMIUM, OTHER_PROGRAMS, provide } from "./support/programs.ts";
@@ -14,6 +15,7 @@ import { createTestFolder } from "./support/test-folder.ts";
 /** Names of projects in `vitest.config.ts`. */
 const QUICK = ["shared worker", "node engine", "own worker"];
 const LONG = ["long"];
+const LONG_WORKERS = 6;
 
 const args = process.argv.slice(2).filter((arg) => arg !== "--long");
 const isLong = process.argv.includes("--long");
@@ -39,7 +41,10 @@ function runTests(): number {
   const folder = createTestFolder();
   // A signal from a terminal reaches the test runner by itself, and this process goes on when the runner has ended.
   process.on("SIGINT", () => undefined);
-  const { status } = spawnSync("vitest", ["run", ...selected, ...args], {
+  // Long tests wait for processes that start, end and time out more than they compute.
+  const workers =
+    projects === LONG && availableParallelism() < LONG_WORKERS ? [`--maxWorkers=${LONG_WORKERS}`] : [];
+  const { status } = spawnSync("vitest", ["run", ...selected, ...workers, ...args], {
     stdio: "inherit",
     env: { ...process.env, TMPDIR: folder },
   });
