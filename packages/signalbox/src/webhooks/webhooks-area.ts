@@ -99,7 +99,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
     keepDays: config.keepEventsDays,
     maxStoredBytes: config.maxStoredBytes,
-    deliver: (source, delivery) => intake.deliverLate(source, delivery),
+    deliver: (source, delivery, sent) => intake.deliverLate(source, delivery, sent),
   });
   const intake = new Intake({
     late,

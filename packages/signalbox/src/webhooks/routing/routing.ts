@@ -21,6 +21,7 @@ import type { EntityClaims } from "../entity-claims.ts";
 import { toInstanceName } from "../entity-names.ts";
 import type { LateDelivery } from "../late-delivery-table.ts";
 import { parsePayload } from "../read-event.ts";
+import type { SentHeaders } from "../signed-again.ts";
 import type { Environment, Source } from "../source.ts";
 import type { VerifiedDelivery } from "../sources/index.ts";
 import { Arrivals, partsOf, toEvent } from "./arrivals.ts";
@@ -71,7 +72,7 @@ export interface RoutingParts {
   readonly keepDays: number;
   readonly maxStoredBytes: number;
   /** Delivers to the instance, as a delivery whose sender was answered before. */
-  deliver(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome>;
+  deliver(source: Source, delivery: LateDelivery, sent: SentHeaders): Promise<DeliveryOutcome>;
 }
 
 export class Routing {
@@ -102,7 +103,7 @@ export class Routing {
     this.routes = new RouteStore({
       ...parts,
       clock,
-      hasAgent: (agent) => parts.agents.hasAgent(agent),
+      hasAgent: (agent, account) => parts.agents.hasAgent(agent, account),
       onChanged: () => this.dispatcher.follow(),
       cancelEvents: async (tx, { accountId, source, name }, reason) => {
         await this.table.cancel(
@@ -255,8 +256,12 @@ export class Routing {
       delivery.contentType ?? undefined,
       Buffer.from(delivery.body),
     );
-    const headers = { ...delivery.headers, ...openHeaders(this.#parts.sealing, delivery) };
-    return partsOf({ ...delivery, headers }, payload);
+    return partsOf({ ...delivery, headers: this.#headersOf(delivery) }, payload);
+  }
+
+  /** All headers of the sender. */
+  #headersOf(delivery: StoredDelivery): Readonly<Record<string, string>> {
+    return { ...delivery.headers, ...openHeaders(this.#parts.sealing, delivery) };
   }
 
   async #isTakenNow(tx: Queryable, event: RoutedEvent): Promise<boolean> {
@@ -280,13 +285,17 @@ export class Routing {
     const named = { text: entity, isExact: delivery.isEntityExact };
     const instance = await claims.resolve({ account: accountId, agent }, named, source.entityForm);
     const { deliveryId } = delivery;
-    return this.#parts.deliver(source, {
-      ...delivery,
-      agent,
-      instance,
-      // An agent that has handled the event would treat it as a duplicate.
-      deliveryId: event.repeat === null ? deliveryId : `${deliveryId}#replay-${event.repeat}`,
-    });
+    return this.#parts.deliver(
+      source,
+      {
+        ...delivery,
+        agent,
+        instance,
+        // An agent that has handled the event would treat it as a duplicate.
+        deliveryId: event.repeat === null ? deliveryId : `${deliveryId}#replay-${event.repeat}`,
+      },
+      { headers: this.#headersOf(delivery), isWhole: delivery.batch === null },
+    );
   }
 
   async #prune(): Promise<void> {
