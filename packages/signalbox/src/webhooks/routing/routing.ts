@@ -7,6 +7,7 @@ import type { Registry } from "prom-client";
 import type { AgentDeliveries, DeliveryOutcome } from "../../agents/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { Clock } from "../../core/clock.ts";
+import { LoopShare } from "../../core/loop-share.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { SharedClock } from "../../core/shared-clock.ts";
@@ -71,6 +72,8 @@ export interface RoutingParts {
   readonly mayBePrivate: boolean;
   readonly keepDays: number;
   readonly maxStoredBytes: number;
+  /** Of the event loop, for attempts. */
+  readonly share?: LoopShare;
   /** Delivers to the instance, as a delivery whose sender was answered before. */
   deliver(source: Source, delivery: LateDelivery, sent: SentHeaders): Promise<DeliveryOutcome>;
 }
@@ -85,6 +88,7 @@ export class Routing {
   readonly listeners: Listeners;
   readonly issues: Issues;
   readonly clock: Clock;
+  readonly #share: LoopShare;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
   readonly #figures: QueueFigures;
@@ -127,8 +131,10 @@ export class Routing {
       },
       [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     );
+    this.#share = parts.share ?? new LoopShare();
     this.dispatcher = new Dispatcher({
       ...parts,
+      share: this.#share,
       database,
       clock,
       table: this.table,
@@ -285,6 +291,8 @@ export class Routing {
     const named = { text: entity, isExact: delivery.isEntityExact };
     const instance = await claims.resolve({ account: accountId, agent }, named, source.entityForm);
     const { deliveryId } = delivery;
+    // Its instance may have to be opened, after a wait for the database that has ended the step of the attempt.
+    await this.#share.step(accountId);
     return this.#parts.deliver(
       source,
       {
