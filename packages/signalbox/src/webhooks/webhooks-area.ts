@@ -95,6 +95,7 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     sources,
     environment: parts.config.environment,
     claims,
+    log,
     nodes: parts.cluster,
     mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
     keepDays: config.keepEventsDays,

@@ -33,6 +33,7 @@ import { EventSearch, type StateContext } from "./event-search.ts";
 import { EVENT_SCOPE, EventTable } from "./event-table.ts";
 import { Examples } from "./examples.ts";
 import { Issues } from "./issues.ts";
+import { ListedDeliveries, type ListedDeliveriesParts } from "./listed-deliveries.ts";
 import { Listeners } from "./listeners.ts";
 import { QueueFigures } from "./queue-figures.ts";
 import { createParts, type DeliveryParts, findMismatch } from "./parts.ts";
@@ -67,6 +68,7 @@ export interface RoutingParts {
   readonly environment: Environment;
   readonly agents: Pick<AgentDeliveries, "hasAgent">;
   readonly claims: EntityClaims;
+  readonly log: ListedDeliveriesParts["log"];
   /** Null if there is no other node. */
   readonly nodes: RoutingNodes | null;
   readonly mayBePrivate: boolean;
@@ -88,6 +90,7 @@ export class Routing {
   readonly listeners: Listeners;
   readonly issues: Issues;
   readonly clock: Clock;
+  readonly #listed: ListedDeliveries;
   readonly #share: LoopShare;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
@@ -102,6 +105,7 @@ export class Routing {
     this.clock = clock;
     this.table = new EventTable(database);
     this.search = new EventSearch(database);
+    this.#listed = new ListedDeliveries({ log: parts.log, table: this.table });
     this.examples = new Examples(parts.database, clock);
     this.issues = new Issues(database, clock);
     this.routes = new RouteStore({
@@ -158,6 +162,8 @@ export class Routing {
       sealing,
       sources: parts.sources,
       onAttempt: (route, outcome) => attempts.add(1, route.source, outcome),
+      listed: this.#listed,
+      copy: (deliveries) => this.#arrivals.copy(deliveries),
       wake: (keys) => this.dispatcher.wake(keys),
       toEvent: (route, delivery, now) => {
         const seen = this.partsOf(delivery);
@@ -253,7 +259,12 @@ export class Routing {
     return { now: this.clock.now(), paused };
   }
 
-  /** The parts of a stored delivery, as filters see them. */
+  /** Stored for routes, or listed because an agent received it at once; undefined also if its body was not kept. */
+  async findDelivery(accountId: string, id: string): Promise<StoredDelivery | undefined> {
+    return (await this.table.ownDelivery(accountId, id)) ?? (await this.#listed.find(accountId, id));
+  }
+
+  /** The parts of a delivery, as filters see them. */
   partsOf(delivery: StoredDelivery): DeliveryParts {
     const source = this.#parts.sources.get(delivery.source);
     if (source === undefined) throw new SignalboxError("webhook_unknown_source");
