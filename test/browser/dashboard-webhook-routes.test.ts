@@ -34,6 +34,9 @@ afterAll(async () => {
 });
 
 it("a route is added, tried, drawn with its counts, and its failed events are looked at and replayed by a plan", async () => {
+  // The agent receives it at once: the source has no routes yet.
+  const first = await sendGeneric(server.url, "customer", { id: "0", type: "invoice.draft", total: 40 });
+  expect(first.status).toBe(200);
   const { page, open, close } = await openDashboard(browser, server);
   await open("/webhooks/sources/generic");
   await page.getByText("No routes: deliveries go to the agent").waitFor();
@@ -46,6 +49,8 @@ it("a route is added, tried, drawn with its counts, and its failed events are lo
     retry: { strategy: "linear", intervalMs: 1000, count: 0 },
   };
   await page.getByLabel("Settings").fill(JSON.stringify(settings, null, 2));
+  await page.getByRole("button", { name: "Try", exact: true }).click();
+  await page.getByRole("status").filter({ hasText: "would not match, because body total is 40" }).waitFor();
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("filter on body").waitFor();
   for (const [id, total] of [

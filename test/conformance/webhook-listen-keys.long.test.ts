@@ -1,9 +1,13 @@
-/** The keys of `signalbox webhooks listen`, pressed in a pseudo-terminal (`script` of util-linux). */
+/**
+ * `signalbox webhooks listen` over a longer time: its keys, pressed in a pseudo-terminal (`script` of util-linux), and a server that cannot be reached for
+ * some seconds.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createSocketServer, type Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
+import { runCommand } from "../support/run-cli.ts";
 import { CLI } from "../support/server-process.ts";
 import { ROOT_TOKEN, startTestServer } from "../support/test-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -58,6 +62,90 @@ it("select a delivery, show it, send it again, open its page and end the command
   const { body } = await server.api("GET", "/accounts/default/webhooks/events?source=generic&route=keys");
   expect(body.result).toMatchObject([{ state: "delivered" }, { state: "delivered" }]);
 });
+
+it("connects again by itself: after the server could not be reached, and after the server has forgotten the listener", async () => {
+  const server = await startTestServer({ environment: { WEBHOOK_SECRET: SECRET } });
+  cleanups.push(() => server.stop());
+  const seen: string[] = [];
+  const laptop = createServer((request, response) => {
+    request.on("data", (chunk: Buffer) => seen.push((JSON.parse(chunk.toString()) as { id: string }).id));
+    request.on("end", () => response.end());
+  });
+  await new Promise<void>((resolve) => laptop.listen(0, "127.0.0.1", resolve));
+  cleanups.push(() => laptop.close().closeAllConnections());
+  const { port } = laptop.address() as AddressInfo;
+  const path = await openPath(new URL(server.url));
+
+  const words = ["webhooks", "listen", `http://127.0.0.1:${port}`, "generic", "--name", "moving"];
+  const running = runCommand({ ...server, url: path.url }, [...words, "--limit", "3"]);
+  const base = "/accounts/default/webhooks";
+  const exists = () =>
+    waitUntil(
+      () => server.api("GET", `${base}/listeners/moving`),
+      ({ status }) => status === 200,
+    );
+  const delivered = (count: number) =>
+    waitUntil(
+      () => server.api("GET", `${base}/events?route=moving&state=delivered`),
+      ({ body }) => (body.result as unknown[]).length === count,
+    );
+  await exists();
+  await sendGeneric(server.url, "device", { id: "first", type: "t" });
+  await delivered(1);
+  path.cut();
+  await sendGeneric(server.url, "device", { id: "second", type: "t" });
+  await waitUntil(path.refused, (count) => count >= 2);
+  path.mend();
+  await delivered(2);
+  await server.api("DELETE", `${base}/listeners/moving`);
+  await exists();
+  await sendGeneric(server.url, "device", { id: "third", type: "t" });
+  const { code, out, err } = await running;
+  expect([code, seen]).toEqual([0, ["first", "second", "third"]]);
+  expect(out.split("\n").filter((line) => line.includes("t → 200"))).toHaveLength(3);
+  expect(err).toContain("the server cannot be reached; trying again in");
+  expect(err).toContain("connected again");
+});
+
+/** The way to a server, which can be cut. */
+async function openPath(to: URL) {
+  const sockets = new Set<Socket>();
+  let isOpen = true;
+  let refused = 0;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+    return socket;
+  };
+  const path = createSocketServer((client) => {
+    keep(client);
+    if (!isOpen) {
+      refused += 1;
+      client.destroy();
+      return;
+    }
+    const server = keep(connect(Number(to.port), to.hostname));
+    client.on("close", () => server.destroy());
+    server.on("close", () => client.destroy());
+    client.pipe(server).pipe(client);
+  });
+  await new Promise<void>((resolve) => path.listen(0, "127.0.0.1", resolve));
+  const cut = () => {
+    isOpen = false;
+    for (const socket of sockets) socket.destroy();
+  };
+  cleanups.push(() => {
+    cut();
+    path.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(path.address() as AddressInfo).port}`,
+    cut,
+    mend: () => (isOpen = true),
+    refused: () => refused,
+  };
+}
 
 function openTerminal(command: readonly string[], environment: Readonly<Record<string, string>>) {
   // Without a path, no browser of this machine opens the page.

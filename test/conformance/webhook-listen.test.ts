@@ -16,10 +16,18 @@ let laptop: Server;
 let received: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
 let status = 200;
 let port = "";
+/** Requests of the laptop that run at a time. */
+let running = 0;
+let mostRunning = 0;
 
 beforeAll(async () => {
   server = await startTestServer({
-    environment: { WEBHOOK_SECRET: SECRET, STRIPE_WEBHOOK_SECRET: SECRET, ROUTED_WEBHOOK_SECRET: SECRET },
+    environment: {
+      WEBHOOK_SECRET: SECRET,
+      STRIPE_WEBHOOK_SECRET: SECRET,
+      ROUTED_WEBHOOK_SECRET: SECRET,
+      PAST_WEBHOOK_SECRET: SECRET,
+    },
     file: {
       outgoing: { allowPrivateHosts: true },
       webhooks: {
@@ -28,6 +36,7 @@ beforeAll(async () => {
             scheme: "generic",
             routes: [{ name: "production", to: { url: "http://127.0.0.1:9/" } }],
           },
+          past: { scheme: "stripe", entity: "fixed:past" },
         },
       },
     },
@@ -38,7 +47,12 @@ afterAll(() => server.stop());
 beforeEach(async () => {
   received = [];
   status = 200;
+  running = 0;
+  mostRunning = 0;
   laptop = createServer((request, response) => {
+    running += 1;
+    mostRunning = Math.max(mostRunning, running);
+    response.once("close", () => (running -= 1));
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.once("end", () => {
@@ -65,7 +79,8 @@ interface Shown {
   reason: string | null;
 }
 const events = (query: string) => api<Shown[]>("GET", `/events?${query}`);
-const put = (name: string, body: object) => api<{ waiting: number }>("PUT", `/listeners/${name}`, body);
+const put = (name: string, body: object) =>
+  api<{ waiting: number; not_kept: number }>("PUT", `/listeners/${name}`, body);
 
 describe("a listener", () => {
   it("receives what arrived while it slept, oldest first, with the bytes and headers that the vendor's verifier needs", async () => {
@@ -158,6 +173,89 @@ describe("a listener", () => {
       since: new Date(Date.now() + 60_000).toISOString(),
     });
     expect(later.waiting).toBe(0);
+  });
+
+  it("that begins with --since receives what an agent had received before the source had any route, signed anew", async () => {
+    const send = (id: string, text = "") => {
+      const body = JSON.stringify({ id, type: "charge.paid", text });
+      const header = stripe.webhooks.generateTestHeaderString({ payload: body, secret: SECRET });
+      return post(`${server.url}/webhooks/past`, body, { "stripe-signature": header });
+    };
+    expect((await send("too-old")).body).toEqual({ status: "processed" });
+    const sentAt = Date.now();
+    const since = await waitUntil(
+      () => Date.now(),
+      (now) => now > sentAt,
+      1,
+    );
+    for (const id of ["first", "second"]) expect((await send(id)).status).toBe(200);
+    // A repetition, and what is too large for the list of deliveries.
+    expect((await send("second")).body).toEqual({ status: "duplicate" });
+    expect((await send("large", "x".repeat(300 * 1024))).status).toBe(200);
+    expect(await events("source=past")).toEqual([]);
+    const time = new Date(since).toISOString();
+    const { code, out, err } = await listen("past", "--name", "historian", "--since", time, "--limit", "2");
+    expect([code, err.includes("2 waiting"), err.includes("1 deliveries were larger")]).toEqual([
+      0,
+      true,
+      true,
+    ]);
+    expect(out.split("\n").filter((line) => line.includes("charge.paid → 200"))).toHaveLength(2);
+    const ids = received.map(({ headers, body }) => {
+      return stripe.webhooks.constructEvent(body, headers["stripe-signature"] ?? "", SECRET).id;
+    });
+    expect(ids.toSorted((a, b) => a.localeCompare(b))).toEqual(["first", "second"]);
+    // Once: another look finds what was sent.
+    expect(await put("historian", { sources: ["past"], since: time })).toMatchObject({
+      waiting: 0,
+      not_kept: 1,
+    });
+    // The agent has each of them once, and the source still has no route of its own.
+    expect((await send("after")).body).toEqual({ status: "processed" });
+  });
+
+  it("signs anew with --sign, prints failures only with --quiet, and has as many requests at a time as --max-connections", async () => {
+    const options = ["stripe", "--sign", "--quiet", "--max-connections", "1", "--forget"];
+    await put("signer", { sources: ["stripe"] });
+    const earlier = Math.floor(Date.now() / 1000) - 200;
+    for (const n of [1, 2, 3]) {
+      const body = JSON.stringify({
+        id: `evt_sign_${n}`,
+        type: "t",
+        data: { object: { customer: "cus_1" } },
+      });
+      const signing = { payload: body, secret: SECRET, timestamp: earlier };
+      const header = stripe.webhooks.generateTestHeaderString(signing);
+      await post(`${server.url}/webhooks/stripe`, body, { "stripe-signature": header });
+    }
+    await waitUntil(
+      () => events("source=stripe&route=signer"),
+      (rows) => rows.length === 3,
+    );
+    const { code, out } = await listen(...options, "--name", "signer", "--limit", "3");
+    expect([code, out, mostRunning]).toEqual([0, "", 1]);
+    for (const { headers, body } of received) {
+      const header = headers["stripe-signature"] ?? "";
+      expect(stripe.webhooks.constructEvent(body, header, SECRET).type).toBe("t");
+      expect(Number(/t=(\d+)/.exec(String(header))?.[1])).toBeGreaterThan(earlier);
+    }
+    await put("failing-quietly", { sources: ["generic"] });
+    await sendGeneric(server.url, "device", { id: "q1", type: "fails" });
+    status = 500;
+    const failed = await listen("generic", "--quiet", "--name", "failing-quietly", "--limit", "1");
+    expect([failed.code, failed.out.includes("fails → 500")]).toEqual([1, true]);
+  });
+
+  it.each([
+    [["--max-connections", "201"], "--max-connections: at most 200"],
+    [["--max-connections", "0"], "--max-connections: expected a whole number above 0"],
+    [["--since", "yesterday"], "--since: expected e.g. 30m, 2h, 1d or a time"],
+    [["--filter-body", "{"], "--filter-body: expected JSON"],
+    [["--instead-of", "production", "--since", "2h"], "instead_of: expected neither filters nor since"],
+  ])("refuses %j", async (options, message) => {
+    const { code, out, err } = await listen("routed", "--name", "wrong", ...options);
+    expect([code === 0, out, err]).toEqual([false, "", expect.stringContaining(message)]);
+    expect((await server.api("GET", `${BASE}/listeners/wrong`)).status).toBe(404);
   });
 
   it("takes a route instead of its target, and returns it at the end", async () => {

@@ -82,3 +82,42 @@ it("routes are saved, tried, paused and resumed; events are listed and replayed;
   expect(await cli("delete-route", "generic", "main")).toBe("deleted main\n");
   expect(await cli("routes", "generic")).toBe("no routes\n");
 });
+
+it("issues are listed, acknowledged and resolved, and their events are replayed", async () => {
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+  const retry = { strategy: "linear", intervalMs: 1000, count: 0 };
+  await cli("put-route", "generic", "failing", await file("failing.json", { to: { url }, retry }));
+  status = 503;
+  for (const id of ["i1", "i2"]) await sendGeneric(server.url, "entity", { id, type: "t" });
+  const issues = (...words: string[]) =>
+    json<{ id: string; count: number }[]>("issues", "--source", "generic", "--route", "failing", ...words);
+  const [issue] = await waitUntil(issues, ([first]) => first?.count === 2, 50);
+  const id = issue?.id ?? "";
+  expect(await cli("issues", "--state", "open")).toMatch(
+    /generic +failing +open +2 .*the receiver answered 503/,
+  );
+  expect(await cli("acknowledge", id)).toBe(`acknowledged ${id}\n`);
+  expect(await issues("--state", "open")).toEqual([]);
+  expect(await issues("--state", "acknowledged")).toMatchObject([{ id, count: 2 }]);
+  expect(await json<unknown[]>("events", "--issue", id)).toHaveLength(2);
+  status = 200;
+  expect(await cli("replay-events", "--issue", id)).toMatch(/^replay \w+: 2 events\n$/);
+  // Resolved by itself: the last of its events was delivered.
+  await waitUntil(
+    () => issues("--state", "resolved"),
+    (found) => found.length === 1,
+    50,
+  );
+  status = 503;
+  await sendGeneric(server.url, "entity", { id: "i3", type: "t" });
+  await waitUntil(
+    () => issues("--state", "open"),
+    (found) => found.length === 1,
+    50,
+  );
+  expect(await cli("resolve", id)).toBe(`resolved ${id}\n`);
+  expect(await cli("issues", "--state", "open")).toBe("no issues\n");
+  const unknown = await runCommand(server, ["webhooks", "resolve", "01ABSENT"]);
+  expect([unknown.code === 0, unknown.err]).toEqual([false, expect.stringContaining("Issue not found")]);
+  await cli("delete-route", "generic", "failing");
+});

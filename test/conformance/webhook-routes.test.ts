@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { readMetric } from "../support/read-metric.ts";
 import { eventIds } from "../support/send-request.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -164,6 +165,28 @@ describe("routes of the configuration file", () => {
     ]);
   });
 
+  it("a filter can be tried on every delivery of the source: also on one that its agent received at once, and not on one that was refused or of another source", async () => {
+    expect((await sendGeneric(server.url, "single/tried", { id: "at-once", type: "yes" })).status).toBe(200);
+    const delivery = await newest("single");
+    const attempt = (source: string, body: object, account = "default") =>
+      server.api("POST", `/accounts/${account}/webhooks/sources/${source}/routes/try`, body);
+    expect((await attempt("single", { delivery })).body.result).toMatchObject([
+      { route: "only", verdict: "match", because: 'would match, because body type is "yes" (= "yes")' },
+    ]);
+    const when = { path: "/webhooks/other", headers: { "content-type": { $startsWith: "application/" } } };
+    expect((await attempt("single", { delivery, when })).body.result).toMatchObject([
+      { route: null, verdict: "mismatch" },
+    ]);
+    expect((await attempt("orders", { delivery })).status).toBe(404);
+    const forged = await sendGeneric(server.url, "single/tried", { id: "forged" }, {}, "wrong");
+    expect(forged.status).toBe(401);
+    const refused = await waitUntil(
+      () => get<Row[]>("/deliveries?source=single&status=rejected&limit=1"),
+      (found) => found.length === 1,
+    );
+    expect((await attempt("single", { delivery: refused[0]?.["id"] })).status).toBe(404);
+  });
+
   it("a delivery that its sender repeats is a duplicate, and no target receives it twice", async () => {
     const { id, delivery } = await send("orders", { type: "x" });
     const again = await sendGeneric(server.url, "orders/cust", { id, type: "x" });
@@ -194,6 +217,16 @@ describe("routes of the configuration file", () => {
       body: '{"id":"a","n":12345678901234567890}',
     });
     expect(second?.["delivery"]).not.toBe(first?.["delivery"]);
+    const divided = { delivery: await newest("lists"), when: { body: { id: "a" } } };
+    const refused = await call("POST", "/sources/lists/routes/try", divided);
+    expect([refused.status, refused.body.errors[0].message]).toEqual([
+      400,
+      "The delivery is a list that was divided; name one of its items",
+    ]);
+    const item = { ...divided, delivery: first?.["delivery"] };
+    expect((await call("POST", "/sources/lists/routes/try", item)).body.result).toMatchObject([
+      { verdict: "match" },
+    ]);
   });
 
   it("cannot be changed through the interface", async () => {
@@ -286,6 +319,31 @@ describe("routes of the interface", () => {
 });
 
 describe("attempts", () => {
+  it("filters on the query and the path decide, and the request has the method of the route", async () => {
+    const when = { query: { tenant: "a", tag: ["x", "y"] }, path: { $endsWith: "/cust" } };
+    await put("free", "put", { when, to: { url: at("/put"), method: "PUT" } });
+    await put("free", "delete", {
+      when: { query: { tenant: "b" } },
+      to: { url: at("/d"), method: "DELETE" },
+    });
+    const post = async (path: string, id: string) => {
+      expect((await sendGeneric(server.url, path, { id })).status).toBe(202);
+      return `delivery=${await newest("free")}`;
+    };
+    const both = await post("free/cust?tenant=a&tag=x&tag=y", "query-1");
+    await settled(both, { put: "delivered", delete: "ignored" });
+    expect((await events(`${both}&route=delete`))[0]?.["reason"]).toBe(
+      "the filter on the query does not match",
+    );
+    const path = await post("free/another?tenant=a&tag=x&tag=y", "query-2");
+    await settled(path, { put: "ignored", delete: "ignored" });
+    expect((await events(`${path}&route=put`))[0]?.["reason"]).toBe("the filter on the path does not match");
+    await settled(await post("free/cust?tenant=b", "query-3"), { put: "ignored", delete: "delivered" });
+    expect(to("/put").map(({ method, body }) => [method, body])).toEqual([["PUT", '{"id":"query-1"}']]);
+    expect(to("/d").map(({ method, body }) => [method, body])).toEqual([["DELETE", '{"id":"query-3"}']]);
+    for (const name of ["put", "delete"]) await call("DELETE", `/sources/free/routes/${name}`);
+  });
+
   it("a failing receiver is retried as the route says, with one id and the number of the attempt", async () => {
     answers["/flaky"] = [{ status: 500, body: "out of order" }, { status: 429 }, { status: 200 }];
     await put("free", "flaky", {
@@ -371,6 +429,68 @@ describe("attempts", () => {
     expect((await call("POST", "/sources/free/routes/gone/resume")).status).toBe(200);
     await settled(`delivery=${delivery}`, { gone: "delivered" });
     await call("DELETE", "/sources/free/routes/gone");
+  });
+
+  it("events that fail for one cause are one issue, which a receiver is told once; it is acknowledged and resolved, and metrics count the attempts", async () => {
+    answers["/broken"] = [{ status: 500 }];
+    const retry = { strategy: "linear", intervalMs: 1000, count: 0 };
+    await put("free", "broken", { to: { url: at("/broken") }, retry });
+    const counted = () =>
+      readMetric(server, 'signalbox_webhook_attempts_total{source="free",outcome="failed"}');
+    const timed = () => readMetric(server, 'signalbox_webhook_attempt_seconds_count{source="free"}');
+    // A metric that nothing has counted yet is not reported.
+    const [failedBefore = 0, timedBefore = 0] = [await counted(), await timed()].map((n) => n || 0);
+    const alert = await server.api("POST", "/accounts/default/alerts", {
+      name: "Issues",
+      metric: "webhook_issues",
+      threshold: 1,
+      source: "free",
+      receivers: [{ type: "webhook", url: at("/issues") }],
+    });
+    expect(alert.status).toBe(200);
+    for (let n = 0; n < 3; n++) {
+      const { delivery } = await send("free", { n });
+      await settled(`delivery=${delivery}`, { broken: "failed" });
+    }
+    await waitUntil(
+      () => to("/issues").length,
+      (count) => count > 0,
+    );
+    expect(JSON.parse(to("/issues")[0]?.body ?? "")).toMatchObject({
+      data: { metric: "webhook_issues", value: 1, source: "free" },
+    });
+    const [issue, ...others] = await get<Row[]>("/issues?source=free&route=broken");
+    expect(others).toEqual([]);
+    const { id } = issue as { id: string };
+    expect(issue).toMatchObject({ state: "open", cause: "the receiver answered 500", count: 3 });
+    expect(await events(`issue=${id}`)).toHaveLength(3);
+    // The text of the metrics is a moment old.
+    await expect
+      .poll(async () => [
+        await counted(),
+        await timed(),
+        await readMetric(server, "signalbox_webhook_route_attempts"),
+      ])
+      .toEqual([failedBefore + 3, timedBefore + 3, 0]);
+
+    const path = `/issues/${id}`;
+    expect((await call("POST", `${path}/acknowledge`)).body.result).toMatchObject({ state: "acknowledged" });
+    expect(await get("/issues?state=open&route=broken")).toEqual([]);
+    const resolved = (await call("POST", `${path}/resolve`)).body.result;
+    expect(resolved).toMatchObject({ state: "resolved", resolved_at: expect.any(String) });
+    // What is resolved is not acknowledged any more.
+    expect((await call("POST", `${path}/acknowledge`)).body.result).toMatchObject({ state: "resolved" });
+    const reader = await server.token(["webhooks.read"]);
+    for (const action of ["acknowledge", "resolve"]) {
+      const url = `${ACCOUNT}${path}/${action}`;
+      expect((await server.api("POST", url, undefined, reader)).status).toBe(403);
+      const other = url.replace("/default/", "/none/");
+      expect((await server.api("POST", other)).status).toBe(404);
+    }
+    const { delivery } = await send("free", { n: 4 });
+    await settled(`delivery=${delivery}`, { broken: "failed" });
+    expect(await get(path)).toMatchObject({ state: "open", count: 1, resolved_at: null });
+    await call("DELETE", "/sources/free/routes/broken");
   });
 
   it("redirects are not followed", async () => {

@@ -76,3 +76,16 @@ test("an agent module that imports the originals' package is told what to do", a
     /agents: agent\.ts: cannot be loaded: the module cloudflare:workers exists in the worker mode only: start with --worker FILE, or import from "signalbox"/,
   );
 });
+
+test("a webhook source and its routes must name exported classes", async () => {
+  const config = (github: object) => JSON.stringify({ webhooks: { sources: { github } } });
+  const args = [...OPEN, "--config", "own.json"];
+  const files = (github: object) => ({ "worker.ts": FETCH, "own.json": config(github) });
+  expect(await refusal(files({ object: "Absent" }), args)).toMatch(
+    /webhooks\.sources\.github\.object: expected a class that the worker exports, found "Absent"/,
+  );
+  const routes = [{ name: "main", to: { object: "Absent" } }];
+  expect(await refusal(files({ routes }), args)).toMatch(
+    /webhooks\.sources\.github\.routes\.main\.to\.object: expected a class that the worker exports, found "Absent"/,
+  );
+});

@@ -1,11 +1,13 @@
 /** Webhooks and email reach objects: by the worker's own paths, and through the server's intake. Agents of this package live beside them. */
-import { createHmac } from "node:crypto";
+import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
 const SECRET = "a secret of the sender";
+const mail = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
+const MAIL_KEY = mail.publicKey.export({ format: "der", type: "spki" }).toString("base64");
 const authorization = `Bearer ${ROOT_TOKEN}`;
 const NATIVE = join(import.meta.dirname, "../fixtures/gated-agent.ts");
 
@@ -13,7 +15,7 @@ const NATIVE = join(import.meta.dirname, "../fixtures/gated-agent.ts");
 let own: WorkerServer;
 let routed: WorkerServer;
 beforeAll(async () => {
-  const env = { GITHUB_WEBHOOK_SECRET: SECRET };
+  const env = { GITHUB_WEBHOOK_SECRET: SECRET, SENDGRID_WEBHOOK_SECRET: MAIL_KEY };
   [own, routed] = await Promise.all([
     startWorker("webhooks/src/server.ts", {
       env,
@@ -24,7 +26,22 @@ beforeAll(async () => {
       file: {
         agents: { modules: [NATIVE] },
         // The sender is answered 200 also if the machine pauses.
-        webhooks: { answerWithinMs: 60_000, sources: { github: { object: "RepoAgent" } } },
+        webhooks: {
+          answerWithinMs: 60_000,
+          sources: {
+            github: { object: "RepoAgent" },
+            foreign: { scheme: "generic", account: "other" },
+            sendgrid: {
+              routes: [
+                {
+                  name: "mail",
+                  to: { object: "MailObject" },
+                  retry: { strategy: "linear", intervalMs: 1000, count: 3 },
+                },
+              ],
+            },
+          },
+        },
       },
     }),
   ]);
@@ -67,6 +84,66 @@ test("the server's intake delivers to an object, with the signature that it veri
     headers: { authorization },
   });
   expect(JSON.stringify(await listed.json())).toContain("object:RepoAgent");
+});
+
+/** Of the server with routes. */
+async function api<T>(method: string, path: string, body?: object, account = "default") {
+  const response = await fetch(`${routed.url}/accounts/${account}/webhooks${path}`, {
+    method,
+    headers: { authorization, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const answer = (await response.json()) as { result: T; errors: { message: string }[] };
+  return { status: response.status, result: answer.result, message: answer.errors[0]?.message };
+}
+
+test("a route to an object hands on the sender's bytes and signature, also when it is repeated from what is stored", async () => {
+  const body = '[{ "email":"ü@example.com", "event":"delivered", "sg_event_id":"1" }]';
+  const time = String(Math.floor(Date.now() / 1000));
+  const answer = await fetch(`${routed.url}/webhooks/sendgrid`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "x-twilio-email-event-webhook-signature": sign(
+        "sha256",
+        Buffer.from(time + body),
+        mail.privateKey,
+      ).toString("base64"),
+      "x-twilio-email-event-webhook-timestamp": time,
+    },
+    body,
+  });
+  expect(answer.status).toBe(202);
+  type Shown = { id: string; state: string; attempts: number; reason: string | null };
+  const events = async () =>
+    (await api<Shown[]>("GET", "/events?source=sendgrid")).result.map(({ state, attempts, reason }) => ({
+      state,
+      attempts,
+      reason,
+    }));
+  await expect.poll(events).toEqual([{ state: "delivered", attempts: 2, reason: null }]);
+});
+
+test("a route to a class that the worker does not export is refused when it is saved, and so is one of another account", async () => {
+  const path = "/sources/github/routes/objects";
+  const to = (object: string) => api("PUT", path, { to: { object } });
+  for (const name of ["RepoAgnet", "repoagent", "constructor", "signalbox:crons", "default"])
+    expect(await to(name)).toMatchObject({
+      status: 400,
+      message: `to.object: expected a class that the worker exports, found "${name}"`,
+    });
+  expect((await to("RepoAgent")).status).toBe(200);
+  expect((await api("DELETE", path)).status).toBe(200);
+  // The worker belongs to the default account.
+  const accounts = await fetch(`${routed.url}/accounts`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: '{"id":"other"}',
+  });
+  expect(accounts.status).toBe(200);
+  const foreign = ["PUT", "/sources/foreign/routes/objects"] as const;
+  expect(await api(...foreign, { to: { object: "RepoAgent" } }, "other")).toMatchObject({ status: 400 });
+  expect(await api(...foreign, { to: { agent: "webhook-agent" } }, "other")).toMatchObject({ status: 200 });
 });
 
 test("kill -9 in the middle of deliveries: what was answered is stored, and repeats are stored once", async () => {

@@ -272,7 +272,7 @@ export interface ListenerSettings {
   /** Default: all sources of the account that have a secret. */
   readonly sources?: readonly string[] | undefined;
   readonly when?: RouteFilters | undefined;
-  /** A route of the only source, whose target receives nothing meanwhile. */
+  /** A route of the only source, whose target receives nothing meanwhile; without `when` and `since`. */
   readonly instead_of?: string | undefined;
   readonly since?: string | undefined;
 }
@@ -453,7 +453,7 @@ export class WebhookRoutingApi {
     name: string,
     settings: ListenerSettings,
     options: RequestOptions = {},
-  ): Promise<WebhookListener> {
+  ): Promise<WebhookListener & { readonly not_kept: number }> {
     return this.#transport.result("PUT", this.#listener(name), { body: settings, ...options });
   }
 

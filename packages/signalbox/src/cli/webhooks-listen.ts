@@ -106,10 +106,12 @@ class Session {
     const context = this.#context;
     const max = countOf(context, "max-connections", MAX_CONNECTIONS);
     if (max > 200) throw new UsageError("--max-connections: at most 200");
-    const { sources, waiting } = await this.#register();
+    const { sources, waiting, notKept } = await this.#register();
     this.#note(
       `listening as ${this.#name} to ${sources.join(", ")} → ${this.#target.origin.origin}${this.#target.path ?? ""}${waiting > 0 ? `; ${waiting} waiting` : ""}`,
     );
+    if (notKept > 0)
+      this.#note(`${notKept} deliveries were larger than the server keeps for its list; they cannot be sent`);
     const restore = context.isJson ? null : onKeys((key) => void this.#press(key));
     if (restore !== null) this.#note("keys: ↑↓ select, r retry, d details, o open, q quit");
     try {
@@ -123,15 +125,19 @@ class Session {
     return this.#hasFailed ? 1 : 0;
   }
 
-  async #register(): Promise<{ sources: readonly string[]; waiting: number }> {
+  async #register(): Promise<{ sources: readonly string[]; waiting: number; notKept: number }> {
     const [, ...sources] = this.#context.positionals;
-    const { routes, waiting } = await this.#api.putListener(this.#name, {
+    const {
+      routes,
+      waiting,
+      not_kept: notKept,
+    } = await this.#api.putListener(this.#name, {
       sources: sources.length === 0 ? undefined : sources,
       when: filtersOf(this.#context),
       instead_of: this.#context.option("instead-of"),
       since: sinceOf(this.#context),
     });
-    return { sources: routes.map(({ source }) => source), waiting };
+    return { sources: routes.map(({ source }) => source), waiting, notKept };
   }
 
   /** Connects, and again after each failure, until the user or the limit ends it. */

@@ -30,7 +30,8 @@ export interface SignedHeaders {
 }
 
 export interface AgentDeliveries {
-  hasAgent(agent: string): boolean;
+  /** Whether there is the agent or object. An object must belong to the account, if one is given. */
+  hasAgent(agent: string, account?: string): boolean;
   /** For "did you mean …?". */
   agentNames(): Iterable<string>;
   /** Loads the instance for an event that is about to arrive, creating it if needed. Failures are ignored. */

@@ -162,6 +162,11 @@ export class DeliveryLog {
     return inMemory ?? (await this.#table.find(accountId, id));
   }
 
+  /** Those of a page of `list`, which has stored them, with their bodies. */
+  withBodies(accountId: string, ids: readonly string[]): Promise<DeliveryRecord[]> {
+    return this.#table.findAll(accountId, ids);
+  }
+
   /** Counts of the listed deliveries, and of those that were rejected beside them. */
   async summary(accountId: string, times: Pick<DeliveryFilter, "since" | "until">): Promise<DeliverySummary> {
     // Every node writes what it has first.

@@ -3,7 +3,7 @@ import type { Database, Queryable, ScanTurn } from "../database/database.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import type { StoredError } from "../core/stored-error.ts";
 import { withoutNul } from "../core/without-nul.ts";
-import { joinSql, rawSql, sql, type SqlQuery, type SqlValue } from "../core/sql.ts";
+import { joinSql, rawSql, sql, sqlList, type SqlQuery, type SqlValue } from "../core/sql.ts";
 import type { DeliveryFilter, DeliveryReason, DeliveryRecord, DeliveryStatus } from "./delivery-record.ts";
 import type { RejectedRequest } from "./rejected-request.ts";
 
@@ -222,6 +222,15 @@ export class DeliveryTable {
       sql`SELECT * FROM webhook_delivery WHERE account_id = ${accountId} AND id = ${id}`,
     );
     return row === undefined ? undefined : fromRow(row);
+  }
+
+  /** As `find`. */
+  async findAll(accountId: string, ids: readonly string[]): Promise<DeliveryRecord[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.#database.all<DeliveryRow>(
+      sql`SELECT * FROM webhook_delivery WHERE account_id = ${accountId} AND id IN (${sqlList(ids)})`,
+    );
+    return rows.map(fromRow);
   }
 }
 

@@ -58,7 +58,7 @@ import type { RejectionBudget } from "./rejection-budget.ts";
 import type { RejectionNotice } from "./rejection-notice.ts";
 import { isTaken, type Routing, type SourceRoutes } from "./routing/index.ts";
 import type { SignedDelivery } from "./schemes/index.ts";
-import { signedAgain } from "./signed-again.ts";
+import { type SentHeaders, signedAgain, signedAsSent } from "./signed-again.ts";
 import type { Source } from "./source.ts";
 import type { VerifiedDelivery } from "./sources/index.ts";
 
@@ -231,11 +231,16 @@ export class Intake {
     return PendingAnswer.of(this.#answerRules, progress, work);
   }
 
-  /** Delivers an accepted delivery to its instance. It counts as in flight. */
-  async deliverLate(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome> {
+  /** Delivers an accepted delivery to its instance. It counts as in flight. `sent`: if the headers of the sender were stored. */
+  async deliverLate(
+    source: Source,
+    delivery: LateDelivery,
+    sent: SentHeaders | null = null,
+  ): Promise<DeliveryOutcome> {
     const { accountId, agent, instance, deliveryId, receivedAt } = delivery;
     const event = { ...readStoredEvent(source, delivery, receivedAt), id: deliveryId };
-    const signed = signedAgain(source, event, this.#parts.clock.now());
+    const now = this.#parts.clock.now();
+    const signed = sent === null ? signedAgain(source, event, now) : signedAsSent(source, event, sent, now);
     return (await this.#deliver({ account: accountId, agent, name: instance }, event, signed)).outcome;
   }
 

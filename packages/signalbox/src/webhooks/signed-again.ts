@@ -2,23 +2,53 @@
 import type { SignedHeaders, WebhookEvent } from "../agents/index.ts";
 import type { Source } from "./source.ts";
 
-const NO_HEADERS = {};
+/** What the sender of a delivery that was stored for routes had sent. */
+export interface SentHeaders {
+  readonly headers: Readonly<Record<string, string>>;
+  /** True for the whole body; an item of a list has no signature of its own. */
+  readonly isWhole: boolean;
+}
 
 /**
  * Signatures are not stored, and a signed time would be too old. An agent that verifies a delivery again, which was verified when it arrived,
  * receives a new signature by the source's first secret. A scheme that only the provider can sign gives none.
  */
 export function signedAgain(source: Source, event: WebhookEvent, now: number): SignedHeaders {
+  return onDemand(() => sign(source, event, now));
+}
+
+/** The sender's own headers as long as their signed time is within the source's window: where only the vendor can sign, its verifier accepts no others. */
+export function signedAsSent(
+  source: Source,
+  event: WebhookEvent,
+  { headers, isWhole }: SentHeaders,
+  now: number,
+): SignedHeaders {
+  return onDemand(() => {
+    const delivery = { headers, body: Buffer.from(event.rawBody), urls: () => [] };
+    const isInTime = () =>
+      source.scheme.verify(delivery, source.keys, now, source.windowMs) !== "timestamp_outside_window";
+    return isWhole && isInTime() ? headers : { ...headers, ...sign(source, event, now) };
+  });
+}
+
+function sign(source: Source, event: WebhookEvent, now: number): SignedHeaders["headers"] {
+  const secret = source.secrets[0]?.reveal();
+  if (secret === undefined) return {};
+  try {
+    const body = Buffer.from(event.rawBody);
+    return source.scheme.sign({ secret, body, now, deliveryId: event.id, url: "" }).headers;
+  } catch {
+    return {};
+  }
+}
+
+/** Most agents do not read them. */
+function onDemand(read: () => SignedHeaders["headers"]): SignedHeaders {
+  let headers: SignedHeaders["headers"] | undefined;
   return {
     get headers() {
-      const secret = source.secrets[0]?.reveal();
-      if (secret === undefined) return NO_HEADERS;
-      try {
-        const body = Buffer.from(event.rawBody);
-        return source.scheme.sign({ secret, body, now, deliveryId: event.id, url: "" }).headers;
-      } catch {
-        return NO_HEADERS;
-      }
+      return (headers ??= read());
     },
   };
 }

@@ -95,11 +95,12 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     sources,
     environment: parts.config.environment,
     claims,
+    log,
     nodes: parts.cluster,
     mayBePrivate: parts.config.file.outgoing.allowPrivateHosts,
     keepDays: config.keepEventsDays,
     maxStoredBytes: config.maxStoredBytes,
-    deliver: (source, delivery) => intake.deliverLate(source, delivery),
+    deliver: (source, delivery, sent) => intake.deliverLate(source, delivery, sent),
   });
   const intake = new Intake({
     late,

@@ -25,10 +25,14 @@ const DROPPED: ReadonlySet<string> = new Set([
   "transfer-encoding",
 ]);
 
-/** The deliveries of a server with a worker, which checks the names of classes itself. */
+/** The deliveries of a server with a worker. */
 export function withObjects(deliveries: AgentDeliveries, objects: ObjectHost): AgentDeliveries {
   return {
-    hasAgent: (agent) => objectClassOf(agent) !== null || deliveries.hasAgent(agent),
+    hasAgent(agent, account = objects.account) {
+      const className = objectClassOf(agent);
+      if (className === null) return deliveries.hasAgent(agent);
+      return account === objects.account && objects.has(className);
+    },
     agentNames: () => deliveries.agentNames(),
     prepare(target) {
       if (objectClassOf(target.agent) === null) deliveries.prepare(target);
@@ -57,6 +61,8 @@ async function deliver(
   event: WebhookEvent,
   signed: SignedHeaders | undefined,
 ): Promise<DeliveryOutcome> {
+  // A route may name a class that the worker exported when it was saved.
+  if (!objects.has(className)) throw new SignalboxError("agent_not_found");
   const headers = new Headers();
   for (const [key, value] of Object.entries({ ...event.headers, ...signed?.headers })) {
     if (value !== undefined && !DROPPED.has(key))

@@ -105,6 +105,17 @@ export class ObjectHost {
     return Math.max(0, ...[...this.#updateDelays.values()].map((delay) => delay ?? 0));
   }
 
+  /** The account that owns the objects. */
+  get account(): string {
+    return this.#parts.account;
+  }
+
+  /** True for a registered class of the first worker. Workflows and the service's own objects have names with a colon. */
+  has(exportName: string): boolean {
+    const isOwn = workerOf(exportName) === "" && !exportName.includes(":");
+    return isOwn && this.#byExport.get(exportName)?.objectClass != null;
+  }
+
   /** The namespace of a class, which need not be registered yet: its objects can be called when the class is. */
   namespace(exportName: string): ObjectNamespace {
     return this.#find(exportName).namespace;

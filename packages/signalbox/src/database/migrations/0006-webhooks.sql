@@ -106,6 +106,14 @@ CREATE TABLE webhook_route_state (
   PRIMARY KEY (account_id, source, name)
 );
 
+-- The connection through which a listener receives its events, at whichever node: the newest one.
+CREATE TABLE webhook_listener (
+  account_id TEXT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+  name       TEXT NOT NULL,
+  connection TEXT NOT NULL,
+  PRIMARY KEY (account_id, name)
+);
+
 -- What arrived at a source with routes: the signed bytes and all headers. sealed_headers are those that contain signatures and credentials, encrypted.
 -- delivery_id is the sender's; batch is the delivery of whose list this one was an item. Other sources have no rows here.
 CREATE TABLE webhook_stored_delivery (

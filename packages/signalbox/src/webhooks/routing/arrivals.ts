@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. `store` resolves when the delivery and the events of all routes are durable.
- * 2. A delivery whose id its sender has used before changes nothing, as long as the first one is kept.
+ * 2. A delivery whose id its sender has used before changes nothing, as long as the first one is kept; but routes that have no event of the first one get one: it may have
+ *    been stored for a listener only, and may have failed at its agent.
  * 3. The bytes of all stored deliveries are limited. Beyond the limit senders get 503.
  */
 import { hash } from "node:crypto";
@@ -22,7 +23,7 @@ import { sealedContext } from "./attempt-url.ts";
 import type { StoredDelivery } from "./event-record.ts";
 import type { EventTable, NewEvent } from "./event-table.ts";
 import { createParts, type DeliveryParts, findMismatch } from "./parts.ts";
-import type { Route } from "./route.ts";
+import { type Route, routeKey } from "./route.ts";
 
 /** Bodies that were stored last, which the first attempts send: reading each of them again would be most of the work of the database. */
 const RECENT_BYTES = 16 * 1024 * 1024;
@@ -81,34 +82,46 @@ export class Arrivals {
     this.#storedBytes = await this.#parts.table.storedBytes();
   }
 
-  /** All or none. Resolves to true if the sender's ids of all of them were known. */
+  /** All or none. Resolves to true if the sender's ids of all of them were known, and no route needed one of them. */
   async store(arrivals: readonly Arrival[], routes: readonly Route[]): Promise<boolean> {
-    const bytes = arrivals.reduce((sum, { event }) => sum + event.rawBody.length, 0);
-    if (this.#storedBytes + bytes > this.#parts.maxStoredBytes) throw overloaded();
-    this.#storedBytes += bytes;
+    this.#takeBytes(arrivals.reduce((sum, { event }) => sum + event.rawBody.length, 0));
     const rows = arrivals.map((arrival) => this.#toRows(arrival, routes));
     const known = await this.#storing.add(rows);
     return rows.every(({ delivery }) => known.has(delivery.id));
   }
 
-  /** Returns the ids of the deliveries that were known. */
+  /** Stores deliveries that agents received at once, without events. */
+  async copy(deliveries: readonly StoredDelivery[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    this.#takeBytes(deliveries.reduce((sum, { body }) => sum + body.length, 0));
+    await this.#storing.add(deliveries.map((delivery) => ({ delivery, events: [] })));
+  }
+
+  #takeBytes(bytes: number): void {
+    if (this.#storedBytes + bytes > this.#parts.maxStoredBytes) throw overloaded();
+    this.#storedBytes += bytes;
+  }
+
+  /** Returns the ids of the deliveries that were known and have changed nothing. */
   async #write(rows: readonly ArrivalRows[]): Promise<ReadonlySet<string>> {
-    const known = await this.#parts.table.insert(rows).catch((error: unknown) => {
+    const { known, late } = await this.#parts.table.insert(rows).catch((error: unknown) => {
       for (const { delivery } of rows) this.#storedBytes -= delivery.body.length;
       throw error;
     });
     const keys = new Set<string>();
+    const unchanged = new Set(known);
     for (const { delivery, events } of rows) {
-      if (known.has(delivery.id)) {
-        this.#storedBytes -= delivery.body.length;
-        continue;
-      }
-      const waiting = events.filter(({ dueAt }) => dueAt !== null);
+      const isKnown = known.has(delivery.id);
+      if (isKnown) this.#storedBytes -= delivery.body.length;
+      const isLate = isKnown && events.some(({ id }) => late.some((event) => event.id === id));
+      if (isLate) unchanged.delete(delivery.id);
+      const waiting = isKnown ? [] : events.filter(({ dueAt }) => dueAt !== null);
       if (waiting.length > 0) this.#recent.set(delivery.id, delivery);
-      for (const { accountId, source, name } of waiting) keys.add(JSON.stringify([accountId, source, name]));
+      for (const event of waiting) keys.add(routeKey(event));
     }
+    for (const event of late) if (event.dueAt !== null) keys.add(routeKey(event));
     if (keys.size > 0) this.#parts.onStored(keys);
-    return known;
+    return unchanged;
   }
 
   #toRows(arrival: Arrival, routes: readonly Route[]): ArrivalRows {

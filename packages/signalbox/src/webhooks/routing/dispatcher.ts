@@ -4,12 +4,15 @@
  * Invariants:
  * 1. The end of an attempt is recorded before its place is free. If it cannot be, the event is attempted again when its claim ends, with the same id.
  * 2. No request begins later than its claim allows: a process that was stopped in between leaves the event to the next claim.
- * 3. A receiver that answers 410, or only fails for `FAILING_MS`, pauses its route. The log says so and alerts are fed; events are kept.
+ * 3. Attempts of all routes begin as steps of one `LoopShare`: a route that resumes, or has the events of an outage, delays other work by some milliseconds in an
+ *    iteration of the event loop (decision 0315).
+ * 4. A receiver that answers 410, or only fails for `FAILING_MS`, pauses its route. The log says so and alerts are fed; events are kept.
  */
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { NodeNetwork } from "../../contracts/node-network.ts";
 import type { OtherNodes } from "../../contracts/other-nodes.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { LoopShare } from "../../core/loop-share.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import { retry } from "../../core/retry.ts";
 import { SharedPlaces } from "../../core/shared-pool.ts";
@@ -46,6 +49,7 @@ export interface DispatcherParts extends Omit<AttemptParts, "signal"> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly alertFeed: AlertFeedSlot;
+  readonly share: LoopShare;
   /** Null for a process that is alone. */
   readonly nodes: RoutingNodes | null;
   /** In a cluster: reads the clock of PostgreSQL, by which claims and leases are compared. */
@@ -125,6 +129,12 @@ export class Dispatcher {
   /** The routes or their settings have changed. */
   follow(): void {
     if (!this.#isStarted) return;
+    // At once: what arrives after a pause was answered, at any node, is not attempted. Who runs what follows later.
+    for (const [key, runner] of this.#runners) {
+      const route = this.#runnable(key);
+      if (route !== undefined) runner.follow(route);
+      else this.#end(key, runner);
+    }
     this.#lookForRoutes().catch((err: unknown) =>
       this.#parts.logger.warn({ err }, "changed routes of webhooks cannot be run yet"),
     );
@@ -161,20 +171,28 @@ export class Dispatcher {
     // Without routes a cluster pays nothing for them.
     if (!store.hasRoutes && this.#runners.size === 0) return;
     await adjustClock?.();
-    const run = [...store.all()].filter(({ target }) => target.kind !== "listen");
-    const owned = (await this.#owners?.look(run)) ?? null;
+    const run = [...store.all()].filter(isRunnable);
+    const owned = (await this.#owners?.look(run)) ?? new Set(run.map(({ key }) => key));
     if (!this.#isStarted) return;
-    for (const [key, runner] of this.#runners) {
-      if (run.some((route) => route.key === key) && owned?.has(key) !== false) continue;
-      runner.stop();
-      this.#runners.delete(key);
-    }
-    for (const route of run) {
-      if (owned?.has(route.key) === false) continue;
-      const runner = this.#runners.get(route.key);
+    for (const [key, runner] of this.#runners) if (!owned.has(key)) this.#end(key, runner);
+    for (const key of owned) {
+      // It may have changed since.
+      const route = this.#runnable(key);
+      const runner = this.#runners.get(key);
+      if (route === undefined) continue;
       if (runner === undefined) await this.#run(route);
       else runner.follow(route);
     }
+  }
+
+  #runnable(key: string): Route | undefined {
+    const route = this.#parts.store.byKey(key);
+    return route !== undefined && isRunnable(route) ? route : undefined;
+  }
+
+  #end(key: string, runner: RouteRunner): void {
+    runner.stop();
+    this.#runners.delete(key);
   }
 
   async #run(route: Route): Promise<void> {
@@ -206,9 +224,10 @@ export class Dispatcher {
 
   /** Never rejects. */
   async #attempt(route: Route, event: RoutedEvent, until: number): Promise<void> {
-    const { table, clock, logger } = this.#parts;
+    const { table, clock, logger, share } = this.#parts;
     const about = { source: route.source, route: route.name, event: event.id };
     try {
+      await share.step(route.accountId);
       const delivery = this.#parts.recent(event.delivery) ?? (await table.delivery(event.delivery));
       if (delivery === undefined) {
         await table.end([{ ...LOST, id: event.id, number: event.attempts }], [], clock.now());
@@ -324,6 +343,11 @@ export class Dispatcher {
     for (const row of rows)
       this.#failingSince.set(JSON.stringify([row.account_id, row.source, row.name]), row.failing_since);
   }
+}
+
+/** Listeners take the events of the others themselves. */
+function isRunnable({ target }: Route): boolean {
+  return target.kind !== "listen";
 }
 
 const LOST = {

@@ -32,6 +32,14 @@ export interface NewEvent extends Omit<
   readonly dedupeSince: number;
 }
 
+/** What `insert` has found. */
+export interface Inserted {
+  /** Ids of deliveries that were stored before. */
+  readonly known: ReadonlySet<string>;
+  /** Events of such deliveries for routes that had none: the delivery was stored for listeners only, or before there was the route. */
+  readonly late: readonly NewEvent[];
+}
+
 /** How an attempt ended. `dueAt` null: the event ends. */
 export interface EventEnd {
   readonly id: string;
@@ -79,10 +87,10 @@ export class EventTable {
     this.#database = database;
   }
 
-  /** Stores deliveries with their events, all or none. Returns the ids of deliveries that were stored before. */
+  /** Stores deliveries with their events, all or none. */
   insert(
     deliveries: readonly { readonly delivery: StoredDelivery; readonly events: readonly NewEvent[] }[],
-  ): Promise<ReadonlySet<string>> {
+  ): Promise<Inserted> {
     const hasWindows = deliveries.some(({ events }) => events.some(({ dedupeKey }) => dedupeKey !== null));
     return this.#database.transaction(
       async (tx) => {
@@ -95,11 +103,20 @@ export class EventTable {
                 tx,
                 deliveries.map(({ delivery }) => delivery.id),
               );
-        const events = deliveries.flatMap((one) => (known.has(one.delivery.id) ? [] : one.events));
-        if (!hasWindows) await INSERT_EVENT.run(tx, events.flatMap(eventRow));
-        // One by one: events of this transaction may be copies of each other.
-        else for (const event of events) await INSERT_EVENT.run(tx, eventRow(await unlessCopy(tx, event)));
-        return known;
+        const insertEvents = async (events: readonly NewEvent[]) => {
+          if (!hasWindows) await INSERT_EVENT.run(tx, events.flatMap(eventRow));
+          // One by one: events of this transaction may be copies of each other.
+          else for (const event of events) await INSERT_EVENT.run(tx, eventRow(await unlessCopy(tx, event)));
+        };
+        await insertEvents(deliveries.flatMap((one) => (known.has(one.delivery.id) ? [] : one.events)));
+        const late: NewEvent[] = [];
+        for (const one of deliveries) {
+          if (!known.has(one.delivery.id)) continue;
+          const own = await findLate(tx, one.delivery, one.events);
+          await insertEvents(own);
+          late.push(...own);
+        }
+        return { known, late };
       },
       // Copies that arrive at two nodes at the same time must see each other.
       hasWindows ? { scope: "webhook_event_window" } : EVENT_SCOPE,
@@ -296,6 +313,11 @@ export class EventTable {
     return delivery?.accountId === accountId ? delivery : undefined;
   }
 
+  /** Those of the ids that no stored delivery has. */
+  async missing(ids: readonly string[]): Promise<readonly string[]> {
+    return ids.length === 0 ? [] : [...(await findMissing(this.#database, ids))];
+  }
+
   async hasDeliveries(): Promise<boolean> {
     return (await this.#database.get(sql`SELECT id FROM webhook_stored_delivery LIMIT 1`)) !== undefined;
   }
@@ -448,12 +470,38 @@ export function stateOf(
 }
 
 /** Those of the ids that have no row. */
-async function findMissing(tx: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const rows = await tx.all<{ id: string }>(
+async function findMissing(database: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await database.all<{ id: string }>(
     sql`SELECT id FROM webhook_stored_delivery WHERE id IN (${sqlList(ids)})`,
   );
   const present = new Set(rows.map(({ id }) => id));
   return new Set(ids.filter((id) => !present.has(id)));
+}
+
+/** Of a delivery that was stored before: its events for routes that have none. */
+async function findLate(
+  tx: Queryable,
+  { accountId, source, deliveryId }: StoredDelivery,
+  events: readonly NewEvent[],
+): Promise<NewEvent[]> {
+  const stored = await tx.get<{ id: string }>(
+    sql`SELECT id FROM webhook_stored_delivery
+        WHERE account_id = ${accountId} AND source = ${source} AND delivery_id = ${withoutNul(deliveryId)}`,
+  );
+  if (stored === undefined) return [];
+  const withoutEvent = async () => {
+    const rows = await tx.all<{ route: string }>(
+      sql`SELECT DISTINCT route FROM webhook_event WHERE delivery = ${stored.id}`,
+    );
+    const routes = new Set(rows.map(({ route }) => route));
+    return events.filter(({ name }) => !routes.has(name));
+  };
+  if ((await withoutEvent()).length === 0) return [];
+  // Locks the row: two nodes may have found the same.
+  const { changes } = await tx.run(
+    sql`UPDATE webhook_stored_delivery SET batch = batch WHERE id = ${stored.id}`,
+  );
+  return changes === 0 ? [] : (await withoutEvent()).map((event) => ({ ...event, delivery: stored.id }));
 }
 
 async function unlessCopy(tx: Queryable, event: NewEvent): Promise<NewEvent> {

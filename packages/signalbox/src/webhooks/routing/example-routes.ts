@@ -3,7 +3,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { renderError, toSignalboxError } from "../../http/render-error.ts";
 import { defineRoute, type Route as ManagementRoute } from "../../http/route.ts";
-import type { DeliveryLog } from "../delivery-log.ts";
 import type { Answer, DeliveryRecord } from "../delivery-record.ts";
 import type { Source } from "../source.ts";
 import type { Example } from "./examples.ts";
@@ -32,7 +31,6 @@ const firedResult = z.object({
 export interface ExampleRouteParts {
   readonly routing: Routing;
   readonly sources: ReadonlyMap<string, Source>;
-  readonly log: DeliveryLog;
   readonly intake: {
     fire(source: Source, example: Example, onRecord: (record: DeliveryRecord) => void): Promise<Answer>;
   };
@@ -119,21 +117,15 @@ export function exampleRoutes(parts: ExampleRouteParts): ManagementRoute[] {
 }
 
 async function copyOf(
-  { routing, log }: ExampleRouteParts,
+  { routing }: ExampleRouteParts,
   accountId: string,
   id: string,
 ): Promise<Omit<Example, "name" | "createdAt">> {
-  const stored = await routing.table.ownDelivery(accountId, id);
-  if (stored !== undefined) {
-    const { source, type, entity, target, contentType, headers, body } = stored;
-    return { accountId, source, type, entity, target, contentType, headers, body };
-  }
-  const listed = await log.find(accountId, id);
-  if (listed === undefined || listed.body === null || listed.status === "rejected")
+  const found = await routing.findDelivery(accountId, id);
+  if (found === undefined)
     throw new SignalboxError("not_found", { message: "Delivery not found, or its body was not kept" });
-  const { source, type, contentType, headers, body, instance } = listed;
-  const target = `/webhooks/${source}`;
-  return { accountId, source, type, entity: instance || null, target, contentType, headers, body };
+  const { source, type, entity, target, contentType, headers, body } = found;
+  return { accountId, source, type, entity, target, contentType, headers, body };
 }
 
 function show(example: Example): z.input<typeof exampleResult> {

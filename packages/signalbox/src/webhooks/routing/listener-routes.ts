@@ -17,9 +17,9 @@ const putBody = z.strictObject({
   sources: z.array(z.string().max(64)).min(1).max(100).optional(),
   /** Filters of the deliveries. */
   when: managedRoute.shape.when,
-  /** Takes the events of this route of the only source, whose target receives nothing meanwhile. */
+  /** Takes the events of this route of the only source, whose target receives nothing meanwhile; without `when` and `since`. */
   instead_of: z.string().max(64).optional(),
-  /** Earlier events are dropped; deliveries that are stored from then on are sent. */
+  /** Earlier events are dropped; deliveries that are stored or listed from then on are sent. */
   since: z.iso.datetime({ offset: true }).max(64).optional(),
 });
 
@@ -28,6 +28,11 @@ const listenerResult = z.object({
   routes: z.array(z.object({ source: z.string(), route: z.string(), instead_of_target: z.boolean() })),
   /** Events that wait. */
   waiting: z.int(),
+});
+
+const putResult = listenerResult.extend({
+  /** Deliveries from `since` on that cannot be sent: their agent received them at once, and their bodies were too large for the list of deliveries. */
+  not_kept: z.int(),
 });
 
 const streamQuery = z.strictObject({
@@ -89,20 +94,20 @@ export function listenerRoutes({ routing }: { readonly routing: Routing }): Mana
       summary:
         "Create or change a listener, which takes deliveries of sources itself, besides their targets or instead of one.",
       body: putBody,
-      result: listenerResult,
+      result: putResult,
       handler: async ({ params, body }) => {
         const { account_id: accountId, listener_name: name } = params;
         if (!ROUTE_NAME.test(name))
           throw new SignalboxError("invalid_request", {
             message: "The name of a listener has lower-case letters, digits, _ and -",
           });
-        const routes = await listeners.put(accountId, name, {
+        const { routes, notKept } = await listeners.put(accountId, name, {
           sources: body.sources,
           when: body.when,
           insteadOf: body.instead_of,
           since: body.since === undefined ? undefined : Date.parse(body.since),
         });
-        return { result: await show(name, routes) };
+        return { result: { ...(await show(name, routes)), not_kept: notKept } };
       },
     }),
     defineRoute({

@@ -6,11 +6,13 @@
  *
  * Invariants:
  * 1. An event is claimed before it is sent to a listener. Without a result it is due again when its claim ends, and is sent again with the same id.
- *    A listener has one connection: a new one ends the one before, whose events without results are due again.
+ *    A listener has one connection, at whichever node: a new one ends the one before, whose events without results are due again. The row of
+ *    `webhook_listener` names it; what a connection has claimed is sent only if the row names it after the claim.
  * 2. A listener has at most `max` events without a result, whichever nodes its requests reach.
  * 3. A route that was taken returns to its target when its listener has not been seen for `LEASE_MS`. A listener's own routes are removed after `KEEP_MS`,
  *    unless the configuration file has them.
  */
+import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -26,6 +28,7 @@ import { follow } from "./attempt-event.ts";
 import { openHeaders } from "./attempt-url.ts";
 import type { AttemptRecord, RoutedEvent, StoredDelivery } from "./event-record.ts";
 import { EVENT_SCOPE, type EventEnd, type EventTable, type NewEvent } from "./event-table.ts";
+import type { ListedDeliveries } from "./listed-deliveries.ts";
 import type { Route } from "./route.ts";
 import type { RouteStore } from "./route-store.ts";
 
@@ -39,6 +42,7 @@ const PING_MS = 15_000;
 const LOOK_MS = 1000;
 const RENEW_MS = 15_000;
 const MAX_BACKFILL = 1000;
+const CONNECTION_SCOPE = { scope: "webhook_listener", isConcurrent: true };
 
 export interface ListenersParts {
   readonly database: Database;
@@ -48,6 +52,9 @@ export interface ListenersParts {
   readonly logger: Logger;
   readonly sealing: Sealing;
   readonly sources: ReadonlyMap<string, Source>;
+  readonly listed: Pick<ListedDeliveries, "since">;
+  /** Stores deliveries that agents received at once. */
+  copy(deliveries: readonly StoredDelivery[]): Promise<void>;
   onAttempt(route: Route, outcome: AttemptRecord["outcome"]): void;
   wake(keys: Iterable<string>): void;
   toEvent(route: Route, delivery: StoredDelivery, now: number): NewEvent;
@@ -61,6 +68,13 @@ export interface ListenerWish {
   readonly insteadOf?: string | undefined;
   /** Earlier events are not sent; stored deliveries from then on are. */
   readonly since?: number | undefined;
+}
+
+/** A listener that was created or changed. */
+export interface PutListener {
+  readonly routes: readonly Route[];
+  /** Deliveries since the wished time that cannot be sent, because their bodies were too large for the list of deliveries. */
+  readonly notKept: number;
 }
 
 export interface ListenerResult {
@@ -111,13 +125,19 @@ export class Listeners {
   }
 
   /** Creates the listener, or changes it: its routes at other sources are removed. */
-  async put(accountId: string, name: string, wish: ListenerWish): Promise<readonly Route[]> {
+  async put(accountId: string, name: string, wish: ListenerWish): Promise<PutListener> {
     const { store, clock } = this.#parts;
     const sources = this.#sourcesOf(accountId, wish.sources);
     const now = clock.now();
+    let notKept = 0;
     if (wish.insteadOf === undefined) {
-      for (const source of sources) await this.#listen({ accountId, source, name }, wish, now);
+      for (const source of sources) notKept += await this.#listen({ accountId, source, name }, wish, now);
     } else {
+      if (wish.when !== undefined || wish.since !== undefined)
+        throw new SignalboxError("invalid_request", {
+          message:
+            "instead_of: expected neither filters nor since; the listener receives what the route would",
+        });
       const [source = "", ...others] = sources;
       if (others.length > 0)
         throw new SignalboxError("invalid_request", {
@@ -132,7 +152,7 @@ export class Listeners {
       if (isTaken) await store.release(route);
       else if (route.origin === "api") await store.delete(route);
     }
-    return this.find(accountId, name);
+    return { routes: this.find(accountId, name), notKept };
   }
 
   /** Removes its routes, and returns what it has taken. */
@@ -142,6 +162,7 @@ export class Listeners {
       if (route.target.kind !== "listen") await store.release(route);
       else if (route.origin === "api") await store.delete(route);
     }
+    await this.#forgetConnection(accountId, name);
   }
 
   countWaiting(routes: readonly Route[]): Promise<number> {
@@ -225,12 +246,15 @@ export class Listeners {
       const isGone = row?.listener_until != null && row.listener_until < now;
       if (isGone && route.target.kind !== "listen") {
         await store.release(route, now);
+        await this.#forgetConnection(accountId, route.listener ?? "");
         logger.info(
           { source, route: name, listener: route.listener },
           "a route returns to its target: its listener is gone",
         );
-      } else if (isGone && route.origin === "api") await store.delete(route);
-      else if (route.target.kind === "listen")
+      } else if (isGone && route.origin === "api") {
+        await store.delete(route);
+        await this.#forgetConnection(accountId, name);
+      } else if (route.target.kind === "listen")
         await database.transaction(
           (tx) =>
             table.cancel(
@@ -266,8 +290,8 @@ export class Listeners {
     id: { readonly accountId: string; readonly source: string; readonly name: string },
     { when, since }: ListenerWish,
     now: number,
-  ): Promise<void> {
-    const { store, table, database } = this.#parts;
+  ): Promise<number> {
+    const { store, table, database, listed } = this.#parts;
     const before = store.byKey(JSON.stringify([id.accountId, id.source, id.name]));
     if (before !== undefined && before.target.kind !== "listen")
       throw new SignalboxError("conflict", {
@@ -279,7 +303,7 @@ export class Listeners {
       if (!isSame) await store.put(id, { to: { listen: true }, ...(when === undefined ? {} : { when }) });
     }
     await this.#renew([store.find(id)], now);
-    if (since === undefined) return;
+    if (since === undefined) return 0;
     const route = store.find(id);
     await database.transaction(
       (tx) =>
@@ -290,7 +314,13 @@ export class Listeners {
         ),
       EVENT_SCOPE,
     );
+    let notKept = 0;
+    for await (const { deliveries, withoutBody } of listed.since(id, since, MAX_BACKFILL)) {
+      await this.#parts.copy(deliveries);
+      notKept += withoutBody;
+    }
     await table.addMissing(id, since, MAX_BACKFILL, (delivery) => this.#parts.toEvent(route, delivery, now));
+    return notKept;
   }
 
   async *#deliver(
@@ -302,8 +332,13 @@ export class Listeners {
     const { clock, table } = this.#parts;
     yield ": listening\n\n";
     const key = keyOf(accountId, name);
-    // The results of what an earlier connection received will not be reported.
-    await this.#claims.run(key, () => table.releaseClaims(this.routesOf(accountId, name), clock.now()));
+    const connection = randomUUID();
+    await this.#claims.run(key, async () => {
+      if (signal.aborted) return;
+      await this.#connect(accountId, name, connection);
+      // The results of what an earlier connection received will not be reported.
+      await table.releaseClaims(this.routesOf(accountId, name), clock.now());
+    });
     let renewedAt = Number.NEGATIVE_INFINITY;
     let sentAt = performance.now();
     while (!signal.aborted) {
@@ -318,6 +353,7 @@ export class Listeners {
       const claimed = await this.#claims.run(key, () => this.#claim(routes, max, signal));
       const unsent = new Set(claimed);
       try {
+        if (!(await this.#isConnected(accountId, name, connection))) return;
         for (const event of claimed) {
           const frame = await this.#frame(event, isSigned);
           if (signal.aborted) return;
@@ -334,6 +370,35 @@ export class Listeners {
       yield "event: ping\ndata: {}\n\n";
       sentAt = performance.now();
     }
+  }
+
+  /** From now on, connections of other nodes send nothing that they have not claimed before. */
+  async #connect(accountId: string, name: string, connection: string): Promise<void> {
+    await this.#parts.database.transaction(
+      (tx) =>
+        tx.run(
+          sql`INSERT INTO webhook_listener (account_id, name, connection) VALUES (${accountId}, ${name}, ${connection})
+              ON CONFLICT (account_id, name) DO UPDATE SET connection = excluded.connection`,
+        ),
+      CONNECTION_SCOPE,
+    );
+  }
+
+  /** False when a newer connection has taken its place. */
+  async #isConnected(accountId: string, name: string, connection: string): Promise<boolean> {
+    const row = await this.#parts.database.get<{ connection: string }>(
+      sql`SELECT connection FROM webhook_listener WHERE account_id = ${accountId} AND name = ${name}`,
+    );
+    return row?.connection === connection;
+  }
+
+  /** Unless the listener still has a route. */
+  async #forgetConnection(accountId: string, name: string): Promise<void> {
+    if (this.routesOf(accountId, name).length > 0) return;
+    await this.#parts.database.transaction(
+      (tx) => tx.run(sql`DELETE FROM webhook_listener WHERE account_id = ${accountId} AND name = ${name}`),
+      CONNECTION_SCOPE,
+    );
   }
 
   /** Events that were claimed and not sent are due again; if they cannot be released, they are when their claims end. */
@@ -388,7 +453,10 @@ export class Listeners {
     const headers = {
       ...delivery.headers,
       ...openHeaders(sealing, delivery),
-      ...(isSigned ? signAgain(sources.get(event.source), delivery, clock.now()) : {}),
+      // The list of deliveries, from which a copy is, keeps no signatures.
+      ...(isSigned || delivery.sealedHeaders === null
+        ? signAgain(sources.get(event.source), delivery, clock.now())
+        : {}),
     };
     const frame = {
       event: event.id,

@@ -11,6 +11,7 @@ import { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import { LocalSettings } from "../../database/shared-settings.ts";
+import { DeliveryLog } from "../delivery-log.ts";
 import { EntityClaims } from "../entity-claims.ts";
 import { createSources } from "../source.ts";
 import { Routing } from "./routing.ts";
@@ -52,6 +53,7 @@ it("100,000 held events resume at the rate of the route, each once, and none bef
     environment: {},
     agents: { hasAgent: () => true },
     claims: new EntityClaims(database, () => undefined),
+    log: new DeliveryLog(database, pino({ level: "silent" }), { keep: 100, onDropped: () => undefined }),
     nodes: null,
     mayBePrivate: true,
     keepDays: 7,

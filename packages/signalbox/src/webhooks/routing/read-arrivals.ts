@@ -20,12 +20,16 @@ export interface ReceivedRequest {
   readonly id: string;
 }
 
+export function isDivided({ isBatch }: Source, payload: unknown): payload is readonly unknown[] {
+  return isBatch && Array.isArray(payload) && payload.length <= MAX_ITEMS;
+}
+
 export function readArrivals(request: ReceivedRequest): Arrival[] {
   const { source, delivery, event, urlEntity, target, now, id } = request;
   const { headers } = delivery;
   const common = { source, headers, target, now };
   const { payload, json } = delivery;
-  if (!source.isBatch || !Array.isArray(payload) || json === null || payload.length > MAX_ITEMS)
+  if (!isDivided(source, payload) || json === null)
     return [{ ...common, event, entity: findEntity(source, delivery, urlEntity), id, batch: null }];
   const texts = splitList(json);
   const seen = new Set<string>();

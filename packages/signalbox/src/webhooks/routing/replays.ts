@@ -7,7 +7,7 @@
  * Invariants:
  * 1. A replay touches the events that its query found when it was created, and no event twice: each step moves the position in its transaction.
  *    Events are looked for before the transaction, a bounded number in each step, and compared with the query again in it.
- * 2. It goes on after a restart, at any node. A node takes it for `LEASE_MS` with each step.
+ * 2. It goes on after a restart, at any node. A node takes it for `LEASE_MS` with each step, and the node that creates it takes it first.
  * 3. An ignored event is queued only if the filters of its route match now.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -99,7 +99,7 @@ export class Replays {
   }
 
   async create(accountId: string, query: EventQuery, signal?: AbortSignal): Promise<Replay> {
-    const { database, clock } = this.#parts;
+    const { database, clock, node } = this.#parts;
     const plan = await this.plan(accountId, query, signal);
     const now = clock.now();
     const id = ulid(now);
@@ -113,8 +113,9 @@ export class Replays {
           message: `${MAX_RUNNING} replays of this account are running`,
         });
       await tx.run(
-        sql`INSERT INTO webhook_replay (id, account_id, query, state, upto, position, total, queued, skipped, created_at)
-            VALUES (${id}, ${accountId}, ${JSON.stringify(query)}, 'running', ${upto}, '', ${plan.count}, 0, 0, ${now})`,
+        sql`INSERT INTO webhook_replay (id, account_id, query, state, upto, position, total, queued, skipped, created_at, node, node_until)
+            VALUES (${id}, ${accountId}, ${JSON.stringify(query)}, 'running', ${upto}, '', ${plan.count}, 0, 0, ${now},
+              ${BigInt(node() ?? 0)}, ${now + LEASE_MS})`,
       );
     }, EVENT_SCOPE);
     this.run();

@@ -7,6 +7,7 @@ import type { Source } from "../source.ts";
 import { FilterError } from "./filter/parse-filter.ts";
 import type { StateCount } from "./event-table.ts";
 import { explainParts, parseParts } from "./parts.ts";
+import { isDivided } from "./read-arrivals.ts";
 import type { Route, RouteId } from "./route.ts";
 import type { Routing } from "./routing.ts";
 
@@ -73,7 +74,7 @@ const explanation = z.object({
 });
 
 const tryBody = z.strictObject({
-  /** A delivery that is stored. */
+  /** A delivery that is listed, or stored for routes. */
   delivery: z.string().max(64),
   /** Filters to try; default: those of the routes of the source. */
   when: managedRoute.shape.when,
@@ -135,15 +136,19 @@ export function routeRoutes(parts: RouteRouteParts): ManagementRoute[] {
       changesNothing: true,
       path: `${ROUTES}/try`,
       access: "webhooks.read",
-      summary: "Compare a stored delivery with filters, and say why they match or do not.",
+      summary: "Compare a delivery with filters, and say why they match or do not.",
       body: tryBody,
       result: z.array(explanation),
       handler: async ({ params, body }) => {
         const source = findSource(parts, params);
-        const delivery = await routing.table.ownDelivery(source.accountId, body.delivery);
+        const delivery = await routing.findDelivery(source.accountId, body.delivery);
         if (delivery?.source !== source.name)
-          throw new SignalboxError("not_found", { message: "Delivery not found, or not stored for routes" });
+          throw new SignalboxError("not_found", { message: "Delivery not found, or its body was not kept" });
         const seen = routing.partsOf(delivery);
+        if (isDivided(source, seen.body))
+          throw new SignalboxError("invalid_request", {
+            message: "The delivery is a list that was divided; name one of its items",
+          });
         const tried =
           body.when === undefined
             ? [...routes.all()].filter((route) => route.source === source.name)

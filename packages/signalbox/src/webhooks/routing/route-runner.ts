@@ -124,6 +124,8 @@ export class RouteRunner {
       const first = await table.firstDue(route);
       if (first === null) return;
       if (first > now) return this.#wakeIn(first - now);
+      // The route was paused or changed in between.
+      if (this.#route !== route) continue;
       // Attempts that were recorded together have ended since: one claim takes all their places.
       const limit = this.#room();
       const until = now + claimMs(route);

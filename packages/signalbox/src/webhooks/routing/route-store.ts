@@ -5,6 +5,8 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { ConfigError } from "../../config/index.ts";
 import { type ConfiguredRoute, type ManagedRoute, managedRoute } from "../../config/webhook-route-keys.ts";
+import type { AgentDeliveries } from "../../agents/index.ts";
+import { objectClassOf } from "../../contracts/object-agent.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { Secret } from "../../core/secret.ts";
@@ -29,7 +31,7 @@ export interface RouteStoreParts {
   readonly sources: ReadonlyMap<string, Source>;
   readonly environment: Environment;
   readonly mayBePrivate: boolean;
-  readonly hasAgent: (agent: string) => boolean;
+  readonly hasAgent: AgentDeliveries["hasAgent"];
   /** Routes were added, changed, paused, resumed or removed. */
   readonly onChanged: () => void;
   /** Ends the waiting events of a route that is removed, in its transaction. */
@@ -256,9 +258,7 @@ export class RouteStore implements SettingsStore {
         modifiedAt: null,
       });
       if (route.target.kind === "agent" && !hasAgent(route.target.agent))
-        throw new ConfigError(
-          `${at}.to: expected an agent or object that exists, found "${route.target.agent}"`,
-        );
+        throw new ConfigError(`${at}.${missing(route.target.agent)}`);
       return route;
     } catch (error) {
       throw error instanceof FilterError ? new ConfigError(`${at}.${error.message}`) : error;
@@ -288,8 +288,9 @@ export class RouteStore implements SettingsStore {
     if (source.routes.some(({ name }) => name === id.name)) throw definedInFile(id);
     try {
       const { target } = createRoute(id, settings, null, NOTHING);
-      if (target.kind === "agent" && !hasAgent(target.agent))
-        throw invalid(`to: there is no agent or object "${target.agent}"`);
+      // The operator's file may send the deliveries of any account to the worker.
+      if (target.kind === "agent" && !hasAgent(target.agent, id.accountId))
+        throw invalid(missing(target.agent));
       const host = target.kind === "url" ? (URL.parse(target.url)?.hostname ?? "") : "";
       if (target.kind === "url" && !mayBePrivate && isPrivateHost(host))
         throw invalid(
@@ -440,6 +441,13 @@ async function requireRoom(tx: Queryable, { accountId, source }: RouteId): Promi
 
 function contextOf(id: RouteId): string {
   return JSON.stringify(["webhook_route", id.accountId, id.source, id.name]);
+}
+
+function missing(agent: string): string {
+  const className = objectClassOf(agent);
+  return className === null
+    ? `to.agent: expected the kebab-case name of an agent, found "${agent}"`
+    : `to.object: expected a class that the worker exports, found "${className}"`;
 }
 
 function definedInFile({ name }: RouteId): SignalboxError {

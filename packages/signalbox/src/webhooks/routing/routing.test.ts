@@ -1,5 +1,5 @@
 /** Who attempts what and when: on both database engines, with a clock that the tests move and a sender of requests that they answer. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextIteration, setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -8,21 +8,25 @@ import { webhookKeys } from "../../config/webhook-keys.ts";
 import { managedRoute } from "../../config/webhook-route-keys.ts";
 import type { AlertFeed } from "../../contracts/alert-feed.ts";
 import { systemClock } from "../../core/clock.ts";
+import { LoopShare } from "../../core/loop-share.ts";
 import { Sealing } from "../../core/sealing.ts";
 import { Secret } from "../../core/secret.ts";
 import { sql } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
 import { LocalSettings } from "../../database/shared-settings.ts";
 import type { OutgoingReply, RequestSender } from "../../outgoing/index.ts";
+import { DeliveryLog } from "../delivery-log.ts";
 import { EntityClaims } from "../entity-claims.ts";
 import { readEvent } from "../read-event.ts";
 import { createSources } from "../source.ts";
 import type { RoutingNodes } from "./dispatcher.ts";
 import { EventSearch } from "./event-search.ts";
+import { QueueFigures } from "./queue-figures.ts";
 import { Routing } from "./routing.ts";
 
 const START = 1_800_000_000_000;
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const SOURCES = createSources(webhookKeys.parse({}), { WEBHOOK_SECRET: "secret" });
 const KEY = JSON.stringify(["default", "generic", "main"]);
 
@@ -104,11 +108,12 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       "webhook_stored_delivery",
       "webhook_replay",
       "webhook_issue",
+      "webhook_listener",
     ])
       await opened.database.run(TABLES[table as keyof typeof TABLES]);
   });
 
-  const start = async (nodes: RoutingNodes | null = null): Promise<Routing> => {
+  const start = async (nodes: RoutingNodes | null = null, share = new LoopShare()): Promise<Routing> => {
     const { database } = opened;
     const routing: Routing = new Routing({
       database,
@@ -133,6 +138,8 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       environment: {},
       agents: { hasAgent: () => true },
       claims: new EntityClaims(database, () => undefined),
+      log: new DeliveryLog(database, logger, { keep: 100, onDropped: () => undefined }),
+      share,
       nodes,
       mayBePrivate: true,
       keepDays: 7,
@@ -150,22 +157,21 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       ID,
       managedRoute.parse({ to: { url: "http://receiver.example/", timeoutMs: 1000 }, ...settings }),
     );
-  const arrive = async (routing: Routing, payload: object = {}, entity = "e") => {
+  const arrive = async (routing: Routing, payload: object = {}, entity = "e", sentId?: string) => {
     const source = SOURCES.get("generic");
     const routes = source === undefined ? undefined : routing.of(source);
     if (source === undefined || routes === undefined) throw new Error("there are no routes");
     const id = ulid(now);
-    const body = Buffer.from(JSON.stringify({ id, ...payload }));
+    const sentPayload = { id: sentId ?? id, ...payload };
+    const body = Buffer.from(JSON.stringify(sentPayload));
     const delivery = {
       headers: { "content-type": "application/json" },
-      payload: { id, ...payload },
+      payload: sentPayload,
       json: body.toString(),
     };
     const event = readEvent(source, delivery, body, now);
-    await routing.store(
-      { source, delivery, event, urlEntity: entity, target: "/webhooks/generic", now, id },
-      routes,
-    );
+    const request = { source, delivery, event, urlEntity: entity, target: "/webhooks/generic", now, id };
+    return routing.store(request, routes);
   };
   const list = async (routing: Routing) =>
     (
@@ -205,6 +211,152 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(new Set(sent.map(({ headers }) => headers["signalbox-event-id"])).size).toBe(1);
     const attempts = await routing.table.attemptsOf("default", event?.id ?? "");
     expect(attempts.map(({ number }) => number)).toEqual(sent.map((_, i) => i + 1));
+  });
+
+  it("the waits of an exponential plan double from attempt to attempt, are at most a day, and the event fails after the last of them", async () => {
+    const routing = await start();
+    answer = () => Promise.resolve(reply(500));
+    const waits = async (intervalMs: number, count: number) => {
+      sent = [];
+      await put(routing, { retry: { strategy: "exponential", intervalMs, count } });
+      await arrive(routing);
+      const found: number[] = [];
+      for (;;) {
+        await idle(routing);
+        const event = (await list(routing)).at(-1);
+        if (event?.dueAt == null) return { found, state: event?.state, attempts: sent.length };
+        found.push(event.dueAt - now);
+        now = event.dueAt;
+        routing.dispatcher.wake([KEY]);
+      }
+    };
+    const short = await waits(1000, 4);
+    expect(short).toMatchObject({ state: "failed", attempts: 5 });
+    // The jitter is at most a tenth.
+    for (const [i, least] of [1000, 2000, 4000, 8000].entries()) {
+      expect(short.found[i]).toBeGreaterThanOrEqual(least);
+      expect(short.found[i]).toBeLessThanOrEqual(least * 1.1);
+    }
+    expect(short.found).toHaveLength(4);
+    const long = await waits(20 * HOUR, 3);
+    expect(long.found.slice(1)).toEqual([24 * HOUR, 24 * HOUR]);
+  });
+
+  it.each([
+    [["500-599"], [500, 599], [404, 499]],
+    [
+      ["500-599", "!503"],
+      [500, 504],
+      [503, 404],
+    ],
+    [["!404"], [400, 500], [404]],
+    [
+      [">=500", 429],
+      [429, 500, 599],
+      [499, 428],
+    ],
+    [
+      [">500", "<402", "<=402"],
+      [501, 401, 402],
+      [500, 403],
+    ],
+  ])("of the statuses %j are retried %j, and not %j", async (statuses, retried, others) => {
+    const routing = await start();
+    answer = ({ body }) =>
+      Promise.resolve(reply((JSON.parse(Buffer.from(body).toString()) as { status: number }).status));
+    await put(routing, { retry: { strategy: "linear", intervalMs: MINUTE, count: 1, statuses } });
+    for (const status of [...retried, ...others]) await arrive(routing, { status });
+    await idle(routing);
+    expect((await list(routing)).map(({ state }) => state)).toEqual([
+      ...retried.map(() => "waiting"),
+      ...others.map(() => "failed"),
+    ]);
+  });
+
+  it("an event waits for the delay of its route, and is scheduled until then", async () => {
+    const routing = await start();
+    await put(routing, { delay: 5 * MINUTE });
+    await arrive(routing);
+    const context = () => routing.stateContext("default");
+    const scheduled = () => routing.search.list("default", { state: "scheduled" }, context(), { limit: 5 });
+    now += 5 * MINUTE - 1;
+    routing.dispatcher.wake([KEY]);
+    await idle(routing);
+    expect([sent.length, (await scheduled()).events.length]).toEqual([0, 1]);
+    now += 1;
+    routing.dispatcher.wake([KEY]);
+    await until(async () => (await list(routing))[0]?.state === "delivered");
+    expect(sent).toHaveLength(1);
+  });
+
+  it.each([
+    ["minute", 6, 10_000],
+    ["hour", 12, 5 * MINUTE],
+  ] as const)("of a rate per %s, %i attempts are evenly distributed", async (per, limit, stepMs) => {
+    const routing = await start();
+    await put(routing, { rate: { limit, per } });
+    for (let n = 0; n < 4; n++) await arrive(routing, { n });
+    const counts: number[] = [];
+    const look = async () => {
+      routing.dispatcher.wake([KEY]);
+      await until(() => sent.length > counts.length);
+      await until(() => routing.dispatcher.running === 0);
+      counts.push(sent.length);
+    };
+    // Nothing is saved up: after a long pause there is one attempt, too.
+    now += 100 * stepMs;
+    await look();
+    for (let step = 1; step < 4; step++) {
+      now += stepMs - 1;
+      routing.dispatcher.wake([KEY]);
+      expect(sent).toHaveLength(step);
+      now += 1;
+      await look();
+    }
+    expect(counts).toEqual([1, 2, 3, 4]);
+  });
+
+  it("the attempts of a route that resumes begin as many in an iteration of the event loop as the share of such work allows", async () => {
+    let spentMs = 0;
+    const routing = await start(null, new LoopShare(2, () => spentMs));
+    answer = () => {
+      spentMs += 1;
+      return Promise.resolve(reply(200));
+    };
+    await put(routing, { paused: true });
+    for (let n = 0; n < 64; n++) await arrive(routing, { n });
+    await routing.routes.resume(ID);
+    const begun: number[] = [];
+    for (let before = 0; sent.length < 64; before = sent.length) {
+      await nextIteration();
+      if (sent.length > before) begun.push(sent.length - before);
+    }
+    // Between two looks of the test there can be the end of one iteration and the beginning of the next.
+    expect(Math.max(...begun)).toBeLessThanOrEqual(4);
+  });
+
+  it("figures have the number and the age of the events that wait, of the routes that run here", async () => {
+    const routing = await start();
+    await put(routing, { paused: true });
+    for (let n = 0; n < 3; n++) await arrive(routing, { n });
+    now += 90_000;
+    await arrive(routing);
+    const registry = new Registry();
+    let isOwn = true;
+    const figures = new QueueFigures({
+      database: opened.database,
+      clock: { now: () => now },
+      registry,
+      runs: (key) => isOwn && key === KEY,
+    });
+    await figures.read();
+    const labels = '{account="default",source="generic",route="main"}';
+    const text = await registry.metrics();
+    expect(text).toContain(`signalbox_webhook_waiting_events${labels} 4\n`);
+    expect(text).toContain(`signalbox_webhook_oldest_waiting_seconds${labels} 90\n`);
+    isOwn = false;
+    await figures.read();
+    expect(await registry.metrics()).not.toContain(labels);
   });
 
   it("held events are delivered at the rate of the route when it is resumed, and not all at once", async () => {
@@ -344,6 +496,23 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     await tryOnce();
     expect(routing.routes.find(ID).pause?.because).toBe("failing");
     expect(logs.some((line) => line.includes("has only failed for five days"))).toBe(true);
+  });
+
+  it("a delivery that was stored for a listener only is no duplicate for a route that was added since, and then it is one", async () => {
+    const routing = await start();
+    await routing.listeners.put("default", "laptop", { sources: ["generic"] });
+    const again = () => arrive(routing, {}, "e", "the-id-of-the-sender");
+    expect([await again(), await again()]).toEqual([false, true]);
+    await put(routing);
+    expect([await again(), await again()]).toEqual([false, true]);
+    await until(async () => (await list(routing)).some(({ state }) => state === "delivered"));
+    const found = await list(routing);
+    expect(found.map(({ name, state }) => `${name} ${state}`).toSorted()).toEqual([
+      "laptop waiting",
+      "main delivered",
+    ]);
+    expect(new Set(found.map(({ delivery }) => delivery)).size).toBe(1);
+    expect(sent).toHaveLength(1);
   });
 
   it("ended events are deleted after their time with their deliveries, and waiting ones are not", async () => {
@@ -521,6 +690,89 @@ describe.each(ENGINES)("on %s", (engine, open) => {
     expect(attemptedAt).toBeGreaterThanOrEqual(event?.due_at ?? Number.POSITIVE_INFINITY);
   });
 
+  it("a connection of a listener at one node ends its connection at another one, which sends nothing more", async () => {
+    const names = ["31", "32"];
+    const [one, two] = names.map((name) => new FakeNode(name, names)) as [FakeNode, FakeNode];
+    const first = await start(one);
+    const second = await start(two);
+    await first.listeners.put("default", "laptop", { sources: ["generic"] });
+    await second.routes.load();
+    const options = { max: 50, isSigned: false };
+    const follow = (routing: Routing) => {
+      const stream = routing.listeners.open("default", "laptop", options);
+      const got: string[] = [];
+      let isEnded = false;
+      stream.on("data", (chunk: Buffer | string) => {
+        const [, data] = /^event: delivery\ndata: (.*)\n\n$/.exec(String(chunk)) ?? [];
+        if (data !== undefined) got.push((JSON.parse(data) as { event: string }).event);
+      });
+      stream.on("end", () => (isEnded = true));
+      return { stream, got, isEnded: () => isEnded };
+    };
+    const older = follow(first);
+    await arrive(first, { n: 0 });
+    await until(() => older.got.length === 1);
+    const newer = follow(second);
+    // Its result was not reported.
+    await until(() => newer.got.length === 1);
+    expect(newer.got).toEqual(older.got);
+    for (let n = 1; n < 6; n++) await arrive(n % 2 === 0 ? first : second, { n });
+    await until(() => newer.got.length === 6);
+    await until(older.isEnded);
+    expect(older.got).toHaveLength(1);
+    expect(new Set(newer.got).size).toBe(6);
+    await second.listeners.remove("default", "laptop");
+    await until(newer.isEnded);
+    expect(await opened.database.all(sql`SELECT name FROM webhook_listener`)).toEqual([]);
+  });
+
+  it("a bulk replay that a node works on is left alone by others, and goes on at its position when the node's time has ended", async () => {
+    const node = new FakeNode("42", ["42"]);
+    const routing = await start(node);
+    await put(routing, { retry: { strategy: "linear", intervalMs: 1000, count: 0 } });
+    answer = () => Promise.resolve(reply(500));
+    for (let n = 0; n < 3; n++) await arrive(routing, { n });
+    await until(async () => (await list(routing)).every(({ state }) => state === "failed"));
+    const ids = (await list(routing)).map(({ id }) => id).toSorted();
+    answer = () => Promise.resolve(reply(200));
+    sent = [];
+    // The node 41 has replayed the first event.
+    const id = ulid(now);
+    const until41 = routing.clock.now() + HOUR;
+    await opened.database.run(
+      sql`INSERT INTO webhook_replay (id, account_id, query, state, upto, position, total, queued, skipped, created_at, node, node_until)
+          VALUES (${id}, 'default', '{"state":"failed"}', 'running', ${ids[2] ?? ""}, ${ids[0] ?? ""}, 3, 1, 0, ${now}, 41, ${until41})`,
+    );
+    // Replays are looked at one after the other: when a later one is done, this one was left alone.
+    const later = await routing.replays.create("default", { state: "cancelled" });
+    await until(async () => (await routing.replays.find("default", later.id)).state === "done");
+    expect(await routing.replays.find("default", id)).toMatchObject({ state: "running", queued: 1 });
+    await opened.database.run(sql`UPDATE webhook_replay SET node_until = 1 WHERE id = ${id}`);
+    routing.replays.run();
+    await until(async () => (await routing.replays.find("default", id)).state === "done");
+    expect(await routing.replays.find("default", id)).toMatchObject({ total: 3, queued: 3, skipped: 0 });
+    await until(async () => (await list(routing)).filter(({ state }) => state === "delivered").length === 2);
+    expect((await list(routing)).find((event) => event.id === ids[0])?.state).toBe("failed");
+    expect(sent).toHaveLength(2);
+  });
+
+  it("nothing that arrives after a pause was answered is attempted before the route is resumed", async () => {
+    const routing = await start(new FakeNode("51", ["51"]));
+    await put(routing);
+    const other = managedRoute.parse({ to: { url: "http://other.example/" } });
+    await routing.routes.put({ ...ID, name: "other" }, other);
+    const count = (host: string) => sent.filter(({ url }) => url.includes(host)).length;
+    for (let round = 1; round <= 10; round++) {
+      await routing.routes.pause(ID, "operator");
+      await arrive(routing, { round });
+      // The event of the other route is attempted later than a look at this one would be.
+      await until(() => count("other") === round);
+      expect(count("receiver")).toBe(round - 1);
+      await routing.routes.resume(ID);
+      await until(() => count("receiver") === round);
+    }
+  });
+
   it("two nodes that both believe to own a route do not attempt an event twice", async () => {
     const [one, two] = ["21", "22"].map((name) => new FakeNode(name, [name])) as [FakeNode, FakeNode];
     const first = await start(one);
@@ -542,4 +794,5 @@ const TABLES = {
   webhook_stored_delivery: sql`DELETE FROM webhook_stored_delivery`,
   webhook_replay: sql`DELETE FROM webhook_replay`,
   webhook_issue: sql`DELETE FROM webhook_issue`,
+  webhook_listener: sql`DELETE FROM webhook_listener`,
 };

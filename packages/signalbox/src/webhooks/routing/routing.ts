@@ -7,6 +7,7 @@ import type { Registry } from "prom-client";
 import type { AgentDeliveries, DeliveryOutcome } from "../../agents/index.ts";
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
 import type { Clock } from "../../core/clock.ts";
+import { LoopShare } from "../../core/loop-share.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import { SharedClock } from "../../core/shared-clock.ts";
@@ -21,6 +22,7 @@ import type { EntityClaims } from "../entity-claims.ts";
 import { toInstanceName } from "../entity-names.ts";
 import type { LateDelivery } from "../late-delivery-table.ts";
 import { parsePayload } from "../read-event.ts";
+import type { SentHeaders } from "../signed-again.ts";
 import type { Environment, Source } from "../source.ts";
 import type { VerifiedDelivery } from "../sources/index.ts";
 import { Arrivals, partsOf, toEvent } from "./arrivals.ts";
@@ -31,6 +33,7 @@ import { EventSearch, type StateContext } from "./event-search.ts";
 import { EVENT_SCOPE, EventTable } from "./event-table.ts";
 import { Examples } from "./examples.ts";
 import { Issues } from "./issues.ts";
+import { ListedDeliveries, type ListedDeliveriesParts } from "./listed-deliveries.ts";
 import { Listeners } from "./listeners.ts";
 import { QueueFigures } from "./queue-figures.ts";
 import { createParts, type DeliveryParts, findMismatch } from "./parts.ts";
@@ -65,13 +68,16 @@ export interface RoutingParts {
   readonly environment: Environment;
   readonly agents: Pick<AgentDeliveries, "hasAgent">;
   readonly claims: EntityClaims;
+  readonly log: ListedDeliveriesParts["log"];
   /** Null if there is no other node. */
   readonly nodes: RoutingNodes | null;
   readonly mayBePrivate: boolean;
   readonly keepDays: number;
   readonly maxStoredBytes: number;
+  /** Of the event loop, for attempts. */
+  readonly share?: LoopShare;
   /** Delivers to the instance, as a delivery whose sender was answered before. */
-  deliver(source: Source, delivery: LateDelivery): Promise<DeliveryOutcome>;
+  deliver(source: Source, delivery: LateDelivery, sent: SentHeaders): Promise<DeliveryOutcome>;
 }
 
 export class Routing {
@@ -84,6 +90,8 @@ export class Routing {
   readonly listeners: Listeners;
   readonly issues: Issues;
   readonly clock: Clock;
+  readonly #listed: ListedDeliveries;
+  readonly #share: LoopShare;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
   readonly #figures: QueueFigures;
@@ -97,12 +105,13 @@ export class Routing {
     this.clock = clock;
     this.table = new EventTable(database);
     this.search = new EventSearch(database);
+    this.#listed = new ListedDeliveries({ log: parts.log, table: this.table });
     this.examples = new Examples(parts.database, clock);
     this.issues = new Issues(database, clock);
     this.routes = new RouteStore({
       ...parts,
       clock,
-      hasAgent: (agent) => parts.agents.hasAgent(agent),
+      hasAgent: (agent, account) => parts.agents.hasAgent(agent, account),
       onChanged: () => this.dispatcher.follow(),
       cancelEvents: async (tx, { accountId, source, name }, reason) => {
         await this.table.cancel(
@@ -126,8 +135,10 @@ export class Routing {
       },
       [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     );
+    this.#share = parts.share ?? new LoopShare();
     this.dispatcher = new Dispatcher({
       ...parts,
+      share: this.#share,
       database,
       clock,
       table: this.table,
@@ -151,6 +162,8 @@ export class Routing {
       sealing,
       sources: parts.sources,
       onAttempt: (route, outcome) => attempts.add(1, route.source, outcome),
+      listed: this.#listed,
+      copy: (deliveries) => this.#arrivals.copy(deliveries),
       wake: (keys) => this.dispatcher.wake(keys),
       toEvent: (route, delivery, now) => {
         const seen = this.partsOf(delivery);
@@ -246,7 +259,12 @@ export class Routing {
     return { now: this.clock.now(), paused };
   }
 
-  /** The parts of a stored delivery, as filters see them. */
+  /** Stored for routes, or listed because an agent received it at once; undefined also if its body was not kept. */
+  async findDelivery(accountId: string, id: string): Promise<StoredDelivery | undefined> {
+    return (await this.table.ownDelivery(accountId, id)) ?? (await this.#listed.find(accountId, id));
+  }
+
+  /** The parts of a delivery, as filters see them. */
   partsOf(delivery: StoredDelivery): DeliveryParts {
     const source = this.#parts.sources.get(delivery.source);
     if (source === undefined) throw new SignalboxError("webhook_unknown_source");
@@ -255,8 +273,12 @@ export class Routing {
       delivery.contentType ?? undefined,
       Buffer.from(delivery.body),
     );
-    const headers = { ...delivery.headers, ...openHeaders(this.#parts.sealing, delivery) };
-    return partsOf({ ...delivery, headers }, payload);
+    return partsOf({ ...delivery, headers: this.#headersOf(delivery) }, payload);
+  }
+
+  /** All headers of the sender. */
+  #headersOf(delivery: StoredDelivery): Readonly<Record<string, string>> {
+    return { ...delivery.headers, ...openHeaders(this.#parts.sealing, delivery) };
   }
 
   async #isTakenNow(tx: Queryable, event: RoutedEvent): Promise<boolean> {
@@ -280,13 +302,19 @@ export class Routing {
     const named = { text: entity, isExact: delivery.isEntityExact };
     const instance = await claims.resolve({ account: accountId, agent }, named, source.entityForm);
     const { deliveryId } = delivery;
-    return this.#parts.deliver(source, {
-      ...delivery,
-      agent,
-      instance,
-      // An agent that has handled the event would treat it as a duplicate.
-      deliveryId: event.repeat === null ? deliveryId : `${deliveryId}#replay-${event.repeat}`,
-    });
+    // Its instance may have to be opened, after a wait for the database that has ended the step of the attempt.
+    await this.#share.step(accountId);
+    return this.#parts.deliver(
+      source,
+      {
+        ...delivery,
+        agent,
+        instance,
+        // An agent that has handled the event would treat it as a duplicate.
+        deliveryId: event.repeat === null ? deliveryId : `${deliveryId}#replay-${event.repeat}`,
+      },
+      { headers: this.#headersOf(delivery), isWhole: delivery.batch === null },
+    );
   }
 
   async #prune(): Promise<void> {

@@ -1,4 +1,6 @@
 /** Webhooks as the originals' guide has them: the worker picks the agent by the path, and the agent verifies the signature itself. Also email. */
+import { DurableObject } from "cloudflare:workers";
+import { EventWebhook, EventWebhookHeader } from "@sendgrid/eventwebhook";
 import { Agent, callable, getAgentByName, routeAgentEmail, routeAgentRequest } from "agents";
 import { createAddressBasedEmailResolver } from "agents/email";
 
@@ -41,6 +43,23 @@ export class RepoAgent extends Agent<Env, { events: string[] }> {
   @callable()
   events() {
     return this.state.events;
+  }
+}
+
+/** Accepts what the vendor's own verifier accepts. Only SendGrid has the key that signs. */
+export class MailObject extends DurableObject<Env> {
+  async fetch(request: Request) {
+    const verifier = new EventWebhook();
+    const key = verifier.convertPublicKeyToECDSA(this.env.SENDGRID_WEBHOOK_SECRET);
+    const signature = request.headers.get(EventWebhookHeader.SIGNATURE()) ?? "";
+    const time = request.headers.get(EventWebhookHeader.TIMESTAMP()) ?? "";
+    const body = await request.text();
+    if (signature === "" || !verifier.verifySignature(key, body, signature, time))
+      return new Response("bad signature", { status: 401 });
+    // Its first delivery is refused for the moment, so that it comes again from what is stored.
+    const seen = (await this.ctx.storage.get<number>("seen")) ?? 0;
+    await this.ctx.storage.put("seen", seen + 1);
+    return new Response(null, { status: seen === 0 ? 503 : 204 });
   }
 }
 

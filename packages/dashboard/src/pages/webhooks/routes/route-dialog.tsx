@@ -10,6 +10,7 @@ import { withQuery } from "../../../http/api.ts";
 import { useAction } from "../../../http/use-action.ts";
 import { useList } from "../../../http/use-list.ts";
 import { useAccount, useAccountPaths } from "../../../session/session.ts";
+import type { Delivery } from "../webhook.ts";
 
 const EXAMPLE = {
   when: { body: { type: { $startsWith: "invoice." } } },
@@ -80,15 +81,17 @@ export function RouteDialog({ source, route, onSaved, onClose }: RouteDialogProp
   );
 }
 
-/** "Would match, because …": the draft against a stored delivery of the source. */
+/** "Would match, because …": the draft against a delivery of the source, whether it was stored for routes or its agent received it at once. */
 function TryOut({ source, settings }: { readonly source: string; readonly settings: RouteSettings | null }) {
   const account = useAccount();
   const { api } = useAccountPaths();
-  const events = useList<RoutedEvent>(withQuery(api("webhooks", "events"), { source, limit: MAX_TRIED }));
+  const query = { source, limit: MAX_TRIED };
+  const events = useList<RoutedEvent>(withQuery(api("webhooks", "events"), query));
+  const listed = useList<Delivery>(withQuery(api("webhooks", "deliveries"), query));
   const [chosen, setChosen] = useState("");
   const [found, setFound] = useState<FilterExplanation | null>(null);
-  const deliveries = [...new Map((events.value ?? []).map((event) => [event.delivery, event])).values()];
-  const delivery = chosen === "" ? (deliveries[0]?.delivery ?? "") : chosen;
+  const deliveries = toTry(events.value ?? [], listed.value ?? []);
+  const delivery = chosen === "" ? (deliveries[0]?.id ?? "") : chosen;
   const tryOut = useAction(async () => {
     const [explained] = await account.webhooks.routing.tryFilters(source, {
       delivery,
@@ -98,19 +101,14 @@ function TryOut({ source, settings }: { readonly source: string; readonly settin
   });
   if (deliveries.length === 0)
     return (
-      <p className="muted small">
-        The filter can be tried as soon as a delivery is stored for a route of this source.
-      </p>
+      <p className="muted small">The filter can be tried as soon as this source has received a delivery.</p>
     );
   return (
     <div className="try-out">
       <SelectField
         label="Try the filter on"
         value={delivery}
-        options={deliveries.map(({ delivery: id, type, received_at: at }) => [
-          id,
-          `${type}, ${exactTime(Date.parse(at))}`,
-        ])}
+        options={deliveries.map(({ id, type, at }) => [id, `${type}, ${exactTime(Date.parse(at))}`])}
         onChange={(id) => {
           setChosen(id);
           setFound(null);
@@ -127,6 +125,18 @@ function TryOut({ source, settings }: { readonly source: string; readonly settin
       )}
     </div>
   );
+}
+
+/** Newest first. A delivery that was stored for routes has no agent, and its events name it. */
+function toTry(events: readonly RoutedEvent[], listed: readonly Delivery[]) {
+  const all = [
+    ...events.map(({ delivery: id, type, received_at: at }) => ({ id, type, at })),
+    ...listed
+      .filter(({ agent, status }) => agent !== "" && status !== "rejected")
+      .map(({ id, type, received_at: at }) => ({ id, type, at })),
+  ];
+  const unique = [...new Map(all.map((one) => [one.id, one])).values()];
+  return unique.sort((a, b) => b.at.localeCompare(a.at)).slice(0, MAX_TRIED);
 }
 
 function settingsOf(route: ListedWebhookRoute): object {
