@@ -29,6 +29,7 @@ const SHOTS: readonly Shot[] = [
   { name: "agent", path: "/agents/ticket-agent/acme-widgets" },
   { name: "webhooks", path: "/webhooks/deliveries" },
   { name: "tags", path: "/tags", theme: "dark" },
+  { name: "guardrails", path: "/guardrails?gateway=support-bot" },
 ];
 
 const TICKET = "/agents/ticket-agent/acme-billing";
@@ -40,7 +41,7 @@ const PAGES: Readonly<Record<string, string>> = {
   instances: "/agents/ticket-agent",
   instance: TICKET,
   "instance-busy": "/agents/ticket-agent/acme-release-train",
-  "instance-events": `${TICKET}/events`,
+  "instance-state": `${TICKET}/state`,
   "instance-queue": "/agents/ticket-agent/acme-api/queue",
   "instance-dead-letters": `${TICKET}/dead-letters`,
   "instance-schedules": `${TICKET}/schedules`,
@@ -58,6 +59,12 @@ const PAGES: Readonly<Record<string, string>> = {
   "gateway-logs": "/gateways/support-bot/logs",
   logs: "/logs",
   usage: "/usage",
+  users: "/users",
+  user: "/users/grace",
+  sessions: "/sessions",
+  "provider-keys": "/provider-keys",
+  providers: "/providers",
+  prices: "/prices",
   limits: "/limits",
   guardrails: "/guardrails?gateway=support-bot",
   alerts: "/alerts",
