@@ -11,7 +11,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
-  editAwsMessage,
   type ResponseHead,
   splitAwsMessages,
   type UpstreamExchange,
@@ -20,6 +19,7 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
+import { readAwsDocument } from "./aws-message.ts";
 import { BlockedResponse } from "./blocked-response.ts";
 import { GuardrailBlock } from "./findings.ts";
 import { JudgedText, textOfAnswer } from "./judged-text.ts";
@@ -283,21 +283,7 @@ function splitLines(bytes: Buffer): Events {
   return { events, rest: bytes.subarray(from) };
 }
 
-const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
-
 function splitAws(bytes: Buffer): Events {
   const { messages, rest } = splitAwsMessages(bytes);
-  const events = messages.map((message) => {
-    let payload = "";
-    editAwsMessage(message, (found) => {
-      payload = found.toString("utf8");
-      return null;
-    });
-    const inner = WRAPPED.exec(payload)?.[1];
-    return {
-      bytes: message,
-      json: inner === undefined ? payload : Buffer.from(inner, "base64").toString("utf8"),
-    };
-  });
-  return { events, rest };
+  return { events: messages.map((message) => ({ bytes: message, json: readAwsDocument(message) })), rest };
 }

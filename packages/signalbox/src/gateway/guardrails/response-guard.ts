@@ -18,7 +18,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
-  editAwsMessage,
   type ResponseHead,
   splitAwsMessages,
   type UpstreamExchange,
@@ -27,6 +26,7 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
+import { readAwsDocument, writeAwsDocument } from "./aws-message.ts";
 import { BlockedResponse } from "./blocked-response.ts";
 import { type Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
@@ -378,18 +378,11 @@ class StreamSearch implements BodySearch {
   }
 }
 
-interface AwsFrame {
-  readonly bytes: Buffer;
-  /** The model's event is in base64 inside of the payload. */
-  readonly isWrapped: boolean;
-}
-
 /** Shorter beginnings of a message are not checked. */
 const AWS_PRELUDE = 12;
-const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
 
 class AwsSearch implements BodySearch {
-  readonly #events: GuardedEvents<AwsFrame>;
+  readonly #events: GuardedEvents<Buffer>;
   readonly #memory: KeptMemory;
   /** What arrived of the next message, its length in bytes, and how long the message is; 0 while that is not known. */
   #pieces: Buffer[] = [];
@@ -432,23 +425,13 @@ class AwsSearch implements BodySearch {
   }
 
   #pass(bytes: Buffer): Buffer[] {
-    let payload = "";
-    editAwsMessage(bytes, (found) => {
-      payload = found.toString("utf8");
-      return null;
-    });
-    const inner = WRAPPED.exec(payload)?.[1];
-    const json = inner === undefined ? payload : Buffer.from(inner, "base64").toString("utf8");
-    return this.#events
-      .push({ bytes, isWrapped: inner !== undefined }, json === "" ? null : json)
-      .map(writeAws);
+    const json = readAwsDocument(bytes);
+    return this.#events.push(bytes, json === "" ? null : json).map(writeAws);
   }
 }
 
-function writeAws({ frame: { bytes, isWrapped }, json }: ReleasedEvent<AwsFrame>): Buffer {
-  if (json === null) return bytes;
-  const payload = isWrapped ? JSON.stringify({ bytes: Buffer.from(json).toString("base64") }) : json;
-  return editAwsMessage(bytes, () => payload);
+function writeAws({ frame, json }: ReleasedEvent<Buffer>): Buffer {
+  return json === null ? frame : writeAwsDocument(frame, json);
 }
 
 function headerOf({ rawHeaders }: Pick<ResponseHead, "rawHeaders">, wanted: string): string {
