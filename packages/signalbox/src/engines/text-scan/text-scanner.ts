@@ -15,6 +15,8 @@ export const MAX_MATCH = 2048;
 /** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
 const STEPS_PER_CHARACTER = 64;
 const FREE_STEPS = 200_000;
+/** What is searched in one piece, in UTF-16 code units: less than a millisecond in the usual case. */
+const SLICE = 32 * 1024;
 /** Of the last steps of a text, as many are known. */
 const KNOWN_STEPS = 2048;
 
@@ -90,16 +92,31 @@ export class TextScanner {
    * that place has only matches that the other one has found, and is not searched again.
    */
   push(text: string, idle: IdlePlace | null = null): void {
-    if (text === "") return;
+    const skipTo = this.#add(text, idle);
+    this.#scan(Number.POSITIVE_INFINITY, skipTo, idle?.before);
+  }
+
+  /** The same in slices, between which other work may have its turn. */
+  *pushSlices(text: string, idle: IdlePlace | null = null): Generator<void> {
+    let skipTo = this.#add(text, idle);
+    for (;;) {
+      const base = this.#base;
+      if (!this.#scan(this.#at + SLICE, skipTo, idle?.before)) return;
+      skipTo -= this.#base - base;
+      yield;
+    }
+  }
+
+  /** Returns where the place is, in what is not judged. */
+  #add(text: string, idle: IdlePlace | null): number {
     this.#length += text.length;
     if (this.#isGivenUp) {
       this.#base += text.length;
-      return;
+      return 0;
     }
     const start = this.#text.length;
     this.#text = start === 0 ? text : this.#text + text;
-    if (idle === null) this.#scan();
-    else this.#scan(start + idle.at, idle.before);
+    return idle === null ? 0 : start + idle.at;
   }
 
   /** The text ends. Another one may follow, of which nothing matches together with this one. */
@@ -116,8 +133,11 @@ export class TextScanner {
     this.#isSplit = false;
   }
 
-  /** `skipTo`: where to go on as soon as no pattern has begun, and what stands before that. */
-  #scan(skipTo = 0, skipBefore = 0): void {
+  /**
+   * Goes on up to `limit`. Returns whether more can be scanned. `skipTo`: where to go on as soon as no pattern has begun; `skipBefore`: what stands
+   * before that.
+   */
+  #scan(limit: number, skipTo: number, skipBefore = 0): boolean {
     const automaton = this.#automaton;
     const { program } = automaton;
     const { ascii } = program;
@@ -127,19 +147,27 @@ export class TextScanner {
     let region = 0;
     let at = this.#at;
     let spare = this.#spare;
-    for (; at < text.length; at++) {
+    const end = Math.min(limit, text.length);
+    let isWhole = true;
+    for (; at < end; at++) {
       const unit = text.charCodeAt(at);
       let kind: number;
       if (unit < 128) kind = ascii[unit] as number;
       else {
         const isHigh = unit >= 0xd800 && unit <= 0xdbff;
-        if (isHigh && at + 1 === text.length) break;
+        if (isHigh && at + 1 === text.length) {
+          isWhole = false;
+          break;
+        }
         const code = isHigh ? (text.codePointAt(at) ?? unit) : unit;
         kind = program.classOf(code);
         if (code > 0xffff) at += 1;
       }
       spare += STEPS_PER_CHARACTER - state.waiting.length;
-      if (spare < 0 && this.#isTooMuch(state, kind, at)) return this.#giveUp();
+      if (spare < 0 && this.#isTooMuch(state, kind, at)) {
+        this.#giveUp();
+        return false;
+      }
       state = state.next[kind] ?? automaton.step(state, kind);
       if (state.flag === 0) {
         if (at - region >= 2 * MAX_MATCH) {
@@ -169,6 +197,7 @@ export class TextScanner {
     this.#at = at;
     this.#spare = spare;
     this.#leave(region);
+    return isWhole && at < text.length;
   }
 
   /**

@@ -1,11 +1,17 @@
 /** Streams of all dialects, and what passes of them: shared by the tests that cut them in some places, and in all. */
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
-import type { ResponseHead, UpstreamFailure, UpstreamHandler } from "../../engines/relay/index.ts";
+import type {
+  ResponseHead,
+  UpstreamFailure,
+  UpstreamHandler,
+  UpstreamRequest,
+} from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
 import { Findings } from "./findings.ts";
 import { searchRequest } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
 import { type PlaceRules, RuleSet } from "./rule-set.ts";
+import { inOnePiece } from "./slices.ts";
 
 export const parse = (...rules: readonly object[]): GuardrailRule[] => guardrailRules.parse(rules);
 export const setOf = (rules: readonly GuardrailRule[]) =>
@@ -15,6 +21,10 @@ export const at = (set: RuleSet, place: "prompt" | "response"): PlaceRules => {
   if (rules === null) throw new Error("no rule looks there");
   return rules;
 };
+
+/** The request with masks. Throws `GuardrailBlock`. */
+export const searchWhole = (rules: PlaceRules, findings: Findings, request: UpstreamRequest) =>
+  inOnePiece(searchRequest(rules, findings, request));
 
 /** One that has room for everything. */
 export const ROOM: CallShare = { holdMemory: () => true, beginWork: (_, piece) => piece() };
@@ -150,7 +160,7 @@ export function findingsWithMail(): Findings {
   const findings = new Findings();
   const body = { kind: "whole" as const, bytes: Buffer.from('{"a":"ada@example.org"}') };
   const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
-  searchRequest(at(MAIL, "prompt"), findings, request);
+  searchWhole(at(MAIL, "prompt"), findings, request);
   return findings;
 }
 

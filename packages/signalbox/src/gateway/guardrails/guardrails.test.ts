@@ -11,16 +11,26 @@ import {
   parse,
   pass,
   ROOM,
+  searchWhole,
   SENTENCE,
   setOf,
   STREAMS,
   words,
 } from "./guarded-streams-fixture.ts";
-import { searchRequest } from "./request-body.ts";
 import { BlockedResponse } from "./blocked-response.ts";
+import { Judges } from "./judges.ts";
 import { SessionGuard } from "./session-guard.ts";
 import { judgeResponse } from "./judged-response.ts";
 import { tryRules } from "./try-rules.ts";
+
+/** Judges that are not asked. */
+const NOBODY = {
+  judges: new Judges({
+    server: { call: () => Promise.reject(new Error("not asked")) },
+    askWebhook: () => Promise.reject(new Error("not asked")),
+  }),
+  call: { accountId: "a", gatewayId: "g", tokenId: null, metadata: null },
+};
 
 const MASK_ALL = parse(
   { id: "people", type: "pii", action: "mask" },
@@ -111,7 +121,7 @@ function isBlocked(
   const body = { kind: "whole" as const, bytes: Buffer.from(bytes as string) };
   const request = { origin: {} as never, method: "POST", target: "/x", headers, body };
   try {
-    searchRequest(at(set, "prompt"), new Findings(), request);
+    searchWhole(at(set, "prompt"), new Findings(), request);
     return false;
   } catch (error) {
     if (error instanceof GuardrailBlock) return true;
@@ -200,7 +210,7 @@ describe("a prompt", () => {
     for (let i = 0; i < 2; i++) {
       const findings = new Findings();
       const body = { kind: "whole" as const, bytes: Buffer.from('{"input":{"zebra":1}}') };
-      searchRequest(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
+      searchWhole(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
       expect(findings.action).toBe("flag");
     }
   });
@@ -266,8 +276,8 @@ describe("a prompt", () => {
       headers: [],
       body: { kind: "whole" as const, bytes: Buffer.from(body) },
     };
-    expect(searchRequest(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
-    const found = searchRequest(at(setOf(MASK_ALL), "prompt"), new Findings(), request).body;
+    expect(searchWhole(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
+    const found = searchWhole(at(setOf(MASK_ALL), "prompt"), new Findings(), request).body;
     expect(found.kind === "whole" && found.bytes.toString()).toBe(
       body.replace("ada@example.org", "<EMAIL_1>"),
     );
@@ -454,7 +464,7 @@ describe("masks", () => {
   const maskedBy = (findings: Findings, text: string) => {
     const body = { kind: "whole" as const, bytes: Buffer.from(JSON.stringify({ text })) };
     const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
-    const found = searchRequest(mail, findings, request).body;
+    const found = searchWhole(mail, findings, request).body;
     return found.kind === "whole" ? found.bytes.toString() : "";
   };
 
@@ -471,7 +481,7 @@ describe("masks", () => {
     const findings = new Findings();
     const body = { kind: "whole" as const, bytes: Buffer.from('{"text":"walrus"}') };
     const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
-    const sent = searchRequest(at(set, "prompt"), findings, request).body;
+    const sent = searchWhole(at(set, "prompt"), findings, request).body;
     const bytes = sent.kind === "whole" ? sent.bytes : Buffer.from("");
     expect(bytes.toString()).not.toContain("walrus");
     expect(pass(set, findings, "application/json", [bytes]).text).not.toContain("RULE_");
@@ -503,16 +513,18 @@ describe("masks", () => {
     expect(mask(0)).toBe("<EMAIL_1>");
   });
 
-  it("of a session have numbers of their own if messages passed before its first rule that masks", () => {
+  it("of a session have numbers of their own if messages passed before its first rule that masks", async () => {
     const flags = setOf(parse({ id: "f", type: "words", words: ["teal"], action: "flag" }));
     const masks = setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" }));
     let rules = flags;
-    const guard = new SessionGuard(() => rules);
-    const say = (text: string) =>
-      guard.fromClient({ data: Buffer.from(JSON.stringify({ text })), isBinary: false }).data.toString();
-    say("<EMAIL_1>");
+    const guard = new SessionGuard(() => rules, NOBODY);
+    const say = async (text: string) => {
+      const sent = await guard.fromClient({ data: Buffer.from(JSON.stringify({ text })), isBinary: false });
+      return sent.data.toString();
+    };
+    await say("<EMAIL_1>");
     rules = masks;
-    expect(say("a@b.org")).toMatch(/<EMAIL_\d{12}>/);
+    expect(await say("a@b.org")).toMatch(/<EMAIL_\d{12}>/);
   });
 });
 

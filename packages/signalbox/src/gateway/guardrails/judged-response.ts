@@ -31,12 +31,17 @@ export type JudgeText = (text: string, signal: AbortSignal) => Promise<void>;
 const MIN_PIECE = 300;
 const MAX_PIECE = 1500;
 /** Of the text before a piece, so that a verdict does not depend on where the piece begins. */
-const CONTEXT = 300;
+export const CONTEXT = 300;
 /** A shorter text that stands in an earlier one may mean something else. */
 const MIN_REPEATED = 100;
 const SENTENCE_END = /[.!?。！？\n]["')\]]?\s*$/;
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
 const NO_BYTES = Buffer.from("");
+
+/** Whether a text is long enough to be asked about. */
+export function isPieceDue(text: string): boolean {
+  return text.length >= MAX_PIECE || (text.length >= MIN_PIECE && SENTENCE_END.test(text));
+}
 
 /** Bytes that leave together. */
 interface Piece {
@@ -221,9 +226,7 @@ class StreamReader implements PieceReader {
       if (json !== "") this.#text.add(json);
       const { text } = this.#text;
       if (this.isWhole) continue;
-      const isDue =
-        text === "" || text.length >= MAX_PIECE || (text.length >= MIN_PIECE && SENTENCE_END.test(text));
-      if (isDue) pieces.push(this.#take());
+      if (text === "" || isPieceDue(text)) pieces.push(this.#take());
     }
     return pieces;
   }

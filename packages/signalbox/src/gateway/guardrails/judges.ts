@@ -47,6 +47,12 @@ export interface JudgesParts {
   readonly askWebhook: AskWebhook;
 }
 
+/** Who is asked by rules that ask, and for which call. */
+export interface Judging {
+  readonly judges: Judges;
+  readonly call: JudgedCall;
+}
+
 type Verdict =
   | { readonly kind: "passed" }
   /** `categories`: what it found; null if it names none. */

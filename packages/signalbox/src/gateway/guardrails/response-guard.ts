@@ -34,6 +34,7 @@ import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
+import { inOnePiece, inTurns, type Slices } from "./slices.ts";
 
 /** A response that is searched as a whole must be in memory. */
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
@@ -124,12 +125,13 @@ export function guardResponse(
           search = null;
           pass(arrived, { bytes: whole.take(), error: null }, isLast);
         } else if (isLast)
-          share.beginWork(received, () => {
-            if (isOver) return;
-            const found = whole.end();
-            if (found.error === null) pass(whole.isEdited ? withoutLength(arrived) : arrived, found, true);
-            else stop(found.error);
-          });
+          inTurns(
+            whole.end(),
+            received,
+            share,
+            (bytes) => pass(whole.isEdited ? withoutLength(arrived) : arrived, { bytes, error: null }, true),
+            stop,
+          );
       } else pass(null, search.push(chunk, isLast), isLast);
     },
     onReadEnd() {
@@ -166,8 +168,11 @@ export function searchResponseBytes(
 ): Buffer {
   const search = searchFor(rules, findings, COUNTED, { status: 200, contentType, rawHeaders: [] });
   if (search === null) return bytes;
-  if (search instanceof WholeSearch) search.add(bytes);
-  const found = search instanceof WholeSearch ? search.end() : search.push(bytes, true);
+  if (search instanceof WholeSearch) {
+    search.add(bytes);
+    return inOnePiece(search.end());
+  }
+  const found = search.push(bytes, true);
   if (found.error === null) return found.bytes;
   throw found.error instanceof Error ? found.error : new Error("the response could not be searched");
 }
@@ -254,16 +259,9 @@ class WholeSearch {
     return rest.length === 0 ? first : Buffer.concat([first, ...rest]);
   }
 
-  /** All of the response, searched; or nothing of it. */
-  end(): Passed {
-    try {
-      return { bytes: this.#search(this.take()), error: null };
-    } catch (error) {
-      return { bytes: NO_BYTES, error };
-    }
-  }
-
-  #search(bytes: Buffer): Buffer {
+  /** All of the response, searched. Throws `GuardrailBlock`. */
+  *end(): Slices<Buffer> {
+    const bytes = this.take();
     if (bytes.length === 0) return bytes;
     const text = textOf(bytes);
     if (text === null) {
@@ -271,7 +269,7 @@ class WholeSearch {
       else this.#findings.unread("response", this.#rules, "it is no text");
       return bytes;
     }
-    const edited = searchText(this.#rules, this.#findings, text, this.#mustBeJson, "response");
+    const edited = yield* searchText(this.#rules, this.#findings, text, this.#mustBeJson, "response");
     this.isEdited = edited !== null;
     return edited === null ? bytes : Buffer.from(edited);
   }
