@@ -1253,10 +1253,22 @@ describe("the setting dlp of the original", () => {
       dlp: { enabled: true, action: "BLOCK", profiles: ["x"] },
     });
     expect([unknown.status, JSON.stringify(unknown.body)]).toEqual([400, expect.stringContaining("dlp")]);
+    expect(JSON.stringify(unknown.body)).toContain('dlp.profiles.0: \\"x\\" is not known');
+    const sourceCode = await server.api("PUT", path, {
+      dlp: {
+        enabled: true,
+        policies: [{ ...policy, profiles: ["financial", "0e1a3432-c838-4b28-b13e-2958047fad7c"] }],
+      },
+    });
+    expect([sourceCode.status, JSON.stringify(sourceCode.body)]).toEqual([
+      400,
+      expect.stringContaining("Source Code"),
+    ]);
     const theirs = ["0b7a9f1e-34b1-4b68-8a2f-1c5d9f0a7e11"];
     for (const dlp of [
       { enabled: false, action: "BLOCK", profiles: theirs },
       { enabled: false, policies: [{ ...policy, profiles: theirs }] },
+      { enabled: true, policies: [{ ...policy, enabled: false, profiles: theirs }] },
     ]) {
       const kept = await server.api("PUT", path, { dlp });
       expect([kept.status, kept.body]).toMatchObject([200, { result: { dlp } }]);
@@ -1264,6 +1276,29 @@ describe("the setting dlp of the original", () => {
     }
     await server.api("PUT", path, { dlp: null });
   });
+});
+
+it.each([
+  ["e91a2360-da51-4fdf-9711-bcdecd462614", "card 4111 1111 1111 1111", "card"],
+  ["d658f520-6ecb-4a34-a725-ba37243c2d28", "ssn 123-45-6789", "id"],
+  ["9111845c-6a77-4c6e-af7e-0d51960b48a4", `write to ${EMAIL}`, "email"],
+  ["C8932CC4-3312-4152-8041-F3F257122DC4", "AKIAIOSFODNN7EXAMPLE", "key"],
+])("the predefined profile %s of the original finds what it means there", async (profile, text, kind) => {
+  const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}`;
+  await setRules([]);
+  const policy = { id: "p", enabled: true, action: "BLOCK", check: ["REQUEST"], profiles: [profile] };
+  const { status, body } = await server.api("PUT", path, { dlp: { enabled: true, policies: [policy] } });
+  try {
+    expect([status, body]).toMatchObject([200, { result: { dlp: { policies: [policy] } } }]);
+    const refused = await call(CHAT_DOOR, text);
+    expect([refused.status, refused.body]).toEqual([424, expect.stringContaining("2029")]);
+    expect(JSON.parse(String(refused.headers["gw-aig-dlp"]))).toMatchObject({
+      findings: [{ policy_ids: ["p"], profile: { profile_id: profile, entry_ids: [kind] } }],
+    });
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+  } finally {
+    await server.api("PUT", path, { dlp: null });
+  }
 });
 
 describe("the cache", () => {
