@@ -72,6 +72,54 @@ function iban(dice: Dice): string {
   return `${country}${String(98n - (number % 97n)).padStart(2, "0")}${account}`;
 }
 
+const weighed = (digits: string, weights: readonly number[]) =>
+  weights.reduce((sum, weight, i) => sum + weight * Number(digits[i]), 0);
+
+/** Japan. */
+function myNumber(dice: Dice): string {
+  const digits = dice.digits(11);
+  const rest = weighed(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+  return `${digits}${rest < 2 ? 0 : 11 - rest}`;
+}
+
+/** Mexico. */
+function curp(dice: Dice): string {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const start = `${dice.text(letters, 1)}${dice.text("AEIOU", 1)}${dice.text(letters, 2)}${70 + dice.below(30)}0${1 + dice.below(9)}${10 + dice.below(19)}${dice.of(["H", "M"])}DF${dice.text("BCDFGHJKLM", 3)}0`;
+  const sum = Array.from(start).reduce(
+    (total, character, i) => total + "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ".indexOf(character) * (18 - i),
+    0,
+  );
+  return `${start}${(10 - (sum % 10)) % 10}`;
+}
+
+/** South Korea. */
+function residentNumber(dice: Dice): string {
+  const digits = `${60 + dice.below(40)}0${1 + dice.below(9)}${10 + dice.below(19)}${1 + dice.below(2)}${dice.digits(5)}`;
+  return `${digits}${(11 - (weighed(digits, [2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]) % 11)) % 10}`;
+}
+
+/** Russia. */
+function snils(dice: Dice): string {
+  const digits = `1${dice.digits(8)}`;
+  const check = weighed(digits, [9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101;
+  return `${digits}${String(check === 100 ? 0 : check).padStart(2, "0")}`;
+}
+
+function inn(dice: Dice): string {
+  const digits = `5${dice.digits(9)}`;
+  const first = `${digits}${(weighed(digits, [7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10}`;
+  return `${first}${(weighed(first, [3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10}`;
+}
+
+/** Australia. */
+function taxFileNumber(dice: Dice): string {
+  for (;;) {
+    const digits = `1${dice.digits(8)}`;
+    if (weighed(digits, [1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 === 0) return digits;
+  }
+}
+
 type Make = (dice: Dice) => string;
 
 const UUID: Make = (dice) =>
@@ -146,6 +194,20 @@ const KINDS: Readonly<
         const digits = dice.digits(8);
         return `${digits}${"TRWAGMYFPDXBNJZSQVHLCKE"[Number(digits) % 23]}`;
       },
+      (dice) => grouped(myNumber(dice), dice.of([" ", "-"])),
+      (dice) => `${dice.of(["マイナンバー", "My Number:"])} ${myNumber(dice)}`,
+      curp,
+      (dice) => {
+        const number = residentNumber(dice);
+        return dice.of([number, `${number.slice(0, 6)}-${number.slice(6)}`]);
+      },
+      (dice) => {
+        const number = snils(dice);
+        return dice.of([number, `${grouped(number.slice(0, 9), "-", 3)} ${number.slice(9)}`]);
+      },
+      inn,
+      (dice) => grouped(taxFileNumber(dice), " ", 3),
+      (dice) => `${dice.of(["TFN", "tax file number"])} ${taxFileNumber(dice)}`,
     ],
     like: [
       DATE,
@@ -154,6 +216,10 @@ const KINDS: Readonly<
       (dice) => `000-${dice.digits(2)}-${dice.digits(4)}`,
       (dice) => `${dice.digits(3)}-${dice.digits(4)}-${dice.digits(2)}`,
       (dice) => `part ${grouped(dice.digits(9), "-", 3)}`,
+      (dice) => `17${dice.digits(8)} seconds`,
+      (dice) => `17${dice.digits(11)} milliseconds`,
+      (dice) => `1${dice.digits(8)} bytes`,
+      (dice) => `invoice 1${dice.digits(11)}`,
     ],
   },
   passport: {
