@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SETTINGS_KINDS } from "../../packages/signalbox/src/database/shared-settings.ts";
 import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
-import { callEcho, codeOf } from "../support/send-request.ts";
+import { callEcho } from "../support/send-request.ts";
 import { ELSEWHERE, type Known, OTHER_AREAS, SETTINGS_CASES } from "./settings-cases.ts";
 
 let cluster: TestCluster;
@@ -158,12 +158,12 @@ describe("guardrails", () => {
     expect((await a.api("PUT", `${GATEWAY}/guardrails`, { rules })).status).toBe(200);
     const refused = await callEcho(b, "a volcano");
     const passed = await callEcho(b, "a calm sea");
-    expect([refused.status, codeOf(refused), passed.status]).toEqual([424, 2016, 200]);
+    expect([refused.status, refused.text, passed.status]).toEqual([424, expect.stringContaining("2016"), 200]);
     const answer = judge.answer;
     judge.answer = (_request, response) => void response.destroy();
     const unjudged = await callEcho(a, "a calm sea");
     judge.answer = answer;
-    expect([unjudged.status, codeOf(unjudged)]).toEqual([503, 7013]);
+    expect([unjudged.status, unjudged.text]).toEqual([503, expect.stringContaining("7013")]);
     await b.api("PUT", `${GATEWAY}/guardrails`, { rules: [] });
 
     const rows = (await a.api("GET", `${GATEWAY}/logs?per_page=50`)).body.result as Record<string, unknown>[];

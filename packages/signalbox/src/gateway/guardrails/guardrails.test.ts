@@ -1,20 +1,26 @@
 import { describe, expect, it, vi } from "vitest";
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
 import { type ResponseHead, type UpstreamHandler, writeAwsMessage } from "../../engines/relay/index.ts";
+import type { Step } from "../step/step.ts";
+import { CallGuard } from "./call-guard.ts";
 import { Findings, GuardrailBlock } from "./findings.ts";
 import {
   at,
   BLOCKS_WALRUS,
   cutSentence,
+  decisionsOn,
   findingsWithMail,
   MASKS,
   parse,
+  partsFor,
   pass,
   ROOM,
   searchWhole,
   SENTENCE,
   setOf,
+  shownIn,
   STREAMS,
+  TEXTS,
   words,
 } from "./guarded-streams-fixture.ts";
 import { BlockedResponse } from "./blocked-response.ts";
@@ -291,35 +297,98 @@ describe("a prompt", () => {
   });
 });
 
-describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) => {
+describe("a long text", () => {
+  const MAIL = "ada@example.org";
+  /** Prose with addresses at the ends of slices. */
+  const prose = Array.from({ length: 12 }, (_, i) => `${"The line is clear. ".repeat(1724)}x${i} ${MAIL} `).join("");
+  const forms = [
+    ["one message", "application/json", JSON.stringify({ messages: [{ role: "user", content: prose }] })],
+    ["many messages", "application/json", JSON.stringify({ messages: prose.split(". ").map((content) => ({ content })) })],
+    ["the arguments of a tool", "application/json", JSON.stringify({ arguments: JSON.stringify({ a: prose }) })],
+    ["plain text", "text/plain", prose],
+    ["lines of JSON", "text/plain", prose.match(/.{1,2000}(?: |$)/g)?.map((text) => JSON.stringify({ text })).join("\n") ?? ""],
+    ["a form", "multipart/form-data; boundary=b", `--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n${prose}\r\n--b--`],
+  ] as const;
+
+  it.each(forms)("of a prompt, as %s, is searched in turns, and masked as in one piece", async (_, type, body) => {
+    let turns = 0;
+    const share = {
+      holdMemory: () => true,
+      beginWork(bytes: number, piece: () => void) {
+        expect(bytes).toBe(body.length);
+        turns += 1;
+        setImmediate(piece);
+      },
+    };
+    const guard = new CallGuard(setOf(MASK_ALL), share, NOBODY);
+    const upstream = {
+      origin: {} as never,
+      method: "POST",
+      target: "/",
+      headers: ["content-type", type],
+      body: { kind: "whole" as const, bytes: Buffer.from(body) },
+    };
+    const { upstream: sent } = await guard.guard({ upstream } as unknown as Step);
+    const bytes = sent.body.kind === "whole" ? sent.body.bytes.toString() : "";
+    expect(bytes === body.replaceAll(MAIL, "<EMAIL_1>")).toBe(true);
+    expect(turns).toBeGreaterThan(body.length / (64 * 1024));
+  });
+
+  it("of an answer is searched in turns, and nothing follows a slice in which a rule refuses it", () => {
+    let turns = 0;
+    const share = { ...ROOM, beginWork: (_: number, piece: () => void) => ((turns += 1), piece()) };
+    const answerOf = (text: string) => [Buffer.from(JSON.stringify({ content: text }))];
+    const passed = pass(setOf(MASK_ALL), new Findings(), "application/json", answerOf(prose), share);
+    expect(passed.text === JSON.stringify({ content: prose.replaceAll(MAIL, "<EMAIL_1>") })).toBe(true);
+    expect(turns).toBeGreaterThan(10);
+    turns = 0;
+    const blocked = pass(BLOCKS_WALRUS, new Findings(), "application/json", answerOf(`a walrus ${prose}`), share);
+    expect([blocked.text, blocked.failure]).toEqual(["", expect.any(BlockedResponse)]);
+    expect(turns).toBeLessThan(5);
+  });
+});
+
+describe.each(Object.entries(STREAMS))("a stream of %s", (_, form) => {
+  const { type, events } = form;
   // Every position is cut in guarded-streams.long.test.ts.
   it("is masked and put together again where its text is cut", () => {
     for (let i = 0; i <= SENTENCE.length; i += 6) {
-      const reads = [Buffer.from(events(cutSentence(i)))];
+      const reads = [events(partsFor(form, cutSentence(i)))];
       const { text, failure } = pass(MASKS, findingsWithMail(), type, reads);
       expect(failure).toBeNull();
-      const shown = words(text).replaceAll("\\\\u0061", "a");
+      const shown = shownIn(text);
       expect(shown).not.toMatch(/walrus|4111|EMAIL/);
       expect(shown).toContain("<W_1> has <CARD_1> and ada@example.org. Bye");
     }
   });
 
   it("is blocked before the first character of the match, and not before what may pass", () => {
-    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    const bytes = events(partsFor(form, Array.from(SENTENCE)));
     for (let i = 1; i <= bytes.length; i += 199) {
       const reads = [bytes.subarray(0, i), bytes.subarray(i)];
       const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
       expect(failure).toBeInstanceOf(BlockedResponse);
       expect(words(text)).not.toMatch(/w/);
-      expect(words(text).replaceAll("\\\\u0061", "a")).toContain("Gr\u00fc\u00dfe, the");
+      expect(shownIn(text)).toContain("Gr\u00fc\u00dfe, the");
     }
   });
 
   it("leaves as it came if nothing is found", () => {
     const block = setOf(parse({ id: "x", type: "words", words: ["unheard"], action: "block" }));
-    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    const bytes = events(partsFor(form, Array.from(SENTENCE)));
     const reads = Array.from({ length: bytes.length }, (__, i) => bytes.subarray(i, i + 1));
     expect(pass(block, new Findings(), type, reads)).toEqual({ text: bytes.toString(), failure: null });
+  });
+
+  it("has the decision of the whole text where it is cut", () => {
+    for (const text of TEXTS) {
+      const characters = Array.from(text);
+      const whole = decisionsOn(form, [text]);
+      for (let i = 5; i < characters.length; i += 17) {
+        const parts = [characters.slice(0, i).join(""), characters.slice(i).join("")];
+        expect([parts, decisionsOn(form, parts)]).toEqual([parts, whole]);
+      }
+    }
   });
 });
 
@@ -535,7 +604,8 @@ describe("masks", () => {
   });
 });
 
-describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { type, events }) => {
+describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, form) => {
+  const { type, events } = form;
   /** What is asked, and what passes, if the bytes arrive in reads of a length. */
   const judge = async (bytes: Buffer, readLength: number, isHeld: boolean) => {
     const asked: string[] = [];
@@ -578,7 +648,7 @@ describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { typ
       { length: 40 },
       (_, i) => `On day ${i} the sea was calm, said Ada to the others. `,
     );
-    const bytes = Buffer.from(events(sentences));
+    const bytes = events(partsFor(form, sentences));
     const whole = await judge(bytes, bytes.length, false);
     expect(whole.asked.length).toBeGreaterThan(1);
     expect(whole.passed).toBe(bytes.toString("utf8"));
