@@ -9,23 +9,30 @@
  * 1. The same text takes the same states, whatever was learned before and however the text was cut.
  * 2. Every match lies within one region.
  * 3. The work of `findMatch` is counted in steps, which depend on the text and the patterns alone.
+ * 4. An entry of the table is 0, which is not learned, or the number of the next state with its flags. When there are too many states, all are forgotten: the table and its states are others then
+ *    (`generation`), and a state that is kept is learned again (`enter`).
  */
 import { EDGE, holds, type PatternProgram } from "./pattern-program.ts";
 
 export interface State {
-  /** By class of characters. */
-  readonly next: (State | undefined)[];
+  /** Its row in the table. */
+  readonly id: number;
+  readonly generation: number;
   /** Instructions that wait for the next character. */
   readonly waiting: readonly number[];
   /** What stands before the position. */
   readonly before: number;
   /** Patterns of which a match ends before the character that led here. */
   readonly found: readonly number[];
-  /** 0: in a region, and nothing was found; 1: idle; 2: something was found; 3: both. */
-  readonly flag: number;
   /** Tells states apart, nearly always; the same for the same state, however often it is learned. */
   readonly hash: number;
 }
+
+/** In an entry of the table: no pattern has begun; something was found. */
+export const IDLE = 1;
+export const FOUND = 2;
+export const FLAGS = 3;
+export const FLAG_BITS = 2;
 
 export interface Match {
   readonly pattern: number;
@@ -34,13 +41,25 @@ export interface Match {
 }
 
 const NONE: readonly number[] = [];
-/** About 1 KB each. */
 const MAX_STATES = 4000;
+/** Rows of the first table; each new one has twice as many. */
+const FIRST_STATES = 64;
+
+const EMPTY: State = { id: 0, generation: -1, waiting: NONE, before: EDGE, found: NONE, hash: 0 };
 
 export class Automaton {
   readonly program: PatternProgram;
   readonly initial: State;
-  #states = new Map<string, State>();
+  /** State and class → entry. Numbers in one piece of memory: objects that refer to each other took three times as long. */
+  table: Int32Array;
+  /** By state: how many instructions wait, and what stands before the position. */
+  waits: Int32Array;
+  befores: Uint8Array;
+  states: State[] = [];
+  /** Of a row: the class is added to the shifted number of the state. */
+  readonly rowBits: number;
+  #byKey = new Map<string, State>();
+  #generation = 0;
   readonly #begun: (readonly number[] | undefined)[] = [];
   readonly #firstSteps: (readonly number[] | undefined)[] = [];
   /** Visited instructions of a closure: the number of the closure that visited them last. */
@@ -49,8 +68,18 @@ export class Automaton {
 
   constructor(program: PatternProgram) {
     this.program = program;
+    this.rowBits = 32 - Math.clz32(program.classes);
+    this.table = new Int32Array(FIRST_STATES << this.rowBits);
+    this.waits = new Int32Array(FIRST_STATES);
+    this.befores = new Uint8Array(FIRST_STATES);
     this.#seen = new Uint32Array(program.instructions.length);
-    this.initial = this.#intern([], EDGE, NONE);
+    this.initial = this.#intern(NONE, EDGE, NONE);
+  }
+
+  /** The number of a state that a scanner has kept. */
+  enter(state: State): number {
+    if (state.generation === this.#generation) return state.id;
+    return this.#intern(state.waiting, state.before, state.found).id;
   }
 
   /** No pattern has begun behind a character of that kind. */
@@ -58,11 +87,16 @@ export class Automaton {
     return this.#intern(NONE, before, NONE);
   }
 
-  /** The state behind a character of the class; the class behind the last one is the end of the text. */
-  step(state: State, kind: number): State {
-    const next = this.#step(state, kind);
-    state.next[kind] = next;
-    return next;
+  /** The entry of a state and a class; the class behind the last one is the end of the text. May replace the table. */
+  step(id: number, kind: number): number {
+    const known = this.table[(id << this.rowBits) + kind] ?? 0;
+    if (known !== 0) return known;
+    const from = this.states[id] ?? this.initial;
+    const next = this.#step(from, kind);
+    const flags = (next.waiting.length === 0 ? IDLE : 0) | (next.found.length === 0 ? 0 : FOUND);
+    const entry = (next.id << FLAG_BITS) | flags;
+    if (from.generation === this.#generation) this.table[(id << this.rowBits) + kind] = entry;
+    return entry;
   }
 
   #step(state: State, kind: number): State {
@@ -129,18 +163,43 @@ export class Automaton {
 
   #intern(waiting: readonly number[], before: number, found: readonly number[]): State {
     const key = `${before}:${waiting.join(",")}:${found.join(",")}`;
-    let state = this.#states.get(key);
-    if (state === undefined) {
-      // Scanners keep the states that they are in; all others are learned again.
-      if (this.#states.size >= MAX_STATES) this.#states = new Map();
-      const flag = (waiting.length === 0 ? 1 : 0) | (found.length === 0 ? 0 : 2);
-      const next = Array.from<State | undefined>({ length: this.program.classes + 1 }).fill(undefined);
-      let hash = before;
-      for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
-      state = { next, waiting, before, found, flag, hash };
-      this.#states.set(key, state);
-    }
+    const known = this.#byKey.get(key);
+    if (known !== undefined) return known;
+    if (this.states.length >= MAX_STATES) this.#forget();
+    // An entry of 0 is not learned, so no state has the number 0.
+    if (this.states.length === 0) this.states.push(EMPTY);
+    const id = this.states.length;
+    if (id << this.rowBits >= this.table.length) this.#grow();
+    let hash = before;
+    for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
+    const state = { id, generation: this.#generation, waiting, before, found, hash };
+    this.states.push(state);
+    this.waits[id] = waiting.length;
+    this.befores[id] = before;
+    this.#byKey.set(key, state);
     return state;
+  }
+
+  /** Scanners keep the states that they are in; all others are learned again. */
+  #forget(): void {
+    this.#generation += 1;
+    this.#byKey = new Map();
+    this.states = [];
+    this.table = new Int32Array(FIRST_STATES << this.rowBits);
+    this.waits = new Int32Array(FIRST_STATES);
+    this.befores = new Uint8Array(FIRST_STATES);
+  }
+
+  #grow(): void {
+    const table = new Int32Array(this.table.length * 2);
+    table.set(this.table);
+    this.table = table;
+    const waits = new Int32Array(this.waits.length * 2);
+    waits.set(this.waits);
+    this.waits = waits;
+    const befores = new Uint8Array(this.befores.length * 2);
+    befores.set(this.befores);
+    this.befores = befores;
   }
 
   /** The first match of a pattern in `text` from `from` on, of those that begin there the longest. `spend` counts steps. */

@@ -7,7 +7,7 @@
  * 3. No match is longer than `MAX_MATCH`: a region that does not end is judged in halves, so that what is held is bounded.
  * 4. A text whose patterns take too many steps is given up (`isTooComplex`). This, too, does not depend on how it was cut.
  */
-import type { Automaton, State } from "./automaton.ts";
+import { type Automaton, FLAG_BITS, FLAGS, FOUND, IDLE, type State } from "./automaton.ts";
 import { readPlain } from "./plain-text.ts";
 
 /** In UTF-16 code units. */
@@ -123,8 +123,8 @@ export class TextScanner {
   end(): void {
     const { program } = this.#automaton;
     this.#isGivenUp = false;
-    const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
-    this.#note(last.found);
+    const entry = this.#automaton.step(this.#automaton.enter(this.#state), program.classes);
+    if ((entry & FOUND) !== 0) this.#note(this.#automaton.states[entry >> FLAG_BITS]?.found ?? []);
     if (this.#text !== "") this.#judge(this.#text, this.#found, this.#text.length, true);
     this.#leave(this.#text.length);
     this.#state = this.#automaton.initial;
@@ -139,14 +139,16 @@ export class TextScanner {
    */
   #scan(limit: number, skipTo: number, skipBefore = 0): boolean {
     const automaton = this.#automaton;
-    const { program } = automaton;
+    const { program, rowBits } = automaton;
     const { ascii } = program;
     const text = this.#text;
-    let state = this.#state;
+    let id = automaton.enter(this.#state);
+    let { table, waits, befores } = automaton;
     let isSplit = this.#isSplit;
     let region = 0;
     let at = this.#at;
     let spare = this.#spare;
+    let before = this.#before;
     const end = Math.min(limit, text.length);
     let isWhole = true;
     for (; at < end; at++) {
@@ -163,37 +165,51 @@ export class TextScanner {
         kind = program.classOf(code);
         if (code > 0xffff) at += 1;
       }
-      spare += STEPS_PER_CHARACTER - state.waiting.length;
-      if (spare < 0 && this.#isTooMuch(state, kind, at)) {
+      spare += STEPS_PER_CHARACTER - (waits[id] as number);
+      if (spare < 0 && this.#isTooMuch(automaton.states[id] ?? automaton.initial, kind, at)) {
         this.#giveUp();
         return false;
       }
-      state = state.next[kind] ?? automaton.step(state, kind);
-      if (state.flag === 0) {
+      let entry = table[(id << rowBits) + kind] as number;
+      if (entry === 0) {
+        entry = automaton.step(id, kind);
+        ({ table, waits, befores } = automaton);
+      }
+      id = entry >> FLAG_BITS;
+      if ((entry & FLAGS) === 0) {
         if (at - region >= 2 * MAX_MATCH) {
+          this.#before = before;
           region = this.#splitRegion(text.slice(region, at + 1), region);
+          before = this.#before;
           isSplit = true;
         }
         continue;
       }
-      if ((state.flag & 2) !== 0) this.#note(state.found);
-      if ((state.flag & 1) !== 0) {
-        if (this.#found.length > 0) this.#endRegion(text.slice(region, at + 1), region);
+      if ((entry & FOUND) !== 0) this.#note(automaton.states[id]?.found ?? []);
+      if ((entry & IDLE) !== 0) {
+        if (this.#found.length > 0) {
+          this.#before = before;
+          this.#endRegion(text.slice(region, at + 1), region);
+        }
         region = at + 1;
         isSplit = false;
         if (region < skipTo) {
           at = skipTo - 1;
           region = skipTo;
-          state = automaton.idleBehind(skipBefore);
+          id = automaton.idleBehind(skipBefore).id;
+          ({ table, waits, befores } = automaton);
         }
-        this.#before = state.before;
+        before = befores[id] as number;
       } else if (at - region >= 2 * MAX_MATCH) {
+        this.#before = before;
         region = this.#splitRegion(text.slice(region, at + 1), region);
+        before = this.#before;
         isSplit = true;
       }
     }
+    this.#before = before;
     this.#isSplit = isSplit;
-    this.#state = state;
+    this.#state = automaton.states[id] ?? automaton.initial;
     this.#at = at;
     this.#spare = spare;
     this.#leave(region);

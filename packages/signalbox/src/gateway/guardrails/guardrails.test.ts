@@ -25,8 +25,10 @@ import {
 } from "./guarded-streams-fixture.ts";
 import { BlockedResponse } from "./blocked-response.ts";
 import { Judges } from "./judges.ts";
+import { searchText } from "./request-body.ts";
 import { SessionGuard } from "./session-guard.ts";
 import { judgeResponse } from "./judged-response.ts";
+import { inOnePiece } from "./slices.ts";
 import { tryRules } from "./try-rules.ts";
 
 /** Judges that are not asked. */
@@ -43,8 +45,12 @@ const MASK_ALL = parse(
   { id: "keys", type: "secrets", action: "mask" },
 );
 
+const MASKED_SET = setOf(MASK_ALL);
+
 /** What a prompt of this text becomes. */
-const masked = async (text: string) => (await tryRules(MASK_ALL, text, "prompt")).text;
+function masked(text: string): string {
+  return inOnePiece(searchText(at(MASKED_SET, "prompt"), new Findings(), text, false)) ?? text;
+}
 
 describe("kinds", () => {
   it.each([
@@ -81,13 +87,13 @@ describe("kinds", () => {
     ["ａｄａ@ｅｘａｍｐｌｅ.org", "<EMAIL_1>"],
     ["4\u200b111 1111 1111 1111", "<CARD_1>"],
     ["٤111 1111 1111 1111", "<CARD_1>"],
-  ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
+  ])("of %j is %j", (text, expected) => expect(masked(text)).toBe(expected));
 
   it("are tried when it is the turn of the trial", async () => {
     const { promise: turn, resolve: begin } = Promise.withResolvers<void>();
     let isDone = false;
     const trial = tryRules(MASK_ALL, "a@b.org", "prompt", () => turn).finally(() => (isDone = true));
-    await masked("another trial, which takes as many steps");
+    await tryRules(MASK_ALL, "another trial, which takes as many steps", "prompt");
     expect(isDone).toBe(false);
     begin();
     expect((await trial).text).toBe("<EMAIL_1>");
@@ -186,11 +192,11 @@ describe("a prompt", () => {
     ["in a data URL with an escape that is none", '{"url":"data:text/plain,a%20%7aebra,5%"}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
-  it("that only begins like a data URL is a text", async () => {
+  it("that only begins like a data URL is a text", () => {
     for (const text of ["Data: growth, up 5% ", "data:,5%", "data:image/png;base64, what does it mean?"])
       expect(isBlocked(JSON.stringify({ content: text }))).toBe(false);
     const sent = JSON.stringify({ content: "Data: ada@example.org, up 5%" });
-    expect(await masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
+    expect(masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
   });
 
   it("that spans texts is judged by each rule, whatever the others found in a part of it", () => {
@@ -290,7 +296,7 @@ describe("a prompt", () => {
       body: { kind: "whole" as const, bytes: Buffer.from(body) },
     };
     expect(searchWhole(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
-    const found = searchWhole(at(setOf(MASK_ALL), "prompt"), new Findings(), request).body;
+    const found = searchWhole(at(MASKED_SET, "prompt"), new Findings(), request).body;
     expect(found.kind === "whole" && found.bytes.toString()).toBe(
       body.replace("ada@example.org", "<EMAIL_1>"),
     );
@@ -320,7 +326,7 @@ describe("a long text", () => {
         setImmediate(piece);
       },
     };
-    const guard = new CallGuard(setOf(MASK_ALL), share, NOBODY);
+    const guard = new CallGuard(MASKED_SET, share, NOBODY);
     const upstream = {
       origin: {} as never,
       method: "POST",
@@ -338,7 +344,7 @@ describe("a long text", () => {
     let turns = 0;
     const share = { ...ROOM, beginWork: (_: number, piece: () => void) => ((turns += 1), piece()) };
     const answerOf = (text: string) => [Buffer.from(JSON.stringify({ content: text }))];
-    const passed = pass(setOf(MASK_ALL), new Findings(), "application/json", answerOf(prose), share);
+    const passed = pass(MASKED_SET, new Findings(), "application/json", answerOf(prose), share);
     expect(passed.text === JSON.stringify({ content: prose.replaceAll(MAIL, "<EMAIL_1>") })).toBe(true);
     expect(turns).toBeGreaterThan(10);
     turns = 0;

@@ -5,8 +5,10 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { PII_KINDS, SECRET_KINDS } from "../../accounts/index.ts";
-import { parse } from "./guarded-streams-fixture.ts";
-import { tryRules } from "./try-rules.ts";
+import { Findings } from "./findings.ts";
+import { at, parse, setOf } from "./guarded-streams-fixture.ts";
+import { searchText } from "./request-body.ts";
+import { inOnePiece } from "./slices.ts";
 
 const TEXTS = 200;
 const GUIDE = new URL("../../../../../docs/guides/guardrails.md", import.meta.url);
@@ -300,28 +302,30 @@ const KINDS: Readonly<
 const BEFORE = ["Please note: ", "I have ", "", "Here it is, ", "Danke! "] as const;
 const BEHIND = [" for you.", "", ", as you asked", "\nRegards", " (see above)"] as const;
 
-async function figuresOf(kind: string, seed: number): Promise<string> {
+function figuresOf(kind: string, seed: number): string {
   const dice = new Dice(seed);
   const type = (SECRET_KINDS as readonly string[]).includes(kind) ? "secrets" : "pii";
-  const rules = parse({ id: "kind", type, kinds: [kind], action: "flag" });
+  const rules = at(setOf(parse({ id: "kind", type, kinds: [kind], action: "flag" })), "prompt");
   const { has, like } = KINDS[kind] ?? { has: [UUID], like: [UUID] };
-  const found = async (makers: readonly [Make, ...Make[]]) => {
+  const found = (makers: readonly [Make, ...Make[]]) => {
     let count = 0;
     for (let i = 0; i < TEXTS; i++) {
       const text = `${dice.of(BEFORE)}${makers[i % makers.length]?.(dice) ?? ""}${dice.of(BEHIND)}`;
-      if ((await tryRules(rules, text, "prompt")).action !== null) count += 1;
+      const findings = new Findings();
+      inOnePiece(searchText(rules, findings, text, false));
+      if (findings.action !== null) count += 1;
     }
     return count;
   };
-  const right = await found(has);
-  const wrong = await found(like);
+  const right = found(has);
+  const wrong = found(like);
   const percent = (part: number, all: number) => `${((100 * part) / all).toFixed(1)} %`;
   return `| \`${kind}\` | ${percent(right, right + wrong)} | ${percent(right, TEXTS)} |`;
 }
 
-it("find what the guide says that they find", async () => {
+it("find what the guide says that they find", () => {
   const kinds = [...PII_KINDS, ...SECRET_KINDS];
-  const rows = await Promise.all(kinds.map((kind, i) => figuresOf(kind, i + 1)));
+  const rows = kinds.map((kind, i) => figuresOf(kind, i + 1));
   const stated = readFileSync(GUIDE, "utf8")
     .split("\n")
     .filter((line) => /^\| `\w+`\s+\|\s+[\d.]+ %/.test(line))

@@ -157,6 +157,8 @@ const weighed = (digits: string, weights: readonly number[]) =>
 /** Japan: My Number. */
 function isMyNumber(text: string): boolean {
   const digits = digitsOf(text);
+  // More groups are another number, such as a card.
+  if (digits.length !== 12) return false;
   const rest = weighed(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
   return Number(digits[11]) === (rest < 2 ? 0 : 11 - rest);
 }
@@ -274,7 +276,7 @@ export const PII: Readonly<
       { source: String.raw`\b[2-9]\d{3}[ \-]?\d{4}[ \-]?\d{4}\b`, check: whole(isAadhaar) },
       { source: String.raw`\b\d{3}\.\d{3}\.\d{3}-\d{2}\b`, check: whole(isCpf) },
       { source: String.raw`\b[1-9]\d{5}(?:19|20)\d{2}[01]\d[0-3]\d{4}[\dXx]\b`, check: whole(isResidentId) },
-      { source: String.raw`\b\d{4}(?: \d{4} |-\d{4}-)\d{4}\b`, check: whole(isMyNumber) },
+      { source: String.raw`\b\d{4}(?:(?: \d{4}){2,4}|(?:-\d{4}){2,4})\b`, check: whole(isMyNumber) },
       beside("マイナンバー|個人番号|my ?number", String.raw`\d{12}`, isMyNumber),
       {
         source: String.raw`\b[A-Z][AEIOUX][A-Z]{2}\d{2}[01]\d[0-3]\d[HMX][A-Z]{5}[A-Z\d]\d\b`,
