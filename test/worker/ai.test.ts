@@ -161,9 +161,10 @@ test("guardrails hold for the binding: blocked prompts and answers, masks that a
     result: { response: expect.stringContaining("to ada@example.org") as string },
   });
   expect(JSON.stringify(await run("a zebra", true))).toContain("animals");
-  const blocked = JSON.stringify(await run("here comes a walrus, and sings", true));
-  expect(blocked).toContain("sea");
-  expect(blocked).not.toMatch(/walrus|sings/);
+  // A stream that has begun is broken off behind its last event, which a program that reads all of it never sees as whole.
+  const blocked = await run("here comes a walrus, and sings", true);
+  expect(blocked).toMatchObject({ error: expect.any(String) as string });
+  expect(JSON.stringify(blocked)).not.toMatch(/walrus|sings/);
   const { result } = (await api("GET", "/accounts/default/ai-gateway/gateways/default/logs?per_page=50")) as {
     result: { guardrail_action?: string; metadata: unknown }[];
   };
