@@ -9,14 +9,14 @@
  * 1. The same text takes the same states, whatever was learned before and however the text was cut.
  * 2. Every match lies within one region.
  * 3. The work of `findMatch` is counted in steps, which depend on the text and the patterns alone.
- * 4. An entry of the table is 0, which is not learned, or the number of the next state with its flags. When there are too many states, all are forgotten: the table and its states are others then
+ * 4. An entry of the table is 0, which is not learned, or the row of the next state with its flags. When there are too many states, all are forgotten: the table and its states are others then
  *    (`generation`), and a state that is kept is learned again (`enter`).
  */
 import { EDGE, holds, type PatternProgram } from "./pattern-program.ts";
 
 export interface State {
-  /** Its row in the table. */
-  readonly id: number;
+  /** Where its row begins in the table. */
+  readonly row: number;
   readonly generation: number;
   /** Instructions that wait for the next character. */
   readonly waiting: readonly number[];
@@ -28,11 +28,14 @@ export interface State {
   readonly hash: number;
 }
 
-/** In an entry of the table: no pattern has begun; something was found. */
+/** In an entry of the table, which has the row of the next state besides: no pattern has begun; something was found; more instructions wait than a character pays for. */
 export const IDLE = 1;
 export const FOUND = 2;
-export const FLAGS = 3;
-export const FLAG_BITS = 2;
+export const HEAVY = 4;
+export const FLAGS = 7;
+const FLAG_BITS = 3;
+/** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
+export const STEPS_PER_CHARACTER = 64;
 
 export interface Match {
   readonly pattern: number;
@@ -45,19 +48,15 @@ const MAX_STATES = 4000;
 /** Rows of the first table; each new one has twice as many. */
 const FIRST_STATES = 64;
 
-const EMPTY: State = { id: 0, generation: -1, waiting: NONE, before: EDGE, found: NONE, hash: 0 };
+const EMPTY: State = { row: 0, generation: -1, waiting: NONE, before: EDGE, found: NONE, hash: 0 };
 
 export class Automaton {
   readonly program: PatternProgram;
   readonly initial: State;
-  /** State and class → entry. Numbers in one piece of memory: objects that refer to each other took three times as long. */
+  /** Row and class → entry. Numbers in one piece of memory: with objects that refer to each other a character took five times as long. */
   table: Int32Array;
-  /** By state: how many instructions wait, and what stands before the position. */
-  waits: Int32Array;
-  befores: Uint8Array;
-  states: State[] = [];
-  /** Of a row: the class is added to the shifted number of the state. */
-  readonly rowBits: number;
+  #states: State[] = [];
+  readonly #rowBits: number;
   #byKey = new Map<string, State>();
   #generation = 0;
   readonly #begun: (readonly number[] | undefined)[] = [];
@@ -68,18 +67,20 @@ export class Automaton {
 
   constructor(program: PatternProgram) {
     this.program = program;
-    this.rowBits = 32 - Math.clz32(program.classes);
-    this.table = new Int32Array(FIRST_STATES << this.rowBits);
-    this.waits = new Int32Array(FIRST_STATES);
-    this.befores = new Uint8Array(FIRST_STATES);
+    this.#rowBits = Math.max(FLAG_BITS, 32 - Math.clz32(program.classes));
+    this.table = new Int32Array(FIRST_STATES << this.#rowBits);
     this.#seen = new Uint32Array(program.instructions.length);
     this.initial = this.#intern(NONE, EDGE, NONE);
   }
 
-  /** The number of a state that a scanner has kept. */
+  /** The row of a state that a scanner has kept. */
   enter(state: State): number {
-    if (state.generation === this.#generation) return state.id;
-    return this.#intern(state.waiting, state.before, state.found).id;
+    if (state.generation === this.#generation) return state.row;
+    return this.#intern(state.waiting, state.before, state.found).row;
+  }
+
+  stateAt(row: number): State {
+    return this.#states[row >> this.#rowBits] ?? this.initial;
   }
 
   /** No pattern has begun behind a character of that kind. */
@@ -87,15 +88,17 @@ export class Automaton {
     return this.#intern(NONE, before, NONE);
   }
 
-  /** The entry of a state and a class; the class behind the last one is the end of the text. May replace the table. */
-  step(id: number, kind: number): number {
-    const known = this.table[(id << this.rowBits) + kind] ?? 0;
+  /** The entry of a row and a class; the class behind the last one is the end of the text. May replace the table. */
+  step(row: number, kind: number): number {
+    const known = this.table[row + kind] ?? 0;
     if (known !== 0) return known;
-    const from = this.states[id] ?? this.initial;
+    const from = this.stateAt(row);
     const next = this.#step(from, kind);
-    const flags = (next.waiting.length === 0 ? IDLE : 0) | (next.found.length === 0 ? 0 : FOUND);
-    const entry = (next.id << FLAG_BITS) | flags;
-    if (from.generation === this.#generation) this.table[(id << this.rowBits) + kind] = entry;
+    const { length } = next.waiting;
+    const flags =
+      (length === 0 ? IDLE : 0) | (next.found.length === 0 ? 0 : FOUND) | (length > STEPS_PER_CHARACTER ? HEAVY : 0);
+    const entry = next.row | flags;
+    if (from.generation === this.#generation) this.table[row + kind] = entry;
     return entry;
   }
 
@@ -165,17 +168,19 @@ export class Automaton {
     const key = `${before}:${waiting.join(",")}:${found.join(",")}`;
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
-    if (this.states.length >= MAX_STATES) this.#forget();
-    // An entry of 0 is not learned, so no state has the number 0.
-    if (this.states.length === 0) this.states.push(EMPTY);
-    const id = this.states.length;
-    if (id << this.rowBits >= this.table.length) this.#grow();
+    if (this.#states.length >= MAX_STATES) this.#forget();
+    // An entry of 0 is not learned, so no state has the first row.
+    if (this.#states.length === 0) this.#states.push(EMPTY);
+    const row = this.#states.length << this.#rowBits;
+    if (row >= this.table.length) {
+      const table = new Int32Array(this.table.length * 2);
+      table.set(this.table);
+      this.table = table;
+    }
     let hash = before;
     for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
-    const state = { id, generation: this.#generation, waiting, before, found, hash };
-    this.states.push(state);
-    this.waits[id] = waiting.length;
-    this.befores[id] = before;
+    const state = { row, generation: this.#generation, waiting, before, found, hash };
+    this.#states.push(state);
     this.#byKey.set(key, state);
     return state;
   }
@@ -184,22 +189,8 @@ export class Automaton {
   #forget(): void {
     this.#generation += 1;
     this.#byKey = new Map();
-    this.states = [];
-    this.table = new Int32Array(FIRST_STATES << this.rowBits);
-    this.waits = new Int32Array(FIRST_STATES);
-    this.befores = new Uint8Array(FIRST_STATES);
-  }
-
-  #grow(): void {
-    const table = new Int32Array(this.table.length * 2);
-    table.set(this.table);
-    this.table = table;
-    const waits = new Int32Array(this.waits.length * 2);
-    waits.set(this.waits);
-    this.waits = waits;
-    const befores = new Uint8Array(this.befores.length * 2);
-    befores.set(this.befores);
-    this.befores = befores;
+    this.#states = [];
+    this.table = new Int32Array(FIRST_STATES << this.#rowBits);
   }
 
   /** The first match of a pattern in `text` from `from` on, of those that begin there the longest. `spend` counts steps. */
@@ -220,7 +211,7 @@ export class Automaton {
     for (let at = from; ;) {
       const code = at < text.length ? (text.codePointAt(at) ?? 0) : -1;
       const kind =
-        code === -1 ? program.classes : code < 128 ? (program.ascii[code] ?? 0) : program.classOf(code);
+        code === -1 ? program.classes : program.classOf(code);
       const after = code === -1 && !context.isEnd ? 3 : (program.kindOfClass[kind] ?? EDGE);
       const reached = new Map<number, number>();
       const open: [number, number][] = [];
