@@ -14,6 +14,7 @@
  * 2. A response that is blocked ends with `BlockedResponse`, behind what may pass of it: the rest is not read.
  * 3. What has to be in memory counts in the share of the caller. Without room the attempt is refused.
  */
+import { isAscii } from "node:buffer";
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import {
@@ -277,8 +278,8 @@ class WholeSearch {
 
 /** How events stand in a text. */
 interface EventForm {
-  /** Where the event that begins at `from` ends, with what separates it from the next; -1 if it has not ended. */
-  end(text: string, from: number): number;
+  /** Where the event that begins at `from` ends, with what separates it from the next; -1 if it has not ended. `hasReturns`: whether the text has a CR. */
+  end(text: string, from: number, hasReturns: boolean): number;
   /** Whether the event has nothing but comments. */
   isComment(event: string): boolean;
   /** The document of an event; null if it has none. */
@@ -292,13 +293,22 @@ const BLANK = /(?:\r\n|\n|\r(?!\n)){2}/g;
 const DATA_LINE = /^data:? ?/;
 
 const SERVER_SENT: EventForm = {
-  end(text, from) {
+  end(text, from, hasReturns) {
+    if (!hasReturns) {
+      const end = text.indexOf("\n\n", from);
+      return end === -1 ? -1 : end + 2;
+    }
     BLANK.lastIndex = from;
     const blank = BLANK.exec(text);
     return blank === null ? -1 : blank.index + blank[0].length;
   },
   isComment: (event) => event.startsWith(":") && !/[\r\n][^:\r\n]/.test(event),
   read(event) {
+    // Nearly all events are one line.
+    if (event.startsWith("data: ") && event.indexOf("\n") === event.length - 2 && !event.includes("\r")) {
+      const line = event.slice("data: ".length, -2);
+      return line === "" || line === "[DONE]" ? null : line;
+    }
     const data = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data"));
     const text = data.map((line) => line.replace(DATA_LINE, "")).join("\n");
     return text === "" || text === "[DONE]" ? null : text;
@@ -319,10 +329,28 @@ const LINES: EventForm = {
   write: (_, json) => `${json}\n`,
 };
 
+/** The text of bytes that arrive in reads, without the mark of their order (a BOM). */
+class TextReads {
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** The last read may have ended inside of a character. */
+  #isOpen = false;
+  #isFirst = true;
+
+  read(chunk: Buffer, isLast: boolean): string {
+    // Without the decoder a short read takes a fraction of the time.
+    const text =
+      !this.#isOpen && isAscii(chunk) ? chunk.latin1Slice() : this.#decoder.decode(chunk, { stream: !isLast });
+    if (chunk.length > 0) this.#isOpen = (chunk.at(-1) ?? 0) > 127;
+    if (!this.#isFirst || text === "") return text;
+    this.#isFirst = false;
+    return text.startsWith("\ufeff") ? text.slice(1) : text;
+  }
+}
+
 class StreamSearch implements BodySearch {
   readonly #events: GuardedEvents<string>;
   readonly #form: EventForm;
-  readonly #decoder = new TextDecoder();
+  readonly #text = new TextReads();
   readonly #memory: KeptMemory;
   #rest = "";
   readonly #rules: PlaceRules;
@@ -337,14 +365,16 @@ class StreamSearch implements BodySearch {
   }
 
   push(chunk: Buffer, isLast: boolean): Passed {
-    const text = this.#rest + this.#decoder.decode(chunk, { stream: !isLast });
+    const text = this.#rest + this.#text.read(chunk, isLast);
+    const hasReturns = text.includes("\r");
     let released = "";
     let error: unknown = null;
     try {
       let from = 0;
       // The rest has no end, except that its last characters may be the beginning of one.
       const searched = Math.max(0, this.#rest.length - 4);
-      for (let end = this.#form.end(text, searched); end !== -1; end = this.#form.end(text, from)) {
+      const endFrom = (at: number) => this.#form.end(text, at, hasReturns);
+      for (let end = endFrom(searched); end !== -1; end = endFrom(from)) {
         released += this.#pass(text.slice(from, end));
         from = end;
       }
