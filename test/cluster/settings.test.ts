@@ -158,7 +158,11 @@ describe("guardrails", () => {
     expect((await a.api("PUT", `${GATEWAY}/guardrails`, { rules })).status).toBe(200);
     const refused = await callEcho(b, "a volcano");
     const passed = await callEcho(b, "a calm sea");
-    expect([refused.status, refused.text, passed.status]).toEqual([424, expect.stringContaining("2016"), 200]);
+    expect([refused.status, refused.text, passed.status]).toEqual([
+      424,
+      expect.stringContaining("2016"),
+      200,
+    ]);
     const answer = judge.answer;
     judge.answer = (_request, response) => void response.destroy();
     const unjudged = await callEcho(a, "a calm sea");

@@ -202,7 +202,7 @@ function answerAsAsked(request: ProviderRequest, response: ServerResponse): void
       usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
     });
   }
-  if (/\/completions$/.test(url)) {
+  if (url.endsWith("/completions")) {
     const choice = (words: string, finish: string | null) => ({
       id: "c",
       object: "text_completion",
@@ -778,7 +778,9 @@ async function call(
     headers: response.headers,
     body: Buffer.concat(chunks)
       .toString()
-      .replaceAll(/"bytes":"([A-Za-z0-9+/=]+)"/g, (_, bytes: string) => Buffer.from(bytes, "base64").toString()),
+      .replaceAll(/"bytes":"([A-Za-z0-9+/=]+)"/g, (_, bytes: string) =>
+        Buffer.from(bytes, "base64").toString(),
+      ),
   };
 }
 

@@ -482,7 +482,9 @@ describe("guardrails", () => {
         send(socket, { type: "session.created", session: {} });
         socket.on("message", (data: Buffer) => {
           received.push(data.toString());
-          const parts = data.includes("calm") ? ["The sea", " is", " calm."] : ["An erup", "tion", " begins."];
+          const parts = data.includes("calm")
+            ? ["The sea", " is", " calm."]
+            : ["An erup", "tion", " begins."];
           for (const event of saying(...parts)) send(socket, event);
         });
       };

@@ -170,7 +170,7 @@ test("guardrails hold for the binding: blocked prompts and answers, masks that a
   };
   const actions = result
     .filter(({ metadata }) => JSON.stringify(metadata).includes("guarded"))
-    .map(({ guardrail_action: action }) => action);
+    .map(({ guardrail_action: action }) => String(action));
   expect(actions.toSorted()).toEqual(["block", "block", "block", "block", "mask"]);
 });
 

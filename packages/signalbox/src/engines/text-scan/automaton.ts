@@ -96,7 +96,9 @@ export class Automaton {
     const next = this.#step(from, kind);
     const { length } = next.waiting;
     const flags =
-      (length === 0 ? IDLE : 0) | (next.found.length === 0 ? 0 : FOUND) | (length > STEPS_PER_CHARACTER ? HEAVY : 0);
+      (length === 0 ? IDLE : 0) |
+      (next.found.length === 0 ? 0 : FOUND) |
+      (length > STEPS_PER_CHARACTER ? HEAVY : 0);
     const entry = next.row | flags;
     if (from.generation === this.#generation) this.table[row + kind] = entry;
     return entry;
@@ -210,8 +212,7 @@ export class Automaton {
     let before = from === 0 ? context.before : this.#kindBefore(text, from);
     for (let at = from; ;) {
       const code = at < text.length ? (text.codePointAt(at) ?? 0) : -1;
-      const kind =
-        code === -1 ? program.classes : program.classOf(code);
+      const kind = code === -1 ? program.classes : program.classOf(code);
       const after = code === -1 && !context.isEnd ? 3 : (program.kindOfClass[kind] ?? EDGE);
       const reached = new Map<number, number>();
       const open: [number, number][] = [];

@@ -388,7 +388,11 @@ const SHORT = 48;
 function unitsOf(text: string, first: number): number {
   const count = Math.min(SLICE, text.length - first);
   if (count < SHORT) for (let i = 0; i < count; i++) UNITS[i] = text.charCodeAt(first + i);
-  else UNIT_BYTES.write(first === 0 && count === text.length ? text : text.slice(first, first + count), "utf16le");
+  else
+    UNIT_BYTES.write(
+      first === 0 && count === text.length ? text : text.slice(first, first + count),
+      "utf16le",
+    );
   return count;
 }
 

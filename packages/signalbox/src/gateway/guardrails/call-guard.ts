@@ -223,7 +223,8 @@ class GuardedSource implements StepSource {
     try {
       return await this.#guard.guardLate(step);
     } catch (error) {
-      this.#refusal = error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
+      this.#refusal =
+        error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
       return null;
     }
   }

@@ -42,7 +42,9 @@ const EVENTS = "text/event-stream";
 const sse =
   (eventOf: (part: string) => object, ...end: readonly object[]) =>
   (parts: readonly string[]) =>
-    Buffer.from([...parts.map(eventOf), ...end].map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    Buffer.from(
+      [...parts.map(eventOf), ...end].map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""),
+    );
 /** Amazon's binary stream. */
 const aws =
   (type: string, eventOf: (part: string) => object, ...end: readonly object[]) =>
@@ -122,19 +124,22 @@ export const STREAMS: Readonly<Record<string, StreamForm>> = {
   responses: {
     type: `${EVENTS}; charset=utf-8`,
     events: (parts) =>
-      sse(
-        (delta) => ({ type: "response.output_text.delta", ...PLACE, content_index: 0, delta }),
-        { type: "response.output_text.done", ...PLACE, content_index: 0, text: parts.join("") },
-      )(parts),
+      sse((delta) => ({ type: "response.output_text.delta", ...PLACE, content_index: 0, delta }), {
+        type: "response.output_text.done",
+        ...PLACE,
+        content_index: 0,
+        text: parts.join(""),
+      })(parts),
   },
   "arguments of a tool in responses": {
     type: EVENTS,
     isArguments: true,
     events: (parts) =>
-      sse(
-        (delta) => ({ type: "response.function_call_arguments.delta", ...PLACE, delta }),
-        { type: "response.function_call_arguments.done", ...PLACE, arguments: parts.join("") },
-      )(parts),
+      sse((delta) => ({ type: "response.function_call_arguments.delta", ...PLACE, delta }), {
+        type: "response.function_call_arguments.done",
+        ...PLACE,
+        arguments: parts.join(""),
+      })(parts),
   },
   gemini: {
     type: EVENTS,
@@ -155,8 +160,7 @@ export const STREAMS: Readonly<Record<string, StreamForm>> = {
   },
   "a model of Bedrock": {
     type: "application/vnd.amazon.eventstream",
-    events: (parts) =>
-      aws("chunk", (text) => inBase64(messageDelta(text)), inBase64(messageStop))(parts),
+    events: (parts) => aws("chunk", (text) => inBase64(messageDelta(text)), inBase64(messageStop))(parts),
   },
   "lines of JSON": {
     type: "application/x-ndjson",
@@ -222,7 +226,9 @@ export function pass(
 export const words = (text: string) =>
   [
     ...text
-      .replaceAll(/"bytes":"([A-Za-z0-9+/=]+)"/g, (_, bytes: string) => Buffer.from(bytes, "base64").toString())
+      .replaceAll(/"bytes":"([A-Za-z0-9+/=]+)"/g, (_, bytes: string) =>
+        Buffer.from(bytes, "base64").toString(),
+      )
       .replaceAll(/^.*"choices":\[\{"index":1.*$/gm, "")
       .matchAll(
         /"(?:content|text|partial_json|delta|arguments|input)":"((?:[^"\\]|\\.)*)"|^data: ([^{[\n].*)$/gm,

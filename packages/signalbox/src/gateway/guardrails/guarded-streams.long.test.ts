@@ -39,17 +39,23 @@ describe.each(Object.entries(STREAMS))("a stream of %s", (_, form) => {
     }
   });
 
-  it.each(TEXTS)("has the decision of the whole text, whatever the action and wherever it is cut: %s", (text) => {
-    const characters = Array.from(text);
-    const whole = decisionsOn(form, [text]);
-    for (let i = 1; i < characters.length; i++) {
-      const parts = [characters.slice(0, i).join(""), characters.slice(i).join("")];
-      expect([parts, decisionsOn(form, parts)]).toEqual([parts, whole]);
-      const three = [...parts.slice(0, 1), ...characters.slice(i, i + 3), characters.slice(i + 3).join("")];
-      const some = three.filter((part) => part.trim() !== "");
-      if (some.join("") === text) expect([some, decisionsOn(form, some)]).toEqual([some, whole]);
-    }
-    for (let length = 1; length < 120; length += 7)
-      expect([length, decisionsOn(form, [text.slice(0, 9), text.slice(9)], length)]).toEqual([length, whole]);
-  });
+  it.each(TEXTS)(
+    "has the decision of the whole text, whatever the action and wherever it is cut: %s",
+    (text) => {
+      const characters = Array.from(text);
+      const whole = decisionsOn(form, [text]);
+      for (let i = 1; i < characters.length; i++) {
+        const parts = [characters.slice(0, i).join(""), characters.slice(i).join("")];
+        expect([parts, decisionsOn(form, parts)]).toEqual([parts, whole]);
+        const three = [...parts.slice(0, 1), ...characters.slice(i, i + 3), characters.slice(i + 3).join("")];
+        const some = three.filter((part) => part.trim() !== "");
+        if (some.join("") === text) expect([some, decisionsOn(form, some)]).toEqual([some, whole]);
+      }
+      for (let length = 1; length < 120; length += 7)
+        expect([length, decisionsOn(form, [text.slice(0, 9), text.slice(9)], length)]).toEqual([
+          length,
+          whole,
+        ]);
+    },
+  );
 });

@@ -71,7 +71,10 @@ describe("kinds", () => {
     ["my number 1234 5678 9018, 1234-5678-9019", "my number <ID_1>, 1234-5678-9019"],
     ["マイナンバー: 123456789018 or order 123456789018", "マイナンバー: <ID_1> or order 123456789018"],
     ["curp HEGG560427MVZRRL04, HEGG560427MVZRRL05", "curp <ID_1>, HEGG560427MVZRRL05"],
-    ["rrn 900101-1234568, 9001011234568, 9001011234567, 901301-1234568", "rrn <ID_1>, <ID_2>, 9001011234567, 901301-1234568"],
+    [
+      "rrn 900101-1234568, 9001011234568, 9001011234567, 901301-1234568",
+      "rrn <ID_1>, <ID_2>, 9001011234567, 901301-1234568",
+    ],
     ["snils 112-233-445 95, 11223344595, 112-233-445 96", "snils <ID_1>, <ID_2>, 112-233-445 96"],
     ["inn 500100732259, 500100732258", "inn <ID_1>, 500100732258"],
     ["tfn 123 456 782, TFN: 123456782, order 123456782", "tfn <ID_1>, TFN: <ID_2>, order 123456782"],
@@ -306,39 +309,64 @@ describe("a prompt", () => {
 describe("a long text", () => {
   const MAIL = "ada@example.org";
   /** Prose with addresses at the ends of slices. */
-  const prose = Array.from({ length: 12 }, (_, i) => `${"The line is clear. ".repeat(1724)}x${i} ${MAIL} `).join("");
+  const prose = Array.from(
+    { length: 12 },
+    (_, i) => `${"The line is clear. ".repeat(1724)}x${i} ${MAIL} `,
+  ).join("");
   const forms = [
     ["one message", "application/json", JSON.stringify({ messages: [{ role: "user", content: prose }] })],
-    ["many messages", "application/json", JSON.stringify({ messages: prose.split(". ").map((content) => ({ content })) })],
-    ["the arguments of a tool", "application/json", JSON.stringify({ arguments: JSON.stringify({ a: prose }) })],
+    [
+      "many messages",
+      "application/json",
+      JSON.stringify({ messages: prose.split(". ").map((content) => ({ content })) }),
+    ],
+    [
+      "the arguments of a tool",
+      "application/json",
+      JSON.stringify({ arguments: JSON.stringify({ a: prose }) }),
+    ],
     ["plain text", "text/plain", prose],
-    ["lines of JSON", "text/plain", prose.match(/.{1,2000}(?: |$)/g)?.map((text) => JSON.stringify({ text })).join("\n") ?? ""],
-    ["a form", "multipart/form-data; boundary=b", `--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n${prose}\r\n--b--`],
+    [
+      "lines of JSON",
+      "text/plain",
+      prose
+        .match(/.{1,2000}(?: |$)/g)
+        ?.map((text) => JSON.stringify({ text }))
+        .join("\n") ?? "",
+    ],
+    [
+      "a form",
+      "multipart/form-data; boundary=b",
+      `--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n${prose}\r\n--b--`,
+    ],
   ] as const;
 
-  it.each(forms)("of a prompt, as %s, is searched in turns, and masked as in one piece", async (_, type, body) => {
-    let turns = 0;
-    const share = {
-      holdMemory: () => true,
-      beginWork(bytes: number, piece: () => void) {
-        expect(bytes).toBe(body.length);
-        turns += 1;
-        setImmediate(piece);
-      },
-    };
-    const guard = new CallGuard(MASKED_SET, share, NOBODY);
-    const upstream = {
-      origin: {} as never,
-      method: "POST",
-      target: "/",
-      headers: ["content-type", type],
-      body: { kind: "whole" as const, bytes: Buffer.from(body) },
-    };
-    const { upstream: sent } = await guard.guard({ upstream } as unknown as Step);
-    const bytes = sent.body.kind === "whole" ? sent.body.bytes.toString() : "";
-    expect(bytes === body.replaceAll(MAIL, "<EMAIL_1>")).toBe(true);
-    expect(turns).toBeGreaterThan(body.length / (64 * 1024));
-  });
+  it.each(forms)(
+    "of a prompt, as %s, is searched in turns, and masked as in one piece",
+    async (_, type, body) => {
+      let turns = 0;
+      const share = {
+        holdMemory: () => true,
+        beginWork(bytes: number, piece: () => void) {
+          expect(bytes).toBe(body.length);
+          turns += 1;
+          setImmediate(piece);
+        },
+      };
+      const guard = new CallGuard(MASKED_SET, share, NOBODY);
+      const upstream = {
+        origin: {} as never,
+        method: "POST",
+        target: "/",
+        headers: ["content-type", type],
+        body: { kind: "whole" as const, bytes: Buffer.from(body) },
+      };
+      const { upstream: sent } = await guard.guard({ upstream } as unknown as Step);
+      const bytes = sent.body.kind === "whole" ? sent.body.bytes.toString() : "";
+      expect(bytes === body.replaceAll(MAIL, "<EMAIL_1>")).toBe(true);
+      expect(turns).toBeGreaterThan(body.length / (64 * 1024));
+    },
+  );
 
   it("of an answer is searched in turns, and nothing follows a slice in which a rule refuses it", () => {
     let turns = 0;
@@ -348,7 +376,13 @@ describe("a long text", () => {
     expect(passed.text === JSON.stringify({ content: prose.replaceAll(MAIL, "<EMAIL_1>") })).toBe(true);
     expect(turns).toBeGreaterThan(10);
     turns = 0;
-    const blocked = pass(BLOCKS_WALRUS, new Findings(), "application/json", answerOf(`a walrus ${prose}`), share);
+    const blocked = pass(
+      BLOCKS_WALRUS,
+      new Findings(),
+      "application/json",
+      answerOf(`a walrus ${prose}`),
+      share,
+    );
     expect([blocked.text, blocked.failure]).toEqual(["", expect.any(BlockedResponse)]);
     expect(turns).toBeLessThan(5);
   });

@@ -339,7 +339,9 @@ class TextReads {
   read(chunk: Buffer, isLast: boolean): string {
     // Without the decoder a short read takes a fraction of the time.
     const text =
-      !this.#isOpen && isAscii(chunk) ? chunk.latin1Slice() : this.#decoder.decode(chunk, { stream: !isLast });
+      !this.#isOpen && isAscii(chunk)
+        ? chunk.latin1Slice()
+        : this.#decoder.decode(chunk, { stream: !isLast });
     if (chunk.length > 0) this.#isOpen = (chunk.at(-1) ?? 0) > 127;
     if (!this.#isFirst || text === "") return text;
     this.#isFirst = false;
