@@ -340,7 +340,7 @@ class TextReads {
     // Without the decoder a short read takes a fraction of the time.
     const text =
       !this.#isOpen && isAscii(chunk)
-        ? chunk.latin1Slice()
+        ? chunk.toString("latin1")
         : this.#decoder.decode(chunk, { stream: !isLast });
     if (chunk.length > 0) this.#isOpen = (chunk.at(-1) ?? 0) > 127;
     if (!this.#isFirst || text === "") return text;
