@@ -1,7 +1,7 @@
 /** Searches the body of a request in whichever form it is: JSON, lines of JSON, a form with files, or text. What is none of these cannot be read. */
 import type { RequestBody, UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Findings } from "./findings.ts";
-import { readJsonTexts } from "../../engines/text-scan/index.ts";
+import { readJsonSlices, readJsonTexts } from "../../engines/text-scan/index.ts";
 import { DocumentSearch, textOf } from "./json-document.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
@@ -97,12 +97,12 @@ export function* searchText(
   mustBeJson: boolean,
   place: "prompt" | "response" = PLACE,
 ): Slices<string | null> {
-  if (text.length >= SLICE) yield;
   const start = text.trimStart();
   const mayBeJson = start.startsWith("{") || start.startsWith("[") || mustBeJson;
-  const texts = mayBeJson ? readJsonTexts(text) : null;
+  const isLong = text.length >= SLICE;
+  const texts = !mayBeJson ? null : isLong ? yield* readJsonSlices(text) : readJsonTexts(text);
   if (texts !== null) {
-    if (text.length >= SLICE) yield;
+    if (isLong) yield;
     return yield* new DocumentSearch(rules, findings, place).searchTexts(text, texts);
   }
   // It may be too deep to be read.
