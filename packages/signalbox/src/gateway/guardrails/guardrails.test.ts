@@ -375,6 +375,7 @@ describe("a long text", () => {
     const passed = pass(MASKED_SET, new Findings(), "application/json", answerOf(prose), share);
     expect(passed.text === JSON.stringify({ content: prose.replaceAll(MAIL, "<EMAIL_1>") })).toBe(true);
     expect(turns).toBeGreaterThan(10);
+    const allTurns = turns;
     turns = 0;
     const blocked = pass(
       BLOCKS_WALRUS,
@@ -384,7 +385,7 @@ describe("a long text", () => {
       share,
     );
     expect([blocked.text, blocked.failure]).toEqual(["", expect.any(BlockedResponse)]);
-    expect(turns).toBeLessThan(5);
+    expect(turns).toBeLessThan(allTurns - 5);
   });
 });
 
