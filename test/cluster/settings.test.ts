@@ -1,23 +1,42 @@
 /** Every write of settings at one node is true at the other when it is answered. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SETTINGS_KINDS } from "../../packages/signalbox/src/database/shared-settings.ts";
+import { type ProviderPeer, sendJson, startProvider } from "../peers/provider.ts";
 import { type ClusterNodeProcess, startTestCluster, type TestCluster } from "../support/cluster.ts";
 import { callEcho } from "../support/send-request.ts";
 import { ELSEWHERE, type Known, OTHER_AREAS, SETTINGS_CASES } from "./settings-cases.ts";
 
 let cluster: TestCluster;
+/** A model that judges. */
+let judge: ProviderPeer;
 let a: ClusterNodeProcess;
 let b: ClusterNodeProcess;
 const known: Known = {};
 beforeAll(async () => {
+  judge = await startProvider(({ body }, response) => {
+    const content = body.includes("volcano") ? "unsafe\nS9" : "safe";
+    sendJson(response, 200, {
+      choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content } }],
+      usage: { prompt_tokens: 100, completion_tokens: 2, total_tokens: 102 },
+    });
+  });
   cluster = await startTestCluster({
     nodes: 2,
-    // Nothing listens there.
-    file: { providers: { openai: { baseUrl: "http://127.0.0.1:9/v1" } } },
+    file: {
+      providers: {
+        // Nothing listens there.
+        openai: { baseUrl: "http://127.0.0.1:9/v1" },
+        ollama: { baseUrl: `${judge.url}/v1` },
+      },
+      gateway: { prices: { ollama: { "*": { in: 1000, out: 1000 } } } },
+    },
   });
   [a, b] = cluster.nodes as [ClusterNodeProcess, ClusterNodeProcess];
 });
-afterAll(() => cluster.stop());
+afterAll(async () => {
+  await cluster.stop();
+  await judge.close();
+});
 
 describe("the list of cases", () => {
   it("has every kind, and every operation that writes", async () => {
@@ -132,6 +151,43 @@ describe("guardrails", () => {
     expect(await ask(b)).toBe(424);
     await b.api("PATCH", `/accounts/default/tokens/${id}`, { guardrails: [] });
     expect(await ask(a)).toBe(200);
+  });
+
+  it("that one node stores ask their judge at the other, and both rows are in the log of all nodes", async () => {
+    const rules = [{ id: "safety", on: ["prompt"], type: "model", model: "ollama/guard", action: "block" }];
+    expect((await a.api("PUT", `${GATEWAY}/guardrails`, { rules })).status).toBe(200);
+    const refused = await callEcho(b, "a volcano");
+    const passed = await callEcho(b, "a calm sea");
+    expect([refused.status, refused.text, passed.status]).toEqual([
+      424,
+      expect.stringContaining("2016"),
+      200,
+    ]);
+    const answer = judge.answer;
+    judge.answer = (_request, response) => void response.destroy();
+    const unjudged = await callEcho(a, "a calm sea");
+    judge.answer = answer;
+    expect([unjudged.status, unjudged.text]).toEqual([503, expect.stringContaining("7013")]);
+    await b.api("PUT", `${GATEWAY}/guardrails`, { rules: [] });
+
+    const rows = (await a.api("GET", `${GATEWAY}/logs?per_page=50`)).body.result as Record<string, unknown>[];
+    const rowOf = ({ headers }: typeof refused) =>
+      rows.find(({ id }) => id === headers.get("gw-aig-log-id")) ?? {};
+    expect(rowOf(refused)).toMatchObject({ guardrail_action: "block", cost: 0 });
+    expect(JSON.parse(String(rowOf(refused)["guardrails"]))).toMatchObject([
+      { rule: "safety", owner: "gateway", place: "prompt", action: "block", kind: "S9" },
+    ]);
+    expect(rowOf(passed)).toMatchObject({ status_code: 200 });
+    expect(rowOf(passed)["guardrail_action"] ?? null).toBe(null);
+    expect(JSON.parse(String(rowOf(unjudged)["guardrails"]))).toMatchObject([
+      { rule: "safety", kind: "unjudged", action: "block" },
+    ]);
+    const judged = rows.filter(({ model, status_code: status }) => model === "guard" && status === 200);
+    expect(judged).toHaveLength(2);
+    for (const row of judged) {
+      expect(row).toMatchObject({ provider: "ollama", metadata: JSON.stringify({ guardrail: "safety" }) });
+      expect(Number(row["cost"])).toBeGreaterThan(0);
+    }
   });
 
   it("that keep texts out of the log do so on PostgreSQL: lists, bodies, search and exports have masks", async () => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { DOOR_ENDPOINTS, GEMINI_METHODS } from "../../packages/signalbox/src/gateway/door/door-path.ts";
 import { type ProviderPeer, type ProviderRequest, sendJson, startProvider } from "../peers/provider.ts";
 import { type RawAnswer, readLogs, send } from "../support/gateway.ts";
 import { startTestServer, type TestServer } from "../support/test-server.ts";
@@ -133,6 +134,16 @@ function answerAsAsked(request: ProviderRequest, response: ServerResponse): void
   const { url, body } = request;
   if (isJudge(request)) return judge(request, response);
   const text = say(request);
+  if (/\/(?:content|results)$/.test(url)) {
+    // What a batch has written: an answer in each line.
+    const lines = ["Calm", text].map((content, i) => ({
+      custom_id: String(i),
+      response: { status_code: 200, body: { choices: [{ index: 0, message: { content } }] } },
+    }));
+    response.writeHead(200, { "content-type": "application/octet-stream" });
+    response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return;
+  }
   const isStream = /"stream": ?true|stream/i.test(body.includes('"stream":true') ? "stream" : url);
   const characters = Array.from(text);
   const stream = (parts: readonly string[]) => {
@@ -190,6 +201,22 @@ function answerAsAsked(request: ProviderRequest, response: ServerResponse): void
       ],
       usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
     });
+  }
+  if (url.endsWith("/completions")) {
+    const choice = (words: string, finish: string | null) => ({
+      id: "c",
+      object: "text_completion",
+      model: "m",
+      choices: [{ index: 0, text: words, finish_reason: finish }],
+      usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 },
+    });
+    if (isStream)
+      return stream([
+        ...characters.map((part) => event(choice(part, null))),
+        event(choice("", "stop")),
+        "data: [DONE]\n\n",
+      ]);
+    return sendJson(response, 200, choice(text, "stop"));
   }
   if (url.includes("/messages") && !url.includes("batches")) {
     const usage = { input_tokens: 10, output_tokens: 20 };
@@ -310,6 +337,30 @@ function answerAsAsked(request: ProviderRequest, response: ServerResponse): void
     );
     return;
   }
+  if (url.includes("/invoke-with-response-stream")) {
+    const chunk = (document: object) =>
+      awsMessage("chunk", { bytes: Buffer.from(JSON.stringify(document)).toString("base64"), p: "abcd" });
+    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
+    response.end(
+      Buffer.concat([
+        chunk({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } }),
+        ...characters.map((words) =>
+          chunk({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: words } }),
+        ),
+        chunk({ type: "content_block_stop", index: 0 }),
+        chunk({ type: "message_stop" }),
+      ]),
+    );
+    return;
+  }
+  if (url.endsWith("/invoke"))
+    return sendJson(response, 200, {
+      type: "message",
+      role: "assistant",
+      content: [{ type: "text", text }],
+      stop_reason: "end_turn",
+      usage: { input_tokens: 10, output_tokens: 20 },
+    });
   if (url.includes("/converse")) {
     return sendJson(response, 200, {
       output: { message: { role: "assistant", content: [{ text }] } },
@@ -467,6 +518,26 @@ const DOORS: Readonly<Record<string, Door>> = {
     path: `${own}/aws-bedrock/bedrock-runtime/eu-west-1/model/m/converse-stream`,
     body: json((text) => ({ messages: [{ role: "user", content: [{ text }] }] })),
   },
+  "a model of Bedrock as it is": {
+    path: `${own}/aws-bedrock/bedrock-runtime/eu-west-1/model/m/invoke`,
+    body: json((text) => ({ anthropic_version: "x", max_tokens: 5, messages: messages(text) })),
+  },
+  "a model of Bedrock as it is, as a binary stream with events in base64": {
+    path: `${own}/aws-bedrock/bedrock-runtime/eu-west-1/model/m/invoke-with-response-stream`,
+    body: json((text) => ({ anthropic_version: "x", max_tokens: 5, messages: messages(text) })),
+  },
+  completions: {
+    path: `${own}/openai/completions`,
+    body: json((prompt) => ({ model: "m", prompt })),
+  },
+  "completions, as a stream": {
+    path: `${own}/openai/completions`,
+    body: json((prompt) => ({ model: "m", stream: true, prompt })),
+  },
+  moderations: {
+    path: `${own}/openai/moderations`,
+    body: json((input) => ({ model: "m", input })),
+  },
   "a provider with lines of JSON": {
     path: `${own}/openai/api/chat`,
     body: json((text) => ({ model: "m", messages: messages(text) })),
@@ -522,6 +593,117 @@ const DOORS: Readonly<Record<string, Door>> = {
   },
   "the unified chat door, as it is": {
     path: `${own}/compat/chat/completions`,
+    body: json((text) => ({ model: "openai/m", messages: messages(text) })),
+  },
+  "the bare door of chat": {
+    path: "/v1/chat/completions",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "openai/m", messages: messages(text) })),
+  },
+  "the bare door of completions": {
+    path: "/v1/completions",
+    headers: gatewayHeader,
+    body: json((prompt) => ({ model: "openai/m", prompt })),
+  },
+  "the bare door of completions, as a stream": {
+    path: "/v1/completions",
+    headers: gatewayHeader,
+    body: json((prompt) => ({ model: "openai/m", stream: true, prompt })),
+  },
+  "the bare door of embeddings": {
+    path: "/v1/embeddings",
+    headers: gatewayHeader,
+    body: json((input) => ({ model: "openai/m", input })),
+    isSpoken: false,
+  },
+  "the bare door of moderations": {
+    path: "/v1/moderations",
+    headers: gatewayHeader,
+    body: json((input) => ({ model: "openai/m", input })),
+  },
+  "the bare door of rankings": {
+    path: "/v1/rerank",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "openai/m", query: "q", documents: ["one", text] })),
+  },
+  "the bare door of pictures": {
+    path: "/v1/images/generations",
+    headers: gatewayHeader,
+    body: json((prompt) => ({ model: "openai/m", prompt })),
+  },
+  "the bare door of edited pictures": {
+    path: "/v1/images/edits",
+    headers: { ...gatewayHeader, "content-type": FORM },
+    body: (prompt) => form({ model: "openai/m", prompt }),
+  },
+  "the bare door of variations": {
+    path: "/v1/images/variations",
+    headers: { ...gatewayHeader, "content-type": FORM },
+    body: (user) => form({ model: "openai/m", user }),
+  },
+  "the bare door of speech": {
+    path: "/v1/audio/speech",
+    headers: gatewayHeader,
+    body: json((input) => ({ model: "openai/m", input, voice: "v" })),
+  },
+  "the bare door of transcriptions": {
+    path: "/v1/audio/transcriptions",
+    headers: { ...gatewayHeader, "content-type": FORM },
+    body: (prompt) => form({ model: "openai/m", prompt }),
+  },
+  "the bare door of translated sound": {
+    path: "/v1/audio/translations",
+    headers: { ...gatewayHeader, "content-type": FORM },
+    body: (prompt) => form({ model: "openai/m", prompt }),
+  },
+  "the bare door of files": {
+    path: "/v1/files",
+    headers: { ...gatewayHeader, "content-type": FORM },
+    body: (text) => form({ purpose: "batch", file: JSON.stringify({ body: { messages: messages(text) } }) }),
+  },
+  "the bare door of batches": {
+    path: "/v1/batches",
+    headers: gatewayHeader,
+    body: json((text) => ({
+      input_file_id: "file-1",
+      endpoint: "/v1/chat/completions",
+      completion_window: "24h",
+      metadata: { text },
+    })),
+  },
+  "the bare door of batches of messages": {
+    path: "/v1/messages/batches",
+    headers: gatewayHeader,
+    body: json((text) => ({
+      requests: [{ custom_id: "1", params: { model: "m", max_tokens: 5, messages: messages(text) } }],
+    })),
+  },
+  "the bare door that counts tokens": {
+    path: "/v1/messages/count_tokens",
+    headers: gatewayHeader,
+    body: json((text) => ({ model: "anthropic/m", messages: messages(text) })),
+  },
+  "the door of Gemini that counts tokens": {
+    path: "/v1beta/models/google-ai-studio%2Fm:countTokens",
+    headers: { ...gatewayHeader, "x-goog-api-key": "key" },
+    body: json((text) => ({ contents: [{ parts: [{ text }] }] })),
+    isSpoken: false,
+  },
+  "the door of Gemini that embeds": {
+    path: "/v1beta/models/openai%2Fm:embedContent",
+    headers: gatewayHeader,
+    body: json((text) => ({ content: { parts: [{ text }] } })),
+    isSpoken: false,
+  },
+  "the door of Gemini that embeds lists": {
+    path: "/v1beta/models/openai%2Fm:batchEmbedContents",
+    headers: gatewayHeader,
+    body: json((text) => ({ requests: [{ content: { parts: [{ text }] } }] })),
+    isSpoken: false,
+  },
+  "ai/v1": {
+    path: "/accounts/default/ai/v1/chat/completions",
+    headers: gatewayHeader,
     body: json((text) => ({ model: "openai/m", messages: messages(text) })),
   },
   "the door of messages, translated": {
@@ -594,7 +776,11 @@ async function call(
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,
-    body: Buffer.concat(chunks).toString(),
+    body: Buffer.concat(chunks)
+      .toString()
+      .replaceAll(/"bytes":"([A-Za-z0-9+/=]+)"/g, (_, bytes: string) =>
+        Buffer.from(bytes, "base64").toString(),
+      ),
   };
 }
 
@@ -609,10 +795,13 @@ function spoken(body: string): string {
     .join("");
 }
 
+/** Bodies that the provider got. A job also reads files there. */
+const sentTexts = () => peer.requests.filter(({ method }) => method === "POST").map(({ body }) => body);
+
 describe.each(Object.entries(DOORS))("%s", (_, door) => {
   it("sends no blocked prompt, and writes a row that costs nothing", async () => {
     const answer = await call(door, "Draw a ze\u200bbra!");
-    expect([answer.status, peer.requests]).toEqual([424, []]);
+    expect([answer.status, sentTexts()]).toEqual([424, []]);
     expect(answer.body).toContain("animals");
     expect(answer.body).not.toContain("Draw");
     const id = answer.headers["gw-aig-log-id"];
@@ -623,9 +812,10 @@ describe.each(Object.entries(DOORS))("%s", (_, door) => {
   it("masks a text for the provider, and puts it back into the answer", async () => {
     const answer = await call(door, `Write to ${EMAIL}, please`);
     expect([answer.status, answer.body]).toEqual([200, answer.body]);
-    expect(peer.requests).toHaveLength(1);
-    expect(peer.requests[0]?.body).not.toContain("ada@");
-    expect(peer.requests[0]?.body).toMatch(/(?:<|\\u003c)EMAIL_\d/);
+    const [sent = "", ...others] = sentTexts();
+    expect(others).toEqual([]);
+    expect(sent).not.toContain("ada@");
+    expect(sent).toMatch(/(?:<|\\u003c)EMAIL_\d/);
     expect(answer.body).not.toMatch(/EMAIL_\d/);
     if (door.isSpoken !== false) expect(`${spoken(answer.body)}${answer.body}`).toContain(EMAIL);
   });
@@ -649,22 +839,45 @@ const CHAT_DOOR: Door = {
   body: json((text) => ({ model: "m", messages: messages(text) })),
 };
 
+/** Paths at which an answer is read that was made earlier, or by a batch. */
+const READS: Readonly<Record<string, Pick<Door, "path" | "headers">>> = {
+  "the file of a batch": { path: `${own}/openai/files/file-1/content` },
+  "the results of a batch of messages": { path: `${own}/anthropic/v1/messages/batches/b-1/results` },
+  "the bare door of files": { path: "/v1/files/file-1/content", headers: gatewayHeader },
+  "the bare door of batches": { path: "/v1/batches/batch-1", headers: gatewayHeader },
+  "the bare door of batches of messages": {
+    path: "/v1/messages/batches/b-1/results",
+    headers: gatewayHeader,
+  },
+  "a response that the provider keeps": { path: "/v1/responses/resp_1", headers: gatewayHeader },
+};
+
+describe.each(Object.entries(READS))("what is read at %s", (_, read) => {
+  it("has no blocked text", async () => {
+    const door = { ...read, body: () => "" };
+    say = () => "Calm";
+    const calm = await call(door, "", {}, "GET");
+    expect([calm.status, calm.body]).toEqual([200, expect.stringContaining("Calm")]);
+    say = () => "The walrus sings";
+    const answer = await call(door, "", {}, "GET");
+    expect([answer.status, answer.body]).toEqual([424, expect.stringContaining("sea")]);
+    expect(answer.body).not.toMatch(/walrus|sings/);
+  });
+});
+
 describe("the list of doors", () => {
-  it("has a case for each entrance of the gateway", () => {
-    // A new entrance gets a case here: what it sends and receives must pass the rules.
-    const known = [
-      "/chat/completions",
-      "/responses",
-      "/messages",
-      "/embeddings",
-      ":generateContent",
-      ":streamGenerateContent",
-      "/ai/run/",
-      "/files",
-      "/images/",
-      "/audio/",
-    ];
-    for (const part of known) expect(Object.values(DOORS).some(({ path }) => path.includes(part))).toBe(true);
+  const paths = Object.values(DOORS).map(({ path }) => path);
+
+  it("has a case for each endpoint of the unified doors", () => {
+    // A new endpoint gets a case here: what it sends and receives must pass the rules.
+    const hasCase = (endpoint: string) =>
+      paths.includes(`/v1/${endpoint}`) ||
+      Object.values(READS).some(({ path }) => path.startsWith(`/v1/${endpoint.replace("{id}", "")}`));
+    // The gateway lists models itself.
+    expect(DOOR_ENDPOINTS.filter((endpoint) => !hasCase(endpoint))).toEqual(["models"]);
+    const calls = (method: string) =>
+      paths.some((path) => path.startsWith("/v1beta/") && path.replace(/\?.*/, "").endsWith(`:${method}`));
+    expect(GEMINI_METHODS.filter((method) => !calls(method))).toEqual([]);
   });
 });
 
@@ -1042,10 +1255,22 @@ describe("the setting dlp of the original", () => {
       dlp: { enabled: true, action: "BLOCK", profiles: ["x"] },
     });
     expect([unknown.status, JSON.stringify(unknown.body)]).toEqual([400, expect.stringContaining("dlp")]);
+    expect(JSON.stringify(unknown.body)).toContain('dlp.profiles.0: \\"x\\" is not known');
+    const sourceCode = await server.api("PUT", path, {
+      dlp: {
+        enabled: true,
+        policies: [{ ...policy, profiles: ["financial", "0e1a3432-c838-4b28-b13e-2958047fad7c"] }],
+      },
+    });
+    expect([sourceCode.status, JSON.stringify(sourceCode.body)]).toEqual([
+      400,
+      expect.stringContaining("Source Code"),
+    ]);
     const theirs = ["0b7a9f1e-34b1-4b68-8a2f-1c5d9f0a7e11"];
     for (const dlp of [
       { enabled: false, action: "BLOCK", profiles: theirs },
       { enabled: false, policies: [{ ...policy, profiles: theirs }] },
+      { enabled: true, policies: [{ ...policy, enabled: false, profiles: theirs }] },
     ]) {
       const kept = await server.api("PUT", path, { dlp });
       expect([kept.status, kept.body]).toMatchObject([200, { result: { dlp } }]);
@@ -1053,6 +1278,29 @@ describe("the setting dlp of the original", () => {
     }
     await server.api("PUT", path, { dlp: null });
   });
+});
+
+it.each([
+  ["e91a2360-da51-4fdf-9711-bcdecd462614", "card 4111 1111 1111 1111", "card"],
+  ["d658f520-6ecb-4a34-a725-ba37243c2d28", "ssn 123-45-6789", "id"],
+  ["9111845c-6a77-4c6e-af7e-0d51960b48a4", `write to ${EMAIL}`, "email"],
+  ["C8932CC4-3312-4152-8041-F3F257122DC4", "AKIAIOSFODNN7EXAMPLE", "key"],
+])("the predefined profile %s of the original finds what it means there", async (profile, text, kind) => {
+  const path = `/accounts/default/ai-gateway/gateways/${GATEWAY}`;
+  await setRules([]);
+  const policy = { id: "p", enabled: true, action: "BLOCK", check: ["REQUEST"], profiles: [profile] };
+  const { status, body } = await server.api("PUT", path, { dlp: { enabled: true, policies: [policy] } });
+  try {
+    expect([status, body]).toMatchObject([200, { result: { dlp: { policies: [policy] } } }]);
+    const refused = await call(CHAT_DOOR, text);
+    expect([refused.status, refused.body]).toEqual([424, expect.stringContaining("2029")]);
+    expect(JSON.parse(String(refused.headers["gw-aig-dlp"]))).toMatchObject({
+      findings: [{ policy_ids: ["p"], profile: { profile_id: profile, entry_ids: [kind] } }],
+    });
+    expect((await call(CHAT_DOOR, "Hello")).status).toBe(200);
+  } finally {
+    await server.api("PUT", path, { dlp: null });
+  }
 });
 
 describe("the cache", () => {

@@ -1,5 +1,6 @@
 /** Realtime sessions through a gateway: authentication, stored keys, limits, usage and the row of a session. */
 import { describe, expect, it } from "vitest";
+import { sendJson, startProvider } from "../peers/provider.ts";
 import { respond, send, serveLikeOpenAi, USAGE } from "../peers/realtime.ts";
 import { setGateway } from "../support/gateway.ts";
 import { readMetric } from "../support/read-metric.ts";
@@ -445,7 +446,80 @@ describe("guardrails", () => {
     item: { type: "message", role: "user", content: [{ type: "input_text", text }] },
   });
 
-  it("that ask a judge refuse the messages of a session, unless the rule lets pass what nobody judged", async () => {
+  /** Refuses texts with a word, and keeps what it was asked about. */
+  async function startJudge() {
+    const asked: { place: string; text: string }[] = [];
+    const receiver = await startProvider(({ body }, response) => {
+      const { place, text } = JSON.parse(body) as { place: string; text: string };
+      asked.push({ place, text });
+      sendJson(response, 200, { flagged: /volcano|eruption/.test(text) });
+    });
+    return {
+      asked,
+      rule: {
+        id: "judge",
+        type: "webhook",
+        url: `${receiver.url}/judge`,
+        action: "block",
+        timeout_ms: 60_000,
+      },
+      close: () => receiver.close(),
+    };
+  }
+  const saying = (...parts: string[]) => [
+    ...parts.map((delta) => ({ type: "response.output_text.delta", item_id: "i", delta })),
+    { type: "response.output_text.done", item_id: "i", text: parts.join("") },
+    { type: "response.done", response: { status: "completed", usage: USAGE } },
+  ];
+
+  it.each(["window", "hold"])(
+    "that ask a judge hold messages until its verdict (stream: %s), and what it refuses does not leave",
+    async (stream) => {
+      const { token } = await mint();
+      const judge = await startJudge();
+      const received: string[] = [];
+      gateway.peer.serve = ({ socket }) => {
+        send(socket, { type: "session.created", session: {} });
+        socket.on("message", (data: Buffer) => {
+          received.push(data.toString());
+          const parts = data.includes("calm")
+            ? ["The sea", " is", " calm."]
+            : ["An erup", "tion", " begins."];
+          for (const event of saying(...parts)) send(socket, event);
+        });
+      };
+      await gateway.server.api("PUT", path, { rules: [{ ...judge.rule, stream }] });
+      const before = await rowsSoFar();
+      try {
+        const client = await openSession(gateway.url, own(token));
+        await client.event("session.created");
+        client.send(item("a volcano"));
+        expect(await client.event("error")).toMatchObject({ error: { code: "2016" } });
+        expect(received).toEqual([]);
+        client.send(item("a calm sea"));
+        await client.event("response.done");
+        const said = client.events.filter(({ type }) => type === "response.output_text.delta");
+        expect(said.map(({ delta }) => delta as string).join("")).toBe("The sea is calm.");
+        // What the end of the answer repeats is no other question.
+        expect(judge.asked).toEqual([
+          { place: "prompt", text: "a volcano" },
+          { place: "prompt", text: "a calm sea" },
+          { place: "response", text: "The sea is calm." },
+        ]);
+        client.send(item("a mountain"));
+        expect(await client.closed).toMatchObject({ code: 1008 });
+        expect(JSON.stringify(client.events)).not.toMatch(/erup|begins/);
+        expect(client.events.at(-1)).toMatchObject({ type: "error", error: { code: "2017" } });
+        const [row] = await openRows(before + 1);
+        expect(row).toMatchObject({ guardrail_action: "block" });
+      } finally {
+        await gateway.server.api("PUT", path, { rules: [] });
+        await judge.close();
+      }
+    },
+  );
+
+  it("whose judge gives no verdict refuse the messages of a session, unless the rule lets them pass", async () => {
     const { token } = await mint();
     const received: string[] = [];
     gateway.peer.serve = ({ socket }) => {

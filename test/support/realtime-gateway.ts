@@ -64,6 +64,8 @@ export function useRealtimeGateway(): RealtimeGateway {
     peer = await startRealtimePeer();
     server = await startTestServer({
       file: {
+        // A test's judge is on loopback.
+        outgoing: { allowPrivateHosts: true },
         providers: {
           openai: { baseUrl: `${peer.url}/v1` },
           "google-ai-studio": { baseUrl: peer.url },

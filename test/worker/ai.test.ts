@@ -143,6 +143,37 @@ test("errors keep the provider's status; unknown models and inputs say what to d
   });
 });
 
+test("guardrails hold for the binding: blocked prompts and answers, masks that are put back, streams", async () => {
+  const path = "/accounts/default/ai-gateway/gateways/default/guardrails";
+  const rules = [
+    { id: "animals", on: ["prompt"], type: "words", words: ["zebra"], action: "block" },
+    { id: "sea", on: ["response"], type: "words", words: ["walrus"], action: "block" },
+    { id: "mail", on: ["prompt"], type: "pii", kinds: ["email"], action: "mask" },
+  ];
+  await api("PUT", path, { rules });
+  onTestFinished(async () => {
+    await api("PUT", path, { rules: [] });
+  });
+  const run = (prompt: string, stream = false) => think("guarded", "run", LLAMA, { prompt, stream });
+  expect(await run("a zebra")).toMatchObject({ error: expect.stringContaining("animals") as string });
+  expect(await run("a walrus")).toMatchObject({ error: expect.stringContaining("sea") as string });
+  expect(await run("to ada@example.org")).toMatchObject({
+    result: { response: expect.stringContaining("to ada@example.org") as string },
+  });
+  expect(JSON.stringify(await run("a zebra", true))).toContain("animals");
+  // A stream that has begun is broken off behind its last event, which a program that reads all of it never sees as whole.
+  const blocked = await run("here comes a walrus, and sings", true);
+  expect(blocked).toMatchObject({ error: expect.any(String) as string });
+  expect(JSON.stringify(blocked)).not.toMatch(/walrus|sings/);
+  const { result } = (await api("GET", "/accounts/default/ai-gateway/gateways/default/logs?per_page=50")) as {
+    result: { guardrail_action?: string; metadata: unknown }[];
+  };
+  const actions = result
+    .filter(({ metadata }) => JSON.stringify(metadata).includes("guarded"))
+    .map(({ guardrail_action: action }) => String(action));
+  expect(actions.toSorted()).toEqual(["block", "block", "block", "block", "mask"]);
+});
+
 test("gateways can be called by name, and their log read and rated", async () => {
   expect(await think("raw", "gateway")).toEqual({
     status: 200,

@@ -435,6 +435,7 @@ function createDataPlane(
         callLog,
         budget,
         guardrails,
+        judges,
         tracing,
         alertFeed: parts.alertFeed,
         payloadBytes: keys.logs.maxBodyBytes,

@@ -9,23 +9,33 @@
  * 1. The same text takes the same states, whatever was learned before and however the text was cut.
  * 2. Every match lies within one region.
  * 3. The work of `findMatch` is counted in steps, which depend on the text and the patterns alone.
+ * 4. An entry of the table is 0, which is not learned, or the row of the next state with its flags. When there are too many states, all are forgotten: the table and its states are others then
+ *    (`generation`), and a state that is kept is learned again (`enter`).
  */
 import { EDGE, holds, type PatternProgram } from "./pattern-program.ts";
 
 export interface State {
-  /** By class of characters. */
-  readonly next: (State | undefined)[];
+  /** Where its row begins in the table. */
+  readonly row: number;
+  readonly generation: number;
   /** Instructions that wait for the next character. */
   readonly waiting: readonly number[];
   /** What stands before the position. */
   readonly before: number;
   /** Patterns of which a match ends before the character that led here. */
   readonly found: readonly number[];
-  /** 0: in a region, and nothing was found; 1: idle; 2: something was found; 3: both. */
-  readonly flag: number;
   /** Tells states apart, nearly always; the same for the same state, however often it is learned. */
   readonly hash: number;
 }
+
+/** In an entry of the table, which has the row of the next state besides: no pattern has begun; something was found; more instructions wait than a character pays for. */
+export const IDLE = 1;
+export const FOUND = 2;
+export const HEAVY = 4;
+export const FLAGS = 7;
+const FLAG_BITS = 3;
+/** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
+export const STEPS_PER_CHARACTER = 64;
 
 export interface Match {
   readonly pattern: number;
@@ -34,13 +44,21 @@ export interface Match {
 }
 
 const NONE: readonly number[] = [];
-/** About 1 KB each. */
 const MAX_STATES = 4000;
+/** Rows of the first table; each new one has twice as many. */
+const FIRST_STATES = 64;
+
+const EMPTY: State = { row: 0, generation: -1, waiting: NONE, before: EDGE, found: NONE, hash: 0 };
 
 export class Automaton {
   readonly program: PatternProgram;
   readonly initial: State;
-  #states = new Map<string, State>();
+  /** Row and class → entry. Numbers in one piece of memory: with objects that refer to each other a character took five times as long. */
+  table: Int32Array;
+  #states: State[] = [];
+  readonly #rowBits: number;
+  #byKey = new Map<string, State>();
+  #generation = 0;
   readonly #begun: (readonly number[] | undefined)[] = [];
   readonly #firstSteps: (readonly number[] | undefined)[] = [];
   /** Visited instructions of a closure: the number of the closure that visited them last. */
@@ -49,8 +67,20 @@ export class Automaton {
 
   constructor(program: PatternProgram) {
     this.program = program;
+    this.#rowBits = Math.max(FLAG_BITS, 32 - Math.clz32(program.classes));
+    this.table = new Int32Array(FIRST_STATES << this.#rowBits);
     this.#seen = new Uint32Array(program.instructions.length);
-    this.initial = this.#intern([], EDGE, NONE);
+    this.initial = this.#intern(NONE, EDGE, NONE);
+  }
+
+  /** The row of a state that a scanner has kept. */
+  enter(state: State): number {
+    if (state.generation === this.#generation) return state.row;
+    return this.#intern(state.waiting, state.before, state.found).row;
+  }
+
+  stateAt(row: number): State {
+    return this.#states[row >> this.#rowBits] ?? this.initial;
   }
 
   /** No pattern has begun behind a character of that kind. */
@@ -58,11 +88,20 @@ export class Automaton {
     return this.#intern(NONE, before, NONE);
   }
 
-  /** The state behind a character of the class; the class behind the last one is the end of the text. */
-  step(state: State, kind: number): State {
-    const next = this.#step(state, kind);
-    state.next[kind] = next;
-    return next;
+  /** The entry of a row and a class; the class behind the last one is the end of the text. May replace the table. */
+  step(row: number, kind: number): number {
+    const known = this.table[row + kind] ?? 0;
+    if (known !== 0) return known;
+    const from = this.stateAt(row);
+    const next = this.#step(from, kind);
+    const { length } = next.waiting;
+    const flags =
+      (length === 0 ? IDLE : 0) |
+      (next.found.length === 0 ? 0 : FOUND) |
+      (length > STEPS_PER_CHARACTER ? HEAVY : 0);
+    const entry = next.row | flags;
+    if (from.generation === this.#generation) this.table[row + kind] = entry;
+    return entry;
   }
 
   #step(state: State, kind: number): State {
@@ -129,18 +168,31 @@ export class Automaton {
 
   #intern(waiting: readonly number[], before: number, found: readonly number[]): State {
     const key = `${before}:${waiting.join(",")}:${found.join(",")}`;
-    let state = this.#states.get(key);
-    if (state === undefined) {
-      // Scanners keep the states that they are in; all others are learned again.
-      if (this.#states.size >= MAX_STATES) this.#states = new Map();
-      const flag = (waiting.length === 0 ? 1 : 0) | (found.length === 0 ? 0 : 2);
-      const next = Array.from<State | undefined>({ length: this.program.classes + 1 }).fill(undefined);
-      let hash = before;
-      for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
-      state = { next, waiting, before, found, flag, hash };
-      this.#states.set(key, state);
+    const known = this.#byKey.get(key);
+    if (known !== undefined) return known;
+    if (this.#states.length >= MAX_STATES) this.#forget();
+    // An entry of 0 is not learned, so no state has the first row.
+    if (this.#states.length === 0) this.#states.push(EMPTY);
+    const row = this.#states.length << this.#rowBits;
+    if (row >= this.table.length) {
+      const table = new Int32Array(this.table.length * 2);
+      table.set(this.table);
+      this.table = table;
     }
+    let hash = before;
+    for (const at of waiting) hash = Math.imul(hash ^ at, 0x01000193) ^ (hash >>> 15);
+    const state = { row, generation: this.#generation, waiting, before, found, hash };
+    this.#states.push(state);
+    this.#byKey.set(key, state);
     return state;
+  }
+
+  /** Scanners keep the states that they are in; all others are learned again. */
+  #forget(): void {
+    this.#generation += 1;
+    this.#byKey = new Map();
+    this.#states = [];
+    this.table = new Int32Array(FIRST_STATES << this.#rowBits);
   }
 
   /** The first match of a pattern in `text` from `from` on, of those that begin there the longest. `spend` counts steps. */
@@ -160,8 +212,7 @@ export class Automaton {
     let before = from === 0 ? context.before : this.#kindBefore(text, from);
     for (let at = from; ;) {
       const code = at < text.length ? (text.codePointAt(at) ?? 0) : -1;
-      const kind =
-        code === -1 ? program.classes : code < 128 ? (program.ascii[code] ?? 0) : program.classOf(code);
+      const kind = code === -1 ? program.classes : program.classOf(code);
       const after = code === -1 && !context.isEnd ? 3 : (program.kindOfClass[kind] ?? EDGE);
       const reached = new Map<number, number>();
       const open: [number, number][] = [];

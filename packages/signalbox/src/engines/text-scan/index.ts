@@ -17,5 +17,6 @@ export {
   MARKS,
   marksOf,
   pathOf,
+  readJsonSlices,
   readJsonTexts,
 } from "./json-texts.ts";

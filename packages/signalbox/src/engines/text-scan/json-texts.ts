@@ -32,6 +32,11 @@ export interface JsonText {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const MAX_DEPTH = 200;
+/** What is read in one piece, in UTF-16 code units. */
+const SLICE = 64 * 1024;
+const LETTER_U = 0x75;
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f]/;
 /** Shorter numbers are no card, phone or account. */
 const MIN_DIGITS = 7;
 
@@ -50,11 +55,69 @@ export const MARKS: ReadonlySet<string> = new Set([
 
 /** Null when the document is not valid JSON. */
 export function readJsonTexts(json: string): JsonText[] | null {
+  if (json.length >= SLICE) {
+    const slices = readJsonSlices(json);
+    for (;;) {
+      const { done, value } = slices.next();
+      if (done === true) return value;
+    }
+  }
   try {
     JSON.parse(json);
   } catch {
     return null;
   }
+  return visitTexts(json, null).next().value ?? null;
+}
+
+/** The same of a long document, in slices, between which other work may have its turn. */
+export function* readJsonSlices(json: string): Generator<void, JsonText[] | null> {
+  // A document is valid if its strings are, and if it is with an empty string in place of each.
+  const structure: string[] = [];
+  const texts = yield* visitTexts(json, structure);
+  if (texts === null) return null;
+  yield;
+  try {
+    JSON.parse(structure.join('""'));
+    return texts;
+  } catch {
+    return null;
+  }
+}
+
+/** The text of a string that stands between two positions; null if it is none. Takes slices of it. */
+function* readString(json: string, start: number, end: number): Generator<void, string | null> {
+  let text = "";
+  for (let from = start; from < end;) {
+    let to = Math.min(end, from + SLICE);
+    const raw = json.slice(from, to);
+    // No escape is cut in two.
+    let next = 0;
+    for (let at = raw.indexOf("\\"); at !== -1; at = raw.indexOf("\\", next))
+      next = at + (json.charCodeAt(from + at + 1) === LETTER_U ? 6 : 2);
+    to = Math.min(end, Math.max(to, from + next));
+    const part = plainText(json.slice(from, to));
+    if (part === null) return null;
+    text += part;
+    if (to < end) yield;
+    from = to;
+  }
+  return text;
+}
+
+/** Null for what is no content of a string. */
+function plainText(raw: string): string | null {
+  try {
+    return raw.includes("\\") || CONTROL.test(raw) ? (JSON.parse(`"${raw}"`) as string) : raw;
+  } catch {
+    return null;
+  }
+}
+
+/** `structure`: gets what stands between the strings of a document that was not checked; null for one that is known to be valid, which is visited in one piece. */
+function* visitTexts(json: string, structure: string[] | null): Generator<void, JsonText[] | null> {
+  let copied = 0;
+  let sliceEnd = SLICE;
   const texts: JsonText[] = [];
   let level: JsonLevel = { above: null, isList: true, name: "", mark: "" };
   let depth = 0;
@@ -62,11 +125,24 @@ export function readJsonTexts(json: string): JsonText[] | null {
   let position = 0;
   const positions: number[] = [];
   for (let at = 0; at < json.length; at++) {
+    if (structure !== null && at >= sliceEnd) {
+      yield;
+      sliceEnd = at + SLICE;
+    }
     const code = json.charCodeAt(at);
     if (code === QUOTE) {
       const end = endOfString(json, at);
-      const raw = json.slice(at + 1, end);
-      const text = raw.includes("\\") ? (JSON.parse(json.slice(at, end + 1)) as string) : raw;
+      if (end === -1) return null;
+      let text: string | null;
+      if (structure === null) {
+        const raw = json.slice(at + 1, end);
+        text = raw.includes("\\") ? (JSON.parse(json.slice(at, end + 1)) as string) : raw;
+      } else {
+        structure.push(json.slice(copied, at));
+        copied = end + 1;
+        text = end - at > SLICE ? yield* readString(json, at + 1, end) : plainText(json.slice(at + 1, end));
+        if (text === null) return null;
+      }
       let after = end + 1;
       while (isSpace(json.charCodeAt(after))) after += 1;
       if (!level.isList && json.charCodeAt(after) === 0x3a) {
@@ -114,6 +190,7 @@ export function readJsonTexts(json: string): JsonText[] | null {
       at = end - 1;
     }
   }
+  structure?.push(json.slice(copied));
   return texts;
 }
 

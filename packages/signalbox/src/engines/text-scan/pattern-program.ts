@@ -24,6 +24,9 @@ const WORD = 1;
 const LINE = 2;
 const OTHER = 3;
 
+/** Up to the end of Cyrillic. */
+export const FIRST_CODES = 0x530;
+
 /** Inclusive code points, sorted. */
 type Ranges = readonly (readonly [number, number])[];
 
@@ -80,7 +83,8 @@ export class PatternProgram {
   readonly kindOfClass: Uint8Array;
   readonly invisible: number;
   readonly softBreak: number;
-  readonly ascii = new Uint16Array(128);
+  /** The classes of the first characters, which are most of those of a text. */
+  readonly firstClasses = new Uint16Array(FIRST_CODES);
   /** For each set of characters: which classes are in it. */
   readonly members: readonly Uint8Array[];
   readonly #from: readonly number[];
@@ -119,12 +123,16 @@ export class PatternProgram {
       for (const span of spansIn(this.#from, set)) members[this.#classOfSpan[span] ?? 0] = 1;
       return members;
     });
-    this.invisible = this.classOf(0x200b);
-    this.softBreak = this.classOf(SOFT_BREAK_CODE);
-    for (let code = 0; code < 128; code++) this.ascii[code] = this.classOf(code);
+    this.invisible = this.#search(0x200b);
+    this.softBreak = this.#search(SOFT_BREAK_CODE);
+    for (let code = 0; code < FIRST_CODES; code++) this.firstClasses[code] = this.#search(code);
   }
 
   classOf(code: number): number {
+    return code < FIRST_CODES ? (this.firstClasses[code] ?? 0) : this.#search(code);
+  }
+
+  #search(code: number): number {
     let low = 0;
     let high = this.#from.length - 1;
     while (low < high) {

@@ -127,6 +127,47 @@ describe("matches", () => {
   });
 });
 
+describe("a long text", () => {
+  const random = (seed: number) => {
+    let state = seed;
+    return (limit: number) => ((state = (Math.imul(state, 1103515245) + 12345) >>> 0) >>> 16) % limit;
+  };
+
+  it("has the same matches when the states of the automaton were too many, and all were forgotten", () => {
+    const dice = random(1);
+    const text = Array.from({ length: 8000 }, () => {
+      const letters = Array.from({ length: 18 + dice(40) }, () => (dice(2) === 0 ? "a" : "b")).join("");
+      return `${letters}${dice(3) === 0 ? "c" : " "}`;
+    }).join("");
+    const expected = [...text.matchAll(/a[ab]{15}c/g)].map(({ index }) => index);
+    expect(expected.length).toBeGreaterThan(500);
+    const patterns = [exact("a[ab]{15}c"), exact("zebra")];
+    const found = scan(patterns, [text]);
+    expect(found.map(({ start }) => start)).toEqual(expected);
+    expect(automata.get(patterns)?.idleBehind(0).generation).toBeGreaterThan(0);
+  });
+
+  it("is searched in slices, between which the matches that are known can be taken", () => {
+    const patterns = [wary("secret"), exact("\\b[a-z]+@[a-z]+\\.com\\b")];
+    const text = Array.from({ length: 9000 }, (_, i) =>
+      i % 7 === 0 ? "a secret" : `me${i}@abc.com \u{1f600}`,
+    ).join(" ");
+    const scanner = new TextScanner(new Automaton(new PatternProgram(patterns)), [null, null]);
+    const found: FoundText[] = [];
+    let slices = 0;
+    for (const _ of scanner.pushSlices(text)) {
+      slices += 1;
+      found.push(...scanner.takeMatches());
+    }
+    scanner.end();
+    found.push(...scanner.takeMatches());
+    expect(slices).toBeGreaterThan(3);
+    const whole = scan(patterns, [text]);
+    expect(found.toSorted((a, b) => a.start - b.start || a.pattern - b.pattern)).toEqual(whole);
+    expect(whole.length).toBeGreaterThan(1000);
+  });
+});
+
 describe("a text in pieces", () => {
   const patterns = [
     exact("[a-c]+@b"),

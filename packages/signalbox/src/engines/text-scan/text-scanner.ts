@@ -7,14 +7,15 @@
  * 3. No match is longer than `MAX_MATCH`: a region that does not end is judged in halves, so that what is held is bounded.
  * 4. A text whose patterns take too many steps is given up (`isTooComplex`). This, too, does not depend on how it was cut.
  */
-import type { Automaton, State } from "./automaton.ts";
+import { type Automaton, FLAGS, FOUND, HEAVY, IDLE, type State, STEPS_PER_CHARACTER } from "./automaton.ts";
+import { FIRST_CODES } from "./pattern-program.ts";
 import { readPlain } from "./plain-text.ts";
 
 /** In UTF-16 code units. */
 export const MAX_MATCH = 2048;
-/** Each takes 20 to 100 ns, so that a kilobyte takes some milliseconds at worst. */
-const STEPS_PER_CHARACTER = 64;
 const FREE_STEPS = 200_000;
+/** What is searched in one piece, in UTF-16 code units: less than a millisecond in the usual case. */
+const SLICE = 32 * 1024;
 /** Of the last steps of a text, as many are known. */
 const KNOWN_STEPS = 2048;
 
@@ -51,9 +52,9 @@ export class TextScanner {
   #matches: FoundText[] = [];
   #steps = 0;
   #length = 0;
-  /** Steps that the text could take if each character took as many as patterns wait for it. */
-  #spare = FREE_STEPS;
-  /** The last steps, once `#spare` is used up. */
+  /** Steps that the text could take, where more patterns wait than a character pays for. */
+  #heavySteps = 0;
+  /** The last of them, once they are too many. */
   #known: Int32Array | null = null;
   /** The rest of the text is not searched. */
   #isGivenUp = false;
@@ -90,24 +91,43 @@ export class TextScanner {
    * that place has only matches that the other one has found, and is not searched again.
    */
   push(text: string, idle: IdlePlace | null = null): void {
-    if (text === "") return;
+    if (text.length < SLICE) {
+      this.#scan(this.#add(text, idle), idle?.before);
+      return;
+    }
+    const slices = this.pushSlices(text, idle);
+    while (slices.next().done !== true);
+  }
+
+  /** The same in slices, between which other work may have its turn. */
+  *pushSlices(text: string, idle: IdlePlace | null = null): Generator<void> {
+    let skipTo = this.#add(text, idle);
+    for (;;) {
+      const base = this.#base;
+      if (!this.#scan(skipTo, idle?.before)) return;
+      skipTo -= this.#base - base;
+      yield;
+    }
+  }
+
+  /** Returns where the place is, in what is not judged. */
+  #add(text: string, idle: IdlePlace | null): number {
     this.#length += text.length;
     if (this.#isGivenUp) {
       this.#base += text.length;
-      return;
+      return 0;
     }
     const start = this.#text.length;
     this.#text = start === 0 ? text : this.#text + text;
-    if (idle === null) this.#scan();
-    else this.#scan(start + idle.at, idle.before);
+    return idle === null ? 0 : start + idle.at;
   }
 
   /** The text ends. Another one may follow, of which nothing matches together with this one. */
   end(): void {
     const { program } = this.#automaton;
     this.#isGivenUp = false;
-    const last = this.#state.next[program.classes] ?? this.#automaton.step(this.#state, program.classes);
-    this.#note(last.found);
+    const entry = this.#automaton.step(this.#automaton.enter(this.#state), program.classes);
+    if ((entry & FOUND) !== 0) this.#note(this.#automaton.stateAt(entry).found);
     if (this.#text !== "") this.#judge(this.#text, this.#found, this.#text.length, true);
     this.#leave(this.#text.length);
     this.#state = this.#automaton.initial;
@@ -116,73 +136,117 @@ export class TextScanner {
     this.#isSplit = false;
   }
 
-  /** `skipTo`: where to go on as soon as no pattern has begun, and what stands before that. */
-  #scan(skipTo = 0, skipBefore = 0): void {
+  /**
+   * Scans a slice. Returns whether more can be scanned. `skipTo`: where to go on as soon as no pattern has begun; `skipBefore`: what stands
+   * before that.
+   */
+  #scan(skipTo: number, skipBefore = 0): boolean {
     const automaton = this.#automaton;
     const { program } = automaton;
-    const { ascii } = program;
+    const { firstClasses } = program;
     const text = this.#text;
-    let state = this.#state;
+    const first = this.#at;
+    const count = unitsOf(text, first);
+    let { table } = automaton;
+    let row = automaton.enter(this.#state);
+    let flags = this.#state.waiting.length > STEPS_PER_CHARACTER ? HEAVY : 0;
     let isSplit = this.#isSplit;
     let region = 0;
-    let at = this.#at;
-    let spare = this.#spare;
-    for (; at < text.length; at++) {
-      const unit = text.charCodeAt(at);
+    /** The row in which the region began; -1 if `#before` is up to date. */
+    let regionRow = -1;
+    /** A region that goes on behind it is split. */
+    let splitAt = 2 * MAX_MATCH;
+    let at = first;
+    const end = first + count;
+    let isWhole = true;
+    for (; at < end; at++) {
+      if ((flags & HEAVY) === 0 && region >= skipTo && this.#found.length === 0) {
+        at = first + takePlainSteps(at - first, count, row, region - first, table, firstClasses);
+        row = REACHED[ROW] as number;
+        if (REACHED[REGION_ROW] !== -1) {
+          region = first + (REACHED[REGION] as number);
+          regionRow = REACHED[REGION_ROW] as number;
+          splitAt = region + 2 * MAX_MATCH;
+          isSplit = false;
+        }
+        flags = 0;
+        if (at >= end) break;
+      }
+      const unit = UNITS[at - first] as number;
       let kind: number;
-      if (unit < 128) kind = ascii[unit] as number;
+      if (unit < FIRST_CODES) kind = firstClasses[unit] as number;
       else {
         const isHigh = unit >= 0xd800 && unit <= 0xdbff;
-        if (isHigh && at + 1 === text.length) break;
+        if (isHigh && at + 1 === text.length) {
+          isWhole = false;
+          break;
+        }
         const code = isHigh ? (text.codePointAt(at) ?? unit) : unit;
         kind = program.classOf(code);
         if (code > 0xffff) at += 1;
       }
-      spare += STEPS_PER_CHARACTER - state.waiting.length;
-      if (spare < 0 && this.#isTooMuch(state, kind, at)) return this.#giveUp();
-      state = state.next[kind] ?? automaton.step(state, kind);
-      if (state.flag === 0) {
-        if (at - region >= 2 * MAX_MATCH) {
-          region = this.#splitRegion(text.slice(region, at + 1), region);
-          isSplit = true;
-        }
-        continue;
+      if ((flags & HEAVY) !== 0 && this.#isTooMuch(automaton.stateAt(row), kind, at)) {
+        this.#giveUp();
+        return false;
       }
-      if ((state.flag & 2) !== 0) this.#note(state.found);
-      if ((state.flag & 1) !== 0) {
-        if (this.#found.length > 0) this.#endRegion(text.slice(region, at + 1), region);
+      let entry = table[row + kind] as number;
+      if (entry === 0) {
+        // Rows are others when the automaton has forgotten its states.
+        if (regionRow !== -1) this.#before = automaton.stateAt(regionRow).before;
+        regionRow = -1;
+        entry = automaton.step(row, kind);
+        ({ table } = automaton);
+      }
+      flags = entry & FLAGS;
+      row = entry - flags;
+      if (flags === 0 && at < splitAt) continue;
+      if ((flags & FOUND) !== 0) this.#note(automaton.stateAt(row).found);
+      if ((flags & IDLE) !== 0) {
+        if (this.#found.length > 0) {
+          if (regionRow !== -1) this.#before = automaton.stateAt(regionRow).before;
+          this.#endRegion(text.slice(region, at + 1), region);
+        }
         region = at + 1;
         isSplit = false;
         if (region < skipTo) {
           at = skipTo - 1;
           region = skipTo;
-          state = automaton.idleBehind(skipBefore);
+          row = automaton.enter(automaton.idleBehind(skipBefore));
+          ({ table } = automaton);
         }
-        this.#before = state.before;
-      } else if (at - region >= 2 * MAX_MATCH) {
+        regionRow = row;
+        splitAt = region + 2 * MAX_MATCH;
+      } else if (at >= splitAt) {
+        if (regionRow !== -1) this.#before = automaton.stateAt(regionRow).before;
+        regionRow = -1;
         region = this.#splitRegion(text.slice(region, at + 1), region);
+        splitAt = region + 2 * MAX_MATCH;
         isSplit = true;
       }
     }
+    if (regionRow !== -1) this.#before = automaton.stateAt(regionRow).before;
     this.#isSplit = isSplit;
-    this.#state = state;
+    this.#state = automaton.stateAt(row);
     this.#at = at;
-    this.#spare = spare;
     this.#leave(region);
+    return isWhole && at < text.length;
   }
 
   /**
-   * Counts a step, unless the text has taken it lately: patterns may have so many states that nearly every character leads to another one, which has
-   * to be learned. Whether it was learned before does not count, so that the verdict depends on the text and the patterns alone.
+   * Counts a step for which more patterns wait than a character pays for. When all of these together are too many, those count that the text has not taken lately: patterns may have so many
+   * states that nearly every character leads to another one, which has to be learned. Whether it was learned before does not count, so that the verdict depends on the text and the patterns alone.
    */
   #isTooMuch({ waiting, hash }: State, kind: number, at: number): boolean {
+    const paid = FREE_STEPS + (this.#base + at) * STEPS_PER_CHARACTER;
+    this.#heavySteps += waiting.length;
+    if (this.#heavySteps <= paid) return false;
     const known = (this.#known ??= new Int32Array(KNOWN_STEPS));
     const step = Math.imul(hash ^ kind, 0x9e3779b1);
     const place = step >>> 21;
     if (known[place] === step) return false;
     known[place] = step;
     this.#steps += waiting.length;
-    return this.#steps > FREE_STEPS + (this.#base + at) * STEPS_PER_CHARACTER;
+    return this.#steps > paid;
   }
 
   #giveUp(): void {
@@ -270,6 +334,66 @@ function kindAt(automaton: Automaton, text: string, at: number): number {
   const unit = text.charCodeAt(at);
   const code = isLow(unit) && at > 0 ? (text.codePointAt(at - 1) ?? unit) : unit;
   return program.kindOfClass[program.classOf(code)] ?? 0;
+}
+
+/** What is searched next, as numbers: a text that is a part of another one is slow to read character by character. All scanners share it, because none waits while it scans. */
+const UNITS = new Uint16Array(SLICE);
+const UNIT_BYTES = Buffer.from(UNITS.buffer);
+/** Where `takePlainSteps` has come: the row, the last idle position and its row, which is -1 if there was none. */
+const REACHED = new Int32Array(3);
+const ROW = 0;
+const REGION = 1;
+const REGION_ROW = 2;
+
+/**
+ * Takes the steps with which nothing else has to be done, and stops before the first other one. It calls nothing, so that all it has is in registers: a third of the time of a loop that does
+ * everything. Returns the position.
+ */
+function takePlainSteps(
+  from: number,
+  to: number,
+  firstRow: number,
+  regionAt: number,
+  table: Int32Array,
+  firstClasses: Uint16Array,
+): number {
+  let at = from;
+  let row = firstRow;
+  let region = regionAt;
+  let regionRow = -1;
+  for (; at < to; at++) {
+    const unit = UNITS[at] as number;
+    if (unit >= FIRST_CODES) break;
+    const entry = table[row + (firstClasses[unit] as number)] as number;
+    const flags = entry & FLAGS;
+    if (flags === 0) {
+      if (entry === 0 || at - region >= 2 * MAX_MATCH) break;
+      row = entry;
+    } else if (flags === IDLE) {
+      row = entry - IDLE;
+      region = at + 1;
+      regionRow = row;
+    } else break;
+  }
+  REACHED[ROW] = row;
+  REACHED[REGION] = region;
+  REACHED[REGION_ROW] = regionRow;
+  return at;
+}
+
+/** Shorter texts are copied faster one by one. */
+const SHORT = 48;
+
+/** Fills `UNITS` from a position on. Returns how many there are. */
+function unitsOf(text: string, first: number): number {
+  const count = Math.min(SLICE, text.length - first);
+  if (count < SHORT) for (let i = 0; i < count; i++) UNITS[i] = text.charCodeAt(first + i);
+  else
+    UNIT_BYTES.write(
+      first === 0 && count === text.length ? text : text.slice(first, first + count),
+      "utf16le",
+    );
+  return count;
 }
 
 function isLow(unit: number): boolean {

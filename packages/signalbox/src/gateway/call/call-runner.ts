@@ -118,9 +118,9 @@ export class CallRunner {
     if (rules.hasJudges) planned.response.once("close", () => guard.end());
     const guarded = { ...planned, guard };
     await guard.begin(planned.steps);
-    let steps: readonly Step[];
+    const steps: Step[] = [];
     try {
-      steps = planned.steps.map((step) => guard.guard(step));
+      for (const step of planned.steps) steps.push(await guard.guard(step));
       await guard.judge(steps);
     } catch (error) {
       const isRecorded = guard.action === "block" || guard.hasEnded;

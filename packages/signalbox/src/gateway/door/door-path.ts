@@ -45,18 +45,19 @@ export interface DoorPath {
   readonly errorDialect: ErrorDialect;
 }
 
-/** A method of a model in Gemini's API. */
-type GeminiMethod =
-  | "generateContent"
-  | "streamGenerateContent"
-  | "countTokens"
-  | "embedContent"
-  | "batchEmbedContents";
+/** Methods of a model in Gemini's API. */
+export const GEMINI_METHODS = [
+  "generateContent",
+  "streamGenerateContent",
+  "countTokens",
+  "embedContent",
+  "batchEmbedContents",
+] as const;
+type GeminiMethod = (typeof GEMINI_METHODS)[number];
 
 const VERSION = "v1/";
 const GOOGLE_VERSION = "v1beta/";
-const GEMINI_CALL =
-  /^models\/(.+):(generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)$/;
+const GEMINI_CALL = new RegExp(`^models/(.+):(${GEMINI_METHODS.join("|")})$`);
 
 const ENDPOINTS: ReadonlyMap<string, DoorEndpoint> = new Map<string, DoorEndpoint>([
   ...MODEL_ENDPOINTS,
@@ -158,17 +159,18 @@ function unknownEndpoint(rest: string): SignalboxError {
   });
 }
 
-/** What exists below `/v1`, for callers of a path that does not. */
-export const KNOWN_PATHS = `Endpoints: ${[
+/** The endpoints below `/v1`. */
+export const DOOR_ENDPOINTS: readonly string[] = [
   ...ENDPOINTS.keys(),
   ...PASSED,
   "files",
   "batches",
   "messages/batches",
   "responses/{id}",
-].join(
-  ", ",
-)}; /v1beta/models/{model}:generateContent and the other methods of Gemini. All other paths of a provider are below /v1/{account_id}/{gateway_id}/{provider}/, for example /v1/default/default/openai/`;
+];
+
+/** What exists below `/v1`, for callers of a path that does not. */
+export const KNOWN_PATHS = `Endpoints: ${DOOR_ENDPOINTS.join(", ")}; /v1beta/models/{model}:generateContent and the other methods of Gemini. All other paths of a provider are below /v1/{account_id}/{gateway_id}/{provider}/, for example /v1/default/default/openai/`;
 
 function sdkDialect({ endpoint, rest }: Found): ErrorDialect {
   if (endpoint === "gemini") return "gemini";

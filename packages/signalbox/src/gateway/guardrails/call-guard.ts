@@ -12,16 +12,11 @@ import { type Finding, Findings, GuardrailBlock, REFERENCE } from "./findings.ts
 import { MaskedBodies } from "./masked-bodies.ts";
 import { searchRequest, searchText } from "./request-body.ts";
 import { guardResponse } from "./response-guard.ts";
-import type { JudgedCall, Judges } from "./judges.ts";
+import type { Judging } from "./judges.ts";
 import { judgeResponse, type ResponseJudge } from "./judged-response.ts";
 import { textOfAnswer, textOfRequest } from "./judged-text.ts";
 import type { JudgingRule, RuleSet } from "./rule-set.ts";
-
-/** Who is asked by rules that ask, and for which call. */
-export interface Judging {
-  readonly judges: Judges;
-  readonly call: JudgedCall;
-}
+import { inOnePiece, inTurns } from "./slices.ts";
 
 /** Calls whose requests have all that the model sees, unless they refer to something earlier. */
 const KNOWN_WHOLE: ReadonlySet<RequestType> = new Set([
@@ -54,8 +49,6 @@ export class CallGuard {
   async begin(steps: readonly Step[]): Promise<void> {
     await this.#rules.prepare();
     for (const step of steps) this.#reserve(step);
-    const length = steps.reduce((sum, { upstream }) => sum + lengthOf(upstream.body), 0);
-    await new Promise<void>((resolve) => this.#share.beginWork(length, resolve));
   }
 
   get fingerprint(): string {
@@ -87,10 +80,11 @@ export class CallGuard {
   }
 
   /** A step that `begin` did not know. */
-  guardLate(step: Step): Step | Promise<Step> {
+  async guardLate(step: Step): Promise<Step> {
     this.#reserve(step);
-    const guarded = this.guard(step);
-    return this.#rules.hasJudges ? this.judge([guarded]).then(() => guarded) : guarded;
+    const guarded = await this.guard(step);
+    await this.judge([guarded]);
+    return guarded;
   }
 
   /** Asks the judges about the prompts of guarded steps. Rejects with an error of the gateway. */
@@ -126,13 +120,16 @@ export class CallGuard {
     return this.#ended.signal.aborted;
   }
 
-  /** The step with masks, whose responses are searched. Throws an error of the gateway. */
-  guard(step: Step): Step {
+  /** The step with masks, whose responses are searched. Rejects with an error of the gateway. */
+  async guard(step: Step): Promise<Step> {
     const rules = this.#rules.at("prompt");
     let { upstream } = step;
     if (rules !== null) {
+      const slices = searchRequest(rules, this.findings, upstream);
       try {
-        upstream = searchRequest(rules, this.findings, upstream);
+        upstream = await new Promise<typeof upstream>((resolve, reject) =>
+          inTurns(slices, lengthOf(upstream.body), this.#share, resolve, reject),
+        );
       } catch (error) {
         throw error instanceof GuardrailBlock ? error.error : error;
       }
@@ -191,7 +188,7 @@ export async function searchAnswer(
   if (rules === null) return json;
   const findings = new Findings();
   try {
-    const searched = searchText(rules, findings, json, true, "response") ?? json;
+    const searched = inOnePiece(searchText(rules, findings, json, true, "response")) ?? json;
     const question = { place: "response", text: textOfAnswer(Buffer.from(searched)), prompt: "" } as const;
     if (rules.judges.length > 0)
       await judges.judgeKept(set.fingerprint, rules.judges, findings, call, question, signal);
@@ -228,25 +225,16 @@ class GuardedSource implements StepSource {
     return this.#refusal ?? this.#source.refusal;
   }
 
-  next(): Step | null | Promise<Step | null> {
+  async next(): Promise<Step | null> {
     if (this.#refusal !== null) return null;
-    const step = this.#source.next();
-    return step instanceof Promise ? step.then((late) => this.#guarded(late)) : this.#guarded(step);
-  }
-
-  #guarded(step: Step | null): Step | null | Promise<Step | null> {
+    const step = await this.#source.next();
     if (step === null) return null;
     try {
-      const guarded = this.#guard.guardLate(step);
-      return guarded instanceof Promise ? guarded.catch((error: unknown) => this.#refuse(error)) : guarded;
+      return await this.#guard.guardLate(step);
     } catch (error) {
-      return this.#refuse(error);
+      this.#refusal =
+        error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
+      return null;
     }
-  }
-
-  #refuse(error: unknown): null {
-    if (!(error instanceof SignalboxError)) throw error;
-    this.#refusal = error;
-    return null;
   }
 }

@@ -1,16 +1,7 @@
 /** The setting `dlp` of the original as rules: its profiles are kinds of personal data and secrets. */
-import type { GuardrailRule } from "../../accounts/index.ts";
-import type { DLP_PROFILES, DlpSettings } from "../settings/gateway-settings.ts";
-
-type Profile = (typeof DLP_PROFILES)[number];
-type Kinds = { readonly pii: Extract<GuardrailRule, { type: "pii" }>["kinds"]; readonly secrets: boolean };
-
-const KINDS: Readonly<Record<Profile, Kinds>> = {
-  financial: { pii: ["card", "iban"], secrets: false },
-  identifiers: { pii: ["national_id", "passport"], secrets: false },
-  personal: { pii: ["email", "phone", "ip"], secrets: false },
-  credentials: { pii: [], secrets: true },
-};
+import { type GuardrailRule, SECRET_KINDS } from "../../accounts/index.ts";
+import { dlpProfileOf } from "../settings/dlp-profiles.ts";
+import type { DlpSettings } from "../settings/gateway-settings.ts";
 
 /** A rule for each policy and profile, so that a finding names both. */
 export function dlpRules(settings: DlpSettings): GuardrailRule[] {
@@ -21,6 +12,8 @@ export function dlpRules(settings: DlpSettings): GuardrailRule[] {
       : [{ id: "", action: settings.action, check: ["REQUEST", "RESPONSE"], profiles: settings.profiles }];
   return policies.flatMap(({ id, action, check, profiles }) =>
     profiles.map((profile): GuardrailRule => {
+      const meaning = dlpProfileOf(profile);
+      if (meaning === undefined) throw new TypeError("settings have known profiles only");
       const base = {
         id: `${id}/${profile}`,
         on: check.map((one) => (one === "REQUEST" ? ("prompt" as const) : ("response" as const))),
@@ -32,10 +25,9 @@ export function dlpRules(settings: DlpSettings): GuardrailRule[] {
         logs: "full" as const,
         enabled: true,
       };
-      const { pii, secrets } = KINDS[profile];
-      return secrets
-        ? { ...base, type: "secrets", kinds: ["key", "private_key", "entropy"] }
-        : { ...base, type: "pii", kinds: [...pii] };
+      return meaning === "secrets"
+        ? { ...base, type: "secrets", kinds: [...SECRET_KINDS] }
+        : { ...base, type: "pii", kinds: [...meaning.pii] };
     }),
   );
 }

@@ -28,6 +28,7 @@ import type { Findings } from "./findings.ts";
 import { EventTemplate } from "./event-template.ts";
 import { DocumentSearch, isFree, isNoText, isProtocolWord, roleOf, typeOf } from "./json-document.ts";
 import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
+import { inOnePiece } from "./slices.ts";
 import { TextChannel, TextPiece } from "./text-channel.ts";
 
 interface HeldPiece {
@@ -159,7 +160,7 @@ export class GuardedEvents<Frame> {
       const role = roleOf(at, this.#place, event);
       if (role.kind === "media" || role.kind === "unread" || role.kind === "decoded") {
         isUsual = false;
-        search.searchContent(role);
+        inOnePiece(search.searchContent(role));
       } else if (role.kind === "aside" || (role.kind === "text" && isFree(at.level))) {
         // No event continues what stands inside of a value.
         if (this.#rules.isClean(at.text)) continue;

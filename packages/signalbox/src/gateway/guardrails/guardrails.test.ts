@@ -1,34 +1,56 @@
 import { describe, expect, it, vi } from "vitest";
 import { type GuardrailRule, guardrailRules } from "../../accounts/index.ts";
 import { type ResponseHead, type UpstreamHandler, writeAwsMessage } from "../../engines/relay/index.ts";
+import type { Step } from "../step/step.ts";
+import { CallGuard } from "./call-guard.ts";
 import { Findings, GuardrailBlock } from "./findings.ts";
 import {
   at,
   BLOCKS_WALRUS,
   cutSentence,
+  decisionsOn,
   findingsWithMail,
   MASKS,
   parse,
+  partsFor,
   pass,
   ROOM,
+  searchWhole,
   SENTENCE,
   setOf,
+  shownIn,
   STREAMS,
+  TEXTS,
   words,
 } from "./guarded-streams-fixture.ts";
-import { searchRequest } from "./request-body.ts";
 import { BlockedResponse } from "./blocked-response.ts";
+import { Judges } from "./judges.ts";
+import { searchText } from "./request-body.ts";
 import { SessionGuard } from "./session-guard.ts";
 import { judgeResponse } from "./judged-response.ts";
+import { inOnePiece } from "./slices.ts";
 import { tryRules } from "./try-rules.ts";
+
+/** Judges that are not asked. */
+const NOBODY = {
+  judges: new Judges({
+    server: { call: () => Promise.reject(new Error("not asked")) },
+    askWebhook: () => Promise.reject(new Error("not asked")),
+  }),
+  call: { accountId: "a", gatewayId: "g", tokenId: null, metadata: null },
+};
 
 const MASK_ALL = parse(
   { id: "people", type: "pii", action: "mask" },
   { id: "keys", type: "secrets", action: "mask" },
 );
 
+const MASKED_SET = setOf(MASK_ALL);
+
 /** What a prompt of this text becomes. */
-const masked = async (text: string) => (await tryRules(MASK_ALL, text, "prompt")).text;
+function masked(text: string): string {
+  return inOnePiece(searchText(at(MASKED_SET, "prompt"), new Findings(), text, false)) ?? text;
+}
 
 describe("kinds", () => {
   it.each([
@@ -46,6 +68,16 @@ describe("kinds", () => {
     ["cpf 529.982.247-25", "cpf <ID_1>"],
     ["dni 12345678Z, 12345678A", "dni <ID_1>, 12345678A"],
     ["id 11010519491231002X", "id <ID_1>"],
+    ["my number 1234 5678 9018, 1234-5678-9019", "my number <ID_1>, 1234-5678-9019"],
+    ["マイナンバー: 123456789018 or order 123456789018", "マイナンバー: <ID_1> or order 123456789018"],
+    ["curp HEGG560427MVZRRL04, HEGG560427MVZRRL05", "curp <ID_1>, HEGG560427MVZRRL05"],
+    [
+      "rrn 900101-1234568, 9001011234568, 9001011234567, 901301-1234568",
+      "rrn <ID_1>, <ID_2>, 9001011234567, 901301-1234568",
+    ],
+    ["snils 112-233-445 95, 11223344595, 112-233-445 96", "snils <ID_1>, <ID_2>, 112-233-445 96"],
+    ["inn 500100732259, 500100732258", "inn <ID_1>, 500100732258"],
+    ["tfn 123 456 782, TFN: 123456782, order 123456782", "tfn <ID_1>, TFN: <ID_2>, order 123456782"],
     ["Passport No: C01X00T47", "Passport No: <PASSPORT_1>"],
     ["from 192.168.0.1 and 2001:db8:85a3::8a2e:370:7334", "from <IP_1> and <IP_2>"],
     ["version 1.2.3 of std::vector at 300.1.1.1", "version 1.2.3 of std::vector at 300.1.1.1"],
@@ -58,13 +90,13 @@ describe("kinds", () => {
     ["ａｄａ@ｅｘａｍｐｌｅ.org", "<EMAIL_1>"],
     ["4\u200b111 1111 1111 1111", "<CARD_1>"],
     ["٤111 1111 1111 1111", "<CARD_1>"],
-  ])("of %j is %j", async (text, expected) => expect(await masked(text)).toBe(expected));
+  ])("of %j is %j", (text, expected) => expect(masked(text)).toBe(expected));
 
   it("are tried when it is the turn of the trial", async () => {
     const { promise: turn, resolve: begin } = Promise.withResolvers<void>();
     let isDone = false;
     const trial = tryRules(MASK_ALL, "a@b.org", "prompt", () => turn).finally(() => (isDone = true));
-    await masked("another trial, which takes as many steps");
+    await tryRules(MASK_ALL, "another trial, which takes as many steps", "prompt");
     expect(isDone).toBe(false);
     begin();
     expect((await trial).text).toBe("<EMAIL_1>");
@@ -111,7 +143,7 @@ function isBlocked(
   const body = { kind: "whole" as const, bytes: Buffer.from(bytes as string) };
   const request = { origin: {} as never, method: "POST", target: "/x", headers, body };
   try {
-    searchRequest(at(set, "prompt"), new Findings(), request);
+    searchWhole(at(set, "prompt"), new Findings(), request);
     return false;
   } catch (error) {
     if (error instanceof GuardrailBlock) return true;
@@ -163,11 +195,11 @@ describe("a prompt", () => {
     ["in a data URL with an escape that is none", '{"url":"data:text/plain,a%20%7aebra,5%"}'],
   ])("is found %s", (_, body) => expect(isBlocked(body)).toBe(true));
 
-  it("that only begins like a data URL is a text", async () => {
+  it("that only begins like a data URL is a text", () => {
     for (const text of ["Data: growth, up 5% ", "data:,5%", "data:image/png;base64, what does it mean?"])
       expect(isBlocked(JSON.stringify({ content: text }))).toBe(false);
     const sent = JSON.stringify({ content: "Data: ada@example.org, up 5%" });
-    expect(await masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
+    expect(masked(sent)).toBe(sent.replace("ada@example.org", "<EMAIL_1>"));
   });
 
   it("that spans texts is judged by each rule, whatever the others found in a part of it", () => {
@@ -200,7 +232,7 @@ describe("a prompt", () => {
     for (let i = 0; i < 2; i++) {
       const findings = new Findings();
       const body = { kind: "whole" as const, bytes: Buffer.from('{"input":{"zebra":1}}') };
-      searchRequest(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
+      searchWhole(rules, findings, { origin: {} as never, method: "POST", target: "/", headers: [], body });
       expect(findings.action).toBe("flag");
     }
   });
@@ -273,43 +305,138 @@ describe("a prompt", () => {
       headers: [],
       body: { kind: "whole" as const, bytes: Buffer.from(body) },
     };
-    expect(searchRequest(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
-    const found = searchRequest(at(setOf(MASK_ALL), "prompt"), new Findings(), request).body;
+    expect(searchWhole(at(BLOCK, "prompt"), new Findings(), request)).toBe(request);
+    const found = searchWhole(at(MASKED_SET, "prompt"), new Findings(), request).body;
     expect(found.kind === "whole" && found.bytes.toString()).toBe(
       body.replace("ada@example.org", "<EMAIL_1>"),
     );
   });
 });
 
-describe.each(Object.entries(STREAMS))("a stream of %s", (_, { type, events }) => {
+describe("a long text", () => {
+  const MAIL = "ada@example.org";
+  /** Prose with addresses at the ends of slices. */
+  const prose = Array.from(
+    { length: 12 },
+    (_, i) => `${"The line is clear. ".repeat(1724)}x${i} ${MAIL} `,
+  ).join("");
+  const forms = [
+    ["one message", "application/json", JSON.stringify({ messages: [{ role: "user", content: prose }] })],
+    [
+      "many messages",
+      "application/json",
+      JSON.stringify({ messages: prose.split(". ").map((content) => ({ content })) }),
+    ],
+    [
+      "the arguments of a tool",
+      "application/json",
+      JSON.stringify({ arguments: JSON.stringify({ a: prose }) }),
+    ],
+    ["plain text", "text/plain", prose],
+    [
+      "lines of JSON",
+      "text/plain",
+      prose
+        .match(/.{1,2000}(?: |$)/g)
+        ?.map((text) => JSON.stringify({ text }))
+        .join("\n") ?? "",
+    ],
+    [
+      "a form",
+      "multipart/form-data; boundary=b",
+      `--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n${prose}\r\n--b--`,
+    ],
+  ] as const;
+
+  it.each(forms)(
+    "of a prompt, as %s, is searched in turns, and masked as in one piece",
+    async (_, type, body) => {
+      let turns = 0;
+      const share = {
+        holdMemory: () => true,
+        beginWork(bytes: number, piece: () => void) {
+          expect(bytes).toBe(body.length);
+          turns += 1;
+          setImmediate(piece);
+        },
+      };
+      const guard = new CallGuard(MASKED_SET, share, NOBODY);
+      const upstream = {
+        origin: {} as never,
+        method: "POST",
+        target: "/",
+        headers: ["content-type", type],
+        body: { kind: "whole" as const, bytes: Buffer.from(body) },
+      };
+      const { upstream: sent } = await guard.guard({ upstream } as unknown as Step);
+      const bytes = sent.body.kind === "whole" ? sent.body.bytes.toString() : "";
+      expect(bytes === body.replaceAll(MAIL, "<EMAIL_1>")).toBe(true);
+      expect(turns).toBeGreaterThan(body.length / (64 * 1024));
+    },
+  );
+
+  it("of an answer is searched in turns, and nothing follows a slice in which a rule refuses it", () => {
+    let turns = 0;
+    const share = { ...ROOM, beginWork: (_: number, piece: () => void) => ((turns += 1), piece()) };
+    const answerOf = (text: string) => [Buffer.from(JSON.stringify({ content: text }))];
+    const passed = pass(MASKED_SET, new Findings(), "application/json", answerOf(prose), share);
+    expect(passed.text === JSON.stringify({ content: prose.replaceAll(MAIL, "<EMAIL_1>") })).toBe(true);
+    expect(turns).toBeGreaterThan(10);
+    const allTurns = turns;
+    turns = 0;
+    const blocked = pass(
+      BLOCKS_WALRUS,
+      new Findings(),
+      "application/json",
+      answerOf(`a walrus ${prose}`),
+      share,
+    );
+    expect([blocked.text, blocked.failure]).toEqual(["", expect.any(BlockedResponse)]);
+    expect(turns).toBeLessThan(allTurns - 5);
+  });
+});
+
+describe.each(Object.entries(STREAMS))("a stream of %s", (_, form) => {
+  const { type, events } = form;
   // Every position is cut in guarded-streams.long.test.ts.
   it("is masked and put together again where its text is cut", () => {
     for (let i = 0; i <= SENTENCE.length; i += 6) {
-      const reads = [Buffer.from(events(cutSentence(i)))];
+      const reads = [events(partsFor(form, cutSentence(i)))];
       const { text, failure } = pass(MASKS, findingsWithMail(), type, reads);
       expect(failure).toBeNull();
-      const shown = words(text).replaceAll("\\\\u0061", "a");
+      const shown = shownIn(text);
       expect(shown).not.toMatch(/walrus|4111|EMAIL/);
       expect(shown).toContain("<W_1> has <CARD_1> and ada@example.org. Bye");
     }
   });
 
   it("is blocked before the first character of the match, and not before what may pass", () => {
-    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    const bytes = events(partsFor(form, Array.from(SENTENCE)));
     for (let i = 1; i <= bytes.length; i += 199) {
       const reads = [bytes.subarray(0, i), bytes.subarray(i)];
       const { text, failure } = pass(BLOCKS_WALRUS, new Findings(), type, reads);
       expect(failure).toBeInstanceOf(BlockedResponse);
       expect(words(text)).not.toMatch(/w/);
-      expect(words(text).replaceAll("\\\\u0061", "a")).toContain("Gr\u00fc\u00dfe, the");
+      expect(shownIn(text)).toContain("Gr\u00fc\u00dfe, the");
     }
   });
 
   it("leaves as it came if nothing is found", () => {
     const block = setOf(parse({ id: "x", type: "words", words: ["unheard"], action: "block" }));
-    const bytes = Buffer.from(events(Array.from(SENTENCE)));
+    const bytes = events(partsFor(form, Array.from(SENTENCE)));
     const reads = Array.from({ length: bytes.length }, (__, i) => bytes.subarray(i, i + 1));
     expect(pass(block, new Findings(), type, reads)).toEqual({ text: bytes.toString(), failure: null });
+  });
+
+  it("has the decision of the whole text where it is cut", () => {
+    for (const text of TEXTS) {
+      const characters = Array.from(text);
+      const whole = decisionsOn(form, [text]);
+      for (let i = 5; i < characters.length; i += 17) {
+        const parts = [characters.slice(0, i).join(""), characters.slice(i).join("")];
+        expect([parts, decisionsOn(form, parts)]).toEqual([parts, whole]);
+      }
+    }
   });
 });
 
@@ -461,7 +588,7 @@ describe("masks", () => {
   const maskedBy = (findings: Findings, text: string) => {
     const body = { kind: "whole" as const, bytes: Buffer.from(JSON.stringify({ text })) };
     const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
-    const found = searchRequest(mail, findings, request).body;
+    const found = searchWhole(mail, findings, request).body;
     return found.kind === "whole" ? found.bytes.toString() : "";
   };
 
@@ -478,7 +605,7 @@ describe("masks", () => {
     const findings = new Findings();
     const body = { kind: "whole" as const, bytes: Buffer.from('{"text":"walrus"}') };
     const request = { origin: {} as never, method: "POST", target: "/", headers: [], body };
-    const sent = searchRequest(at(set, "prompt"), findings, request).body;
+    const sent = searchWhole(at(set, "prompt"), findings, request).body;
     const bytes = sent.kind === "whole" ? sent.bytes : Buffer.from("");
     expect(bytes.toString()).not.toContain("walrus");
     expect(pass(set, findings, "application/json", [bytes]).text).not.toContain("RULE_");
@@ -510,20 +637,23 @@ describe("masks", () => {
     expect(mask(0)).toBe("<EMAIL_1>");
   });
 
-  it("of a session have numbers of their own if messages passed before its first rule that masks", () => {
+  it("of a session have numbers of their own if messages passed before its first rule that masks", async () => {
     const flags = setOf(parse({ id: "f", type: "words", words: ["teal"], action: "flag" }));
     const masks = setOf(parse({ id: "m", type: "pii", kinds: ["email"], action: "mask" }));
     let rules = flags;
-    const guard = new SessionGuard(() => rules);
-    const say = (text: string) =>
-      guard.fromClient({ data: Buffer.from(JSON.stringify({ text })), isBinary: false }).data.toString();
-    say("<EMAIL_1>");
+    const guard = new SessionGuard(() => rules, NOBODY);
+    const say = async (text: string) => {
+      const sent = await guard.fromClient({ data: Buffer.from(JSON.stringify({ text })), isBinary: false });
+      return sent.data.toString();
+    };
+    await say("<EMAIL_1>");
     rules = masks;
-    expect(say("a@b.org")).toMatch(/<EMAIL_\d{12}>/);
+    expect(await say("a@b.org")).toMatch(/<EMAIL_\d{12}>/);
   });
 });
 
-describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { type, events }) => {
+describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, form) => {
+  const { type, events } = form;
   /** What is asked, and what passes, if the bytes arrive in reads of a length. */
   const judge = async (bytes: Buffer, readLength: number, isHeld: boolean) => {
     const asked: string[] = [];
@@ -563,7 +693,7 @@ describe.each(Object.entries(STREAMS))("the judges of a stream of %s", (_, { typ
       { length: 40 },
       (_, i) => `On day ${i} the sea was calm, said Ada to the others. `,
     );
-    const bytes = Buffer.from(events(sentences));
+    const bytes = events(partsFor(form, sentences));
     const whole = await judge(bytes, bytes.length, false);
     expect(whole.asked.length).toBeGreaterThan(1);
     expect(whole.passed).toBe(bytes.toString("utf8"));

@@ -20,6 +20,7 @@ import {
 import type { Findings } from "./findings.ts";
 import { isMedia } from "./media.ts";
 import type { GuardrailPlace, PlaceRules } from "./rule-set.ts";
+import { SLICE, type Slices } from "./slices.ts";
 import { TextChannel, TextPiece } from "./text-channel.ts";
 
 /** Words of the protocol. */
@@ -263,21 +264,26 @@ export class DocumentSearch {
   }
 
   /** The document with masks; null if nothing changed. Throws `GuardrailBlock`. */
-  searchJson(json: string): string | null {
+  *searchJson(json: string): Slices<string | null> {
     const texts = readJsonTexts(json);
     if (texts === null) {
       this.#findings.unread(this.#place, this.#rules, "it is not valid JSON");
       return null;
     }
-    return this.searchTexts(json, texts);
+    return yield* this.searchTexts(json, texts);
   }
 
   /** The same, of a document whose texts were read. */
-  searchTexts(json: string, texts: readonly JsonText[]): string | null {
+  *searchTexts(json: string, texts: readonly JsonText[]): Slices<string | null> {
     const edited: { readonly at: JsonText; readonly piece: TextPiece }[] = [];
     // What a caller writes is no event, whatever it says, except for the one of a session that brings sound.
     const event = this.#isSession && typeOf(texts) === SAMPLES_EVENT ? SAMPLES_EVENT : "";
+    let sliceEnd = SLICE;
     for (const at of texts) {
+      if (at.start >= sliceEnd) {
+        yield;
+        sliceEnd = at.start + SLICE;
+      }
       const role = roleOf(at, this.#place, event);
       switch (role.kind) {
         case "skip":
@@ -285,12 +291,13 @@ export class DocumentSearch {
         case "media":
         case "unread":
         case "decoded":
-          this.searchContent(role);
+          yield* this.searchContent(role);
           break;
         case "aside": {
           if (this.#rules.isClean(at.text)) break;
           const piece = new TextPiece(at.text);
-          if (this.searchAlone(piece)) edited.push({ at, piece });
+          const isFound = isLong(piece) ? yield* this.searchLong(piece) : this.searchAlone(piece);
+          if (isFound) edited.push({ at, piece });
           // What is only flagged, or is no mask of this call, is found again in the next one.
           else if (piece.found === null && (at.kind === "name" || WORDS.has(at.member)))
             this.#rules.noteClean(at.text);
@@ -299,7 +306,8 @@ export class DocumentSearch {
         case "text": {
           const piece = new TextPiece(at.text, { isJson: role.isJson });
           edited.push({ at, piece });
-          this.#add(piece, at.position >= 0);
+          if (isLong(piece)) yield* this.#addLong(piece, at.position >= 0);
+          else this.#add(piece, at.position >= 0);
         }
       }
     }
@@ -312,11 +320,11 @@ export class DocumentSearch {
   }
 
   /** Content that was decoded, or that cannot be searched. */
-  searchContent(role: ContentRole): void {
-    if (role.head !== "") this.searchAlone(new TextPiece(role.head, { isEditable: false }));
+  *searchContent(role: ContentRole): Slices<void> {
+    if (role.head !== "") yield* this.searchLong(new TextPiece(role.head, { isEditable: false }));
     if (role.kind === "media") this.#findings.media(this.#place, this.#rules);
     else if (role.kind === "unread") this.#findings.unread(this.#place, this.#rules, role.reason);
-    else this.searchAlone(new TextPiece(role.text, { isEditable: false }));
+    else yield* this.searchLong(new TextPiece(role.text, { isEditable: false }));
   }
 
   /** A text that belongs to no other. Returns whether it has edits. */
@@ -327,18 +335,44 @@ export class DocumentSearch {
     return piece.edits !== null;
   }
 
+  /** The same of a text that may be long. */
+  *searchLong(piece: TextPiece): Slices<boolean> {
+    const channel = new TextChannel(this.#rules, this.#findings, this.#place);
+    yield* channel.pushSlices(piece);
+    channel.end();
+    return piece.edits !== null;
+  }
+
   #add(piece: TextPiece, isAlone: boolean): void {
-    const single = (this.#single ??= new TextChannel(this.#rules, this.#findings, this.#place));
-    single.push(piece);
-    const idle = isAlone ? null : single.idleIn(piece);
-    single.end();
-    if (isAlone) return;
+    this.#searched.push(piece);
+    const idle = this.#searched.idleIn(piece);
+    this.#searched.end();
+    if (!isAlone) this.#joinable().push(piece, idle);
+  }
+
+  *#addLong(piece: TextPiece, isAlone: boolean): Slices<void> {
+    yield* this.#searched.pushSlices(piece);
+    const idle = this.#searched.idleIn(piece);
+    this.#searched.end();
+    if (!isAlone) yield* this.#joinable().pushSlices(piece, idle);
+  }
+
+  get #searched(): TextChannel {
+    return (this.#single ??= new TextChannel(this.#rules, this.#findings, this.#place));
+  }
+
+  /** For a text that follows another one. */
+  #joinable(): TextChannel {
     if (this.#joined === null) this.#joined = new TextChannel(this.#rules, this.#findings, this.#place, true);
     else this.#joined.pause();
-    this.#joined.push(piece, idle);
+    return this.#joined;
   }
 
   end(): void {
     this.#joined?.end();
   }
+}
+
+function isLong({ text }: TextPiece): boolean {
+  return text.length >= SLICE;
 }

@@ -12,7 +12,6 @@ import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
-  editAwsMessage,
   type ResponseHead,
   splitAwsMessages,
   type UpstreamExchange,
@@ -21,6 +20,7 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
+import { readAwsDocument } from "./aws-message.ts";
 import { BlockedResponse } from "./blocked-response.ts";
 import { GuardrailBlock } from "./findings.ts";
 import { JudgedText, textOfAnswer } from "./judged-text.ts";
@@ -36,7 +36,7 @@ export interface ResponseJudge {
 const MIN_PIECE = 300;
 const MAX_PIECE = 1500;
 /** Of the text before a piece, so that a verdict does not depend on where the piece begins. */
-const CONTEXT = 300;
+export const CONTEXT = 300;
 /** A shorter text that stands in an earlier one may mean something else. */
 const MIN_REPEATED = 100;
 const SENTENCE_END = /[.!?。！？\n]["')\]]?\s*$/;
@@ -44,6 +44,11 @@ const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
 const MAX_OPEN_QUESTIONS = 4;
 const MAX_WAITING_PIECES = 16;
 const NO_BYTES = Buffer.from("");
+
+/** Whether a text is long enough to be asked about. */
+export function isPieceDue(text: string): boolean {
+  return text.length >= MAX_PIECE || (text.length >= MIN_PIECE && SENTENCE_END.test(text));
+}
 
 /** Bytes that leave together. */
 interface Piece {
@@ -317,9 +322,7 @@ class StreamReader implements PieceReader {
       if (json !== "") this.#text.add(json);
       const { text } = this.#text;
       if (this.isWhole) continue;
-      const isDue =
-        text === "" || text.length >= MAX_PIECE || (text.length >= MIN_PIECE && SENTENCE_END.test(text));
-      if (isDue) pieces.push(this.#take());
+      if (text === "" || isPieceDue(text)) pieces.push(this.#take());
     }
     return pieces;
   }
@@ -400,7 +403,6 @@ function splitLines(bytes: Buffer): Events {
 
 /** Shorter beginnings of a message are not checked. */
 const AWS_PRELUDE = 12;
-const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
 
 const AWS: EventForm = {
   mayEnd: (_chunk, _before, size, length) => size >= length,
@@ -410,19 +412,7 @@ const AWS: EventForm = {
 
 function splitAws(bytes: Buffer): Events {
   const { messages, rest } = splitAwsMessages(bytes);
-  const events = messages.map((message) => {
-    let payload = "";
-    editAwsMessage(message, (found) => {
-      payload = found.toString("utf8");
-      return null;
-    });
-    const inner = WRAPPED.exec(payload)?.[1];
-    return {
-      bytes: message,
-      json: inner === undefined ? payload : Buffer.from(inner, "base64").toString("utf8"),
-    };
-  });
-  return { events, rest };
+  return { events: messages.map((message) => ({ bytes: message, json: readAwsDocument(message) })), rest };
 }
 
 function joined(parts: readonly Buffer[]): Buffer {

@@ -48,6 +48,12 @@ export interface JudgesParts {
   readonly askWebhook: AskWebhook;
 }
 
+/** Who is asked by rules that ask, and for which call. */
+export interface Judging {
+  readonly judges: Judges;
+  readonly call: JudgedCall;
+}
+
 type Verdict =
   | { readonly kind: "passed" }
   /** The call cannot go on, whatever its rules say: its budget is spent, or its caller has left. */

@@ -5,8 +5,10 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { PII_KINDS, SECRET_KINDS } from "../../accounts/index.ts";
-import { parse } from "./guarded-streams-fixture.ts";
-import { tryRules } from "./try-rules.ts";
+import { Findings } from "./findings.ts";
+import { at, parse, setOf } from "./guarded-streams-fixture.ts";
+import { searchText } from "./request-body.ts";
+import { inOnePiece } from "./slices.ts";
 
 const TEXTS = 200;
 const GUIDE = new URL("../../../../../docs/guides/guardrails.md", import.meta.url);
@@ -70,6 +72,54 @@ function iban(dice: Dice): string {
     Array.from(`${account}${country}00`, (one) => String(Number.parseInt(one, 36))).join(""),
   );
   return `${country}${String(98n - (number % 97n)).padStart(2, "0")}${account}`;
+}
+
+const weighed = (digits: string, weights: readonly number[]) =>
+  weights.reduce((sum, weight, i) => sum + weight * Number(digits[i]), 0);
+
+/** Japan. */
+function myNumber(dice: Dice): string {
+  const digits = dice.digits(11);
+  const rest = weighed(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+  return `${digits}${rest < 2 ? 0 : 11 - rest}`;
+}
+
+/** Mexico. */
+function curp(dice: Dice): string {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const start = `${dice.text(letters, 1)}${dice.text("AEIOU", 1)}${dice.text(letters, 2)}${70 + dice.below(30)}0${1 + dice.below(9)}${10 + dice.below(19)}${dice.of(["H", "M"])}DF${dice.text("BCDFGHJKLM", 3)}0`;
+  const sum = Array.from(start).reduce(
+    (total, character, i) => total + "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ".indexOf(character) * (18 - i),
+    0,
+  );
+  return `${start}${(10 - (sum % 10)) % 10}`;
+}
+
+/** South Korea. */
+function residentNumber(dice: Dice): string {
+  const digits = `${60 + dice.below(40)}0${1 + dice.below(9)}${10 + dice.below(19)}${1 + dice.below(2)}${dice.digits(5)}`;
+  return `${digits}${(11 - (weighed(digits, [2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]) % 11)) % 10}`;
+}
+
+/** Russia. */
+function snils(dice: Dice): string {
+  const digits = `1${dice.digits(8)}`;
+  const check = weighed(digits, [9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101;
+  return `${digits}${String(check === 100 ? 0 : check).padStart(2, "0")}`;
+}
+
+function inn(dice: Dice): string {
+  const digits = `5${dice.digits(9)}`;
+  const first = `${digits}${(weighed(digits, [7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10}`;
+  return `${first}${(weighed(first, [3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10}`;
+}
+
+/** Australia. */
+function taxFileNumber(dice: Dice): string {
+  for (;;) {
+    const digits = `1${dice.digits(8)}`;
+    if (weighed(digits, [1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 === 0) return digits;
+  }
 }
 
 type Make = (dice: Dice) => string;
@@ -146,6 +196,20 @@ const KINDS: Readonly<
         const digits = dice.digits(8);
         return `${digits}${"TRWAGMYFPDXBNJZSQVHLCKE"[Number(digits) % 23]}`;
       },
+      (dice) => grouped(myNumber(dice), dice.of([" ", "-"])),
+      (dice) => `${dice.of(["マイナンバー", "My Number:"])} ${myNumber(dice)}`,
+      curp,
+      (dice) => {
+        const number = residentNumber(dice);
+        return dice.of([number, `${number.slice(0, 6)}-${number.slice(6)}`]);
+      },
+      (dice) => {
+        const number = snils(dice);
+        return dice.of([number, `${grouped(number.slice(0, 9), "-", 3)} ${number.slice(9)}`]);
+      },
+      inn,
+      (dice) => grouped(taxFileNumber(dice), " ", 3),
+      (dice) => `${dice.of(["TFN", "tax file number"])} ${taxFileNumber(dice)}`,
     ],
     like: [
       DATE,
@@ -154,6 +218,10 @@ const KINDS: Readonly<
       (dice) => `000-${dice.digits(2)}-${dice.digits(4)}`,
       (dice) => `${dice.digits(3)}-${dice.digits(4)}-${dice.digits(2)}`,
       (dice) => `part ${grouped(dice.digits(9), "-", 3)}`,
+      (dice) => `17${dice.digits(8)} seconds`,
+      (dice) => `17${dice.digits(11)} milliseconds`,
+      (dice) => `1${dice.digits(8)} bytes`,
+      (dice) => `invoice 1${dice.digits(11)}`,
     ],
   },
   passport: {
@@ -234,28 +302,30 @@ const KINDS: Readonly<
 const BEFORE = ["Please note: ", "I have ", "", "Here it is, ", "Danke! "] as const;
 const BEHIND = [" for you.", "", ", as you asked", "\nRegards", " (see above)"] as const;
 
-async function figuresOf(kind: string, seed: number): Promise<string> {
+function figuresOf(kind: string, seed: number): string {
   const dice = new Dice(seed);
   const type = (SECRET_KINDS as readonly string[]).includes(kind) ? "secrets" : "pii";
-  const rules = parse({ id: "kind", type, kinds: [kind], action: "flag" });
+  const rules = at(setOf(parse({ id: "kind", type, kinds: [kind], action: "flag" })), "prompt");
   const { has, like } = KINDS[kind] ?? { has: [UUID], like: [UUID] };
-  const found = async (makers: readonly [Make, ...Make[]]) => {
+  const found = (makers: readonly [Make, ...Make[]]) => {
     let count = 0;
     for (let i = 0; i < TEXTS; i++) {
       const text = `${dice.of(BEFORE)}${makers[i % makers.length]?.(dice) ?? ""}${dice.of(BEHIND)}`;
-      if ((await tryRules(rules, text, "prompt")).action !== null) count += 1;
+      const findings = new Findings();
+      inOnePiece(searchText(rules, findings, text, false));
+      if (findings.action !== null) count += 1;
     }
     return count;
   };
-  const right = await found(has);
-  const wrong = await found(like);
+  const right = found(has);
+  const wrong = found(like);
   const percent = (part: number, all: number) => `${((100 * part) / all).toFixed(1)} %`;
   return `| \`${kind}\` | ${percent(right, right + wrong)} | ${percent(right, TEXTS)} |`;
 }
 
-it("find what the guide says that they find", async () => {
+it("find what the guide says that they find", () => {
   const kinds = [...PII_KINDS, ...SECRET_KINDS];
-  const rows = await Promise.all(kinds.map((kind, i) => figuresOf(kind, i + 1)));
+  const rows = kinds.map((kind, i) => figuresOf(kind, i + 1));
   const stated = readFileSync(GUIDE, "utf8")
     .split("\n")
     .filter((line) => /^\| `\w+`\s+\|\s+[\d.]+ %/.test(line))

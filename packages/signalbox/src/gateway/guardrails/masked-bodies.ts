@@ -6,6 +6,7 @@ import { Findings } from "./findings.ts";
 import { searchRequestBytes } from "./request-body.ts";
 import { searchResponseBytes } from "./response-guard.ts";
 import type { GuardrailPlace, LogRules } from "./rule-set.ts";
+import { inOnePiece } from "./slices.ts";
 
 /** A row is written in one piece; a longer body would take the event loop for more than some 20 ms. */
 const MAX_BYTES = 1024 * 1024;
@@ -31,7 +32,7 @@ export class MaskedBodies {
   request(body: WholeBody | null): Buffer | null {
     return this.#mask("prompt", body, (texts, { bytes, contentType }) => {
       this.#masks.reserve(bytes.toString("utf8"));
-      return searchRequestBytes(texts, this.#masks, bytes, contentType) ?? bytes;
+      return inOnePiece(searchRequestBytes(texts, this.#masks, bytes, contentType)) ?? bytes;
     });
   }
 

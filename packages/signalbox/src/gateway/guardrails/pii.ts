@@ -150,6 +150,73 @@ function isAadhaar(text: string): boolean {
   return check === 0;
 }
 
+/** Σ digit × weight. */
+const weighed = (digits: string, weights: readonly number[]) =>
+  weights.reduce((sum, weight, i) => sum + weight * Number(digits[i]), 0);
+
+/** Japan: My Number. */
+function isMyNumber(text: string): boolean {
+  const digits = digitsOf(text);
+  // More groups are another number, such as a card.
+  if (digits.length !== 12) return false;
+  const rest = weighed(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+  return Number(digits[11]) === (rest < 2 ? 0 : 11 - rest);
+}
+
+const CURP_CHARACTERS = "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ";
+/** Mexico. */
+function isCurp(text: string): boolean {
+  const values = Array.from(text.toUpperCase(), (character) => CURP_CHARACTERS.indexOf(character));
+  const sum = values.slice(0, 17).reduce((total, value, i) => total + value * (18 - i), 0);
+  return (10 - (sum % 10)) % 10 === values[17];
+}
+
+/** Six digits: year, month and day. */
+function isBirthday(digits: string): boolean {
+  const [month, day] = [Number(digits.slice(2, 4)), Number(digits.slice(4, 6))];
+  return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/** South Korea. Numbers that were given since October 2020 have no check digit: the form with its hyphen has to do. */
+function isResidentNumber(text: string): boolean {
+  const digits = digitsOf(text);
+  if (!isBirthday(digits)) return false;
+  const sum = weighed(digits, [2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]);
+  return text.includes("-") || (11 - (sum % 11)) % 10 === Number(digits[12]);
+}
+
+/** Russia: the number of the pension insurance. */
+function isSnils(text: string): boolean {
+  const digits = digitsOf(text);
+  const check = weighed(digits, [9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101;
+  return (check === 100 ? 0 : check) === Number(digits.slice(9)) && !digits.startsWith("000");
+}
+
+/** Russia: the tax number of a person. */
+function isInn(digits: string): boolean {
+  const first = (weighed(digits, [7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10;
+  const second = (weighed(digits, [3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8]) % 11) % 10;
+  return first === Number(digits[10]) && second === Number(digits[11]) && !digits.startsWith("00");
+}
+
+/** Australia. */
+function isTaxFileNumber(text: string): boolean {
+  return weighed(digitsOf(text), [1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 === 0;
+}
+
+/** A number that is nothing by its form alone counts beside the words for it. */
+function beside(words: string, number: string, isValid: (text: string) => boolean): KnownText {
+  const end = new RegExp(`${number}$`);
+  return {
+    source: String.raw`(?:${words})[ :#.=]{0,3}(?:(?:is|no|number)[ :#.=]{1,3})?${number}\b`,
+    ignoresCase: true,
+    check: (text) => {
+      const found = end.exec(text);
+      return found !== null && isValid(found[0]) ? [found.index, text.length] : null;
+    },
+  };
+}
+
 function isIpv4(text: string): boolean {
   return text.split(".").every((part) => Number(part) < 256 && (part === "0" || !part.startsWith("0")));
 }
@@ -209,6 +276,18 @@ export const PII: Readonly<
       { source: String.raw`\b[2-9]\d{3}[ \-]?\d{4}[ \-]?\d{4}\b`, check: whole(isAadhaar) },
       { source: String.raw`\b\d{3}\.\d{3}\.\d{3}-\d{2}\b`, check: whole(isCpf) },
       { source: String.raw`\b[1-9]\d{5}(?:19|20)\d{2}[01]\d[0-3]\d{4}[\dXx]\b`, check: whole(isResidentId) },
+      { source: String.raw`\b\d{4}(?:(?: \d{4}){2,4}|(?:-\d{4}){2,4})\b`, check: whole(isMyNumber) },
+      beside("マイナンバー|個人番号|my ?number", String.raw`\d{12}`, isMyNumber),
+      {
+        source: String.raw`\b[A-Z][AEIOUX][A-Z]{2}\d{2}[01]\d[0-3]\d[HMX][A-Z]{5}[A-Z\d]\d\b`,
+        ignoresCase: true,
+        check: whole(isCurp),
+      },
+      { source: String.raw`\b\d{2}[01]\d[0-3]\d-?[1-8]\d{6}\b`, check: whole(isResidentNumber) },
+      { source: String.raw`\b\d{3}-?\d{3}-?\d{3}[ \-]?\d{2}\b`, check: whole(isSnils) },
+      { source: String.raw`\b\d{12}\b`, check: whole(isInn) },
+      { source: String.raw`\b\d{3} \d{3} \d{3}\b`, check: whole(isTaxFileNumber) },
+      beside("tfn|tax file", String.raw`\d{9}`, isTaxFileNumber),
     ],
   },
   passport: {

@@ -1,10 +1,11 @@
 /** Searches the body of a request in whichever form it is: JSON, lines of JSON, a form with files, or text. What is none of these cannot be read. */
 import type { RequestBody, UpstreamRequest } from "../../engines/relay/index.ts";
 import type { Findings } from "./findings.ts";
-import { readJsonTexts } from "../../engines/text-scan/index.ts";
+import { readJsonSlices, readJsonTexts } from "../../engines/text-scan/index.ts";
 import { DocumentSearch, textOf } from "./json-document.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
+import { SLICE, type Slices } from "./slices.ts";
 import { TextPiece } from "./text-channel.ts";
 
 const PLACE = "prompt";
@@ -17,27 +18,36 @@ const CREDENTIAL =
   /^(?:(?:api|access|auth|subscription)?[_-]?(?:key|token)|sig|signature|x-amz-(?:signature|credential|security-token))$/i;
 
 /** The request with masks; the same one if nothing changed. Throws `GuardrailBlock`. */
-export function searchRequest(
+export function* searchRequest(
   rules: PlaceRules,
   findings: Findings,
   request: UpstreamRequest,
-): UpstreamRequest {
+): Slices<UpstreamRequest> {
   const question = request.target.indexOf("?");
-  if (question !== -1) searchPairs(rules, findings, request.target.slice(question + 1), CREDENTIAL);
-  const body = searchBody(rules, findings, request);
+  if (question !== -1) yield* searchPairs(rules, findings, request.target.slice(question + 1), CREDENTIAL);
+  const body = yield* searchBody(rules, findings, request);
   return body === request.body ? request : { ...request, body };
 }
 
 /** Names and values, except for values of names that `left` matches. */
-function searchPairs(rules: PlaceRules, findings: Findings, pairs: string, left: RegExp | null): void {
+function* searchPairs(
+  rules: PlaceRules,
+  findings: Findings,
+  pairs: string,
+  left: RegExp | null,
+): Slices<void> {
   const search = new DocumentSearch(rules, findings, PLACE);
   for (const [name, value] of new URLSearchParams(pairs)) {
-    search.searchAlone(new TextPiece(name, { isEditable: false }));
-    if (left?.test(name) !== true) search.searchAlone(new TextPiece(value, { isEditable: false }));
+    yield* search.searchLong(new TextPiece(name, { isEditable: false }));
+    if (left?.test(name) !== true) yield* search.searchLong(new TextPiece(value, { isEditable: false }));
   }
 }
 
-function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: UpstreamRequest): RequestBody {
+function* searchBody(
+  rules: PlaceRules,
+  findings: Findings,
+  { body, headers }: UpstreamRequest,
+): Slices<RequestBody> {
   if (body.kind === "none" || (body.kind === "whole" && body.bytes.length === 0)) return body;
   if (body.kind === "streamed") {
     findings.unread(PLACE, rules, "the body is too large to be searched");
@@ -48,19 +58,19 @@ function searchBody(rules: PlaceRules, findings: Findings, { body, headers }: Up
     findings.unread(PLACE, rules, "the body is compressed");
     return body;
   }
-  const found = searchRequestBytes(rules, findings, body.bytes, valueOf(headers, "content-type"));
+  const found = yield* searchRequestBytes(rules, findings, body.bytes, valueOf(headers, "content-type"));
   return found === null ? body : { ...body, bytes: found };
 }
 
 /** The bytes with masks; null if nothing changed. Throws `GuardrailBlock`. */
-export function searchRequestBytes(
+export function* searchRequestBytes(
   rules: PlaceRules,
   findings: Findings,
   bytes: Buffer,
   type: string,
-): Buffer | null {
+): Slices<Buffer | null> {
   const boundary = /^multipart\/[\w-]+\s*;(?:.*;)?\s*boundary="?([^";]{1,70})"?/i.exec(type)?.[1];
-  if (boundary !== undefined) return searchForm(rules, findings, bytes, boundary);
+  if (boundary !== undefined) return yield* searchForm(rules, findings, bytes, boundary);
   const charset = /;\s*charset="?([\w-]+)/i.exec(type)?.[1] ?? "utf-8";
   if (!ASCII_CHARSET.test(charset)) {
     findings.unread(PLACE, rules, "its character set is not UTF-8");
@@ -73,37 +83,47 @@ export function searchRequestBytes(
   }
   // A door may pass JSON on under any type, and providers read it whatever its type is.
   if (/^application\/x-www-form-urlencoded/i.test(type) && !/^\s*[{[]/.test(text)) {
-    searchPairs(rules, findings, text, null);
+    yield* searchPairs(rules, findings, text, null);
     return null;
   }
-  const edited = searchText(rules, findings, text, /json/i.test(type));
+  const edited = yield* searchText(rules, findings, text, /json/i.test(type));
   return edited === null ? null : Buffer.from(edited);
 }
 
 /** JSON, lines of JSON or plain text. */
-export function searchText(
+export function* searchText(
   rules: PlaceRules,
   findings: Findings,
   text: string,
   mustBeJson: boolean,
   place: "prompt" | "response" = PLACE,
   isSession = false,
-): string | null {
+): Slices<string | null> {
   const start = text.trimStart();
   const mayBeJson = start.startsWith("{") || start.startsWith("[") || mustBeJson;
-  const texts = mayBeJson ? readJsonTexts(text) : null;
-  if (texts !== null) return new DocumentSearch(rules, findings, place, isSession).searchTexts(text, texts);
+  const isLong = text.length >= SLICE;
+  const texts = !mayBeJson ? null : isLong ? yield* readJsonSlices(text) : readJsonTexts(text);
+  if (texts !== null) {
+    if (isLong) yield;
+    return yield* new DocumentSearch(rules, findings, place, isSession).searchTexts(text, texts);
+  }
   // It may be too deep to be read.
-  if (mayBeJson && isJson(text)) return new DocumentSearch(rules, findings, place).searchJson(text);
+  if (mayBeJson && isJson(text)) return yield* new DocumentSearch(rules, findings, place).searchJson(text);
   const lines = mayBeJson ? jsonLines(text) : null;
   if (lines !== null) {
     let isEdited = false;
-    const edited = lines.map((line) => {
-      if (line.trim() === "") return line;
-      const other = new DocumentSearch(rules, findings, place).searchJson(line);
+    const edited: string[] = [];
+    let sliceLength = 0;
+    for (const line of lines) {
+      const other =
+        line.trim() === "" ? null : yield* new DocumentSearch(rules, findings, place).searchJson(line);
       isEdited ||= other !== null;
-      return other ?? line;
-    });
+      edited.push(other ?? line);
+      sliceLength += line.length;
+      if (sliceLength < SLICE) continue;
+      yield;
+      sliceLength = 0;
+    }
     return isEdited ? edited.join("\n") : null;
   }
   // A reader that forgives mistakes would see the characters of escapes.
@@ -112,7 +132,7 @@ export function searchText(
     return null;
   }
   const piece = new TextPiece(text);
-  return new DocumentSearch(rules, findings, place).searchAlone(piece) ? piece.edited() : null;
+  return (yield* new DocumentSearch(rules, findings, place).searchLong(piece)) ? piece.edited() : null;
 }
 
 function isJson(text: string): boolean {
@@ -139,7 +159,12 @@ const BLANK_LINE = Buffer.from("\r\n\r\n");
 const LINE = Buffer.from("\r\n");
 
 /** RFC 7578. What is not between two boundaries is searched with the part before it. */
-function searchForm(rules: PlaceRules, findings: Findings, bytes: Buffer, boundary: string): Buffer | null {
+function* searchForm(
+  rules: PlaceRules,
+  findings: Findings,
+  bytes: Buffer,
+  boundary: string,
+): Slices<Buffer | null> {
   const delimiter = Buffer.from(`--${boundary}`);
   const parts: Buffer[] = [];
   let isEdited = false;
@@ -167,12 +192,12 @@ function searchForm(rules: PlaceRules, findings: Findings, bytes: Buffer, bounda
       break;
     }
     const head = bytes.toString("utf8", start + delimiter.length, headEnd);
-    searchHead(rules, findings, head);
+    yield* searchHead(rules, findings, head);
     const text = textOf(bytes.subarray(from, to));
     if (ENCODED_PART.test(head)) findings.unread(PLACE, rules, "a part of the form is encoded");
     else if (text === null) readOther(rules, findings, bytes.subarray(from, to));
     else {
-      const edited = searchText(rules, findings, text, false);
+      const edited = yield* searchText(rules, findings, text, false);
       if (edited !== null) {
         isEdited = true;
         parts.push(bytes.subarray(copied, from), Buffer.from(edited));
@@ -185,8 +210,8 @@ function searchForm(rules: PlaceRules, findings: Findings, bytes: Buffer, bounda
 }
 
 /** The name of a file goes to the provider, too. */
-function searchHead(rules: PlaceRules, findings: Findings, head: string): void {
-  new DocumentSearch(rules, findings, PLACE).searchAlone(new TextPiece(head, { isEditable: false }));
+function* searchHead(rules: PlaceRules, findings: Findings, head: string): Slices<void> {
+  yield* new DocumentSearch(rules, findings, PLACE).searchLong(new TextPiece(head, { isEditable: false }));
 }
 
 function valueOf(headers: readonly string[], wanted: string): string {

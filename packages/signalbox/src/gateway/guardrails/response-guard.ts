@@ -14,11 +14,11 @@
  * 2. A response that is blocked ends with `BlockedResponse`, behind what may pass of it: the rest is not read.
  * 3. What has to be in memory counts in the share of the caller. Without room the attempt is refused.
  */
+import { isAscii } from "node:buffer";
 import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import {
   createUsageTap,
-  editAwsMessage,
   type ResponseHead,
   splitAwsMessages,
   type UpstreamExchange,
@@ -27,6 +27,7 @@ import {
   type UsageTap,
 } from "../../engines/relay/index.ts";
 import type { CallShare } from "../step/call-share.ts";
+import { readAwsDocument, writeAwsDocument } from "./aws-message.ts";
 import { BlockedResponse } from "./blocked-response.ts";
 import { type Findings, GuardrailBlock } from "./findings.ts";
 import { GuardedEvents, type ReleasedEvent } from "./guarded-events.ts";
@@ -34,6 +35,7 @@ import { textOf } from "./json-document.ts";
 import { searchText } from "./request-body.ts";
 import { isMedia } from "./media.ts";
 import type { PlaceRules } from "./rule-set.ts";
+import { inOnePiece, inTurns, type Slices } from "./slices.ts";
 
 /** A response that is searched as a whole must be in memory. */
 const MAX_WHOLE_BYTES = 32 * 1024 * 1024;
@@ -125,12 +127,13 @@ export function guardResponse(
           search = null;
           pass(arrived, { bytes: whole.take(), error: null }, isLast);
         } else if (isLast)
-          share.beginWork(received, () => {
-            if (isOver) return;
-            const found = whole.end();
-            if (found.error === null) pass(whole.isEdited ? withoutLength(arrived) : arrived, found, true);
-            else stop(found.error);
-          });
+          inTurns(
+            whole.end(),
+            received,
+            share,
+            (bytes) => pass(whole.isEdited ? withoutLength(arrived) : arrived, { bytes, error: null }, true),
+            stop,
+          );
       } else pass(null, search.push(chunk, isLast), isLast);
     },
     onReadEnd() {
@@ -167,8 +170,11 @@ export function searchResponseBytes(
 ): Buffer {
   const search = searchFor(rules, findings, COUNTED, { status: 200, contentType, rawHeaders: [] });
   if (search === null) return bytes;
-  if (search instanceof WholeSearch) search.add(bytes);
-  const found = search instanceof WholeSearch ? search.end() : search.push(bytes, true);
+  if (search instanceof WholeSearch) {
+    search.add(bytes);
+    return inOnePiece(search.end());
+  }
+  const found = search.push(bytes, true);
   if (found.error === null) return found.bytes;
   throw found.error instanceof Error ? found.error : new Error("the response could not be searched");
 }
@@ -255,16 +261,9 @@ class WholeSearch {
     return rest.length === 0 ? first : Buffer.concat([first, ...rest]);
   }
 
-  /** All of the response, searched; or nothing of it. */
-  end(): Passed {
-    try {
-      return { bytes: this.#search(this.take()), error: null };
-    } catch (error) {
-      return { bytes: NO_BYTES, error };
-    }
-  }
-
-  #search(bytes: Buffer): Buffer {
+  /** All of the response, searched. Throws `GuardrailBlock`. */
+  *end(): Slices<Buffer> {
+    const bytes = this.take();
     if (bytes.length === 0) return bytes;
     const text = textOf(bytes);
     if (text === null) {
@@ -272,7 +271,7 @@ class WholeSearch {
       else this.#findings.unread("response", this.#rules, "it is no text");
       return bytes;
     }
-    const edited = searchText(this.#rules, this.#findings, text, this.#mustBeJson, "response");
+    const edited = yield* searchText(this.#rules, this.#findings, text, this.#mustBeJson, "response");
     this.isEdited = edited !== null;
     return edited === null ? bytes : Buffer.from(edited);
   }
@@ -280,8 +279,8 @@ class WholeSearch {
 
 /** How events stand in a text. */
 interface EventForm {
-  /** Where the event that begins at `from` ends, with what separates it from the next; -1 if it has not ended. */
-  end(text: string, from: number): number;
+  /** Where the event that begins at `from` ends, with what separates it from the next; -1 if it has not ended. `hasReturns`: whether the text has a CR. */
+  end(text: string, from: number, hasReturns: boolean): number;
   /** Whether the event has nothing but comments. */
   isComment(event: string): boolean;
   /** The document of an event; null if it has none. */
@@ -295,13 +294,22 @@ const BLANK = /(?:\r\n|\n|\r(?!\n)){2}/g;
 const DATA_LINE = /^data:? ?/;
 
 const SERVER_SENT: EventForm = {
-  end(text, from) {
+  end(text, from, hasReturns) {
+    if (!hasReturns) {
+      const end = text.indexOf("\n\n", from);
+      return end === -1 ? -1 : end + 2;
+    }
     BLANK.lastIndex = from;
     const blank = BLANK.exec(text);
     return blank === null ? -1 : blank.index + blank[0].length;
   },
   isComment: (event) => event.startsWith(":") && !/[\r\n][^:\r\n]/.test(event),
   read(event) {
+    // Nearly all events are one line.
+    if (event.startsWith("data: ") && event.indexOf("\n") === event.length - 2 && !event.includes("\r")) {
+      const line = event.slice("data: ".length, -2);
+      return line === "" || line === "[DONE]" ? null : line;
+    }
     const data = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data"));
     const text = data.map((line) => line.replace(DATA_LINE, "")).join("\n");
     return text === "" || text === "[DONE]" ? null : text;
@@ -322,10 +330,30 @@ const LINES: EventForm = {
   write: (_, json) => `${json}\n`,
 };
 
+/** The text of bytes that arrive in reads, without the mark of their order (a BOM). */
+class TextReads {
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** The last read may have ended inside of a character. */
+  #isOpen = false;
+  #isFirst = true;
+
+  read(chunk: Buffer, isLast: boolean): string {
+    // Without the decoder a short read takes a fraction of the time.
+    const text =
+      !this.#isOpen && isAscii(chunk)
+        ? chunk.toString("latin1")
+        : this.#decoder.decode(chunk, { stream: !isLast });
+    if (chunk.length > 0) this.#isOpen = (chunk.at(-1) ?? 0) > 127;
+    if (!this.#isFirst || text === "") return text;
+    this.#isFirst = false;
+    return text.startsWith("\ufeff") ? text.slice(1) : text;
+  }
+}
+
 class StreamSearch implements BodySearch {
   readonly #events: GuardedEvents<string>;
   readonly #form: EventForm;
-  readonly #decoder = new TextDecoder();
+  readonly #text = new TextReads();
   readonly #memory: KeptMemory;
   #rest = "";
   readonly #rules: PlaceRules;
@@ -340,14 +368,16 @@ class StreamSearch implements BodySearch {
   }
 
   push(chunk: Buffer, isLast: boolean): Passed {
-    const text = this.#rest + this.#decoder.decode(chunk, { stream: !isLast });
+    const text = this.#rest + this.#text.read(chunk, isLast);
+    const hasReturns = text.includes("\r");
     let released = "";
     let error: unknown = null;
     try {
       let from = 0;
       // The rest has no end, except that its last characters may be the beginning of one.
       const searched = Math.max(0, this.#rest.length - 4);
-      for (let end = this.#form.end(text, searched); end !== -1; end = this.#form.end(text, from)) {
+      const endFrom = (at: number) => this.#form.end(text, at, hasReturns);
+      for (let end = endFrom(searched); end !== -1; end = endFrom(from)) {
         released += this.#pass(text.slice(from, end));
         from = end;
       }
@@ -379,18 +409,11 @@ class StreamSearch implements BodySearch {
   }
 }
 
-interface AwsFrame {
-  readonly bytes: Buffer;
-  /** The model's event is in base64 inside of the payload. */
-  readonly isWrapped: boolean;
-}
-
 /** Shorter beginnings of a message are not checked. */
 const AWS_PRELUDE = 12;
-const WRAPPED = /^\{"bytes":"([A-Za-z0-9+/=]*)"/;
 
 class AwsSearch implements BodySearch {
-  readonly #events: GuardedEvents<AwsFrame>;
+  readonly #events: GuardedEvents<Buffer>;
   readonly #memory: KeptMemory;
   /** What arrived of the next message, its length in bytes, and how long the message is; 0 while that is not known. */
   #pieces: Buffer[] = [];
@@ -433,23 +456,13 @@ class AwsSearch implements BodySearch {
   }
 
   #pass(bytes: Buffer): Buffer[] {
-    let payload = "";
-    editAwsMessage(bytes, (found) => {
-      payload = found.toString("utf8");
-      return null;
-    });
-    const inner = WRAPPED.exec(payload)?.[1];
-    const json = inner === undefined ? payload : Buffer.from(inner, "base64").toString("utf8");
-    return this.#events
-      .push({ bytes, isWrapped: inner !== undefined }, json === "" ? null : json)
-      .map(writeAws);
+    const json = readAwsDocument(bytes);
+    return this.#events.push(bytes, json === "" ? null : json).map(writeAws);
   }
 }
 
-function writeAws({ frame: { bytes, isWrapped }, json }: ReleasedEvent<AwsFrame>): Buffer {
-  if (json === null) return bytes;
-  const payload = isWrapped ? JSON.stringify({ bytes: Buffer.from(json).toString("base64") }) : json;
-  return editAwsMessage(bytes, () => payload);
+function writeAws({ frame, json }: ReleasedEvent<Buffer>): Buffer {
+  return json === null ? frame : writeAwsDocument(frame, json);
 }
 
 function headerOf({ rawHeaders }: Pick<ResponseHead, "rawHeaders">, wanted: string): string {

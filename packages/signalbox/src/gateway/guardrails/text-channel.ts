@@ -140,6 +140,22 @@ export class TextChannel {
 
   /** `idle`: see `TextScanner.push`. Throws `GuardrailBlock`. */
   push(piece: TextPiece, idle: IdlePlace | null = null): void {
+    const text = this.#add(piece);
+    this.#search(() => this.#scanner.push(text, idle));
+  }
+
+  /** The same in slices, between which other work may have its turn. */
+  *pushSlices(piece: TextPiece, idle: IdlePlace | null = null): Generator<void> {
+    const slices = this.#scanner.pushSlices(this.#add(piece), idle);
+    for (let isWhole = false; ;) {
+      this.#search(() => (isWhole = slices.next().done === true));
+      if (isWhole) return;
+      yield;
+    }
+  }
+
+  /** Returns what the scanner gets. */
+  #add(piece: TextPiece): string {
     let { text } = piece;
     piece.start = this.#length;
     if (piece.isJson) {
@@ -157,7 +173,7 @@ export class TextChannel {
       this.#detached = null;
     }
     this.#pieces.push(piece);
-    this.#search(() => this.#scanner.push(text, idle));
+    return text;
   }
 
   /** The next piece is another text, that a person may read together with this one. */

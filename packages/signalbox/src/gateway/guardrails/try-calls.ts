@@ -9,6 +9,7 @@ import { Findings, GuardrailBlock } from "./findings.ts";
 import { searchRequestBytes } from "./request-body.ts";
 import { searchResponseBytes } from "./response-guard.ts";
 import type { RuleSet } from "./rule-set.ts";
+import { inOnePiece } from "./slices.ts";
 import { triedSet } from "./try-rules.ts";
 
 export class CallTrial {
@@ -52,7 +53,7 @@ export class CallTrial {
     const answer = this.#rules.at("response");
     try {
       if (prompt !== null && request !== null)
-        searchRequestBytes(prompt, findings, toBuffer(request), request.contentType);
+        inOnePiece(searchRequestBytes(prompt, findings, toBuffer(request), request.contentType));
       if (answer !== null && response !== null)
         searchResponseBytes(answer, findings, toBuffer(response), response.contentType);
     } catch (error) {

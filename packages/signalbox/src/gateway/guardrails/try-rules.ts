@@ -4,6 +4,7 @@ import { invalidRequest } from "../../core/invalid-request.ts";
 import { type Finding, Findings, GuardrailBlock } from "./findings.ts";
 import { searchText } from "./request-body.ts";
 import { type GuardrailPlace, RuleSet } from "./rule-set.ts";
+import { inOnePiece } from "./slices.ts";
 
 export interface Trial {
   readonly action: Finding["action"] | null;
@@ -28,7 +29,7 @@ export async function tryRules(
   try {
     if (own !== null) {
       if (place === "prompt") findings.reserve(text);
-      shown = searchText(own, findings, text, false, place) ?? text;
+      shown = inOnePiece(searchText(own, findings, text, false, place)) ?? text;
     }
   } catch (error) {
     if (!(error instanceof GuardrailBlock)) throw error;

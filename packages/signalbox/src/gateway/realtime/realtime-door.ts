@@ -20,9 +20,11 @@ import {
 import { NO_USAGE, type UpstreamRequest } from "../../engines/relay/index.ts";
 import type { RequestContext } from "../../http/request-context.ts";
 import { type Caller, holderOf } from "../keys/caller-token.ts";
+import { judgedCallOf } from "../call/call-runner.ts";
 import { noteFindings } from "../call/note-findings.ts";
 import type { Findings } from "../guardrails/findings.ts";
 import type { Guardrails } from "../guardrails/guardrails.ts";
+import type { Judges } from "../guardrails/judges.ts";
 import { SessionGuard } from "../guardrails/session-guard.ts";
 import type { CallSpend } from "../limits/call-spend.ts";
 import type { Limits } from "../limits/limits.ts";
@@ -50,6 +52,7 @@ export interface RealtimeParts extends AdmissionParts {
   readonly callLog: CallSink;
   readonly budget: MemoryBudget;
   readonly guardrails: Guardrails;
+  readonly judges: Judges;
   /** Describes ended sessions to OpenTelemetry; null inside while nothing does. */
   readonly tracing: { readonly current: SessionTracing | null };
   readonly alertFeed: AlertFeedSlot;
@@ -253,14 +256,15 @@ export class RealtimeDoor {
         metrics.used(slug, used);
       },
     });
-    const { gateways, guardrails } = this.#parts;
-    const guard = new SessionGuard(() =>
+    const { gateways, guardrails, judges } = this.#parts;
+    const rulesNow = () =>
       guardrails.rulesFor(
         gateways.find(gateway.accountId, gateway.id) ?? gateway,
         this.#tokenNow(caller),
         start.options.guardrails,
-      ),
-    );
+      );
+    const call = judgedCallOf({ gateway, caller }, start.options.metadata ?? null);
+    const guard = new SessionGuard(rulesNow, { judges, call });
     const session: Session = new Session({
       client,
       provider,

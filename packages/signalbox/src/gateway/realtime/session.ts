@@ -113,8 +113,8 @@ export class Session {
 
   /** Memory that the session holds: messages on their way out, and parts of messages that have not arrived whole. */
   get bufferedBytes(): number {
-    const { client, provider, receivedBytes } = this.#parts;
-    const held = this.#toProvider.heldBytes + this.#toClient.heldBytes;
+    const { client, provider, receivedBytes, guard } = this.#parts;
+    const held = this.#toProvider.heldBytes + this.#toClient.heldBytes + guard.heldBytes;
     return client.bufferedAmount + provider.bufferedAmount + held + receivedBytes() - this.#wholeBytes;
   }
 
@@ -153,66 +153,96 @@ export class Session {
 
   #fromClient(data: Buffer, isBinary: boolean): Promise<void> | null {
     this.lastMessageAt = performance.now();
-    let sent = data;
-    if (this.#parts.guard.isOn) {
-      try {
-        sent = this.#parts.guard.fromClient({ data, isBinary }).data;
-      } catch (error) {
-        this.#refuse(error, false);
-        return null;
-      }
+    const { guard } = this.#parts;
+    if (!guard.isOn) return this.#admit(data, data, isBinary);
+    try {
+      const guarded = guard.fromClient({ data, isBinary });
+      if (!(guarded instanceof Promise)) return this.#admit(data, guarded.data, isBinary);
+      return guarded.then(
+        async (late) => {
+          if (!this.#isEnded) await this.#admit(data, late.data, isBinary);
+        },
+        (error: unknown) => this.#refuse(error, false),
+      );
+    } catch (error) {
+      this.#refuse(error, false);
+      return null;
     }
+  }
+
+  /** `sent`: what goes to the provider of what the client has written. */
+  #admit(data: Buffer, sent: Buffer, isBinary: boolean): Promise<void> | null {
     return this.#judged(this.#parts.meter.fromClient(data), (verdict: ClientVerdict) => {
       const { client, dialect, transcript } = this.#parts;
       const { refused, isKept } = verdict;
       if (refused === null) {
         transcript.sent(data, isKept);
         this.#toProvider.send(sent, isBinary);
-        return;
+        return null;
       }
       const { error, eventId } = refused;
       const { code, status, message } = error;
       const text = dialect.toError?.({ code, status, message, eventId }) ?? null;
       if (text !== null) client.send(text);
       if (refused.ends) this.end("refused", POLICY, message, error);
+      return null;
     });
   }
 
   #fromProvider(data: Buffer, isBinary: boolean): Promise<void> | null {
     this.lastMessageAt = performance.now();
     return this.#judged(this.#parts.meter.fromProvider(data), ({ message, error }: ProviderVerdict) => {
-      const { client, dialect, transcript } = this.#parts;
+      const { transcript, guard } = this.#parts;
       transcript.received(data);
-      const { guard } = this.#parts;
       const isKept = message.kept;
       if (!guard.isOn) {
         transcript.passed(data, isKept);
         this.#toClient.send(data, isBinary);
-      } else if (!this.#passOn(() => guard.fromProvider({ data, isBinary, isKept }))) return;
-      if (error === null) return;
-      const { code, status } = error;
-      const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
-      if (text !== null) client.send(text);
-      this.end("refused", POLICY, error.message, error);
+        this.#endWith(error);
+        return null;
+      }
+      return this.#passOn(
+        () => guard.fromProvider({ data, isBinary, isKept }),
+        () => this.#endWith(error),
+      );
     });
   }
 
-  /** Sends and records what the guardrails let pass. False if they end the session. */
-  #passOn(search: () => readonly SessionMessage[]): boolean {
-    try {
-      for (const { data, isBinary, isKept = false } of search()) {
+  #endWith(error: SignalboxError | null): void {
+    if (error === null) return;
+    const { client, dialect } = this.#parts;
+    const { code, status } = error;
+    const text = dialect.toError?.({ code, status, message: error.message, eventId: null }) ?? null;
+    if (text !== null) client.send(text);
+    this.end("refused", POLICY, error.message, error);
+  }
+
+  /** Sends and records what the guardrails let pass, and goes on with `then` unless they end the session. */
+  #passOn(
+    search: () => readonly SessionMessage[] | Promise<readonly SessionMessage[]>,
+    then: () => void,
+  ): Promise<void> | null {
+    const pass = (messages: readonly SessionMessage[]) => {
+      if (this.#isEnded) return;
+      for (const { data, isBinary, isKept = false } of messages) {
         this.#parts.transcript.passed(data, isKept);
         this.#toClient.send(data, isBinary);
       }
-      return true;
+      then();
+    };
+    try {
+      const found = search();
+      if (found instanceof Promise) return found.then(pass, (error: unknown) => this.#refuse(error, true));
+      pass(found);
     } catch (error) {
       this.#refuse(error, true);
-      return false;
     }
+    return null;
   }
 
   /** A message of the client is left out; what the provider wrote ends the session. */
   #refuse(error: unknown, ends: boolean): void {
+    if (this.#isEnded) return;
     const { client, dialect } = this.#parts;
     const known = error instanceof SignalboxError ? error : new SignalboxError("internal", { cause: error });
     const { code, status, message } = known;
@@ -223,31 +253,34 @@ export class Session {
 
   #judged<Verdict>(
     verdict: Verdict | Promise<Verdict>,
-    act: (verdict: Verdict) => void,
+    act: (verdict: Verdict) => Promise<void> | null,
   ): Promise<void> | null {
-    if (!(verdict instanceof Promise)) {
-      act(verdict);
-      return null;
-    }
+    if (!(verdict instanceof Promise)) return act(verdict);
     return verdict.then(
-      (late) => {
-        if (!this.#isEnded) act(late);
+      async (late) => {
+        if (!this.#isEnded) await act(late);
       },
       () => this.end("refused", INTERNAL_ERROR, "Internal error"),
     );
   }
 
-  #closed(side: "client" | "provider", code: number, reason: Buffer): null {
+  #closed(side: "client" | "provider", code: number, reason: Buffer): Promise<void> | null {
     if (this.#isEnded) return null;
-    const { client, provider } = this.#parts;
+    const { client, provider, guard } = this.#parts;
     if (side === "client") {
       if (code === ABNORMAL) close(provider, GOING_AWAY, "");
       else close(provider, code, reason.toString("utf8"));
-    } else if (!this.#passOn(() => this.#parts.guard.end())) return null;
-    else if (code === ABNORMAL) close(client, BAD_GATEWAY, "The connection to the provider broke");
-    else close(client, code, reason.toString("utf8"));
-    this.#settle(side, code, null);
-    return null;
+      this.#settle(side, code, null);
+      return null;
+    }
+    return this.#passOn(
+      () => guard.end(),
+      () => {
+        if (code === ABNORMAL) close(client, BAD_GATEWAY, "The connection to the provider broke");
+        else close(client, code, reason.toString("utf8"));
+        this.#settle(side, code, null);
+      },
+    );
   }
 
   /** A message that is too large, or bytes that are no frames: `ws` has sent the close frame to the side that sent them. */
@@ -266,6 +299,7 @@ export class Session {
     this.#stopWatching?.();
     this.#toProvider.stop();
     this.#toClient.stop();
+    this.#parts.guard.close();
     const spend = this.#parts.meter.end(cause !== "provider");
     this.#parts.onEnd(this, { cause, code, spend, error });
   }

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { guardrailRules } from "../../accounts/index.ts";
 import { isTimeZone } from "../../core/time-zone.ts";
+import { dlpProfileError } from "./dlp-profiles.ts";
 
 const BACKOFFS = ["constant", "linear", "exponential"] as const;
 const TECHNIQUES = ["fixed", "sliding"] as const;
@@ -94,18 +95,14 @@ const otelReceiver = z.strictObject({
 });
 export type OtelReceiver = z.output<typeof otelReceiver>;
 const MAX_OTEL_RECEIVERS = 5;
+const MAX_DLP_PROFILES = 20;
 
-/** Profiles of data: of the original's own names those that patterns can find. */
-export const DLP_PROFILES = ["financial", "identifiers", "personal", "credentials"] as const;
-const dlpProfiles = z
-  .array(z.enum(DLP_PROFILES, `must be one of ${DLP_PROFILES.join(", ")}`))
-  .min(1)
-  .max(DLP_PROFILES.length);
+const dlpProfiles = z.array(z.string().min(1).max(64)).min(1).max(MAX_DLP_PROFILES);
 const dlpAction = z.enum(["BLOCK", "FLAG"]);
 const MAX_DLP_POLICIES = 20;
 
 /** The two forms of the original. */
-const dlpSettings = z.union([
+const dlpForms = z.union([
   // What is off means nothing: a setting may be copied from there, with profiles that exist only there.
   z.strictObject({
     enabled: z.literal(false),
@@ -136,7 +133,23 @@ const dlpSettings = z.union([
       ),
   }),
 ]);
-export type DlpSettings = z.output<typeof dlpSettings>;
+/** Profiles that are in use must be known; others mean nothing. */
+const dlpSettings = dlpForms.superRefine((settings, context) => {
+  if (!settings.enabled) return;
+  const lists =
+    "policies" in settings
+      ? settings.policies.flatMap(({ enabled, profiles }, i) =>
+          enabled ? [{ profiles, path: ["policies", i, "profiles"] }] : [],
+        )
+      : [{ profiles: settings.profiles, path: ["profiles"] }];
+  for (const { profiles, path } of lists) {
+    for (const [i, profile] of profiles.entries()) {
+      const message = dlpProfileError(profile);
+      if (message !== null) context.addIssue({ code: "custom", path: [...path, i], message });
+    }
+  }
+});
+export type DlpSettings = z.output<typeof dlpForms>;
 
 const categoryAction = z.enum(["FLAG", "BLOCK"]).optional();
 /** Categories of Llama Guard, and prompt injection. */
