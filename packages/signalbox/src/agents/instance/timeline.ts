@@ -273,6 +273,7 @@ export class Timeline {
   }
 
   #flushLater(): void {
+    // `endSecond` never rejects.
     this.#timer ??= setTimeout(() => void this.endSecond(), FLUSH_MS).unref();
   }
 
