@@ -8,10 +8,14 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** More than 15 s each, by suite, the longest first. A file that is missing here runs later, which costs only time. */
 const LONGEST = [
   "test/coding-clients/coding-clients.long.test.ts",
+  "packages/signalbox/src/gateway/guardrails/guarded-streams.long.test.ts",
+  "packages/signalbox/src/webhooks/routing/many-held.long.test.ts",
   "test/packages/published-packages.long.test.ts",
   "test/faults/agents-kill.long.test.ts",
   "test/browser/dashboard-quality.long.test.ts",
   "test/faults/agents-power-cut.long.test.ts",
+  "test/worker/nodes-lost.long.test.ts",
+  "test/conformance/dev-reload.long.test.ts",
   "test/faults/mixed-kill.long.test.ts",
   "test/cluster/database-gone.long.test.ts",
   "test/chaos/chaos.long.test.ts",
@@ -62,7 +66,6 @@ const LONGEST = [
   "test/faults/call-log.long.test.ts",
   "test/faults/objects-full-disk.long.test.ts",
   "test/faults/log-push-kill.long.test.ts",
-  "test/conformance/dev-reload.long.test.ts",
   "test/hostile/cluster-access.long.test.ts",
   "test/docs/other-blocks.long.test.ts",
   "test/cluster/watching.long.test.ts",
