@@ -91,7 +91,6 @@ export class Routing {
   readonly issues: Issues;
   readonly clock: Clock;
   readonly #listed: ListedDeliveries;
-  readonly #share: LoopShare;
   readonly #parts: RoutingParts;
   readonly #arrivals: Arrivals;
   readonly #figures: QueueFigures;
@@ -135,10 +134,9 @@ export class Routing {
       },
       [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     );
-    this.#share = parts.share ?? new LoopShare();
     this.dispatcher = new Dispatcher({
       ...parts,
-      share: this.#share,
+      share: parts.share ?? new LoopShare(),
       database,
       clock,
       table: this.table,
@@ -303,7 +301,7 @@ export class Routing {
     const instance = await claims.resolve({ account: accountId, agent }, named, source.entityForm);
     const { deliveryId } = delivery;
     // Its instance may have to be opened, after a wait for the database that has ended the step of the attempt.
-    await this.#share.step(accountId);
+    await this.dispatcher.begin(accountId);
     return this.#parts.deliver(
       source,
       {
