@@ -21,8 +21,9 @@ const HEADERS = { authorization: `Bearer ${TOKEN}`, "content-type": "application
 const SCHEDULES = sized(20_000);
 /** Creating the instances must have ended when their schedules are due. */
 const LEAD_MS = sized(60_000);
-const AT_ONCE = `${SCHEDULES} schedules due at one moment`;
-const OVERDUE = `${SCHEDULES} schedules overdue at the start`;
+const COUNT = SCHEDULES.toLocaleString("en");
+const AT_ONCE = `${COUNT} schedules due at one moment`;
+const OVERDUE = `${COUNT} schedules overdue at the start`;
 const CALL = buildRequest(
   "POST",
   "/v1/default/default/echo/chat/completions",

@@ -31,12 +31,17 @@ export class Names {
 
   in(value: unknown, key = ""): unknown {
     if (key === "last_four" && value !== null) return LAST;
+    // Turns are recorded some time after they have ended.
+    if (key === "turns") return [];
+    if (key === "turn_p95_ms") return null;
     if (typeof value === "string") return this.inText(value);
     if (typeof value === "number") return IS_DURATION.test(key) ? 12 : value;
     if (Array.isArray(value)) return value.map((one) => this.in(one, key));
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, one]) => [this.inText(name), this.in(one, name)]),
+      Object.entries(value)
+        .filter(([name, one]) => !isLateAttempt(name, one))
+        .map(([name, one]) => [this.inText(name), this.in(one, name)]),
     );
   }
 
@@ -69,6 +74,11 @@ export class Names {
     this.#ids.set(id, known);
     return known;
   }
+}
+
+/** The only attempt of a call has an entry only if it began late. */
+function isLateAttempt(name: string, value: unknown): boolean {
+  return name === "attempts" && typeof value === "string" && (JSON.parse(value) as unknown[]).length === 1;
 }
 
 function toBase32(n: number): string {

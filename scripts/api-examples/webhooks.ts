@@ -13,9 +13,9 @@ export const WEBHOOKS = [
   step(({ account }) => account.webhooks.summary({ since: "2026-11-01T00:00:00Z" })),
   step(({ account }) =>
     account.webhooks.histogram({
-      since: "2026-11-18T00:00:00Z",
-      until: "2026-11-19T00:00:00Z",
-      step_seconds: 3600,
+      since: "2026-11-01T00:00:00Z",
+      until: "2029-01-01T00:00:00Z",
+      step_seconds: 86_400,
     }),
   ),
   step(({ account, deliveryId }) => account.webhooks.delivery(deliveryId)),
