@@ -316,6 +316,17 @@ describe("routes of the interface", () => {
   ])("%s is refused when it is saved", async (_what, settings) => {
     expect((await call("PUT", "/sources/free/routes/bad", settings)).status).toBe(400);
   });
+
+  it.each<[object, string]>([
+    [{ url: "ftp://a.example" }, "expected an http:// or https:// address"],
+    [{ object: { class: "Room" } }, "expected string"],
+    [{ url: "https://a.example", timeoutMs: 1 }, "timeoutMs"],
+    [{ url: "https://a.example", agent: "webhook-agent" }, "expected one of agent, object, listen, url"],
+    [{ to: "webhook-agent" }, "expected one of agent, object, listen, url"],
+  ])("the error of the target %o names what is wrong with it", async (to, message) => {
+    const { body } = await call("PUT", "/sources/free/routes/bad", { to });
+    expect(JSON.stringify(body)).toContain(message);
+  });
 });
 
 describe("attempts", () => {

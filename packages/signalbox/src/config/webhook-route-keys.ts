@@ -1,5 +1,6 @@
 /** Routes of a webhook source, as the configuration file and the management interface describe them; only secrets differ. */
 import { z } from "zod";
+import { isFields } from "../core/fields.ts";
 
 const SECOND = 1000;
 const DAY = 24 * 60 * 60 * SECOND;
@@ -105,38 +106,53 @@ function target<Secret extends z.ZodRawShape>(secret: Secret) {
     /** `webhook-id`, `webhook-timestamp` and `webhook-signature` of Standard Webhooks. */
     z.strictObject({ type: z.literal("standard"), ...secret }),
   ]);
-  return z.union([
-    z.strictObject({
-      /** The kebab-case name of the class. */
-      agent: z.string().min(1).max(128),
-    }),
-    z.strictObject({
-      /** A class of the worker that extends `DurableObject`. */
-      object: z.string().min(1).max(128),
-    }),
-    z.strictObject({
-      /** Events are kept for `signalbox webhooks listen` with the name of the route. */
-      listen: z.literal(true),
-    }),
-    z.strictObject({
-      /** Address that receives the sender's bytes and headers. */
-      url,
-      /** Method of the request. Default `POST`. */
-      method: z.enum(["POST", "PUT", "PATCH", "DELETE"]).default("POST"),
-      /** Added to the sender's headers, or in their place. */
-      headers: z
-        .record(z.string().max(128).regex(HEADER_NAME), z.string().max(4096).regex(HEADER_VALUE))
-        .optional(),
-      /** A `type` (`bearer`, `basic` with `username`, `header` with `name`, `signature`, `standard`) and `secretVariable`, the variable with the secret. */
-      auth: auth.optional(),
-      /** Time limit of an attempt. Default 15 s. */
-      timeoutMs: z
-        .int()
-        .min(SECOND)
-        .max(120 * SECOND)
-        .default(15 * SECOND),
-    }),
-  ]);
+  return z.union(
+    [
+      z.strictObject({
+        /** The kebab-case name of the class. */
+        agent: z.string().min(1).max(128),
+      }),
+      z.strictObject({
+        /** A class of the worker that extends `DurableObject`. */
+        object: z.string().min(1).max(128),
+      }),
+      z.strictObject({
+        /** Events are kept for `signalbox webhooks listen` with the name of the route. */
+        listen: z.literal(true),
+      }),
+      z.strictObject({
+        /** Address that receives the sender's bytes and headers. */
+        url,
+        /** Method of the request. Default `POST`. */
+        method: z.enum(["POST", "PUT", "PATCH", "DELETE"]).default("POST"),
+        /** Added to the sender's headers, or in their place. */
+        headers: z
+          .record(z.string().max(128).regex(HEADER_NAME), z.string().max(4096).regex(HEADER_VALUE))
+          .optional(),
+        /** A `type` (`bearer`, `basic` with `username`, `header` with `name`, `signature`, `standard`) and `secretVariable`, the variable with the secret. */
+        auth: auth.optional(),
+        /** Time limit of an attempt. Default 15 s. */
+        timeoutMs: z
+          .int()
+          .min(SECOND)
+          .max(120 * SECOND)
+          .default(15 * SECOND),
+      }),
+    ],
+    { error: explainTarget },
+  );
+}
+
+/** Members of targets, in the order of their forms. */
+const TARGETS = ["agent", "object", "listen", "url"];
+
+/** What is wrong with the form that is meant. */
+function explainTarget({ input, errors }: { readonly input?: unknown; readonly errors?: unknown }): string {
+  const given = isFields(input) ? TARGETS.filter((name) => Object.hasOwn(input, name)) : [];
+  const [name = "", ...others] = given;
+  const [issue] = (errors as { path: PropertyKey[]; message: string }[][])[TARGETS.indexOf(name)] ?? [];
+  if (issue === undefined || others.length > 0) return `expected one of ${TARGETS.join(", ")}`;
+  return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
 }
 
 function route<Secret extends z.ZodRawShape>(secret: Secret) {
