@@ -1,5 +1,6 @@
 /**
- * `npm run release -- <version>`: checks that the version can be released, builds and packs it, commits the version, and tags the commit.
+ * `npm run release -- <version>`: checks that the version can be released, builds and packs it, keeps data of it for the tests of later versions
+ * (`keep.ts`), commits the version, and tags the commit.
  *   --dry-run   builds and packs, and prints what else would happen; changes nothing in the repository
  *   --publish   in CI, at the tag: builds, packs and publishes with provenance; packages that are published already are skipped
  *   --out DIR   where the archives go: a new or empty folder (default release/<version>, which is replaced)
@@ -25,6 +26,9 @@ import { packAll, type Packed } from "./packages/pack-all.ts";
 import { packageFolder, readManifest, ROOT } from "./packages/published.ts";
 import { distributionTag, git, releaseProblems } from "./packages/release-problems.ts";
 import { setVersion } from "./packages/set-version.ts";
+
+/** Below the root. */
+const KEPT = "test/fixtures/kept";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -59,16 +63,25 @@ async function release(): Promise<number> {
     );
   if (values.publish) return publish(packed);
   const commands = [
+    ["git", "add", KEPT],
     ["git", "commit", "--all", "--message", `release: ${version}`],
     ["git", "tag", "--annotate", `v${version}`, "--message", `Signalbox ${version}`],
   ] as const;
   if (isDryRun) {
     console.log(`would set the version of all packages to ${version}`);
+    console.log(`would keep data of ${version} in ${KEPT}/${version}`);
     for (const command of commands) console.log(`would run ${command.join(" ")}`);
     for (const one of packed) console.log(`would publish: ${publishCommand(one).join(" ")}`);
     return 0;
   }
   setVersion(ROOT, version);
+  // With the version in the manifests: a backup names the version that has written it.
+  if (run(["npm", "run", "keep"]) !== 0) {
+    // The tree was clean, so that everything in it is of this run.
+    run(["git", "restore", "."]);
+    run(["git", "clean", "--force", "-d", KEPT]);
+    return 1;
+  }
   for (const command of commands) if (run(command) !== 0) return 1;
   console.log(
     `Next: git push origin main v${version}; CI runs npm run release -- ${version} --publish at the tag`,
@@ -86,6 +99,9 @@ function publicationProblems(): string[] {
     ...(manifest.version === version
       ? []
       : [`the packages have version ${manifest.version}, not ${version}`]),
+    ...(existsSync(join(ROOT, KEPT, version))
+      ? []
+      : [`${KEPT}/${version} is missing: later versions could not be tested on data of this one`]),
     ...(git(ROOT, "status", "--porcelain") === "" ? [] : ["the working tree has changes"]),
     ...(git(ROOT, "tag", "--points-at", "HEAD").split("\n").includes(`v${version}`)
       ? []
