@@ -85,7 +85,8 @@ async function workOn(node: ServerProcess, token: string, round: number): Promis
   );
   // The guardrail of the gateway.
   for (const { body } of provider.requests) expect(body).not.toContain("ada@example.com");
-  expect(await amount()).toBe(used + 10);
+  // A call is charged when it has ended, which is after its answer has arrived.
+  await waitUntil(amount, (now) => now === used + 10, 20);
   await waitUntil<{ id: string }[]>(
     () => get(`${GATEWAY}/logs?per_page=50`),
     (logs) => logs.length === 2 + 2 * round,
