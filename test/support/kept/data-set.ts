@@ -76,6 +76,12 @@ export async function writeDataSet(url: string): Promise<DataSet> {
     (found) => found.length === 2,
     20,
   );
+  // Of both calls, which cost 5 each.
+  await waitUntil<{ budgets: { used: number }[] }>(
+    () => api("GET", `${ACCOUNT}/tokens/${tokenId}/budgets`),
+    ({ budgets: [budget] }) => budget?.used === 10,
+    20,
+  );
   await waitUntil<{ state: string }[]>(
     () => api("GET", `${ACCOUNT}/webhooks/events?route=now`),
     ([event]) => event?.state === "delivered",
