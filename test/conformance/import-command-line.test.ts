@@ -548,6 +548,7 @@ it("takes over configurations of Portkey as routes that work, and repeats withou
           retry,
           strategy: {
             mode: "conditional",
+            // oxlint-disable-next-line unicorn/no-thenable -- a member of Portkey's conditions
             conditions: [{ query: { "metadata.plan": { $ne: "paid" } }, then: "free" }],
             default: "paid",
           },

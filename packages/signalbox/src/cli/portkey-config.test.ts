@@ -1,3 +1,4 @@
+// oxlint-disable unicorn/no-thenable -- `then` is a member of Portkey's conditions
 import { describe, expect, it } from "vitest";
 import { BUILT_IN_PROVIDERS } from "../gateway/providers/built-in.ts";
 import { compileCondition } from "../gateway/routes/condition.ts";
@@ -6,9 +7,10 @@ import { factsOfTrial } from "../gateway/routes/route-facts.ts";
 import { UsageError } from "./command.ts";
 import { type PortkeyImport, planPortkeyImport } from "./portkey-config.ts";
 import { PORTKEY_PROVIDERS } from "./portkey-providers.ts";
+import type { PortkeyOptions } from "./portkey-target.ts";
 
 const NO_OPTIONS = { name: "chat", model: null, virtualKeys: new Map<string, string>() };
-const plan = (value: unknown, options: Partial<typeof NO_OPTIONS> = {}) =>
+const plan = (value: unknown, options: Partial<PortkeyOptions> = {}) =>
   planPortkeyImport(JSON.stringify(value), { ...NO_OPTIONS, ...options });
 
 /** The checked graph of the only route. */
