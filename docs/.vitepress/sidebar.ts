@@ -30,7 +30,12 @@ export const GROUPS: readonly Group[] = [
   },
   {
     title: "Move to Signalbox",
-    pages: ["guides/from-cloudflare-ai-gateway", "guides/run-cloudflare-agents", "guides/from-litellm"],
+    pages: [
+      "guides/from-cloudflare-ai-gateway",
+      "guides/run-cloudflare-agents",
+      "guides/from-litellm",
+      "guides/from-portkey",
+    ],
   },
   {
     title: "Run it",

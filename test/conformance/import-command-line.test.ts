@@ -1,4 +1,4 @@
-/** The command line takes over a configuration of LiteLLM, gateways of Cloudflare and public lists of prices. */
+/** The command line takes over configurations of LiteLLM and of Portkey, gateways of Cloudflare and public lists of prices. */
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -533,4 +533,97 @@ it("refuses to read from Cloudflare without a token, with a wrong one, over HTTP
   await writeFile(join(folder, "other.json"), '{"models": []}');
   expect((await runCommand(server, ["import", "cloudflare", join(folder, "other.json")])).code).toBe(2);
   expect((await fromCloudflare("--write-answers", join(folder, "answers.json"))).code).toBe(2);
+});
+
+it("takes over configurations of Portkey as routes that work, and repeats without doubles", async () => {
+  const file = join(folder, "portkey.json");
+  const target = (provider: string, model: string) => ({ provider, override_params: { model } });
+  const retry = { attempts: 0 };
+  await writeFile(
+    file,
+    JSON.stringify([
+      {
+        slug: "pc-support",
+        config: {
+          retry,
+          strategy: {
+            mode: "conditional",
+            // oxlint-disable-next-line unicorn/no-thenable -- a member of Portkey's conditions
+            conditions: [{ query: { "metadata.plan": { $ne: "paid" } }, then: "free" }],
+            default: "paid",
+          },
+          targets: [
+            { name: "free", ...target("groq", "small"), api_key: "gsk-of-portkey-5678" },
+            {
+              name: "paid",
+              strategy: { mode: "fallback" },
+              targets: [
+                target("openai", "large"),
+                { virtual_key: "groq-backup", override_params: { model: "small" } },
+              ],
+            },
+          ],
+        },
+      },
+      { slug: "pc-none", config: { strategy: { mode: "single" }, targets: [{ virtual_key: "nameless" }] } },
+    ]),
+  );
+  // The account of the tests above has limits.
+  await server.api("POST", "/accounts", { id: "moved" });
+  await server.api("POST", "/accounts/moved/ai-gateway/gateways", { id: "portkey" });
+  const args = ["import", "portkey", file, "--gateway", "portkey", "--account", "moved"];
+  const routes = async () =>
+    (await server.api("GET", "/accounts/moved/ai-gateway/gateways/portkey/routes")).body.result as unknown[];
+
+  const preview = await runCommand(server, [...args, "--dry-run", "--json"]);
+  expect([preview.code, preview.err]).toEqual([0, ""]);
+  expect(JSON.parse(preview.out)).toMatchObject({
+    created: ["key of groq (from the file, stored encrypted)", "route pc-support"],
+    kept: [],
+    failed: [],
+    notes: [
+      "virtual key groq-backup: keys cannot be read there: signalbox provider-keys create groq --alias groq-backup --default on",
+      expect.stringMatching(/^pc-none\.targets\[0\]: .*--virtual-key nameless=PROVIDER/),
+      "pc-none was left out: no target is left",
+    ],
+  });
+  expect(preview.out).not.toContain("gsk-of-portkey");
+  expect(await routes()).toEqual([]);
+
+  expect((await runCommand(server, args)).code).toBe(0);
+  const after = await routes();
+  const again = await runCommand(server, [...args, "--json"]);
+  expect(JSON.parse(again.out)).toMatchObject({ created: [], failed: [] });
+  expect(await routes()).toEqual(after);
+
+  provider.answer = ({ body }, response) =>
+    body.includes("large")
+      ? sendJson(response, 500, { error: { message: "down" } })
+      : sendJson(response, 200, { id: "1", object: "chat.completion", model: "small", choices: [] });
+  const token = await server.token(["gateway.run"], { account: "moved" });
+  const call = async (metadata: object) => {
+    provider.requests.length = 0;
+    const answer = await send(server, "POST", "/v1/moved/portkey/compat/chat/completions", {
+      body: JSON.stringify({ model: "dynamic/pc-support", max_tokens: 5, messages: [] }),
+      headers: {
+        "content-type": "application/json",
+        "cf-aig-authorization": `Bearer ${token}`,
+        "cf-aig-metadata": JSON.stringify(metadata),
+      },
+    });
+    const models = provider.requests.map(({ body }) => (JSON.parse(body) as { model: string }).model);
+    return [answer.status, answer.headers["gw-aig-provider"], models];
+  };
+  // A call without a plan is not a paid one, there and here.
+  expect(await call({})).toEqual([200, "groq", ["small"]]);
+  expect(provider.requests[0]?.headers.authorization).toBe("Bearer gsk-of-portkey-5678");
+  expect(await call({ plan: "paid" })).toEqual([200, "groq", ["large", "small"]]);
+
+  for (const wrong of [
+    [...args, "--virtual-key", "nameless"],
+    [...args, "--virtual-key", "nameless=nobody"],
+    ["import", "portkey", file, "--gateway", "nowhere"],
+    ["import", "portkey", join(folder, "config.yaml")],
+  ])
+    expect((await runCommand(server, wrong)).code).toBe(2);
 });

@@ -8,7 +8,10 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
+import { publishAll } from "../../scripts/packages/publish.ts";
+import { packageFolder, PUBLISHED, readManifest } from "../../scripts/packages/published.ts";
+import { startNpmRegistry } from "../peers/npm-registry.ts";
 import { buildPackagesWith } from "../support/built-packages.ts";
 import { findOldNode } from "./old-node.ts";
 import { terminal } from "./terminal.ts";
@@ -246,4 +249,53 @@ it("the dry run of a release names what it would do, and leaves the repository a
   const parts = sbom.components.map(({ name }) => name);
   expect(parts).toEqual(expect.arrayContaining(["pg", "ws", "zod", "react-dom", "@signalbox/client"]));
   expect(parts).not.toContain("vite");
+});
+
+it("the archives are published to a registry in their order, once, and installed from it by name", async () => {
+  const names = PUBLISHED.map((folder) => readManifest(packageFolder(folder)).name);
+  const registry = await startNpmRegistry(names, "token-of-the-registry");
+  onTestFinished(registry.close);
+  const folder = join(root, "by name");
+  mkdirSync(folder);
+  const settings = join(root, "npmrc");
+  writeFileSync(
+    settings,
+    `registry=${registry.url}\n${registry.url.slice("http:".length)}:_authToken=token-of-the-registry\n`,
+  );
+  const env = { ...terminal(process.execPath), npm_config_userconfig: settings };
+  const archives = names.map((name) => ({
+    name,
+    file: join(root, "archives", `${name.replace("@", "").replace("/", "-")}-${VERSION}.tgz`),
+  }));
+  const lines: string[] = [];
+  const publication = { version: VERSION, registry: registry.url, hasProvenance: false };
+  const publish = () =>
+    publishAll(archives, publication, { folder, env, report: (line) => lines.push(line) });
+  const published = names.map((name) => `${name}@${VERSION}`);
+
+  expect(await publish()).toBe(true);
+  expect(registry.published).toEqual(published);
+  expect(await publish()).toBe(true);
+  expect(registry.published).toEqual(published);
+  expect(lines).toEqual([
+    ...published.map((one) => `published ${one}`),
+    ...published.map((one) => `${one} is published already`),
+  ]);
+
+  // The suffix of the version makes it the next one, so that a name alone would not install it.
+  writeFileSync(join(folder, "package.json"), "{}");
+  const npm = spawn(
+    "npm",
+    ["install", "signalbox@next", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"],
+    {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  let errors = "";
+  npm.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  expect([(await once(npm, "close"))[0], errors]).toEqual([0, ""]);
+  const { stdout } = run(join(folder, "node_modules/.bin/signalbox"), ["version", "--json"], folder);
+  expect(stdout).toContain(VERSION);
 });

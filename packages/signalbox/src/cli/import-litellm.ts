@@ -1,5 +1,4 @@
 /** `signalbox import litellm <config.yaml>` */
-import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type {
   AccountClient,
@@ -10,18 +9,20 @@ import type {
   SpendRule,
   Token,
 } from "@signalbox/client";
-import { type Command, type CommandContext, UsageError } from "./command.ts";
-import type { ImportedKey, LiteLlmImport } from "./litellm-config.ts";
+import type { Command, CommandContext } from "./command.ts";
+import type { LiteLlmImport } from "./litellm-config.ts";
 import type { ImportedToken, LiteLlmKeys } from "./litellm-keys.ts";
 import { ACCOUNT_OPTION, CLIENT_OPTIONS } from "./options.ts";
 import { readSource } from "./read-source.ts";
 import { readEnvironment } from "./environment.ts";
+import { isSameKey, keyTitle } from "./imported-keys.ts";
 import {
   createItems,
   type ImportItem,
   type ImportResult,
   type IssuedToken,
   showImport,
+  writeConfiguration,
 } from "./import-result.ts";
 
 export const importCommands: readonly Command[] = [
@@ -114,14 +115,6 @@ async function apply(context: CommandContext, plan: LiteLlmImport, keys: LiteLlm
   const outcome = await createItems(items, false);
   const notes = [...plan.notes, ...keys.notes];
   return { ...outcome, tokens, notes, configuration: plan.configuration };
-}
-
-function writeConfiguration(path: string, configuration: object): void {
-  try {
-    writeFileSync(path, `${JSON.stringify(configuration, null, 2)}\n`, { flag: "wx" });
-  } catch (error) {
-    throw new UsageError(`--write-config: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 async function readPresent(account: AccountClient, gateway: string): Promise<Present> {
@@ -223,20 +216,4 @@ async function issue(
 
 function bookingOf(cost: number, team: string | null): BookedUsage {
   return { provider: "litellm", model: "imported", cost, ...(team === null ? {} : { metadata: { team } }) };
-}
-
-/** The interface shows the name of a variable without its scheme, and of a stored key the last four characters. */
-function isSameKey(
-  one: ProviderKey,
-  { provider_slug: provider, secret, secret_id: id }: ImportedKey,
-): boolean {
-  if (one.provider_slug !== provider) return false;
-  return secret === undefined
-    ? `env:${one.secret_id}` === id
-    : one.secret_preview !== "" && secret.endsWith(one.secret_preview.replace("…", ""));
-}
-
-/** Without the key. */
-function keyTitle({ provider_slug: provider, secret_id: id }: ImportedKey): string {
-  return `key of ${provider} ${id === undefined ? "(from the file, stored encrypted)" : `(${id})`}`;
 }

@@ -1,3 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { UsageError } from "./command.ts";
+
 /** What an import from another product did, and how it is shown. */
 export interface ImportResult {
   readonly created: readonly string[];
@@ -63,4 +66,13 @@ export async function createItems(
     }
   }
   return { created, kept, failed };
+}
+
+/** Into a new file. */
+export function writeConfiguration(path: string, configuration: object): void {
+  try {
+    writeFileSync(path, `${JSON.stringify(configuration, null, 2)}\n`, { flag: "wx" });
+  } catch (error) {
+    throw new UsageError(`--write-config: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }

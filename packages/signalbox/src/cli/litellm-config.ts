@@ -10,18 +10,11 @@ import { parse } from "yaml";
 import { envPrefix } from "../gateway/keys/key-source.ts";
 import { UsageError } from "./command.ts";
 import { splitModel } from "./litellm-providers.ts";
-import { type ImportedRoute, leftOutOf, type RoutedModel, toRoute } from "./litellm-routes.ts";
+import type { ImportedKey } from "./imported-keys.ts";
+import { type ImportedRoute, routeName } from "./imported-routes.ts";
+import { leftOutOf, type RoutedModel, toRoute } from "./litellm-routes.ts";
 import { toBudgets } from "./litellm-budgets.ts";
 import { priceOf } from "./public-prices.ts";
-
-export interface ImportedKey {
-  readonly provider_slug: string;
-  /** Where the service finds the key; undefined for a key that the file contains. */
-  readonly secret_id?: string | undefined;
-  readonly secret?: string | undefined;
-  readonly rate_limit?: number | undefined;
-  readonly rate_limit_period?: number | undefined;
-}
 
 export interface LiteLlmImport {
   /** For the configuration file: it is read at the start. */
@@ -43,7 +36,6 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Before the name of a variable. */
 const ENVIRONMENT = "os.environ/";
 const MAX_ATTEMPTS = 5;
-const MAX_ROUTE_NAME = 64;
 /** They answer at an address of the operator. */
 const LOCAL: ReadonlySet<string> = new Set(["ollama", "vllm", "lmstudio"]);
 const KNOWN_PARAMS: ReadonlySet<string> = new Set([
@@ -309,16 +301,6 @@ function parseYaml(text: string): Fields {
     throw new UsageError("no configuration of LiteLLM: expected members such as model_list");
   }
   return value as Fields;
-}
-
-/** A name that a route may have and no other route has. */
-function routeName(name: string, taken: Set<string>): string {
-  const plain = name.replaceAll(/[^\w.-]+/g, "-").replace(/^[^A-Za-z\d]+/, "");
-  const base = (plain === "" ? "route" : plain).slice(0, MAX_ROUTE_NAME - 4);
-  let free = base;
-  for (let i = 2; taken.has(free); i++) free = `${base}-${i}`;
-  taken.add(free);
-  return free;
 }
 
 export function fieldsOf(value: unknown): Fields {

@@ -1,5 +1,6 @@
 /** The dynamic route of a model with several deployments or with fallbacks. */
 import type { RouteElement } from "@signalbox/client";
+import { type ImportedRoute, sharesOf } from "./imported-routes.ts";
 
 export interface RoutedModel {
   readonly provider: string;
@@ -7,11 +8,6 @@ export interface RoutedModel {
   readonly timeoutMs: number | null;
   readonly retries: number | null;
   readonly weight: number;
-}
-
-export interface ImportedRoute {
-  readonly name: string;
-  readonly elements: readonly RouteElement[];
 }
 
 /** A route has at most 200 elements; each deployment needs a chain of its own. */
@@ -30,12 +26,13 @@ export function toRoute(
     const others = chosen.filter((other) => other !== first);
     return toChain(`m${i + 1}`, [first, ...others, ...fallbacks].slice(0, MAX_CHAIN));
   });
+  const shares = chosen.map(({ weight }, i) => ({ weight, elementId: `m${i + 1}-1` }));
   const first = chains.length === 1 ? "m1-1" : "share";
   return {
     name,
     elements: [
       { id: "start", type: "start", outputs: { next: { elementId: first } } },
-      ...(chains.length === 1 ? [] : [{ id: "share", type: "percentage", outputs: toShares(chosen) }]),
+      ...(chains.length === 1 ? [] : [{ id: "share", type: "percentage", outputs: sharesOf(shares) }]),
       ...chains.flat(),
       { id: END, type: "end", outputs: {} },
     ],
@@ -72,16 +69,4 @@ function toChain(id: string, models: readonly RoutedModel[]): RouteElement[] {
       ...(i + 1 < models.length ? { fallback: { elementId: `${id}-${i + 2}` } } : {}),
     },
   }));
-}
-
-/** Percentages by weight; the last one is what is left. */
-function toShares(deployments: readonly RoutedModel[]): NonNullable<RouteElement["outputs"]> {
-  const total = deployments.reduce((sum, { weight }) => sum + weight, 0);
-  const shares = deployments.map(({ weight }, i) => {
-    const percent = total === 0 ? 100 / deployments.length : (100 * weight) / total;
-    // Rounded down, so that the sum does not exceed 100; the text behind it tells equal percentages apart.
-    const label = `${(Math.floor(percent * 100) / 100).toFixed(2)}% m${i + 1}`;
-    return [i + 1 === deployments.length ? "else" : label, { elementId: `m${i + 1}-1` }] as const;
-  });
-  return Object.fromEntries(shares);
 }

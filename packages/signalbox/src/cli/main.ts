@@ -27,6 +27,7 @@ import { gatewayCommands } from "./gateway.ts";
 import { importCloudflare } from "./import-cloudflare.ts";
 import { importHookdeck } from "./import-hookdeck.ts";
 import { importCommands } from "./import-litellm.ts";
+import { importPortkey } from "./import-portkey.ts";
 import { priceCommands } from "./prices.ts";
 import { toDocument, toFailure, toLine } from "./failure.ts";
 import { commandHelp, groupHelp, overview } from "./help.ts";
@@ -76,6 +77,7 @@ export const COMMANDS: readonly Command[] = [
   ...importCommands,
   importCloudflare,
   importHookdeck,
+  importPortkey,
   ...routeCommands,
   ...tagCommands,
   ...tagWorkCommands,
