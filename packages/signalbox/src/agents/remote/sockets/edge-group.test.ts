@@ -15,7 +15,11 @@ const WELCOME = Buffer.concat(encodeWelcome({ received: 0, existed: true }));
 const MOVED = Buffer.concat(encodeItem(ITEM_KINDS.moved, encodeCount(0), Buffer.from("3")));
 
 /** Streams to owners, each of which answers with the next of `answers`. Returns the kinds of the items that each stream was sent. */
-function openGroup(answers: readonly Buffer[], maxAttempts: number) {
+function openGroup(
+  answers: readonly Buffer[],
+  maxAttempts: number,
+  find: () => string | Promise<string> = () => "2",
+) {
   const streams: number[][] = [];
   const handlers: Parameters<LinkStream["start"]>[0][] = [];
   const openStream = (): LinkStream => {
@@ -47,7 +51,7 @@ function openGroup(answers: readonly Buffer[], maxAttempts: number) {
   };
   const parts = {
     network: { linkTo: () => ({ openStream }), members: [], self: "1" },
-    placement: { reach, find: () => "2", learn: () => undefined },
+    placement: { reach, find, learn: () => undefined },
     logger: { error: () => undefined, debug: () => undefined },
     maxBrokenMs: 400,
     onEmpty: () => undefined,
@@ -70,6 +74,20 @@ it("is opened at the next owner if the first one moves the instance with its wel
   connect(group);
   await expect.poll(() => streams[1]).toEqual([ITEM_KINDS.open]);
   expect(streams[0]).toEqual([]);
+});
+
+it("a look-up that fails, and whose answer nobody waits for any more, is no uncaught error", async () => {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => void uncaught.push(error);
+  process.on("unhandledRejection", note);
+  try {
+    const { group, streams } = openGroup([WELCOME], 1, () => Promise.reject(new Error("PostgreSQL is away")));
+    connect(group);
+    await expect.poll(() => streams[0]).toEqual([ITEM_KINDS.open]);
+    expect(uncaught).toEqual([]);
+  } finally {
+    process.off("unhandledRejection", note);
+  }
 });
 
 /** As a pause of the process: all timers are late. */

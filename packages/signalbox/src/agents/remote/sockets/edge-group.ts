@@ -83,7 +83,10 @@ export class EdgeGroup implements EdgeHome {
     this.#connections.set(connection.number, connection);
     // The usual case needs no look-up and no promise.
     const isFree = this.#place === LOCATING && !this.#isLocating && !this.#isLeaving;
-    if (isFree && this.#parts.placement.find(this.#ref) === null) this.#place = { kind: "here" };
+    const found = isFree ? this.#parts.placement.find(this.#ref) : undefined;
+    if (found === null) this.#place = { kind: "here" };
+    // `#locate` asks again, and learns of the error.
+    else if (found instanceof Promise) found.catch(() => undefined);
     if (this.#place.kind === "here") this.#openHere(connection);
     else if (this.#place.kind === "there") this.#openThere(this.#place.session, connection);
     else this.#locate();
