@@ -31,6 +31,8 @@ const MANY = "JSON, 32 connections";
 const TRICKLED = "64 streams of 50 events, 10 ms apart";
 const BURST = "streams of 50 events in one write, 32 connections";
 const MEMORY = "resident memory";
+const RULED = "signalbox, three rules and a virtual key";
+const TRACED = "signalbox, OpenTelemetry";
 
 /** About 1 KB. The provider takes the user "burst" as the wish for one write. */
 const message = { role: "user", content: "Tell me about the signal box by the railway line. ".repeat(17) };
@@ -219,6 +221,14 @@ const timesPortkey = (times: number, scenario: string) => ({
     times * (median("portkey", scenario, "calls") ?? Infinity),
 });
 
+/** In µs. */
+const MOST_FOR_A_FEATURE = 15;
+const atMostMore = (name: string) => ({
+  text: `${name}: at most ${MOST_FOR_A_FEATURE} µs more CPU time for a JSON call`,
+  isMet: (median: Median) =>
+    (median(name, MANY, "cpu") ?? Infinity) <= (median("signalbox", MANY, "cpu") ?? 0) + MOST_FOR_A_FEATURE,
+});
+
 const METRICS = loadMetrics("calls", "call");
 const GENERATOR = {
   name: "generator",
@@ -235,8 +245,8 @@ export const workload: Workload = {
   contenders: [
     contender("signalbox", (port) => startOurs(port, {})),
     contender("signalbox, rows only", (port) => startOurs(port, { keepsBodies: false })),
-    contender("signalbox, three rules and a virtual key", (port) => startOurs(port, { isLimited: true })),
-    contender("signalbox, OpenTelemetry", (port) => startOurs(port, { isTraced: true })),
+    contender(RULED, (port) => startOurs(port, { isLimited: true })),
+    contender(TRACED, (port) => startOurs(port, { isTraced: true })),
     contender("nginx", startNginx),
     contender("portkey", startPortkey),
     contender("node:http + undici", startBare),
@@ -279,15 +289,17 @@ export const workload: Workload = {
           (name) => (median("direct", MANY, "calls") ?? 0) >= 1.5 * (median(name, MANY, "calls") ?? 0),
         ),
     },
-    timesPortkey(8, MANY),
-    timesPortkey(6, BURST),
+    timesPortkey(9, MANY),
+    timesPortkey(9, BURST),
+    atMostMore(RULED),
+    atMostMore(TRACED),
     {
-      text: "a trickled stream costs less CPU than the bare undici relay and at most half of Portkey's",
+      text: "a trickled stream costs less CPU than the bare undici relay, and Portkey's at least 2.6 times as much",
       isMet: (median) => {
         const own = median("signalbox", TRICKLED, "cpu") ?? Infinity;
         return (
           own < (median("node:http + undici", TRICKLED, "cpu") ?? 0) &&
-          own <= (median("portkey", TRICKLED, "cpu") ?? 0) / 2
+          2.6 * own <= (median("portkey", TRICKLED, "cpu") ?? 0)
         );
       },
     },
@@ -297,15 +309,15 @@ export const workload: Workload = {
         (median("signalbox", ONE, "p50") ?? Infinity) - (median("direct", ONE, "p50") ?? 0) < 1,
     },
     {
-      text: "CPU time of a JSON call at most 9 × nginx's",
+      text: "CPU time of a JSON call at most 6.7 × nginx's",
       isMet: (median) =>
-        (median("signalbox", MANY, "cpu") ?? Infinity) <= 9 * (median("nginx", MANY, "cpu") ?? 0),
+        (median("signalbox", MANY, "cpu") ?? Infinity) <= 6.7 * (median("nginx", MANY, "cpu") ?? 0),
     },
     {
-      text: "resident memory below 200 MB after 100,000 calls, and at most 10 % more after as many again",
+      text: "resident memory at most 160 MB after 100,000 calls, and at most 10 % more after as many again",
       isMet: (median) => {
         const first = median("signalbox", MEMORY, "first") ?? Infinity;
-        return first < 200 && (median("signalbox", MEMORY, "second") ?? Infinity) <= first * 1.1;
+        return first <= 160 && (median("signalbox", MEMORY, "second") ?? Infinity) <= first * 1.1;
       },
     },
   ],

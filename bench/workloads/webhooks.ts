@@ -223,9 +223,9 @@ export const workload: Workload = {
     ownFigure("from a webhook to the WebSocket of a client, at the median", LIVE, "p50", "ms"),
   ],
   goals: [
-    atLeast(ONE, 5),
-    atLeast(WARM, 5),
-    atLeast(NEW, 10),
+    atLeast(ONE, 5.5),
+    atLeast(WARM, 5.5),
+    atLeast(NEW, 12),
     {
       text: "refusing a bad signature is at least 2 times as fast as accepting",
       isMet: (median) =>
