@@ -5,6 +5,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { Client } from "pg";
 import type { ConfigFileInput } from "../../../packages/signalbox/src/config/index.ts";
 import { IMMORTAL, patiently } from "../patience.ts";
 import { ROOT_TOKEN } from "../root-token.ts";
@@ -54,11 +55,29 @@ export interface KeptNodeOptions {
 
 export async function startKeptNode(options: KeptNodeOptions): Promise<ServerProcess> {
   const { engine, at } = options;
+  if (options.databaseUrl !== null && at !== null)
+    await setDatabaseClock(options.databaseUrl, at - Date.now());
   const clock: Record<string, string> =
     at === null
       ? {}
       : { NODE_OPTIONS: `--import=${PRELOAD}`, SIGNALBOX_TEST_CLOCK_MS: String(at - Date.now()) };
   return startServerProcess(await keptArguments(options), { env: { ...keptEnvironment(engine), ...clock } });
+}
+
+/**
+ * Nodes on PostgreSQL take the time of shared things from it. A function of the same name that is found before PostgreSQL's own sets its clock; it
+ * holds for connections that are opened from now on.
+ */
+async function setDatabaseClock(url: string, aheadMs: number): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+      AS $$ SELECT pg_catalog.clock_timestamp() + interval '${aheadMs} milliseconds' $$`);
+    await client.query("ALTER DATABASE postgres SET search_path = public, pg_catalog");
+  } finally {
+    await client.end();
+  }
 }
 
 /** Options of `serve` and `backup`. Writes the configuration file. */
