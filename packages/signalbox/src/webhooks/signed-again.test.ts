@@ -22,7 +22,7 @@ function received(name: string, body: string, headers: Record<string, string>, i
   const source = SOURCES.get(name);
   if (source === undefined) throw new Error("the source is built in");
   const event = readStoredEvent(source, { contentType: null, headers, body: Buffer.from(body) }, NOW);
-  return signedAsSent(source, event, { headers, isWhole }, NOW).headers;
+  return signedAsSent(source, event, { read: () => headers, isWhole }, NOW).headers;
 }
 
 const body = '{"id":"evt_1","type":"t"}';
@@ -40,6 +40,17 @@ const isStripes = (payload: string, headers: ReturnType<typeof received>) =>
 it("the sender's own signature is handed on while its time is within the window", () => {
   const headers = stripeHeaders(100);
   expect(received("stripe", body, headers)).toEqual(headers);
+});
+
+it("the headers are read when an agent asks for them, which most do not", () => {
+  const source = SOURCES.get("stripe");
+  if (source === undefined) throw new Error("the source is built in");
+  const event = readStoredEvent(source, { contentType: null, headers: {}, body: Buffer.from(body) }, NOW);
+  let reads = 0;
+  const read = () => ({ "x-read": String(++reads) });
+  const signed = signedAsSent(source, event, { read, isWhole: true }, NOW);
+  expect(reads).toBe(0);
+  expect([signed.headers["x-read"], signed.headers["x-read"]]).toEqual(["1", "1"]);
 });
 
 it("a signature whose time is over is replaced by a new one", () => {

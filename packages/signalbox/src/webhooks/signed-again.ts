@@ -4,7 +4,8 @@ import type { Source } from "./source.ts";
 
 /** What the sender of a delivery that was stored for routes had sent. */
 export interface SentHeaders {
-  readonly headers: Readonly<Record<string, string>>;
+  /** Decrypts those that are secret: for agents that read them. */
+  read(): Readonly<Record<string, string>>;
   /** True for the whole body; an item of a list has no signature of its own. */
   readonly isWhole: boolean;
 }
@@ -21,14 +22,15 @@ export function signedAgain(source: Source, event: WebhookEvent, now: number): S
 export function signedAsSent(
   source: Source,
   event: WebhookEvent,
-  { headers, isWhole }: SentHeaders,
+  sent: SentHeaders,
   now: number,
 ): SignedHeaders {
   return onDemand(() => {
+    const headers = sent.read();
     const delivery = { headers, body: Buffer.from(event.rawBody), urls: () => [] };
     const isInTime = () =>
       source.scheme.verify(delivery, source.keys, now, source.windowMs) !== "timestamp_outside_window";
-    return isWhole && isInTime() ? headers : { ...headers, ...sign(source, event, now) };
+    return sent.isWhole && isInTime() ? headers : { ...headers, ...sign(source, event, now) };
   });
 }
 

@@ -311,7 +311,7 @@ export class Routing {
         // An agent that has handled the event would treat it as a duplicate.
         deliveryId: event.repeat === null ? deliveryId : `${deliveryId}#replay-${event.repeat}`,
       },
-      { headers: this.#headersOf(delivery), isWhole: delivery.batch === null },
+      { read: () => this.#headersOf(delivery), isWhole: delivery.batch === null },
     );
   }
 
