@@ -304,7 +304,7 @@ function aliasesOf(rows: readonly Row[], member: string): readonly unknown[] {
   return rows.map((row) => row[member]);
 }
 
-/** A name that no other has, and that stays the same whatever others there are later: an alias that several have is completed by the id. */
+/** A name that no other has, and that is the same when the import is repeated: an alias that several have is completed by the id. */
 function nameOf(alias: unknown, id: string, aliases: readonly unknown[]): string {
   const text = textOf(alias);
   if (text === null) return id.slice(0, MAX_TEXT);

@@ -198,6 +198,19 @@ describe("an import of Portkey's configurations", () => {
     expect(JSON.stringify(result.notes)).not.toContain("sk-of");
   });
 
+  it("gives each address of a host one provider", () => {
+    const at = (customHost: string) => ({ ...OPENAI, customHost });
+    const addresses = ["http://gpu.lan:8001/v1", "http://gpu.lan:8002/v1", "http://[::1]:8001/v1"];
+    const targets = [...addresses, ...addresses].map(at);
+    expect(plan({ strategy: { mode: "fallback" }, targets }).configuration).toEqual({
+      providers: {
+        "gpu-lan": { baseUrl: addresses[0] },
+        "gpu-lan-2": { baseUrl: addresses[1] },
+        "1": { baseUrl: addresses[2] },
+      },
+    });
+  });
+
   it("sets the gateway only where all configurations agree, and says what callers send otherwise", () => {
     const one = (slug: string, cache?: object) => ({ slug, config: { ...OPENAI, ...(cache && { cache }) } });
     const same = plan([one("a", { mode: "simple", max_age: 60 }), one("b", { mode: "simple", max_age: 60 })]);

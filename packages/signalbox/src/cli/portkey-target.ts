@@ -168,11 +168,14 @@ function providerAt(slug: string, address: string | null, where: string, finding
     findings.notes.add(`${where}: set providers.${slug}.baseUrl of the configuration for ${address}`);
     return slug;
   }
-  const own =
-    slug === "ollama" ? slug : new URL(address).hostname.toLowerCase().replaceAll(/[^a-z\d]+/g, "-");
-  const before = findings.providers.get(own);
-  const name = before === undefined || before === address ? own : `${own}-${findings.providers.size + 1}`;
-  findings.providers.set(name, address);
+  const { providers } = findings;
+  const host = new URL(address).hostname.replaceAll(/[^a-z\d]+/g, "-").replaceAll(/^-|-$/g, "");
+  const own = slug === "ollama" ? slug : host;
+  // A host may have several addresses.
+  const known = [...providers].find(([name, other]) => other === address && name.startsWith(own));
+  if (known !== undefined) return known[0];
+  const name = providers.has(own) ? `${own}-${providers.size + 1}` : own;
+  providers.set(name, address);
   return name;
 }
 

@@ -177,8 +177,8 @@ export class DeliveryTable {
   }
 
   /**
-   * What one statement may look at: everything below, or a part of it if the filter searches in bodies, which may be gigabytes. `last`: the oldest id of the part; null if nothing
-   * follows.
+   * What one statement may look at: everything below, or a part of it if the filter searches in bodies, which may be gigabytes. `last`: the oldest id
+   * of the part; null if nothing follows.
    */
   async *#ranges(
     accountId: string,

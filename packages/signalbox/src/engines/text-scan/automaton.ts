@@ -9,8 +9,8 @@
  * 1. The same text takes the same states, whatever was learned before and however the text was cut.
  * 2. Every match lies within one region.
  * 3. The work of `findMatch` is counted in steps, which depend on the text and the patterns alone.
- * 4. An entry of the table is 0, which is not learned, or the row of the next state with its flags. When there are too many states, all are forgotten: the table and its states are others then
- *    (`generation`), and a state that is kept is learned again (`enter`).
+ * 4. An entry of the table is 0, which is not learned, or the row of the next state with its flags. When there are too many states, all are
+ *    forgotten: the table and its states are others then (`generation`), and a state that is kept is learned again (`enter`).
  */
 import { EDGE, holds, type PatternProgram } from "./pattern-program.ts";
 
@@ -28,7 +28,10 @@ export interface State {
   readonly hash: number;
 }
 
-/** In an entry of the table, which has the row of the next state besides: no pattern has begun; something was found; more instructions wait than a character pays for. */
+/**
+ * In an entry of the table, which has the row of the next state besides: no pattern has begun; something was found; more instructions wait than a
+ * character pays for.
+ */
 export const IDLE = 1;
 export const FOUND = 2;
 export const HEAVY = 4;

@@ -114,7 +114,10 @@ function plainText(raw: string): string | null {
   }
 }
 
-/** `structure`: gets what stands between the strings of a document that was not checked; null for one that is known to be valid, which is visited in one piece. */
+/**
+ * `structure`: gets what stands between the strings of a document that was not checked; null for one that is known to be valid, which is visited in
+ * one piece.
+ */
 function* visitTexts(json: string, structure: string[] | null): Generator<void, JsonText[] | null> {
   let copied = 0;
   let sliceEnd = SLICE;

@@ -233,8 +233,9 @@ export class TextScanner {
   }
 
   /**
-   * Counts a step for which more patterns wait than a character pays for. When all of these together are too many, those count that the text has not taken lately: patterns may have so many
-   * states that nearly every character leads to another one, which has to be learned. Whether it was learned before does not count, so that the verdict depends on the text and the patterns alone.
+   * Counts a step for which more patterns wait than a character pays for. When all of these together are too many, those count that the text has not
+   * taken lately: patterns may have so many states that nearly every character leads to another one, which has to be learned. Whether it was learned
+   * before does not count, so that the verdict depends on the text and the patterns alone.
    */
   #isTooMuch({ waiting, hash }: State, kind: number, at: number): boolean {
     const paid = FREE_STEPS + (this.#base + at) * STEPS_PER_CHARACTER;
@@ -336,7 +337,10 @@ function kindAt(automaton: Automaton, text: string, at: number): number {
   return program.kindOfClass[program.classOf(code)] ?? 0;
 }
 
-/** What is searched next, as numbers: a text that is a part of another one is slow to read character by character. All scanners share it, because none waits while it scans. */
+/**
+ * What is searched next, as numbers: a text that is a part of another one is slow to read character by character. All scanners share it, because none
+ * waits while it scans.
+ */
 const UNITS = new Uint16Array(SLICE);
 const UNIT_BYTES = Buffer.from(UNITS.buffer);
 /** Where `takePlainSteps` has come: the row, the last idle position and its row, which is -1 if there was none. */
@@ -346,8 +350,8 @@ const REGION = 1;
 const REGION_ROW = 2;
 
 /**
- * Takes the steps with which nothing else has to be done, and stops before the first other one. It calls nothing, so that all it has is in registers: a third of the time of a loop that does
- * everything. Returns the position.
+ * Takes the steps with which nothing else has to be done, and stops before the first other one. It calls nothing, so that all it has is in registers:
+ * a third of the time of a loop that does everything. Returns the position.
  */
 function takePlainSteps(
   from: number,

@@ -4,8 +4,8 @@
  * knows neither, so the request is completed before it is translated. The answer itself can be read and deleted (`GET`, `DELETE /v1/responses/{id}`). Of an
  * answer that a provider keeps, the provider is remembered.
  *
- * Kept in the memory of this process only (other nodes ask for it: `door/other-nodes-answers.ts`), each answer for the caller that got it, for an hour, within a bound; what was kept longest ago, or is too
- * large, is not found. A request that refers to it gets OpenAI's error for a missing item.
+ * Kept in the memory of this process only (other nodes ask for it: `door/other-nodes-answers.ts`), each answer for the caller that got it, for an
+ * hour, within a bound; what was kept longest ago, or is too large, is not found. A request that refers to it gets OpenAI's error for a missing item.
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";

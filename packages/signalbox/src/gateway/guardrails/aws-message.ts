@@ -1,6 +1,7 @@
 /**
- * The document of one message of Amazon's binary event stream: its payload or, of a model that is called as it is (`invoke-with-response-stream`), what the payload has
- * in base64. It is found as every reader finds it, in whichever form the payload is written: one that is overlooked would be searched as a file, by itself.
+ * The document of one message of Amazon's binary event stream: its payload or, of a model that is called as it is (`invoke-with-response-stream`),
+ * what the payload has in base64. It is found as every reader finds it, in whichever form the payload is written: one that is overlooked would be
+ * searched as a file, by itself.
  */
 import { type Fields, isFields } from "../../core/fields.ts";
 import { editAwsMessage } from "../../engines/relay/index.ts";

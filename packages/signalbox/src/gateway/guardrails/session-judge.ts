@@ -1,10 +1,12 @@
 /**
- * The judges of a session. A message of the client waits for its verdict. Messages of the provider wait until there is a piece of text to ask about: some sentences, the end of a part
- * of the answer, or with `stream: hold` the end of the answer. Sound is not judged, and leaves behind the text that arrived before it.
+ * The judges of a session. A message of the client waits for its verdict. Messages of the provider wait until there is a piece of text to ask about:
+ * some sentences, the end of a part of the answer, or with `stream: hold` the end of the answer. Sound is not judged, and leaves behind the text that
+ * arrived before it.
  *
  * Invariants:
  * 1. No message leaves before the verdict on its text, and on all text before it.
- * 2. What waits is bounded: a piece is due when its messages have so many bytes. A message that adds nothing to a text makes it due, too, unless the whole answer is held.
+ * 2. What waits is bounded: a piece is due when its messages have so many bytes. A message that adds nothing to a text makes it due, too, unless the
+ *    whole answer is held.
  */
 import { isFields } from "../../core/fields.ts";
 import type { Findings } from "./findings.ts";

@@ -203,7 +203,10 @@ export function costOfStep(
   return told ?? highestCost(parts, step.provider.slug, models, usage);
 }
 
-/** What limits count: the cost with the most expensive of the models, with an assumed price for tools that have none; null when no price is known and calls without a price are refused. */
+/**
+ * What limits count: the cost with the most expensive of the models, with an assumed price for tools that have none; null when no price is known and
+ * calls without a price are refused.
+ */
 export function highestCost(
   parts: PricingParts,
   slug: string,

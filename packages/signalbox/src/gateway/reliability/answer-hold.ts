@@ -92,19 +92,15 @@ function beginningOf(contentType: string, status: number, policy: AttemptPolicy)
 abstract class BoundedHold implements AnswerHold {
   readonly chunks: Buffer[] = [];
   hasContent = false;
-  readonly #maxBytes: number;
+  protected readonly maxBytes: number = MAX_HELD_BYTES;
   #size = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
 
   push(chunk: Buffer, isLast: boolean): HoldVerdict {
     this.chunks.push(chunk);
     this.#size += chunk.length;
     const verdict = this.judge(chunk, isLast);
     if (verdict !== "wait") return verdict;
-    return isLast || this.#size > this.#maxBytes ? "release" : "wait";
+    return isLast || this.#size > this.maxBytes ? "release" : "wait";
   }
 
   dispose(): void {
@@ -114,26 +110,34 @@ abstract class BoundedHold implements AnswerHold {
   protected abstract judge(chunk: Buffer, isLast: boolean): HoldVerdict;
 }
 
+/** Judges the beginning of a response with a success status. */
+abstract class BeginningHold extends BoundedHold {
+  protected readonly status: number;
+
+  constructor(status: number) {
+    super();
+    this.status = status;
+  }
+}
+
 /** Waits for the first event, or with `untilContent` for the first event with content. */
-class StreamHold extends BoundedHold {
+class StreamHold extends BeginningHold {
   readonly #events = new EventSplitter();
   readonly #untilContent: boolean;
-  readonly #status: number;
 
   constructor(status: number, untilContent: boolean) {
-    super(MAX_HELD_BYTES);
-    this.#status = status;
+    super(status);
     this.#untilContent = untilContent;
   }
 
   protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
     if (!this.#untilContent && this.chunks.length === 1 && isPlainAnswer(chunk)) return "release";
     for (const event of this.#events.push(chunk, isLast)) {
-      if (isErrorEvent(event)) return inBandFailure(this.#status, `error event: ${event.data.slice(0, 200)}`);
-      if (event.data === "[DONE]") return inBandFailure(this.#status, "the stream ended without content");
+      if (isErrorEvent(event)) return inBandFailure(this.status, `error event: ${event.data.slice(0, 200)}`);
+      if (event.data === "[DONE]") return inBandFailure(this.status, "the stream ended without content");
       if (!this.#untilContent || !isOpeningEvent(event)) return "release";
     }
-    return isLast ? inBandFailure(this.#status, "the stream ended without content") : "wait";
+    return isLast ? inBandFailure(this.status, "the stream ended without content") : "wait";
   }
 }
 
@@ -153,52 +157,32 @@ function startsWith(chunk: Buffer, text: string): boolean {
 }
 
 /** A page is no answer of a model, whatever it says. */
-class PageHold extends BoundedHold {
-  readonly #status: number;
-
-  constructor(status: number) {
-    super(MAX_HELD_BYTES);
-    this.#status = status;
-  }
-
+class PageHold extends BeginningHold {
   protected judge(): HoldVerdict {
-    return inBandFailure(this.#status, "the response is a page");
+    return inBandFailure(this.status, "the response is a page");
   }
 }
 
 /** Waits for the first message. */
-class AwsHold extends BoundedHold {
+class AwsHold extends BeginningHold {
   readonly #answer = new AwsAnswer();
-  readonly #status: number;
-
-  constructor(status: number) {
-    super(MAX_HELD_BYTES);
-    this.#status = status;
-  }
 
   protected judge(chunk: Buffer, isLast: boolean): HoldVerdict {
     this.#answer.push(chunk);
-    const failure = isLast ? this.#answer.fault(this.#status) : this.#answer.failure(this.#status);
+    const failure = isLast ? this.#answer.fault(this.status) : this.#answer.failure(this.status);
     return failure ?? (this.#answer.hasBegun ? "release" : "wait");
   }
 }
 
 /** Waits for the first line that is not empty. */
-class LineHold extends BoundedHold {
-  readonly #status: number;
-
-  constructor(status: number) {
-    super(MAX_HELD_BYTES);
-    this.#status = status;
-  }
-
+class LineHold extends BeginningHold {
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
     const text = Buffer.concat(this.chunks).toString("utf8").trimStart();
     const end = text.indexOf("\n");
     if (end === -1 && !isLast) return "wait";
-    if (text === "") return inBandFailure(this.#status, "the stream ended without content");
+    if (text === "") return inBandFailure(this.status, "the stream ended without content");
     const line = end === -1 ? text : text.slice(0, end);
-    return isErrorObject(line) ? inBandFailure(this.#status, `error line: ${line.slice(0, 200)}`) : "release";
+    return isErrorObject(line) ? inBandFailure(this.status, `error line: ${line.slice(0, 200)}`) : "release";
   }
 }
 
@@ -206,24 +190,17 @@ class LineHold extends BoundedHold {
 const ERROR_STARTS = ['{"error"', '{"type":"error"'];
 
 /** Releases JSON at once, unless it begins as an error does. */
-class JsonHold extends BoundedHold {
-  readonly #status: number;
-
-  constructor(status: number) {
-    super(MAX_HELD_BYTES);
-    this.#status = status;
-  }
-
+class JsonHold extends BeginningHold {
   protected judge(_chunk: Buffer, isLast: boolean): HoldVerdict {
     const start = Buffer.concat(this.chunks).toString("utf8", 0, 64).trimStart();
-    if (start === "") return isLast ? inBandFailure(this.#status, "the response is empty") : "wait";
+    if (start === "") return isLast ? inBandFailure(this.status, "the response is empty") : "wait";
     if (start[0] !== "{" && start[0] !== "[") return "release";
     const compact = start.replaceAll(/\s/g, "").replace(/^\[/, "");
     if (!ERROR_STARTS.some((error) => compact.startsWith(error) || error.startsWith(compact)))
       return "release";
     if (!isLast) return "wait";
     return isErrorObject(Buffer.concat(this.chunks).toString("utf8"))
-      ? inBandFailure(this.#status, "the response is an error")
+      ? inBandFailure(this.status, "the response is an error")
       : "release";
   }
 }
@@ -233,7 +210,7 @@ export class ErrorHold extends BoundedHold {
   readonly #failure: AttemptFailure;
 
   constructor(failure: AttemptFailure) {
-    super(MAX_HELD_BYTES);
+    super();
     this.#failure = failure;
   }
 
@@ -247,13 +224,14 @@ export class ErrorHold extends BoundedHold {
 
 /** Waits for the end of the whole response; `first` judges its beginning. `head` is that of a response that must be an answer. */
 class WholeHold extends BoundedHold {
+  protected override readonly maxBytes = MAX_WHOLE_BYTES;
   readonly #first: AnswerHold | null;
   readonly #head: ResponseHead | null;
   readonly #memory: SpareMemory;
   #taken = 0;
 
   constructor(first: AnswerHold | null, head: ResponseHead | null, memory: SpareMemory) {
-    super(MAX_WHOLE_BYTES);
+    super();
     this.#first = first;
     this.#head = head;
     this.#memory = memory;

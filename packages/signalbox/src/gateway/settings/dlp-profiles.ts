@@ -1,6 +1,6 @@
 /**
- * Profiles of data in the setting `dlp`: names, and the ids of the hosted original's predefined profiles, which are the same in all accounts there. What a profile finds there and nothing
- * finds here is left out of it (names of persons, drivers' licences).
+ * Profiles of data in the setting `dlp`: names, and the ids of the hosted original's predefined profiles, which are the same in all accounts there.
+ * What a profile finds there and nothing finds here is left out of it (names of persons, drivers' licences).
  */
 import type { PII_KINDS } from "../../accounts/index.ts";
 

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * 1. `store` resolves when the delivery and the events of all routes are durable.
- * 2. A delivery whose id its sender has used before changes nothing, as long as the first one is kept; but routes that have no event of the first one get one: it may have
- *    been stored for a listener only, and may have failed at its agent.
+ * 2. A delivery whose id its sender has used before changes nothing, as long as the first one is kept; but routes that have no event of the first one
+ *    get one: it may have been stored for a listener only, and may have failed at its agent.
  * 3. The bytes of all stored deliveries are limited. Beyond the limit senders get 503.
  */
 import { hash } from "node:crypto";

@@ -4,8 +4,8 @@
  * Invariants:
  * 1. The end of an attempt is recorded before its place is free. If it cannot be, the event is attempted again when its claim ends, with the same id.
  * 2. No request begins later than its claim allows: a process that was stopped in between leaves the event to the next claim.
- * 3. Attempts of all routes begin as steps of one `LoopShare`, except for a few in each iteration of the event loop: a route that resumes, or has the events of an outage,
- *    delays other work by some milliseconds (decision 0315).
+ * 3. Attempts of all routes begin as steps of one `LoopShare`, except for a few in each iteration of the event loop: a route that resumes, or has the
+ *    events of an outage, delays other work by some milliseconds (decision 0315).
  * 4. A receiver that answers 410, or only fails for `FAILING_MS`, pauses its route. The log says so and alerts are fed; events are kept.
  */
 import type { AlertFeedSlot } from "../../contracts/alert-feed.ts";
@@ -32,8 +32,8 @@ import type { RouteStore } from "./route-store.ts";
 /** Attempts of all routes at the same time. */
 const MAX_ATTEMPTS = 512;
 /**
- * Attempts that begin at once in an iteration of the event loop. As steps, those of a usual load would end one by one, and each end would be a transaction of its
- * own: a tenth more processor time.
+ * Attempts that begin at once in an iteration of the event loop. As steps, those of a usual load would end one by one, and each end would be a
+ * transaction of its own: a tenth more processor time.
  */
 const AT_ONCE = 8;
 /** How often a node of a cluster looks for routes without an owner, and for events that other nodes have stored. */

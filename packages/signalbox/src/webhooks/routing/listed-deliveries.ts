@@ -1,6 +1,6 @@
 /**
- * Deliveries that an agent received at once. They are not stored for routes; the inspector's list has their bytes and headers for as long as they are listed, without
- * signatures, credentials and the path and query of the request.
+ * Deliveries that an agent received at once. They are not stored for routes; the inspector's list has their bytes and headers for as long as they are
+ * listed, without signatures, credentials and the path and query of the request.
  */
 import type { DeliveryLog } from "../delivery-log.ts";
 import type { DeliveryRecord } from "../delivery-record.ts";
