@@ -8,6 +8,8 @@ export interface AreaModule {
   readonly routes: readonly Route[];
   /** Called before the listener accepts connections, which waits for the promise. */
   start?(): Promise<void>;
+  /** Called when the listeners are open and all areas have started: begins work that is due, which may call this server. */
+  begin?(): Promise<void>;
   /**
    * This node of a cluster stops, but still serves: gives what it runs to other nodes, until the signal aborts. Not called for an urgent stop.
    */

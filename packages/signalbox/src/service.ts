@@ -192,6 +192,13 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
   };
   tls.start(announce);
   announce();
+  try {
+    await Promise.all(all.map(async (area) => area.begin?.()));
+  } catch (error) {
+    front.drain();
+    await front.close(0);
+    throw error;
+  }
   const warnings = warnOperator(base, front, areas);
   options.embedding?.onStart(areas);
   let stopped: Promise<void> | undefined;

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SEEN } from "../../../../test/fixtures/address-agent.ts";
 import { TEST_AGENTS, webhookEvent } from "../../../../test/support/agents.ts";
 import { Accounts, Authenticator, BrowserSessions, LoginCodes, Sessions, Tokens } from "../accounts/index.ts";
 import { loadConfig } from "../config/index.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
-import { systemClock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { migrate } from "../database/migrate.ts";
@@ -16,7 +17,10 @@ import { ResourceEvents } from "../contracts/resource-events.ts";
 import { openInstanceStore } from "../engines/instance-store/index.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
+import { TestClock } from "../testing/test-clock.ts";
 import { type AgentsArea, BASE_SCHEMA, createAgentsArea, RESERVED_NAME } from "./index.ts";
+
+const ADDRESS_AGENT = join(import.meta.dirname, "../../../../test/fixtures/address-agent.ts");
 
 let folder: string;
 let database: SqliteDatabase;
@@ -26,20 +30,29 @@ function fail(error: Error): never {
   throw error;
 }
 
-async function openArea(): Promise<void> {
+/** As the service does: the address is known when it listens. */
+async function openArea(clock: Clock = systemClock, listens = true): Promise<() => Promise<void>> {
+  const server = { url: "" };
+  const listen = async () => {
+    server.url = "http://127.0.0.1:8787";
+    await area.begin?.();
+  };
   const config = await loadConfig({ dataDir: folder }, {}, folder);
   database = await SqliteDatabase.open(join(folder, "signalbox.db"), fail);
   await migrate(database);
   const resourceEvents = new ResourceEvents();
   const tokens = new Tokens(database, systemClock, resourceEvents);
   area = createAgentsArea({
-    config: { ...config, file: checkConfigFile({ agents: { modules: [TEST_AGENTS] } }, "test") },
+    config: {
+      ...config,
+      file: checkConfigFile({ agents: { modules: [TEST_AGENTS, ADDRESS_AGENT] } }, "test"),
+    },
     logger: createLogger({ level: "silent", isPretty: false }),
-    clock: systemClock,
+    clock,
     tracing: { turns: null },
     alertFeed: { current: null },
     database,
-    steadyClock: systemClock,
+    steadyClock: clock,
     cluster: null,
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
@@ -65,12 +78,14 @@ async function openArea(): Promise<void> {
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),
     ownAgents: [],
-    server: { url: "" },
+    server,
     builtInAgents: [],
     variables: {},
     tagFeed: { newestPosition: async () => 0, follow: async function* () {} },
   });
   await area.start?.();
+  if (listens) await listen();
+  return listen;
 }
 
 async function closeArea(): Promise<void> {
@@ -159,4 +174,21 @@ describe("deliver", () => {
       "Invalid instance name",
     );
   });
+});
+
+it("work that is overdue at the start runs when the service listens, and knows its address", async () => {
+  const addresses: unknown[] = [];
+  (globalThis as { [SEEN]?: unknown[] })[SEEN] = addresses;
+  const planner = { account: "default", agent: "address-agent", name: "a" };
+  await closeArea();
+  await openArea(new TestClock(1_800_000_000_000));
+  await area.deliveries.deliver(planner, webhookEvent("1"));
+  await closeArea();
+
+  const listen = await openArea(new TestClock(1_800_000_120_000), false);
+  // What takes at least as long as waking an instance.
+  for (const id of ["1", "2", "3"]) expect(await kindOf("beside", id)).toBe("processed");
+  expect(addresses).toEqual([]);
+  await listen();
+  await expect.poll(() => addresses).toEqual(["http://127.0.0.1:8787"]);
 });

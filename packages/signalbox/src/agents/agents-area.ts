@@ -289,7 +289,7 @@ interface Running {
 
 type Life = Pick<
   AreaModule,
-  "start" | "retire" | "retireMs" | "drain" | "waitsForInstances" | "flush" | "stop"
+  "start" | "begin" | "retire" | "retireMs" | "drain" | "waitsForInstances" | "flush" | "stop"
 >;
 
 function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions }: Running): Life {
@@ -299,15 +299,17 @@ function createLife(parts: AgentsParts, { here, reach, streams, tagSubscriptions
     async start() {
       await loadClasses(parts, classes);
       hub.start();
-      directory.start();
       timeline?.start();
+      reach.start();
+    },
+    async begin() {
+      directory.start();
       clockWatch = watchClock(
         parts.clock,
         parts.steadyClock,
         () => directory.clockChanged(),
         (err) => parts.logger.error({ err }, "due work was not looked at after the clock was set"),
       );
-      reach.start();
       tagSubscriptions.start();
     },
     retire: (signal) => reach.retire(signal),

@@ -134,6 +134,9 @@ export function createWebhooksArea(parts: WebhooksParts): AreaModule {
     // Agents are registered by now: a misspelt agent must be reported at the start and not by the first delivery.
     async start() {
       requireAgents(sources, agents);
+      await routing.load();
+    },
+    async begin() {
       await late.start();
       await routing.start();
     },

@@ -122,6 +122,8 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
             throw new ConfigError(
               `worker: the class ${name} and the agent "${kebabCase(name)}" of this server have one name: rename one of them`,
             );
+      },
+      async begin() {
         // An object without triggers would be a file for nothing.
         if (triggers.length === 0) return;
         const stub = parts.objects.namespace(CRONS).getByName("crons") as unknown as CronObject;

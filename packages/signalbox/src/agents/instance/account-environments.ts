@@ -42,7 +42,7 @@ export class AccountEnvironments {
 
   #create(account: string): AgentEnvironment {
     const environment = { ...this.#variables };
-    // Known when the service listens, which is after the first agents may have started.
+    // Known when the service listens.
     if (environment[URL_VARIABLE] === undefined)
       Object.defineProperty(environment, URL_VARIABLE, { get: () => this.#server.url || undefined });
     for (const { exportName, kebab } of this.#definitions.values()) {

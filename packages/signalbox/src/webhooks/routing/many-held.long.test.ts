@@ -60,6 +60,7 @@ it("100,000 held events resume at the rate of the route, each once, and none bef
     maxStoredBytes: 1e9,
     deliver: () => Promise.resolve({ kind: "processed" }),
   });
+  await routing.load();
   await routing.start();
   try {
     await routing.routes.put(

@@ -147,6 +147,7 @@ describe.each(ENGINES)("on %s", (engine, open) => {
       deliver: () => Promise.resolve({ kind: "processed" }),
     });
     started.push(routing);
+    await routing.load();
     await routing.start();
     return routing;
   };

@@ -199,11 +199,16 @@ export class Routing {
     });
   }
 
+  /** Before deliveries arrive. */
+  async load(): Promise<void> {
+    await this.routes.load();
+    await this.#arrivals.measure();
+  }
+
+  /** Begins attempts. */
   async start(): Promise<void> {
     const parts = this.#parts;
     const { logger, nodes } = parts;
-    await this.routes.load();
-    await this.#arrivals.measure();
     await this.dispatcher.start();
     this.replays.run();
     this.#repetitions.push(
