@@ -19,20 +19,22 @@ if (args.some((arg) => arg !== "--list")) {
   if (newer.length > 0 && !args.includes("--list")) process.exitCode = await test(newer);
 }
 
-/** The programs of which npm has another version than the one that is tested. */
+/** The test files of the clients of which npm has another version than the one that is tested. */
 function findNewer(): string[] {
-  return CODING_CLIENTS.flatMap(({ name, packageName, version, program }) => {
+  return CODING_CLIENTS.flatMap(({ name, packageName, version }) => {
     const newest = versionAt(packageName, "latest");
     console.log(
       `${name}: ${version} is tested, ${newest === version ? "and the newest" : `npm has ${newest}`}`,
     );
-    return newest === version ? [] : [program];
+    return newest === version
+      ? []
+      : [`test/coding-clients/${name.toLowerCase().replace(" ", "-")}.long.test.ts`];
   });
 }
 
-async function test(programs: readonly string[]): Promise<number> {
-  const env = { ...process.env, CODING_CLIENTS: "latest", CODING_CLIENTS_ONLY: programs.join(",") };
-  const runner = [join(import.meta.dirname, "test.ts"), "--long", "test/coding-clients"];
+async function test(files: readonly string[]): Promise<number> {
+  const env = { ...process.env, CODING_CLIENTS: "latest" };
+  const runner = [join(import.meta.dirname, "test.ts"), ...files];
   const child = spawn(process.execPath, runner, { stdio: "inherit", env });
   const [code] = (await once(child, "exit")) as [number | null];
   console.log(

@@ -7,7 +7,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** More than 15 s each, by suite, the longest first. A file that is missing here runs later, which costs only time. */
 const LONGEST = [
-  "test/coding-clients/coding-clients.long.test.ts",
+  "test/coding-clients/claude-code.long.test.ts",
+  "test/coding-clients/codex.long.test.ts",
+  "test/coding-clients/gemini-cli.long.test.ts",
+  "test/coding-clients/copilot-cli.long.test.ts",
+  "test/coding-clients/opencode.long.test.ts",
+  "test/coding-clients/qwen-code.long.test.ts",
+  "test/coding-clients/continue.long.test.ts",
   "packages/signalbox/src/gateway/guardrails/guarded-streams.long.test.ts",
   "packages/signalbox/src/webhooks/routing/many-held.long.test.ts",
   "test/packages/published-packages.long.test.ts",

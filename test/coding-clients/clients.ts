@@ -43,7 +43,7 @@ export interface CodingClient {
 const SPEND = /Spend limit exceeded: rule token budget-month/;
 const TOKEN = /401|[Uu]nauthorized|[Aa]uthenticat/;
 
-const claudeCode: CodingClient = {
+export const claudeCode: CodingClient = {
   name: "Claude Code",
   packageName: "@anthropic-ai/claude-code",
   version: "2.1.327",
@@ -72,7 +72,7 @@ const claudeCode: CodingClient = {
   },
 };
 
-const codex: CodingClient = {
+export const codex: CodingClient = {
   name: "Codex",
   packageName: "@openai/codex",
   version: "0.169.0",
@@ -115,7 +115,7 @@ function patch(text: string): ToolUse {
 }
 const CODEX_OPTIONS = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"];
 
-const geminiCli: CodingClient = {
+export const geminiCli: CodingClient = {
   name: "Gemini CLI",
   packageName: "@google/gemini-cli",
   version: "0.61.0",
@@ -147,7 +147,7 @@ const geminiCli: CodingClient = {
   },
 };
 
-const copilotCli: CodingClient = {
+export const copilotCli: CodingClient = {
   name: "Copilot CLI",
   packageName: "@github/copilot",
   version: "1.0.102",
@@ -172,7 +172,7 @@ const copilotCli: CodingClient = {
   },
 };
 
-const opencode: CodingClient = {
+export const opencode: CodingClient = {
   name: "opencode",
   packageName: "opencode-ai",
   version: "1.18.33",
@@ -209,7 +209,7 @@ const opencode: CodingClient = {
   },
 };
 
-const qwenCode: CodingClient = {
+export const qwenCode: CodingClient = {
   name: "Qwen Code",
   packageName: "@qwen-code/qwen-code",
   version: "0.24.4",
@@ -241,7 +241,7 @@ const qwenCode: CodingClient = {
   },
 };
 
-const continueCli: CodingClient = {
+export const continueCli: CodingClient = {
   name: "Continue",
   packageName: "@continuedev/cli",
   version: "1.5.47",
@@ -287,6 +287,7 @@ models:
   },
 };
 
+/** Each has a file of tests, named after it. */
 export const CODING_CLIENTS: readonly CodingClient[] = [
   claudeCode,
   codex,

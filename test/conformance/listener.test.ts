@@ -46,7 +46,9 @@ describe("responses", () => {
     expect(await exchange(get("/healthz", "x-request-id: trace-42\r\n"))).toContain(
       "\r\nx-request-id: trace-42\r\n",
     );
-    expect(await exchange(get("/healthz", `x-request-id: ${"a".repeat(200)}\r\n`))).not.toContain("aaa");
+    expect(await exchange(get("/healthz", `x-request-id: ${"a".repeat(200)}\r\n`))).not.toContain(
+      "a".repeat(20),
+    );
     expect(await exchange(get("/healthz", "x-request-id: <script>\r\n"))).not.toContain("script");
   });
 

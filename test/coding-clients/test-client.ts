@@ -1,13 +1,13 @@
 /**
  * Coding clients as they are installed from npm, on a gateway whose providers speak other dialects than the client. Each runs a task over
- * several turns of the model, continues its session with a second prompt, and meets refusals.
+ * several turns of the model, continues its session with a second prompt, and meets refusals. A file for each client, because they take minutes.
  *
- * The versions are those of `clients.ts`, so that an unchanged commit has an unchanged result. They are printed, with what npm has now: `npm run clients`
- * tries those that are newer. `CODING_CLIENTS=latest` uses what npm has, `CODING_CLIENTS_ONLY=codex,qwen` only some.
+ * The versions are those of `clients.ts`, so that an unchanged commit has an unchanged result; `npm run clients` tries those that are newer, with
+ * `CODING_CLIENTS=latest`.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import {
   type Conversation,
   INPUT_TOKENS,
@@ -17,14 +17,12 @@ import {
   type ToolUse,
 } from "../peers/scripted-model.ts";
 import { readLogs } from "../support/gateway.ts";
-import { CODING_CLIENTS, type CodingClient, type Setup } from "./clients.ts";
-import { fetchClient, versionAt } from "./fetch-client.ts";
+import type { CodingClient, Setup } from "./clients.ts";
+import { fetchClient } from "./fetch-client.ts";
 import { HAS_OWN_NETWORK, runClient } from "./run-client.ts";
 import { openStage, type Stage, TARGETS } from "./stage.ts";
 
 const WANTED = process.env["CODING_CLIENTS"];
-const ONLY = process.env["CODING_CLIENTS_ONLY"]?.split(",");
-const CHOSEN = CODING_CLIENTS.filter(({ program }) => ONLY?.includes(program) ?? true);
 
 const FIRST_PROMPT = "Make the colour of the notes green.";
 const SECOND_PROMPT = "Now make a file of your own.";
@@ -35,36 +33,35 @@ const TITLE = "Green notes";
  */
 const PRINTING = "tr a-z A-Z < notes.txt; sleep 2";
 
-let stage: Stage;
-
-beforeAll(async () => {
-  stage = await openStage();
-  if (!HAS_OWN_NETWORK)
-    process.stderr.write("The clients have no network of their own here: unshare -rn and ip are needed.\n");
-});
-beforeEach(() => {
-  stage.door.requests.length = 0;
-  for (const model of Object.values(stage.models)) {
-    model.requests.length = 0;
-    model.complaints.length = 0;
-    model.afterText = () => Promise.resolve();
-  }
-});
-afterAll(() => stage.close());
-
-describe.each(CHOSEN)("$name", (client) => {
+/** The tests of one client. */
+export function testClient(client: CodingClient): void {
+  let stage: Stage;
   let program: string;
+
+  beforeAll(async () => {
+    stage = await openStage();
+    if (!HAS_OWN_NETWORK)
+      process.stderr.write("The clients have no network of their own here: unshare -rn and ip are needed.\n");
+  });
+  beforeEach(() => {
+    stage.door.requests.length = 0;
+    for (const model of Object.values(stage.models)) {
+      model.requests.length = 0;
+      model.complaints.length = 0;
+      model.afterText = () => Promise.resolve();
+    }
+  });
+  afterAll(() => stage.close());
+
   beforeAll(() => {
     const fetched = fetchClient(client.packageName, client.program, WANTED ?? client.version);
     program = fetched.program;
-    process.stderr.write(
-      `${client.name} ${fetched.version}${newerThan(fetched.version, client.packageName)}\n`,
-    );
+    process.stderr.write(`${client.name} ${fetched.version}\n`);
   });
 
   it.each(client.targets)("does a task in several turns on a provider of the dialect %s", async (dialect) => {
     const model = stage.models[dialect];
-    const setup = await prepare(dialect, await stage.server.token(["gateway.run"]));
+    const setup = await prepare(stage, dialect, await stage.server.token(["gateway.run"]));
     model.script = scriptOf(client, setup.work);
     // The rest of an answer is sent when its beginning has reached the client: a gateway that holds streams back would end here.
     model.afterText = (text) => (text === TITLE ? Promise.resolve() : stage.door.streamed(text.slice(0, 5)));
@@ -89,12 +86,12 @@ describe.each(CHOSEN)("$name", (client) => {
     const calls = stage.door.requests.filter(({ path }) => client.path.test(path));
     expect(calls.length).toBeGreaterThanOrEqual(6);
     expect(calls.filter(({ isStream }) => !isStream)).toEqual([]);
-    await expectRows(dialect, model.requests.length);
+    await expectRows(stage, dialect, model.requests.length);
   });
 
   it("shows that the budget is exhausted, and does not call again and again", async () => {
     const [dialect] = client.targets;
-    const setup = await prepare(dialect, await limitedToken());
+    const setup = await prepare(stage, dialect, await limitedToken(stage));
     stage.models[dialect].script = scriptOf(client, setup.work);
     const { output } = await runClient(
       program,
@@ -112,7 +109,7 @@ describe.each(CHOSEN)("$name", (client) => {
 
   it("shows that its token is refused, and does not call again and again", async () => {
     const [dialect] = client.targets;
-    const setup = await prepare(dialect, "sbx_that_nobody_made");
+    const setup = await prepare(stage, dialect, "sbx_that_nobody_made");
     const { output } = await runClient(
       program,
       client.begin(FIRST_PROMPT, setup),
@@ -124,19 +121,9 @@ describe.each(CHOSEN)("$name", (client) => {
     expect(stage.door.requests.length).toBeLessThanOrEqual(client.refusals.calls);
     expect(stage.models[dialect].requests).toEqual([]);
   });
-});
-
-/** Empty also if npm cannot be asked: the programs may all be in the cache. */
-function newerThan(version: string, packageName: string): string {
-  try {
-    const newest = versionAt(packageName, "latest");
-    return newest === version ? "" : ` (npm has ${newest}: npm run clients tries it)`;
-  } catch {
-    return "";
-  }
 }
 
-async function prepare(dialect: ModelDialect, token: string): Promise<Setup> {
+async function prepare(stage: Stage, dialect: ModelDialect, token: string): Promise<Setup> {
   const folder = await stage.folder();
   const [home, work] = [join(folder, "home"), join(folder, "work")];
   await mkdir(home);
@@ -148,7 +135,7 @@ async function prepare(dialect: ModelDialect, token: string): Promise<Setup> {
 }
 
 /** A token whose month is spent with its first call. */
-async function limitedToken(): Promise<string> {
+async function limitedToken(stage: Stage): Promise<string> {
   const { body } = await stage.server.api("POST", "/accounts/default/tokens", {
     name: "almost spent",
     permissions: ["gateway.run"],
@@ -191,7 +178,7 @@ function expectResult(result: string | undefined, text: string): void {
 }
 
 /** One row for each call of the model, with its tokens and cost. */
-async function expectRows(dialect: ModelDialect, calls: number): Promise<void> {
+async function expectRows(stage: Stage, dialect: ModelDialect, calls: number): Promise<void> {
   const { provider, model, price } = TARGETS[dialect];
   const rows = (await readLogs(stage.server)).slice(0, calls);
   const cost = (INPUT_TOKENS * price.in + OUTPUT_TOKENS * price.out) / 1e6;

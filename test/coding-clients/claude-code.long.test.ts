@@ -1,0 +1,4 @@
+import { claudeCode } from "./clients.ts";
+import { testClient } from "./test-client.ts";
+
+testClient(claudeCode);

@@ -1,0 +1,4 @@
+import { continueCli } from "./clients.ts";
+import { testClient } from "./test-client.ts";
+
+testClient(continueCli);

@@ -1,0 +1,4 @@
+import { copilotCli } from "./clients.ts";
+import { testClient } from "./test-client.ts";
+
+testClient(copilotCli);

@@ -1,0 +1,4 @@
+import { opencode } from "./clients.ts";
+import { testClient } from "./test-client.ts";
+
+testClient(opencode);

@@ -1,0 +1,4 @@
+import { qwenCode } from "./clients.ts";
+import { testClient } from "./test-client.ts";
+
+testClient(qwenCode);
