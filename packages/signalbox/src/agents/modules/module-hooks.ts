@@ -9,6 +9,7 @@ import { extname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { compilerSettings, SYNTAX } from "./compiler-settings.ts";
 import { findSource, isAlias, isRelative } from "./find-source.ts";
+import { pluginModuleSource, pluginModuleUrl } from "./plugin-modules.ts";
 import { rawModule, rawTypeOf } from "./raw-modules.ts";
 import { showSourceLines } from "./source-lines.ts";
 import { urlFor, type WorkerModules, workerOfUrl } from "./worker-modules.ts";
@@ -48,7 +49,7 @@ export async function registerModuleHooks(
       const path = userFile(url);
       if (path === null) return nextLoad(url, context);
       const worker = workers.get(workerOfUrl(url)) ?? null;
-      const raw = rawSource(worker, url, path);
+      const raw = pluginModuleSource(url) ?? rawSource(worker, url, path);
       if (raw !== null) return { format: "module", source: raw, shortCircuit: true };
       const ending = extname(path);
       // Node wants an import attribute; bundlers do not. A file loaded by `require` has no attributes, whatever the type says.
@@ -85,6 +86,8 @@ const resolveModule: ResolveHookSync = (specifier, context, nextResolve) => {
   if (specifier.startsWith(PLATFORM)) return nextResolve(platformModule(specifier), context);
   const parent = context.parentURL;
   if (parent === undefined || userFile(parent) === null) return nextResolve(specifier, context);
+  const plugin = workers.size === 0 ? null : pluginModuleUrl(specifier, parent);
+  if (plugin !== null) return { url: plugin, format: "module", shortCircuit: true };
   if (!isUserFile(parent)) {
     if (workers.size === 0) return nextResolve(specifier, context);
     try {
