@@ -9,7 +9,7 @@ import {
   parseOptions,
   requirePositionals,
 } from "../../packages/signalbox/src/cli/arguments.ts";
-import { COMMANDS } from "../../packages/signalbox/src/cli/main.ts";
+import { COMMANDS } from "../../packages/signalbox/src/cli/command-list.ts";
 import { cliPage, CLI_PAGE_PATH } from "./cli-page.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

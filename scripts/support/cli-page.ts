@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Command, CommandOption } from "../../packages/signalbox/src/cli/command.ts";
 import { SECTIONS, groupSummary } from "../../packages/signalbox/src/cli/groups.ts";
 import { groupWords, optionText, usageOf } from "../../packages/signalbox/src/cli/help.ts";
-import { COMMANDS } from "../../packages/signalbox/src/cli/main.ts";
+import { COMMANDS } from "../../packages/signalbox/src/cli/command-list.ts";
 import {
   ACCOUNT_OPTION,
   CLIENT_OPTIONS,

@@ -67,12 +67,15 @@ const serve = (args: readonly string[], env: Record<string, string> = {}) =>
 const refuse = (args: readonly string[], env: Record<string, string> = {}) =>
   runCliHere(["serve", "--data-dir", join(folder, "data"), ...args], { env, cwd: folder });
 
-it("the serving process loads neither Node's TypeScript loader nor fetch, even at the first start", async () => {
+it("the serving process loads neither Node's TypeScript loader nor fetch nor other commands, even at the first start", async () => {
   const report = join(folder, "report.mjs");
   writeFileSync(
     report,
     `import { writeSync } from "node:fs";
-     process.once("exit", () => writeSync(2, "loaded: " + process.moduleLoadList.join("\\n")));`,
+     import { registerHooks } from "node:module";
+     const files = [];
+     registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) });
+     process.once("exit", () => writeSync(2, "loaded: " + [...process.moduleLoadList, ...files].join("\\n")));`,
   );
   const server = await start([], {
     SIGNALBOX_NO_REEXEC: "",
@@ -84,6 +87,8 @@ it("the serving process loads neither Node's TypeScript loader nor fetch, even a
   expect(server.stderr()).toContain("loaded: ");
   expect(server.stderr()).not.toContain("amaro");
   expect(server.stderr()).not.toContain("undici");
+  expect(server.stderr()).toContain("/src/cli/serve.ts");
+  expect(server.stderr()).not.toMatch(/\/src\/cli\/(?:gateway|command-list)\.ts|\/client\/src\//);
 });
 
 describe("the first start", () => {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { commandHelp, firstSentence, groupHelp, overview } from "./help.ts";
-import { COMMANDS } from "./main.ts";
+import { COMMANDS } from "./command-list.ts";
 import { COMMON_OPTIONS } from "./options.ts";
 import { serve } from "./serve.ts";
 

@@ -17,9 +17,9 @@ export async function hintFor(
   error: unknown,
   command: Command,
   context: CommandContext,
-  connection: Connection | undefined,
+  connection: Connection,
 ): Promise<string> {
-  if (connection === undefined || !isApiError(error)) return "";
+  if (!isApiError(error)) return "";
   try {
     if (error.id === "unauthenticated" || error.id === "forbidden") {
       const { url, token } = connection.server;

@@ -5,7 +5,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { COMMANDS, runCli } from "./main.ts";
+import { COMMANDS } from "./command-list.ts";
+import { runCli } from "./main.ts";
 import { OutputClosedError } from "./output.ts";
 
 let folder: string;

@@ -1,10 +1,5 @@
 /** Entry point of the command line: runs a command and reports an error as one line and an exit code. */
 import { plainText } from "../core/plain-text.ts";
-import { accountCommands } from "./account.ts";
-import { agentCommands } from "./agents.ts";
-import { alertCommands } from "./alerts.ts";
-import { auditCommands } from "./audit.ts";
-import { backupCommands } from "./backup.ts";
 import {
   findCommand,
   matchCommand,
@@ -16,75 +11,13 @@ import {
   withCommandFirst,
 } from "./arguments.ts";
 import type { Command, CommandContext, Output } from "./command.ts";
-import { createCompleteCommand } from "./completion/complete-command.ts";
-import { completion } from "./completion/completion-command.ts";
-import { configCommand } from "./config.ts";
-import { connect, type Connection } from "./connect.ts";
-import { clusterCommands } from "./cluster.ts";
-import { dev } from "./dev.ts";
-import { doctor } from "./doctor.ts";
-import { gatewayCommands } from "./gateway.ts";
-import { importCloudflare } from "./import-cloudflare.ts";
-import { importHookdeck } from "./import-hookdeck.ts";
-import { importCommands } from "./import-litellm.ts";
-import { importPortkey } from "./import-portkey.ts";
-import { priceCommands } from "./prices.ts";
+import type { Connection } from "./connect.ts";
 import { toDocument, toFailure, toLine } from "./failure.ts";
 import { commandHelp, groupHelp, overview } from "./help.ts";
-import { hintFor } from "./hints.ts";
-import { init } from "./init.ts";
-import { loginLink } from "./login-link.ts";
-import { logsCommands } from "./logs.ts";
-import { logsWorkCommands } from "./logs-work.ts";
-import { routeCommands } from "./routes.ts";
 import { isProcessOutput, openOutput, OutputClosedError } from "./output.ts";
-import { providerKeyCommands } from "./provider-keys.ts";
-import { restore } from "./restore.ts";
 import { serve } from "./serve.ts";
 import { styleOf } from "./style.ts";
 import { renderWithin } from "./table.ts";
-import { tagCommands } from "./tags.ts";
-import { tagJobCommands } from "./tags-jobs.ts";
-import { tagWorkCommands } from "./tags-work.ts";
-import { tokenCommands } from "./token.ts";
-import { usageCommand } from "./usage.ts";
-import { version } from "./version-command.ts";
-import { webhookCommands } from "./webhooks.ts";
-
-export const COMMANDS: readonly Command[] = [
-  serve,
-  dev,
-  init,
-  loginLink,
-  doctor,
-  version,
-  completion,
-  createCompleteCommand(() => COMMANDS),
-  ...backupCommands,
-  restore,
-  configCommand,
-  ...accountCommands,
-  ...clusterCommands,
-  ...tokenCommands,
-  ...auditCommands,
-  ...providerKeyCommands,
-  ...logsCommands,
-  ...logsWorkCommands,
-  usageCommand,
-  ...agentCommands,
-  ...gatewayCommands,
-  ...priceCommands,
-  ...importCommands,
-  importCloudflare,
-  importHookdeck,
-  importPortkey,
-  ...routeCommands,
-  ...tagCommands,
-  ...tagWorkCommands,
-  ...tagJobCommands,
-  ...webhookCommands,
-  ...alertCommands,
-];
 
 export interface CliProcess {
   readonly out: Output;
@@ -98,16 +31,17 @@ export async function runCli(
   given: readonly string[],
   cli: CliProcess = thisProcessOutput(),
 ): Promise<number> {
-  const args = withCommandFirst(given, COMMANDS);
+  const commands = await commandsFor(given);
+  const args = withCommandFirst(given, commands);
   let connection: Connection | undefined;
   let hint: (error: unknown) => Promise<string> = async () => "";
   try {
-    const help = helpFor(args);
+    const help = helpFor(args, commands);
     if (help !== undefined) {
       cli.out.write(help);
       return 0;
     }
-    const { command, rest } = findCommand(withVersion(args), COMMANDS);
+    const { command, rest } = findCommand(withVersion(args), commands);
     const parsed = parseOptions(command, rest);
     if (parsed.hasSwitch("help")) {
       cli.out.write(commandHelp(command));
@@ -129,6 +63,7 @@ export async function runCli(
     };
     const connected = async () => {
       if (connection !== undefined) return connection;
+      const { connect } = await import("./connect.ts");
       connection = await connect(base);
       report(connection, command, base);
       return connection;
@@ -140,7 +75,11 @@ export async function runCli(
       trafficUrl: async () => (await connected()).server.trafficUrl,
       fetch: async () => (await connected()).fetch,
     };
-    hint = (error) => hintFor(error, command, context, connection);
+    hint = async (error) => {
+      if (connection === undefined) return "";
+      const { hintFor } = await import("./hints.ts");
+      return hintFor(error, command, context, connection);
+    };
     const code = (await command.run(context)) ?? 0;
     if (isProcessOutput(cli.out)) await cli.out.flush();
     return code;
@@ -156,25 +95,32 @@ export async function runCli(
   }
 }
 
+/** A server does not load what the other commands do: it starts quicker, and is smaller. */
+async function commandsFor([first]: readonly string[]): Promise<readonly Command[]> {
+  if (first === "serve") return [serve];
+  const { COMMANDS } = await import("./command-list.ts");
+  return COMMANDS;
+}
+
 /** The help that is asked for: in general, for a group or, with `help`, for a command. A command handles its own `--help`. */
-function helpFor(args: readonly string[]): string | undefined {
+function helpFor(args: readonly string[], commands: readonly Command[]): string | undefined {
   const [first, ...rest] = args;
-  if (first === undefined || first === "--help" || first === "-h") return overview(COMMANDS);
+  if (first === undefined || first === "--help" || first === "-h") return overview(commands);
   if (first === "help") {
     const words = rest.filter((word) => !word.startsWith("-"));
-    if (words.length === 0) return overview(COMMANDS, rest.includes("--all"));
-    const found = matchCommand(words, COMMANDS);
+    if (words.length === 0) return overview(commands, rest.includes("--all"));
+    const found = matchCommand(words, commands);
     if (found !== undefined) return commandHelp(found.command);
-    const group = words.length === 1 ? matchGroup(words[0], COMMANDS) : undefined;
+    const group = words.length === 1 ? matchGroup(words[0], commands) : undefined;
     return group === undefined
-      ? commandHelp(findCommand(words, COMMANDS).command)
-      : groupHelp(group, COMMANDS);
+      ? commandHelp(findCommand(words, commands).command)
+      : groupHelp(group, commands);
   }
   const [next] = rest;
   const isAlone = next === undefined || next === "--help" || next === "-h";
-  if (!isAlone || matchCommand(args, COMMANDS) !== undefined) return undefined;
-  const group = matchGroup(first, COMMANDS);
-  return group === undefined ? undefined : groupHelp(group, COMMANDS);
+  if (!isAlone || matchCommand(args, commands) !== undefined) return undefined;
+  const group = matchGroup(first, commands);
+  return group === undefined ? undefined : groupHelp(group, commands);
 }
 
 function withVersion(args: readonly string[]): readonly string[] {

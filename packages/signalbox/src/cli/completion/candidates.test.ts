@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { COMMANDS } from "../main.ts";
+import { COMMANDS } from "../command-list.ts";
 import { completeWords } from "./candidates.ts";
 
 const wordsOf = (...typed: readonly string[]) =>
