@@ -94,6 +94,11 @@ export class CatalogPresence {
     setting.then(ended, () => undefined);
   }
 
+  /** When the instance has work next; null for never, undefined if that is not known. */
+  get nextDueAt(): number | null | undefined {
+    return this.#nextDueAt;
+  }
+
   /** The write of a due time, until it has succeeded; null when the catalog has it. */
   get settingDue(): Promise<void> | null {
     return this.#settingDue;

@@ -12,6 +12,8 @@ import { databaseName, type InstanceRef, keyOf } from "./instance-ref.ts";
 /** Objects wait in `wait` until it is resolved. */
 let gate = Promise.withResolvers<void>();
 let constructed = 0;
+/** Alarms of sleepers that have run. */
+let rung = 0;
 
 class Counter extends DurableObject {
   declare readonly ctx: ObjectContext;
@@ -32,6 +34,24 @@ class Counter extends DurableObject {
   }
 }
 
+/** Its alarm is set again for a time after the first, if there is one. */
+class Sleeper extends DurableObject {
+  declare readonly ctx: ObjectContext;
+
+  async sleep(until: number, again: number | null): Promise<void> {
+    this.ctx.storage.kv.put("again", again);
+    await this.ctx.storage.setAlarm(until);
+  }
+
+  async alarm(): Promise<void> {
+    const again = this.ctx.storage.kv.get("again") as number | null;
+    this.ctx.storage.kv.put("again", null);
+    if (again !== null) await this.ctx.storage.setAlarm(again);
+    rung += 1;
+  }
+}
+
+type SleeperStub = { sleep(until: number, again: number | null): Promise<void> };
 type CounterStub = { add(by: number): Promise<number>; wait(): Promise<void> };
 
 let folder: string;
@@ -44,6 +64,7 @@ beforeEach(async () => {
   closing.resolve();
   gate = Promise.withResolvers<void>();
   constructed = 0;
+  rung = 0;
   test = await openHost(folder, { Counter }, { beforeClose: () => closing.promise, maxActiveInstances: 2 });
 });
 afterEach(async () => {
@@ -98,6 +119,44 @@ describe("at the limit of instances", () => {
     gate.resolve();
     await Promise.all(running);
     expect(await counter("c").add(1)).toBe(1);
+  });
+});
+
+describe("when the work of many is due at once", () => {
+  const COUNT = 12;
+  let now = 1_800_000_000_000;
+  const restart = async (maxActiveInstances: number) => {
+    await test.close();
+    test = await openHost(folder, { Sleeper }, { clock: { now: () => now }, maxActiveInstances });
+  };
+  const plan = async (again: number | null) => {
+    await restart(100);
+    for (let i = 0; i < COUNT; i++) {
+      const sleeper = test.env["Sleeper"]?.getByName(`s${i}`) as unknown as SleeperStub;
+      await sleeper.sleep(now + 60_000, again);
+    }
+    await test.close();
+    now += 120_000;
+  };
+  const haveRung = () =>
+    waitUntil(
+      () => rung === COUNT && test.directory.isQuiet,
+      (areDone) => areDone,
+    );
+
+  it("an instance that has done its work leaves memory before there is no room", async () => {
+    await plan(null);
+    await restart(8);
+    await haveRung();
+    // Those that were busy when no other was left to wake: half of the memory.
+    expect(test.directory.size).toBeLessThanOrEqual(4);
+  });
+
+  it("one that has more to do soon stays", async () => {
+    await plan(now + 180_000);
+    await restart(100);
+    await haveRung();
+    expect(test.directory.size).toBe(COUNT);
   });
 });
 

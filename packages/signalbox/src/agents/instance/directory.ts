@@ -79,6 +79,7 @@ export class Directory {
       maxBusy: Math.max(1, Math.floor(limits.maxActiveInstances / 2)),
       isInMemory: (ref) => this.#memory.has(keyOf(ref)),
       wake: (ref) => this.#wake(ref),
+      putAway: (instance) => this.#memory.putAway(instance),
     });
     this.#events = {
       onIdle: (instance) => {

@@ -93,6 +93,15 @@ export class InstanceMemory {
     }
   }
 
+  /** Hibernates an idle instance before its time, unless a client is connected to it or its next work is due within that time. */
+  putAway(instance: AnyInstance): void {
+    if (this.#store.problem !== null || !instance.isIdle || instance.group.size > 0) return;
+    const dueAt = instance.nextDueAt;
+    if (dueAt === undefined || (dueAt !== null && dueAt <= this.#clock.now() + this.#limits.idleTimeoutMs))
+      return;
+    instance.hibernate();
+  }
+
   #sweep(): void {
     if (this.#store.problem !== null) return;
     const idleSince = this.#clock.now() - this.#limits.idleTimeoutMs;

@@ -145,6 +145,11 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
   }
 
+  /** When the instance has work of its own next; null for never, undefined if that is not known. */
+  get nextDueAt(): number | null | undefined {
+    return this.#presence.nextDueAt;
+  }
+
   /** See `ResidentDefinition`. */
   get updateDelayMs(): number | undefined {
     return this.#residents.updateDelayMs;

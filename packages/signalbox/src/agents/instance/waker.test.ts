@@ -12,6 +12,7 @@ let rows: DueEntry[];
 let inMemory: Map<string, Instance>;
 let woken: string[];
 let reads: string[];
+let putAway: string[];
 let room: number;
 /** Time that the event loop has spent. */
 let spentMs: number;
@@ -26,6 +27,7 @@ beforeEach(() => {
   inMemory = new Map();
   woken = [];
   reads = [];
+  putAway = [];
   room = Number.POSITIVE_INFINITY;
   spentMs = 0;
   wakeMs = 0;
@@ -66,6 +68,7 @@ function create(maxBusy: number, catalogFails: () => boolean = () => false): Wak
       woken.push(instance.key);
       return instance;
     },
+    putAway: ({ key }) => void putAway.push(key),
   });
   return waker;
 }
@@ -142,6 +145,34 @@ it("instances that another scan has found are bounded by the same time", async (
   }
   await all;
   expect(longest).toBeLessThanOrEqual(2);
+});
+
+it("an instance that has done its work leaves memory if others are to be woken", async () => {
+  rows = ["one", "two", "three"].map((name) => row("a", name));
+  create(2).start();
+  await settle();
+  expect(woken).toEqual(["x/a/one", "x/a/two"]);
+  const one = inMemory.get("x/a/one") as Instance;
+  waker.onIdle(one);
+  // Idle again, after an event: it has been put away once for the work for which it was woken.
+  waker.onIdle(one);
+  expect(putAway).toEqual(["x/a/one"]);
+  await settle();
+  expect(woken).toEqual(["x/a/one", "x/a/two", "x/a/three"]);
+  await waker.stop();
+  finish("x/a/two");
+  finish("x/a/three");
+  expect(putAway).toEqual(["x/a/one"]);
+});
+
+it("the same for an instance that another scan has found", async () => {
+  create(1);
+  const all = Promise.all(["one", "two"].map((name) => waker.wake(row("a", name))));
+  await settle();
+  finish("x/a/one");
+  await all;
+  finish("x/a/two");
+  expect(putAway).toEqual(["x/a/one"]);
 });
 
 it("waits without polling while there is no room, and continues when an instance leaves memory", async () => {

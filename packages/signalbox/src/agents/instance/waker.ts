@@ -12,7 +12,9 @@
  * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
  * 5. A due time that was not reported here, for whatever reason, waits for the scan of every minute, and no longer.
  * 6. Wakes are bounded by time (`LoopShare`): however many instances are due at once, other requests wait for a few milliseconds.
- * 7. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
+ * 7. While more instances wait to be woken, one that has done its work leaves memory: a thousand open databases make opening the next one slower, and closing
+ *    one later, to make room, costs the same.
+ * 8. In a cluster only the instances of this node are read here; `placement/orphans.ts` finds those whose node is gone.
  * See agents/README.md.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -50,6 +52,8 @@ export interface WakerParts {
   readonly isInMemory: (ref: InstanceRef) => boolean;
   /** Loads the instance; null when there is no room in memory. Throws when no instance can be opened: the scan is repeated later. */
   readonly wake: (ref: InstanceRef) => AnyInstance | null;
+  /** The woken instance has done its work, and others are to be woken: it leaves memory, unless it is expected to be used soon. */
+  readonly putAway: (instance: AnyInstance) => void;
 }
 
 interface Failures {
@@ -64,6 +68,8 @@ export class Waker {
   /** Failures of instances with due work, by key. */
   readonly #failures = new Map<string, Failures>();
   #timer: Timer | undefined;
+  /** Calls of `wake` that have not ended. */
+  #wakes = 0;
   /** The time of the next scan. */
   #wakeAt = Number.POSITIVE_INFINITY;
   #scanning: Promise<void> | null = null;
@@ -98,22 +104,19 @@ export class Waker {
 
   /** Wakes an instance with due work. Resolves when it has room and is being loaded. */
   async wake(entry: DueEntry): Promise<void> {
-    for (;;) {
-      if (this.#isLeftAlone(entry)) return;
-      if (this.#hasRoom) {
-        await this.#parts.share.step();
-        // Another scan, or a stop, may have come before.
-        if (this.#isLeftAlone(entry)) return;
-        if (this.#hasRoom && this.#load(entry)) return;
-      }
-      await this.#room();
+    this.#wakes += 1;
+    try {
+      await this.#wakeWhenRoom(entry);
+    } finally {
+      this.#wakes -= 1;
     }
   }
 
   /** Nothing runs or waits in the instance any more. */
   onIdle(instance: AnyInstance): void {
-    if (this.#busy.size > 0) this.#busy.delete(instance);
+    const wasWoken = this.#busy.size > 0 && this.#busy.delete(instance);
     if (this.#failures.size > 0) this.#failures.delete(instance.key);
+    if (wasWoken && this.#isWaking) this.#parts.putAway(instance);
     this.#roomMade();
   }
 
@@ -141,6 +144,19 @@ export class Waker {
     await this.#rescans?.stop();
     this.#roomMade();
     await this.#scanning;
+  }
+
+  async #wakeWhenRoom(entry: DueEntry): Promise<void> {
+    for (;;) {
+      if (this.#isLeftAlone(entry)) return;
+      if (this.#hasRoom) {
+        await this.#parts.share.step();
+        // Another scan, or a stop, may have come before.
+        if (this.#isLeftAlone(entry)) return;
+        if (this.#hasRoom && this.#load(entry)) return;
+      }
+      await this.#room();
+    }
   }
 
   #arm(): void {
@@ -201,6 +217,11 @@ export class Waker {
     if (pausedUntil <= this.#parts.clock.now()) return false;
     this.wakeBy(pausedUntil);
     return true;
+  }
+
+  /** Instances are being looked for, or wait until there is room. */
+  get #isWaking(): boolean {
+    return this.#scanning !== null || this.#wakes > 0;
   }
 
   get #hasRoom(): boolean {

@@ -68,7 +68,6 @@ export interface LiveObjectHost {
 export class LiveObject implements Resident {
   readonly database: InstanceDatabase;
   readonly errorHook = null;
-  readonly isIdle = true;
   #storage: ObjectStorage | null = null;
   readonly alarm: ObjectAlarm;
   readonly #past: ObjectPast;
@@ -81,6 +80,8 @@ export class LiveObject implements Resident {
   #object: Handlers | null = null;
   #hasShrunk = false;
   #isFacet = false;
+  /** Its alarm is known, and rings if it is due. */
+  #isReady = false;
 
   constructor(
     parts: ResidentParts<LiveObject>,
@@ -136,7 +137,12 @@ export class LiveObject implements Resident {
     }
   }
 
+  get isIdle(): boolean {
+    return this.#isReady;
+  }
+
   ready(): void {
+    this.#isReady = true;
     this.alarm.start(this.database.isNew, this.#parts.isResumed);
   }
 

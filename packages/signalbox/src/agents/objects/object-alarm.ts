@@ -121,7 +121,9 @@ export class ObjectAlarm implements Participant {
   #derive(): void {
     const { alarm_at: at } = this.#row();
     this.#options.onDue(at);
-    this.#arm(at);
+    // At once, and not by a timer of no time: until it fired, an object that was loaded for its alarm would count as idle.
+    if (at !== null && at <= this.#options.clock.now()) void this.#ring();
+    else this.#arm(at);
   }
 
   #arm(at: number | null): void {
