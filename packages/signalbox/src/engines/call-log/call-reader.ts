@@ -3,7 +3,7 @@
  * nor the event loop.
  *
  * The files are listed anew for every read, because the writer adds and removes them. A page in the order of time reads rows from the files it
- * needs; the others contribute their count, which is cached until the file changes.
+ * needs; the others contribute their count. What a file has given for a filter is kept until the file changes (`KeptReads`).
  */
 import { statSync } from "node:fs";
 import { zstdDecompressSync } from "node:zlib";
@@ -13,6 +13,7 @@ import type { BodySide, CallPage, CallRow, GatewayRef, StoredBody } from "./call
 import { findGatewayKey, openDayFileForReading, type ReadableDayFile, versionOf } from "./day-file.ts";
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
 import { CALL_SELECT_LIST, VERSION } from "./day-schema.ts";
+import { type KeptFile, KeptReads } from "./kept-reads.ts";
 import { isEverything, ORDER_SQL } from "./selection-sql.ts";
 import {
   type CallPageRequest,
@@ -35,10 +36,16 @@ import type { UsageBy, UsageByPart, UsageByQuery } from "./usage-by.ts";
 
 /** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
-const MAX_KEPT_COUNTS = 500;
+/** About 100 bytes each, in each thread. An order of a month takes 30,000 of them. */
+const MAX_KEPT_ROWS = 100_000;
+/** A filter that has at most so many matches in a file is read once for all pages. */
+const MAX_KEPT_MATCHES = 1000;
+/** The first rows of an order that are read from a file at once, so that the pages after the first read no file again. The number doubles for later pages. */
+const MIN_FIRST = 1024;
+/** Pages behind so many rows read all files. */
+const MAX_FIRST = 16_384;
 const ASC = rawSql("ASC");
 const DESC = rawSql("DESC");
-const DATA_VERSION = rawSql("PRAGMA data_version");
 const ALL_COLUMNS = rawSql(CALL_SELECT_LIST);
 const RANGES = rawSql(
   RANGE_FIELDS.flatMap((field) =>
@@ -48,28 +55,31 @@ const RANGES = rawSql(
   ).join(", "),
 );
 
-interface OpenDay extends ReadableDayFile {
+interface OpenDay extends ReadableDayFile, KeptFile {
   /** Differs if the file was replaced by another of the same name. */
   readonly inode: number;
-  /** SQLite changes the number when another connection has committed. */
-  dataVersion: number;
-  /** Number of matching rows by gateway and selection, valid for `dataVersion`. */
-  readonly counts: Map<string, number>;
 }
 
-/** A day file in which the gateway has rows. */
-interface GatewayDay {
-  readonly connection: SqliteConnection;
-  readonly key: number;
-  /** Rows that match the selection. */
+/** Rows of a file that match a selection. */
+interface Matches {
   readonly count: number;
+  /** In the order of time; null if they are too many, or all. */
+  readonly ids: readonly string[] | null;
+}
+
+/** A day file in which the gateway has rows that match. */
+interface GatewayDay extends Matches {
+  readonly file: OpenDay;
+  readonly key: number;
 }
 
 export class CallReader {
   readonly #folder: string;
   readonly #days = new Map<Day, OpenDay>();
+  readonly #kept = new KeptReads(MAX_KEPT_ROWS);
+  #opened = 0;
   readonly #files: DayFiles = {
-    days: () => listDays(this.#folder),
+    days: () => this.#listDays(),
     open: (day) => this.#day(day)?.connection,
   };
 
@@ -83,20 +93,23 @@ export class CallReader {
     const rows =
       page.orderBy === "createdAt"
         ? listByTime(days, page)
-        : this.#rowsOf(gateway, sortedIds(days, page, page.offset + page.limit).slice(page.offset));
+        : this.#rowsOf(gateway, this.#sortedIds(days, page, page.offset + page.limit).slice(page.offset));
     return { rows: rows.map((row) => toCallRow(row, gateway)), total };
   }
 
   /** The first ids in an order, for a deletion with a limit. */
   select(gateway: GatewayRef, selection: CallSelection, order: Order, limit: number): string[] {
-    return sortedIds(this.#gatewayDays(gateway, selection), { ...selection, ...order }, limit);
+    return this.#sortedIds(this.#gatewayDays(gateway, selection), { ...selection, ...order }, limit);
   }
 
   ranges(gateway: GatewayRef, selection: CallSelection): CallRanges {
-    const found = this.#gatewayDays(gateway, selection).flatMap(({ connection, key }) =>
-      connection.all<Record<string, number | null>>(
-        sql`SELECT ${RANGES} FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
-      ),
+    const found = this.#gatewayDays(gateway, selection).flatMap(({ file, key }) =>
+      this.#kept.read(file, ["ranges", key, selection.filters, selection.search], () => ({
+        value: file.connection.all<Record<string, number | null>>(
+          sql`SELECT ${RANGES} FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
+        ),
+        rows: 1,
+      })),
     );
     const range = (field: string): Range => {
       const values = (side: string) => found.flatMap((row) => row[`${side}_${field}`] ?? []);
@@ -133,7 +146,7 @@ export class CallReader {
 
   summarise(query: UsageQuery): UsageFigures[] {
     const totals = new UsageTotals();
-    for (const day of listDays(this.#folder)) {
+    for (const day of this.#listDays()) {
       // The id decides the file and `createdAt` the hour of a call; midnight can lie between the two.
       const start = startOfDay(day);
       if (start + 2 * DAY_MS <= query.from || start - DAY_MS >= query.to) continue;
@@ -176,26 +189,88 @@ export class CallReader {
       const connection = this.#day(dayOfId(id))?.connection;
       const found = connection && findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
       if (connection === undefined || found === undefined) return [];
-      return connection.all<StoredRow>(
-        sql`SELECT ${ALL_COLUMNS} FROM call WHERE gateway = ${found.key} AND id = ${id}`,
-      );
+      return rowOf(connection, found.key, id);
     });
   }
 
   /** The files that have matching rows, oldest first. */
   #gatewayDays(gateway: GatewayRef, selection: CallSelection): GatewayDay[] {
     const { from, to } = timeSpan(selection);
-    return listDays(this.#folder).flatMap((day) => {
+    return this.#listDays().flatMap((day) => {
       const start = startOfDay(day);
       if (start + DAY_MS <= from || start > to) return [];
-      const open = this.#day(day);
-      if (open === undefined) return [];
-      const { connection } = open;
-      const found = findGatewayKey(connection, gateway.accountId, gateway.gatewayId);
+      const file = this.#day(day);
+      if (file === undefined) return [];
+      const found = findGatewayKey(file.connection, gateway.accountId, gateway.gatewayId);
       if (found === undefined || found.rows === 0) return [];
-      const count = isEverything(selection) ? found.rows : countRows(open, found.key, selection);
-      return count === 0 ? [] : [{ connection, key: found.key, count }];
+      const { key, rows } = found;
+      const matches = isEverything(selection)
+        ? { count: rows, ids: null }
+        : this.#matches(file, key, selection);
+      return matches.count === 0 ? [] : [{ file, key, ...matches }];
     });
+  }
+
+  #matches(file: OpenDay, key: number, selection: CallSelection): Matches {
+    return this.#kept.read<Matches>(file, ["matches", key, selection.filters, selection.search], () => {
+      const where = SQLITE_SELECTION.where(key, selection);
+      const { connection } = file;
+      const few = connection.all<{ id: string }>(
+        sql`SELECT id FROM call WHERE ${where} LIMIT ${MAX_KEPT_MATCHES + 1}`,
+      );
+      if (few.length <= MAX_KEPT_MATCHES) {
+        // Sorted here: with an order, SQLite would read every row of the gateway in place of an index of the filter.
+        const ids = few.map(({ id }) => id).sort();
+        return { value: { count: ids.length, ids }, rows: ids.length };
+      }
+      const all = connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${where}`);
+      return { value: { count: all?.n ?? 0, ids: null }, rows: 0 };
+    });
+  }
+
+  /** The first ids of all files; ids break ties, in the same direction. */
+  #sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, limit: number): string[] {
+    const ranked = days.flatMap(({ file, key }) => this.#first(file, key, order, limit));
+    const sign = order.direction === "asc" ? 1 : -1;
+    return ranked
+      .sort((a, b) => sign * (compare(a.rank, b.rank) || compare(a.id, b.id)))
+      .slice(0, limit)
+      .map((row) => row.id);
+  }
+
+  /** The first rows of a file in an order. */
+  #first(file: OpenDay, key: number, order: CallSelection & Order, limit: number): readonly Ranked[] {
+    const { filters, search, orderBy, direction: side } = order;
+    const isKept = limit <= MAX_FIRST;
+    const readLimit = isKept ? Math.max(MIN_FIRST, 2 ** Math.ceil(Math.log2(limit))) : limit;
+    const column = ORDER_SQL[orderBy];
+    const direction = side === "asc" ? ASC : DESC;
+    const first = this.#kept.read(
+      file,
+      ["first", key, filters, search, orderBy, side],
+      () => {
+        const rows = file.connection.all<Ranked>(
+          sql`SELECT id, ${column} AS rank FROM call WHERE ${SQLITE_SELECTION.where(key, order)}
+            ORDER BY ${column} ${direction}, id ${direction} LIMIT ${readLimit}`,
+        );
+        return { value: { rows, isAll: rows.length < readLimit }, rows: isKept ? rows.length : null };
+      },
+      (known) => known.isAll || known.rows.length >= limit,
+    );
+    return first.rows.slice(0, limit);
+  }
+
+  /** Also closes the files of days that were removed, whose space would else be in use until this thread ends. */
+  #listDays(): Day[] {
+    const days = listDays(this.#folder);
+    for (const [day, file] of this.#days) if (!days.includes(day)) this.#close(day, file);
+    return days;
+  }
+
+  #close(day: Day, file: OpenDay): void {
+    this.#days.delete(day);
+    this.#kept.forget(file);
+    file.connection.close();
   }
 
   #day(day: Day): OpenDay | undefined {
@@ -207,17 +282,14 @@ export class CallReader {
       this.#days.set(day, known);
       return known;
     }
-    known?.connection.close();
-    this.#days.delete(day);
+    if (known !== undefined) this.#close(day, known);
     const file = inode === undefined ? null : openDayFileForReading(path);
     if (inode === undefined || file === null) return undefined;
-    const open = { ...file, inode, dataVersion: -1, counts: new Map<string, number>() };
+    this.#opened += 1;
+    const open = { ...file, inode, number: this.#opened };
     this.#days.set(day, open);
     const [oldest] = this.#days;
-    if (this.#days.size > MAX_OPEN_DAYS && oldest !== undefined) {
-      oldest[1].connection.close();
-      this.#days.delete(oldest[0]);
-    }
+    if (this.#days.size > MAX_OPEN_DAYS && oldest !== undefined) this.#close(...oldest);
     return open;
   }
 }
@@ -230,40 +302,40 @@ function wasMigrated({ connection, version }: OpenDay): boolean {
 function listByTime(days: readonly GatewayDay[], page: CallPageRequest): StoredRow[] {
   const rows: StoredRow[] = [];
   let skip = page.offset;
-  for (const { connection, key, count } of page.direction === "asc" ? days : days.toReversed()) {
+  const isUp = page.direction === "asc";
+  for (const { file, key, count, ids } of isUp ? days : days.toReversed()) {
     if (rows.length >= page.limit) break;
     if (skip >= count) {
       skip -= count;
       continue;
     }
-    const direction = page.direction === "asc" ? ASC : DESC;
-    rows.push(
-      ...connection.all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${SQLITE_SELECTION.where(key, page)}
-        ORDER BY id ${direction} LIMIT ${page.limit - rows.length} OFFSET ${skip}`),
-    );
+    const missing = page.limit - rows.length;
+    if (ids === null) {
+      const direction = isUp ? ASC : DESC;
+      rows.push(
+        ...file.connection
+          .all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${SQLITE_SELECTION.where(key, page)}
+          ORDER BY id ${direction} LIMIT ${missing} OFFSET ${skip}`),
+      );
+    } else {
+      const wanted = (isUp ? ids : ids.toReversed()).slice(skip, skip + missing);
+      rows.push(...wanted.flatMap((id) => rowOf(file.connection, key, id)));
+    }
     skip = 0;
   }
   return rows;
 }
 
+/** The row, if it is there. */
+function rowOf(connection: SqliteConnection, key: number, id: string): StoredRow[] {
+  return connection.all<StoredRow>(
+    sql`SELECT ${ALL_COLUMNS} FROM call WHERE gateway = ${key} AND id = ${id}`,
+  );
+}
+
 interface Ranked {
   readonly id: string;
   readonly rank: string | number | null;
-}
-
-/** The first ids of all files; ids break ties, in the same direction. */
-function sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, limit: number): string[] {
-  const column = ORDER_SQL[order.orderBy];
-  const direction = order.direction === "asc" ? ASC : DESC;
-  const ranked = days.flatMap(({ connection, key }) =>
-    connection.all<Ranked>(sql`SELECT id, ${column} AS rank FROM call WHERE ${SQLITE_SELECTION.where(key, order)}
-      ORDER BY ${column} ${direction}, id ${direction} LIMIT ${limit}`),
-  );
-  const sign = order.direction === "asc" ? 1 : -1;
-  return ranked
-    .sort((a, b) => sign * (compare(a.rank, b.rank) || compare(a.id, b.id)))
-    .slice(0, limit)
-    .map((row) => row.id);
 }
 
 /** The order of SQLite: null first, then numbers, or texts by their bytes. */
@@ -273,22 +345,4 @@ function compare(a: string | number | null, b: string | number | null): number {
   if (b === null) return 1;
   if (typeof a === "string" && typeof b === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b));
   return a < b ? -1 : 1;
-}
-
-function countRows(day: OpenDay, key: number, selection: CallSelection): number {
-  const version = day.connection.get<{ data_version: number }>(DATA_VERSION)?.data_version ?? -1;
-  if (version !== day.dataVersion || day.counts.size > MAX_KEPT_COUNTS) {
-    day.counts.clear();
-    day.dataVersion = version;
-  }
-  const query = JSON.stringify([key, selection.filters, selection.search]);
-  let count = day.counts.get(query);
-  if (count === undefined) {
-    count =
-      day.connection.get<{ n: number }>(
-        sql`SELECT count(*) AS n FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
-      )?.n ?? 0;
-    day.counts.set(query, count);
-  }
-  return count;
 }
