@@ -109,6 +109,7 @@ export const MONEY = [
   step(({ account }) => account.budgets.limits()),
   step(({ account }) => account.budgets.state()),
   step(({ account }) => account.budgets.state({ gatewayId: "shop" })),
+  step(({ account }) => account.budgets.mostUsed({ limit: 5 })),
   step(({ account }) => account.budgets.addCredit(25, { rule: "prepaid" })),
 ];
 

@@ -102,6 +102,13 @@ export interface BudgetState {
   readonly reset_at: string | null;
 }
 
+/** What of a limit is used, and whose limit it is: of the account if both ids are null. */
+export interface OwnedBudgetState extends BudgetState {
+  readonly gateway_id: string | null;
+  readonly token_id: string | null;
+  readonly token_name: string | null;
+}
+
 export interface Credit {
   readonly rule: string;
   readonly limit: number;
@@ -199,6 +206,21 @@ export class BudgetsApi {
   ): Promise<readonly BudgetState[]> {
     const path = `${this.#pathOf(of)}/budgets`;
     return (await this.#transport.result<{ budgets: BudgetState[] }>("GET", path, options)).budgets;
+  }
+
+  /**
+   * The limits of which the largest share is used: of the account, of its gateways and, for callers with `tokens.edit`, of its tokens. Without those
+   * on parallel calls.
+   */
+  async mostUsed(
+    wanted: { readonly of?: "account" | "gateway" | "token"; readonly limit?: number } = {},
+    options: RequestOptions = {},
+  ): Promise<readonly OwnedBudgetState[]> {
+    const query = new URLSearchParams();
+    if (wanted.of !== undefined) query.set("of", wanted.of);
+    if (wanted.limit !== undefined) query.set("limit", String(wanted.limit));
+    const path = `${this.#path}/budgets/most-used${query.size === 0 ? "" : `?${query.toString()}`}`;
+    return (await this.#transport.result<{ budgets: OwnedBudgetState[] }>("GET", path, options)).budgets;
   }
 
   /** Adds prepaid credit to a limit without a window. */

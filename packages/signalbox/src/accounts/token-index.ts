@@ -81,6 +81,11 @@ export class TokenIndex {
     return [...this.#byId.keys()];
   }
 
+  /** All tokens; those that are added meanwhile may be missing. */
+  *tokens(): Generator<Token> {
+    for (const { token } of this.#byId.values()) yield token;
+  }
+
   findById(id: string): Token | undefined {
     return this.#byId.get(id)?.token;
   }

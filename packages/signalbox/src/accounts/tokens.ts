@@ -299,6 +299,12 @@ export class Tokens implements SettingsStore {
     return token?.accountId === accountId ? token : undefined;
   }
 
+  /** The tokens of the account that have a policy, from memory. */
+  *withPolicy(accountId: string): Generator<Token & { readonly policy: TokenPolicy }> {
+    for (const token of this.index.tokens())
+      if (token.accountId === accountId && token.policy !== null) yield { ...token, policy: token.policy };
+  }
+
   /** Returns a page of tokens after the id `after`, in order of creation. */
   async list(
     accountId: string,

@@ -119,7 +119,7 @@ function chargesOf(ledger: Ledger, rules: Rules, amounts: Amounts): Charge[] {
 /** What is used and held of each rule, as a ledger knows it. */
 async function stateOf(ledger: Ledger, rules: Rules): Promise<Record<string, [used: number, held: number]>> {
   const bucketOf = (kind: LimitKind) => ledger.bucketsOf(rules[kind]).find(null);
-  await ledger.refresh(rules.cost.owner, (kind) => bucketOf(kind as LimitKind));
+  await ledger.refresh([rules.cost.owner], (_, kind) => bucketOf(kind as LimitKind));
   return Object.fromEntries(
     KINDS.map((kind) => [kind, [bucketOf(kind).used(ledger.now(kind)), bucketOf(kind).reserved]]),
   );

@@ -20,6 +20,8 @@ import type { NamedBucket, RuleBuckets } from "./rule-buckets.ts";
 
 export type Taken = Grant | Refusal;
 
+export type VisitBucket = (ownerKey: string, kind: string, name: string) => NamedBucket | null;
+
 export interface Ledger extends GrantOwner {
   /** `isWrittenLater`: the caller does nothing with the grant before `whenWritten` calls back. Otherwise a kill can lose no money of the grant. */
   take(needs: readonly Need[], isWrittenLater?: boolean): Taken | Promise<Taken>;
@@ -33,8 +35,8 @@ export interface Ledger extends GrantOwner {
   bucketsOf(rule: LimitRule): RuleBuckets;
   /** The clock of such amounts: money follows the system clock, because it outlives the process; everything else may follow a monotonic one. */
   now(kind: LimitKind): number;
-  /** Reads what other nodes have counted for an owner; `visit` gets kind and name of each bucket, and returns the bucket. */
-  refresh(owner: LimitOwner, visit: (kind: string, name: string) => NamedBucket | null): Promise<void>;
+  /** Reads what other nodes have counted for owners of one account; `visit` gets the key of the owner, kind and name of each bucket, and returns the bucket. */
+  refresh(owners: readonly LimitOwner[], visit: VisitBucket): Promise<void>;
   /** The owner is gone. Its amounts never count for a later owner of the same name, including those of running calls. */
   forget(owner: LimitOwner): void;
   /** Owners that have stored amounts, as far as they were not used since the start. */

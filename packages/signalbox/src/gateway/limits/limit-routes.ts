@@ -2,16 +2,25 @@
 import { SignalboxError } from "@signalbox/protocol";
 import { z } from "zod";
 import { invalidRequest } from "../../core/invalid-request.ts";
-import { budgetId, MAX_BUDGET, type Tokens, type TokenBudget } from "../../accounts/index.ts";
+import {
+  boundGateway,
+  budgetId,
+  isAllowed,
+  MAX_BUDGET,
+  type Principal,
+  type Tokens,
+  type TokenBudget,
+} from "../../accounts/index.ts";
 import { priceTable } from "../../config/index.ts";
 import { entityTag, requireMatch } from "../../core/entity-tag.ts";
 import { defineRoute, type Reply, type Route } from "../../http/route.ts";
+import type { Gateway } from "../settings/gateway.ts";
 import { gatewayMissing, type Gateways } from "../settings/gateways.ts";
 import { type SpendRule, spendRules } from "../settings/gateway-settings.ts";
 import { budgetState } from "./budget-state.ts";
 import { creditBody, type GatewayLimits } from "./create-limits.ts";
-import { MICRO } from "./limit-rule.ts";
-import { accountOwner, gatewayOwner, tokenOwner } from "./limits.ts";
+import { MICRO, toLimitRules, toTokenRules } from "./limit-rule.ts";
+import { accountOwner, gatewayOwner, type OwnedRules, tokenOwner } from "./limits.ts";
 
 export interface LimitRoutesParts {
   readonly gatewayLimits: GatewayLimits;
@@ -22,6 +31,8 @@ export interface LimitRoutesParts {
 const PRICES = "/accounts/{account_id}/ai-gateway/prices";
 const LIMITS = "/accounts/{account_id}/ai-gateway/limits";
 const GATEWAY = "/accounts/{account_id}/ai-gateway/gateways/{gateway_id}";
+/** Limits in one listing of the most used. */
+const MAX_MOST_USED = 100;
 const TOKEN = "/accounts/{account_id}/tokens/{token_id}";
 
 export function limitRoutes(parts: LimitRoutesParts): Route[] {
@@ -163,11 +174,9 @@ function accountLimitRoutes({ gatewayLimits: { accountRules } }: LimitRoutesPart
 
 const budgets = z.object({ budgets: z.array(budgetState) });
 
-function budgetRoutes({
-  gatewayLimits: { limits, accountRules },
-  gateways,
-  tokens,
-}: LimitRoutesParts): Route[] {
+function budgetRoutes(parts: LimitRoutesParts): Route[] {
+  const { gateways, tokens } = parts;
+  const { limits, accountRules } = parts.gatewayLimits;
   return [
     defineRoute({
       method: "GET",
@@ -181,6 +190,7 @@ function budgetRoutes({
         },
       }),
     }),
+    mostUsedRoute(parts),
     defineRoute({
       method: "GET",
       path: `${GATEWAY}/budgets`,
@@ -190,11 +200,8 @@ function budgetRoutes({
       handler: async ({ params }) => {
         const gateway = gateways.find(params.account_id, params.gateway_id);
         if (gateway === undefined) throw gatewayMissing();
-        const { spend_limits: own } = gateway.settings;
         return {
-          result: {
-            budgets: await limits.stateOfRules(gatewayOwner(gateway), own?.enabled === true ? own.rules : []),
-          },
+          result: { budgets: await limits.stateOfRules(gatewayOwner(gateway), rulesOf(gateway)) },
         };
       },
     }),
@@ -215,6 +222,89 @@ function budgetRoutes({
       },
     }),
   ];
+}
+
+const mostUsedQuery = z.strictObject({
+  /** Default: the limits of all three. */
+  of: z.enum(["account", "gateway", "token"]).optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_MOST_USED).default(20),
+});
+const mostUsedResult = z.object({
+  budgets: z.array(
+    budgetState.extend({
+      /** Null for a limit of the account or of a token. */
+      gateway_id: z.string().nullable(),
+      /** Null for a limit of the account or of a gateway. */
+      token_id: z.string().nullable(),
+      token_name: z.string().nullable(),
+    }),
+  ),
+});
+
+interface NamedRules extends OwnedRules {
+  readonly names: {
+    readonly gateway_id: string | null;
+    readonly token_id: string | null;
+    readonly token_name: string | null;
+  };
+}
+
+const NO_NAMES = { gateway_id: null, token_id: null, token_name: null };
+
+function mostUsedRoute({ gatewayLimits, gateways, tokens }: LimitRoutesParts): Route {
+  const { limits, accountRules } = gatewayLimits;
+  const ofAccount = (accountId: string): NamedRules => {
+    const owner = accountOwner(accountId);
+    return { owner, rules: toLimitRules(owner, "", accountRules.of(accountId) ?? []), names: NO_NAMES };
+  };
+  const ofGateway = (gateway: Gateway): NamedRules => {
+    const owner = gatewayOwner(gateway);
+    return {
+      owner,
+      rules: toLimitRules(owner, "", rulesOf(gateway)),
+      names: { ...NO_NAMES, gateway_id: gateway.id },
+    };
+  };
+  function* owned(principal: Principal, accountId: string, of: string | undefined): Generator<NamedRules> {
+    const bound = boundGateway(principal);
+    if (of !== "token" && of !== "gateway" && bound === null) yield ofAccount(accountId);
+    if (of !== "token" && of !== "account")
+      for (const gateway of gateways.list(accountId))
+        if (bound === null || gateway.id === bound) yield ofGateway(gateway);
+    if (
+      of === "account" ||
+      of === "gateway" ||
+      bound !== null ||
+      !isAllowed(principal, accountId, "tokens.edit")
+    )
+      return;
+    for (const token of tokens.withPolicy(accountId)) {
+      const owner = tokenOwner(token);
+      yield {
+        owner,
+        rules: toTokenRules(owner, token.policy),
+        names: { ...NO_NAMES, token_id: token.id, token_name: token.name },
+      };
+    }
+  }
+  return defineRoute({
+    method: "GET",
+    path: "/accounts/{account_id}/ai-gateway/budgets/most-used",
+    access: "gateway.read",
+    summary:
+      "The limits of the account, of its gateways and of its tokens of which the largest share is used; of tokens only for callers with `tokens.edit`, and without limits on parallel calls.",
+    query: mostUsedQuery,
+    narrowsToGateway: true,
+    result: mostUsedResult,
+    handler: async ({ params, query, principal }) => {
+      const found = await limits.mostUsed(owned(principal, params.account_id, query.of), query.limit);
+      return { result: { budgets: found.map(({ owned: { names }, state }) => ({ ...state, ...names })) } };
+    },
+  });
+}
+
+function rulesOf({ settings: { spend_limits: own } }: Gateway): readonly SpendRule[] {
+  return own?.enabled === true ? own.rules : [];
 }
 
 function creditRoutes({ gatewayLimits: { accountRules }, gateways, tokens }: LimitRoutesParts): Route[] {

@@ -14,6 +14,7 @@
  * 4. A call whose price is unknown does not run under a limit on money, unless the operator has said what to assume (`unknown_price`).
  * See docs/decisions/0112.
  */
+import { setImmediate as nextLoop } from "node:timers/promises";
 import type { Token, TokenPolicy } from "../../accounts/index.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { SpendRule } from "../settings/gateway-settings.ts";
@@ -21,12 +22,28 @@ import { type BudgetState, toBudgetState } from "./budget-state.ts";
 import { type ActiveRule, CallRules, type RouteBudget, type RuleSet, toRuleSet } from "./call-rules.ts";
 import type { Ledger } from "./ledger.ts";
 import { type LimitOwner, type LimitRule, toLimitRules, toRateRule, toTokenRules } from "./limit-rule.ts";
+import type { NamedBucket } from "./rule-buckets.ts";
 
 const NO_RULES: readonly ActiveRule[] = [];
 /** In the place of settings that are absent. */
 const NO_SETTINGS: readonly SpendRule[] = [];
 /** Partitions of one rule in a listing. */
 const MAX_SHOWN_BUCKETS = 100;
+/** Owners whose amounts are read by one statement, and without a pause of the event loop. */
+const OWNERS_PER_PIECE = 200;
+
+/** The rules of one account, gateway or token. */
+export interface OwnedRules {
+  readonly owner: LimitOwner;
+  readonly rules: readonly LimitRule[];
+}
+
+interface UsedBucket {
+  readonly rule: LimitRule;
+  readonly bucket: NamedBucket;
+  /** By the clock of the bucket. */
+  readonly now: number;
+}
 
 export class Limits {
   /** By account; kept up to date by the management of limits. */
@@ -68,27 +85,67 @@ export class Limits {
   }
 
   /** What of each rule of an account or gateway is used. */
-  stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): Promise<BudgetState[]> {
-    return this.#stateOf(owner, toLimitRules(owner, "", rules));
+  async stateOfRules(owner: LimitOwner, rules: readonly SpendRule[]): Promise<BudgetState[]> {
+    return this.#statesOf(await this.#refresh([{ owner, rules: toLimitRules(owner, "", rules) }]));
   }
 
-  stateOfToken(owner: LimitOwner, policy: TokenPolicy): Promise<BudgetState[]> {
-    return this.#stateOf(owner, toTokenRules(owner, policy));
+  async stateOfToken(owner: LimitOwner, policy: TokenPolicy): Promise<BudgetState[]> {
+    return this.#statesOf(await this.#refresh([{ owner, rules: toTokenRules(owner, policy) }]));
   }
 
-  async #stateOf(owner: LimitOwner, rules: readonly LimitRule[]): Promise<BudgetState[]> {
-    await this.#ledger.refresh(owner, (kind, name) => {
-      const rule = rules.find((one) => one.kind === kind && isBucketOf(one, name));
-      return rule === undefined ? null : this.#ledger.bucketsOf(rule).named(name);
-    });
-    const wall = this.#ledger.now("cost");
+  /**
+   * Of the rules of many owners of one account, those of which the largest share is used. Rules of parallel calls are left out: they are used
+   * up and free again within seconds.
+   */
+  async mostUsed<Owned extends OwnedRules>(
+    all: Iterable<Owned>,
+    count: number,
+  ): Promise<{ readonly owned: Owned; readonly state: BudgetState }[]> {
+    let most: { readonly owned: Owned; readonly used: UsedBucket; readonly share: number }[] = [];
+    for (const owners of piecesOf(all)) {
+      await this.#refresh(owners);
+      for (const owned of owners)
+        for (const used of this.#bucketsOf(owned.rules, Number.POSITIVE_INFINITY)) {
+          if (used.rule.kind === "parallel") continue;
+          const share = (used.bucket.used(used.now) + used.bucket.reserved) / used.rule.limit;
+          most.push({ owned, used, share });
+        }
+      most = most.sort((a, b) => b.share - a.share).slice(0, count);
+      // An account may have ten thousand tokens with budgets.
+      await nextLoop();
+    }
+    return most.map(({ owned, used }) => ({ owned, state: this.#toState(used) }));
+  }
+
+  /** Reads what other nodes have counted; returns the rules. */
+  async #refresh(all: readonly OwnedRules[]): Promise<LimitRule[]> {
+    const byOwner = new Map(all.map(({ owner, rules }) => [owner.key, rules]));
+    await this.#ledger.refresh(
+      all.map(({ owner }) => owner),
+      (key, kind, name) => {
+        const rule = byOwner.get(key)?.find((one) => one.kind === kind && isBucketOf(one, name));
+        return rule === undefined ? null : this.#ledger.bucketsOf(rule).named(name);
+      },
+    );
+    return all.flatMap(({ rules }) => rules);
+  }
+
+  #statesOf(rules: readonly LimitRule[]): BudgetState[] {
+    return this.#bucketsOf(rules, MAX_SHOWN_BUCKETS).map((used) => this.#toState(used));
+  }
+
+  #bucketsOf(rules: readonly LimitRule[], partitions: number): UsedBucket[] {
     return rules.flatMap((rule) => {
       const now = this.#ledger.now(rule.kind);
       const buckets = this.#ledger.bucketsOf(rule);
       const isPartitioned = rule.conditions?.metadata.some(({ values }) => values === null) === true;
-      const shown = isPartitioned ? buckets.first(MAX_SHOWN_BUCKETS) : [buckets.find(null)];
-      return shown.map((bucket) => toBudgetState(rule, bucket, now, wall - now));
+      const shown = isPartitioned ? buckets.first(partitions) : [buckets.find(null)];
+      return shown.map((bucket) => ({ rule, bucket, now }));
     });
+  }
+
+  #toState({ rule, bucket, now }: UsedBucket): BudgetState {
+    return toBudgetState(rule, bucket, now, this.#ledger.now("cost") - now);
   }
 
   #ofAccount(accountId: string, rules: readonly SpendRule[]): readonly ActiveRule[] {
@@ -128,6 +185,17 @@ export function gatewayOwner({
 
 export function tokenOwner({ accountId, id }: Pick<Token, "accountId" | "id">): LimitOwner {
   return { accountId, key: `token ${id}` };
+}
+
+function* piecesOf<One>(all: Iterable<One>): Generator<One[]> {
+  let piece: One[] = [];
+  for (const one of all) {
+    piece.push(one);
+    if (piece.length < OWNERS_PER_PIECE) continue;
+    yield piece;
+    piece = [];
+  }
+  if (piece.length > 0) yield piece;
 }
 
 function isBucketOf({ id }: LimitRule, name: string): boolean {

@@ -221,10 +221,12 @@ export class ShareTable {
     return changed.length > 0;
   }
 
-  ofOwner(accountId: string, owner: string): Promise<StoredShare[]> {
+  /** Up to a thousand rows of each owner. */
+  ofOwners(accountId: string, owners: readonly string[]): Promise<StoredShare[]> {
     return this.#database.all(
-      sql`SELECT id, account_id, owner, bucket, window_key, used, held, spare FROM limit_share
-          WHERE account_id = ${accountId} AND owner = ${owner} ORDER BY bucket LIMIT 1000`,
+      sql`SELECT s.* FROM json_array_elements_text(${JSON.stringify(owners)}::json) AS o (owner) CROSS JOIN LATERAL (
+            SELECT id, account_id, owner, bucket, window_key, used, held, spare FROM limit_share
+            WHERE account_id = ${accountId} AND owner = o.owner ORDER BY bucket LIMIT 1000) s`,
     );
   }
 

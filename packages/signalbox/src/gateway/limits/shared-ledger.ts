@@ -14,11 +14,11 @@ import type { Database } from "../../database/database.ts";
 import type { SharedNeed } from "./claim.ts";
 import { type Charge, Grant, type Need } from "./grant.ts";
 import { importAmounts } from "./import-amounts.ts";
-import type { Ledger, Taken } from "./ledger.ts";
+import type { Ledger, Taken, VisitBucket } from "./ledger.ts";
 import { Refusal } from "./limit-refusal.ts";
 import type { LimitOwner, LimitRule } from "./limit-rule.ts";
 import { OwnerBuckets } from "./owner-buckets.ts";
-import { type NamedBucket, RuleBuckets } from "./rule-buckets.ts";
+import { RuleBuckets } from "./rule-buckets.ts";
 import { ShareExchange } from "./share-exchange.ts";
 import { ShareTable } from "./share-table.ts";
 import { SharedBucket } from "./shared-bucket.ts";
@@ -138,11 +138,14 @@ export class SharedLedger implements Ledger {
     return bucket;
   }
 
-  async refresh(owner: LimitOwner, visit: (kind: string, name: string) => NamedBucket | null): Promise<void> {
+  async refresh(owners: readonly LimitOwner[], visit: VisitBucket): Promise<void> {
+    const [first] = owners;
+    if (first === undefined) return;
     const now = this.#clock.now();
-    for (const row of await this.#table.ofOwner(owner.accountId, owner.key)) {
+    const keys = owners.map(({ key }) => key);
+    for (const row of await this.#table.ofOwners(first.accountId, keys)) {
       const space = row.bucket.indexOf(" ");
-      const bucket = visit(row.bucket.slice(0, space), row.bucket.slice(space + 1));
+      const bucket = visit(row.owner, row.bucket.slice(0, space), row.bucket.slice(space + 1));
       if (!(bucket instanceof SharedBucket)) continue;
       bucket.update(
         {

@@ -3,6 +3,7 @@ import { sql } from "../../core/sql.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import { Grant } from "./grant.ts";
 import { Refusal } from "./limit-refusal.ts";
+import { toLimitRules } from "./limit-rule.ts";
 import { gatewayOwner } from "./limits.ts";
 import {
   aboutAnHour,
@@ -274,4 +275,31 @@ it("shows at every node what all nodes have used", async () => {
     )
     .toMatchObject({ used: 2, reserved: 3, remaining: 5 });
   if (typeof held === "function") held(0);
+});
+
+it("finds the most used limits of many owners, as other nodes have counted them", async () => {
+  const [busy, other] = [nodes[0] as SharedNode, nodes[1] as SharedNode];
+  const rules = [{ id: "r", limitType: "cost", limit: 10, window: null }];
+  const owners = Array.from({ length: 450 }, () => {
+    const gateway = gatewayWith({}, rules);
+    const owner = gatewayOwner(gateway);
+    return { gateway, owner, rules: toLimitRules(owner, "", gateway.settings.spend_limits?.rules ?? []) };
+  });
+  const spent = new Map([
+    [3, 9],
+    [250, 4],
+    [449, 7],
+  ]);
+  for (const [i, dollars] of spent) {
+    const { gateway } = owners[i] as (typeof owners)[0];
+    const settle = await reserve(busy, gateway, demandOf(dollars));
+    if (typeof settle !== "function") throw settle;
+    settle(dollars);
+  }
+  const found = async () =>
+    (await other.limits.mostUsed(owners, 2)).map(({ owned, state }) => [owners.indexOf(owned), state.used]);
+  await expect.poll(found).toEqual([
+    [3, 9],
+    [449, 7],
+  ]);
 });
