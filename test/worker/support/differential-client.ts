@@ -14,6 +14,7 @@ export interface Side {
 const PATHS: Readonly<Record<string, string>> = {
   keys: "/call/Store.keys/keys",
   sql: "/call/Store.sql/sql",
+  counters: "/call/Store.counters/counters",
   "deferred references": "/call/Store.deferred/deferred",
   transactions: "/call/Store.transactions/transactions",
   alarms: "/call/Order.alarms/alarms",

@@ -28,6 +28,7 @@ import { ActivityHub } from "./instance/activity.ts";
 import { ActivityStreams } from "./management/activity-stream.ts";
 import type { AgentClass } from "./api/agent.ts";
 import type { AgentSql } from "./api/agent-context.ts";
+import { ChangeCounters } from "./objects/change-counters.ts";
 import { SqlStorage } from "./objects/sql-storage.ts";
 import { createCors } from "./doors/cors.ts";
 import { createAgentMetrics, registerAgentGauges } from "./agent-metrics.ts";
@@ -193,7 +194,8 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     spans: parts.tracing.turns,
     alertFeed: parts.alertFeed,
     variables: parts.variables,
-    openSql: (instanceParts) => new SqlStorage(instanceParts) as AgentSql,
+    openSql: (instanceParts) =>
+      new SqlStorage({ ...instanceParts, counters: new ChangeCounters(instanceParts.database) }) as AgentSql,
     envOf: (account) => environments.of(account),
     nameOf: (agent) => nameOf(classes, agent),
     callAgent,

@@ -2,7 +2,7 @@
  * The tables of the runtime are in the database of the object, and a program that lists its tables must not find them: it may copy, count or drop what it finds.
  * Names of SQLite's catalog in a statement become common table expressions of the same name, without those tables.
  */
-import { TOKENS } from "./sql-tokens.ts";
+import { replaceOutsideOfTokens } from "./sql-tokens.ts";
 
 const MENTIONS = /sqlite_master|sqlite_schema|table_list/i;
 const TABLE_LIST = /^[\s;]*pragma\s+(?:main\s*\.\s*)?table_list\s*;?\s*$/i;
@@ -26,7 +26,7 @@ export function hideOwnTables(statement: string): string {
   const beginning = BEGINNING.exec(statement);
   if (beginning === null) return statement;
   const used = new Set<string>();
-  const text = outsideOfTokens(statement, (part) =>
+  const text = replaceOutsideOfTokens(statement, (part) =>
     part.replaceAll(CATALOG, (_found, name: string) => {
       used.add(name.toLowerCase());
       return name;
@@ -39,15 +39,4 @@ export function hideOwnTables(statement: string): string {
   return keyword === ""
     ? `${blanks}WITH ${expressions} ${rest}`
     : `${blanks}${keyword} ${expressions}, ${rest}`;
-}
-
-/** Replaces in the parts of a text that are neither strings nor quoted names nor comments. */
-function outsideOfTokens(text: string, replace: (part: string) => string): string {
-  let result = "";
-  let end = 0;
-  for (const { 0: token, index } of text.matchAll(TOKENS)) {
-    result += replace(text.slice(end, index)) + token;
-    end = index + token.length;
-  }
-  return result + replace(text.slice(end));
 }

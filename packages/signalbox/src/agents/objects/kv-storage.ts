@@ -49,7 +49,7 @@ export class KvStorage {
 
   #put(key: Key, bytes: Uint8Array): void {
     this.#parts.transactions.open();
-    this.#parts.database.run(
+    this.#run(
       sql`INSERT INTO _signalbox_kv (key, value) VALUES (${String(key)}, ${bytes})
           ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
     );
@@ -64,7 +64,7 @@ export class KvStorage {
   /** True if there was a value. */
   delete(key: Key): boolean {
     this.#parts.transactions.open();
-    return this.#parts.database.run(sql`DELETE FROM _signalbox_kv WHERE key = ${String(key)}`).changes > 0;
+    return this.#run(sql`DELETE FROM _signalbox_kv WHERE key = ${String(key)}`) > 0;
   }
 
   /** Entries in order of their keys. */
@@ -85,7 +85,15 @@ export class KvStorage {
 
   deleteAll(): void {
     this.#parts.transactions.open();
-    this.#parts.database.run(sql`DELETE FROM _signalbox_kv`);
+    this.#run(sql`DELETE FROM _signalbox_kv`);
+  }
+
+  /** Returns the number of changed rows, which the program can read, too. */
+  #run(query: SqlQuery): number {
+    const { counters, database } = this.#parts;
+    const { changes } = database.run(query);
+    counters.wroteOwn(changes);
+    return changes;
   }
 }
 

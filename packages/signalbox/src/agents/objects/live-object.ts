@@ -10,6 +10,7 @@ import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
 import { type InstanceReader, readerOf } from "../instance/inspection.ts";
 import { type InstanceRef, keyOf } from "../instance/instance-ref.ts";
 import type { Resident, ResidentParts } from "../instance/resident.ts";
+import { ChangeCounters } from "./change-counters.ts";
 import { rawSql, sql } from "../../core/sql.ts";
 import { nameWork, type ObjectWork } from "./current-work.ts";
 import { OBJECT } from "./class-marks.ts";
@@ -70,6 +71,7 @@ export class LiveObject implements Resident {
   readonly errorHook = null;
   #storage: ObjectStorage | null = null;
   readonly alarm: ObjectAlarm;
+  readonly #counters: ChangeCounters;
   readonly #past: ObjectPast;
   readonly #parts: ResidentParts<LiveObject>;
   readonly #host: LiveObjectHost;
@@ -93,6 +95,7 @@ export class LiveObject implements Resident {
     this.#key = keyOf(parts.ref);
     this.#spec = spec;
     this.database = parts.database;
+    this.#counters = new ChangeCounters(parts.database);
     const { outputs, transactions } = parts.runtime;
     const { database, holder, ref } = parts;
     this.#past = new ObjectPast(host.pasts, {
@@ -105,6 +108,7 @@ export class LiveObject implements Resident {
     this.alarm = new ObjectAlarm({
       database: parts.database,
       transactions,
+      counters: this.#counters,
       clock: parts.environment.clock,
       onDue: parts.onDue,
       run: (body) => parts.runtime.run({ kind: "alarm", label: "alarm", isInternal: true, body }),
@@ -217,7 +221,7 @@ export class LiveObject implements Resident {
   #createContext(spec: ObjectSpec): ObjectContext {
     const { runtime, holder, ref } = this.#parts;
     const { transactions, outputs } = runtime;
-    const base = { database: this.database, transactions };
+    const base = { database: this.database, transactions, counters: this.#counters };
     const storage = new ObjectStorage({
       ...base,
       outputs,

@@ -78,10 +78,12 @@ export class ObjectAlarm implements Participant {
 
   set(at: number): void {
     this.#write(at, 0, 0);
+    this.#options.counters.wroteOwn(1);
   }
 
   delete(): void {
     this.#write(null, 0, 0);
+    this.#options.counters.wroteOwn(1);
   }
 
   /** Begins to ring: the object has been constructed. `isResumed`: an attempt of its predecessor was ended by the storage, not by the process. */

@@ -235,6 +235,7 @@ export class ObjectStorage extends Operations {
       this.kv.deleteAll();
       if (hasFlag("delete_all_deletes_alarm")) this.parts.alarm.delete();
     });
+    this.parts.counters.reset();
     this.#wasEmptied = true;
   }
 

@@ -1,5 +1,5 @@
 /** Finds the values that a text of SQL statements takes; `node:sqlite` itself binds NULL for those that are missing. */
-
+import { wrapCounters } from "./change-counters.ts";
 import { hideOwnTables } from "./hidden-tables.ts";
 import { TOKENS } from "./sql-tokens.ts";
 
@@ -8,7 +8,19 @@ export interface Bindings {
   readonly count: number | null;
   /** With numbers in place of names: values are given by position, which `node:sqlite` refuses for names. The tables of the runtime are hidden. */
   readonly text: string;
+  /** It has several statements. */
+  readonly isScript: boolean;
+  /** The last statement inserts, updates or deletes rows. */
+  readonly changesRows: boolean;
+  readonly inserts: boolean;
+  /** The last statement reads how many rows were changed, or which one was inserted. */
+  readonly readsCounters: boolean;
 }
+
+const CHANGES_ROWS = /^[\s;]*(?:insert|replace|update|delete|with)\b/i;
+const INSERTS = /\b(?:insert|replace)\b/i;
+/** Without comments, in which a statement may begin. */
+const COMMENTS = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/g;
 
 /** Texts are mostly constants of the program. */
 const MAX_KNOWN = 1000;
@@ -17,7 +29,7 @@ const known = new Map<string, Bindings>();
 export function readBindings(text: string): Bindings {
   let bindings = known.get(text);
   if (bindings === undefined) {
-    bindings = isBlank(text) ? { count: null, text } : read(text);
+    bindings = isBlank(text) ? { ...NOTHING, text } : read(text);
     if (known.size >= MAX_KNOWN) known.clear();
     known.set(text, bindings);
   }
@@ -36,8 +48,21 @@ function read(text: string): Bindings {
     names.set(token, known ?? count);
     return `?${names.get(token)}`;
   });
-  return { count, text: text.slice(0, start) + hideOwnTables(last) };
+  const hidden = hideOwnTables(last);
+  const wrapped = wrapCounters(hidden);
+  const bare = last.replaceAll(COMMENTS, " ");
+  const changesRows = CHANGES_ROWS.test(bare);
+  return {
+    count,
+    text: text.slice(0, start) + wrapped,
+    isScript: start > 0,
+    changesRows,
+    inserts: changesRows && INSERTS.test(bare),
+    readsCounters: wrapped !== hidden,
+  };
 }
+
+const NOTHING = { count: null, isScript: false, changesRows: false, inserts: false, readsCounters: false };
 
 /** Where the last statement begins. */
 function lastStatement(text: string): number {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sql } from "../../core/sql.ts";
 import { openStorage, type TestStorage } from "./storage-fixture.ts";
 
 let test: TestStorage;
@@ -71,6 +72,52 @@ describe("the catalog", () => {
     expect(exec("INSERT INTO mine SELECT name, 2 FROM sqlite_master WHERE name = 'mine'").rowsWritten).toBe(
       1,
     );
+  });
+});
+
+describe("the counters of changes", () => {
+  const read = () =>
+    exec("SELECT changes() AS changed, total_changes() AS total, last_insert_rowid() AS last").one();
+
+  it("are about the writes of the program, not about those of the runtime", async () => {
+    const own = await openStorage();
+    const { sql: program, kv } = own.storage;
+    const counters = () =>
+      program.exec("SELECT changes(), total_changes(), last_insert_rowid()").raw().next().value;
+    own.runtime.transactions.open();
+    own.database.run(sql`INSERT INTO _signalbox_meta (key, value) VALUES ('a', '1'), ('b', '2')`);
+    expect(counters()).toEqual([0, 0, 0]);
+    program.exec("CREATE TABLE counted (id INTEGER PRIMARY KEY, v)");
+    program.exec("INSERT INTO counted (v) VALUES (1), (2)");
+    own.database.run(sql`DELETE FROM _signalbox_meta WHERE key = 'a'`);
+    expect(counters()).toEqual([2, 2, 2]);
+    kv.put("a", 1);
+    own.database.run(sql`DELETE FROM _signalbox_meta WHERE key = 'b'`);
+    expect(counters()).toEqual([1, 3, 2]);
+    await own.storage.deleteAll();
+    expect(counters()).toEqual([0, 0, 0]);
+    await own.close();
+  });
+
+  it("are read as usual in texts of several statements, in conditions and in triggers", () => {
+    exec("CREATE TABLE many (id INTEGER PRIMARY KEY, v); CREATE TABLE log (last)");
+    exec("CREATE TRIGGER logs AFTER INSERT ON many BEGIN INSERT INTO log VALUES (last_insert_rowid()); END");
+    expect(exec("INSERT INTO many (v) VALUES (1), (2), (3); SELECT changes() AS n").one()).toEqual({ n: 3 });
+    expect(exec("SELECT last FROM log").toArray()).toEqual([{ last: 1 }, { last: 2 }, { last: 3 }]);
+    exec("UPDATE many SET v = 0 WHERE id = last_insert_rowid()");
+    expect(exec("SELECT id FROM many WHERE v = 0 AND changes() = 1").one()).toEqual({ id: 3 });
+    expect(read()).toMatchObject({ changed: 1, last: 3 });
+  });
+
+  it("keep the names of columns, and words in strings and comments", () => {
+    exec('CREATE TABLE "changes()" (changes)');
+    const { columnNames } = exec("SELECT changes(), total_changes ( ) + 1, 'changes()' /* changes() */");
+    expect(columnNames).toEqual(["changes()", "total_changes ( ) + 1", "'changes()' /* changes() */"]);
+    expect(exec('SELECT changes AS "last_insert_rowid()" FROM "changes()"').columnNames).toEqual([
+      "last_insert_rowid()",
+    ]);
+    exec("CREATE VIEW counted_view AS SELECT changes() AS n");
+    expect(JSON.stringify(exec("SELECT sql FROM sqlite_master").toArray())).not.toMatch(/_signalbox_changes/);
   });
 });
 

@@ -4,8 +4,14 @@
  * A cursor holds all rows: a statement runs to its end when `exec` is called. (The originals read rows as they are taken; a program sees the
  * difference only if it changes a table while it iterates over it.)
  */
-import { type RowLimits, SqlError } from "../../engines/instance-store/index.ts";
+import {
+  type GuardedStatement,
+  type RawRows,
+  type RowLimits,
+  SqlError,
+} from "../../engines/instance-store/index.ts";
 import { rawSql, type SqlValue } from "../../core/sql.ts";
+import { unwrapCounters } from "./change-counters.ts";
 import { readBindings } from "./sql-bindings.ts";
 import type { StorageParts } from "./storage-parts.ts";
 
@@ -49,19 +55,43 @@ export class SqlStorage {
 
   /** As `exec`; throws if the rows exceed the limits. */
   execWithin(limits: RowLimits | undefined, query: string, bindings: readonly unknown[]): SqlStorageCursor {
-    const { database, transactions } = this.#parts;
+    const { counters, database, transactions } = this.#parts;
     transactions.requirePresent();
     const values = bindings.map(toSqlValue);
-    const { count, text } = readBindings(toText(query));
+    const { count, text, isScript, changesRows, inserts, readsCounters } = readBindings(toText(query));
     if (count === null) throw new Error(NO_STATEMENT);
     try {
+      if (readsCounters) counters.define();
       const statement = database.guardedStatement([text]);
       if (count !== values.length) throw new Error(WRONG_COUNT);
       if (statement.isWrite) transactions.open();
-      const { columns, rows, changes } = statement.allRaw(values, limits);
-      return new SqlStorageCursor(columns, rows, statement.isWrite ? changes : 0);
+      let raw: RawRows;
+      if (isScript) raw = counters.script(() => statement.allRaw(values, limits));
+      else if (changesRows) raw = this.#change(statement, values, inserts, limits);
+      else raw = statement.allRaw(values, limits);
+      const columns = readsCounters ? raw.columns.map(unwrapCounters) : raw.columns;
+      return new SqlStorageCursor(columns, raw.rows, statement.isWrite ? raw.changes : 0);
     } catch (error) {
       throw explain(error, query);
+    }
+  }
+
+  /** Runs a statement whose changes the program may read. */
+  #change(
+    statement: GuardedStatement,
+    values: readonly SqlValue[],
+    inserts: boolean,
+    limits: RowLimits | undefined,
+  ): RawRows {
+    const { counters } = this.#parts;
+    try {
+      const raw = statement.allRaw(values, limits);
+      // `WITH` begins a selection, too.
+      if (statement.isWrite) counters.wrote(raw.changes, inserts);
+      return raw;
+    } catch (error) {
+      counters.failed();
+      throw error;
     }
   }
 }

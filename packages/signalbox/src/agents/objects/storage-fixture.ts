@@ -7,6 +7,7 @@ import { systemClock } from "../../core/clock.ts";
 import { type InstanceDatabase, openInstanceStore } from "../../engines/instance-store/index.ts";
 import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { ChangeCounters } from "./change-counters.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { ObjectPast, ObjectPasts } from "./object-past.ts";
@@ -59,11 +60,13 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
   runtime.open(database, () => database.sync());
   await runtime.start(null, { kind: "start", label: "", isInternal: true, body: () => undefined });
   const { outputs, transactions } = runtime;
+  const counters = new ChangeCounters(database);
   const due: (number | null)[] = [];
   const createAlarm = () =>
     new ObjectAlarm({
       database,
       transactions,
+      counters,
       clock: options.clock ?? systemClock,
       onDue: (at) => due.push(at),
       run: (body) => runtime.run({ kind: "alarm", label: "", isInternal: true, body }),
@@ -92,6 +95,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
   const storage = new ObjectStorage({
     database,
     transactions,
+    counters,
     outputs,
     alarm,
     past,

@@ -24,6 +24,8 @@ import { type Compiled, hasStatement, StatementGuard } from "./statement-guard.t
 const BEGIN = rawSql("BEGIN IMMEDIATE");
 const COMMIT = rawSql("COMMIT");
 
+const CHANGES_ROWS = /^\s*(?:insert|update|delete)\b/i;
+
 /** Compiled guarded statements of one database; more than one class of instances usually has. */
 const STATEMENT_CACHE_SIZE = 64;
 
@@ -34,6 +36,7 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   readonly #guard: StatementGuard;
   readonly #statements = new StatementCache<GuardedStatement>(STATEMENT_CACHE_SIZE);
   #tableChanges = 0;
+  #ownChanges = 0;
   #isInTransaction = false;
   /** Why SQLite has ended the transaction; null if it has not. */
   #lost: { readonly reason: unknown } | null = null;
@@ -61,7 +64,10 @@ export abstract class GuardedDatabase implements InstanceDatabase {
   run(query: SqlQuery): { changes: number } {
     this.#requireTransaction();
     try {
-      return this.connection.run(query);
+      const result = this.connection.run(query);
+      // After other statements, SQLite still has the number of the last one of these.
+      if (CHANGES_ROWS.test(query.parts[0] ?? "")) this.#ownChanges += result.changes;
+      return result;
     } catch (error) {
       throw this.#failed(this.room.explain(error));
     }
@@ -75,6 +81,14 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     // Statements about the schema run once in the life of an instance, and each would hold some kilobytes.
     if (!/^\s*(?:create|alter|drop)\b/i.test(text)) this.#statements.set(parts, statement);
     return statement;
+  }
+
+  get ownChanges(): number {
+    return this.#ownChanges;
+  }
+
+  addFunction(name: string, work: (...values: bigint[]) => number | bigint): void {
+    this.connection.addFunction(name, work);
   }
 
   get tableChanges(): number {

@@ -13,6 +13,7 @@ import type { GuardedStatement, InstanceDatabase } from "./instance-store.ts";
 export class ImmutableDatabase implements InstanceDatabase {
   readonly isNew = false;
   readonly tableChanges = 0;
+  readonly ownChanges = 0;
   readonly #connection: SqliteConnection;
 
   constructor(path: string) {
@@ -35,6 +36,10 @@ export class ImmutableDatabase implements InstanceDatabase {
 
   guardedStatement(): GuardedStatement {
     throw refusal();
+  }
+
+  addFunction(name: string, work: (...values: bigint[]) => number | bigint): void {
+    this.#connection.addFunction(name, work);
   }
 
   begin(): never {

@@ -108,6 +108,12 @@ export interface InstanceDatabase {
    */
   guardedStatement(parts: readonly string[]): GuardedStatement;
 
+  /** Rows that trusted statements have changed since the database was opened. */
+  readonly ownChanges: number;
+
+  /** A function for the statements of this connection. It gets integers as bigint, and its results may be so. Schemas cannot contain it. */
+  addFunction(name: string, work: (...values: bigint[]) => number | bigint): void;
+
   /** Increases whenever a guarded statement may have added or removed tables or constraints. */
   readonly tableChanges: number;
 

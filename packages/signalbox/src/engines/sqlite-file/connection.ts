@@ -76,6 +76,12 @@ export class SqliteConnection {
     );
   }
 
+  /** Integers are given as bigint. Triggers, views and defaults cannot use the function. */
+  addFunction(name: string, work: (...values: bigint[]) => number | bigint): void {
+    const options = { directOnly: true, useBigIntArguments: true, varargs: true };
+    this.#database.function(name, options, work as unknown as (...values: SqlValue[]) => SqlValue);
+  }
+
   /** Compiles the first statement of the text; not cached. */
   prepare(text: string): PreparedStatement {
     return new PreparedStatement(this.#database.prepare(text));

@@ -336,6 +336,110 @@ export class Store extends DurableObject {
     return notes.steps;
   }
 
+  /** What SQLite's functions about the last change tell, after each kind of change. */
+  async counters() {
+    const { storage } = this.ctx;
+    const { sql } = storage;
+    const notes = new Notes();
+    const ALL = "SELECT changes() AS changed, total_changes() AS total, last_insert_rowid() AS last";
+    const after = async (step: string, work: () => unknown, query = ALL) => {
+      await notes.note(step, async () => {
+        await work();
+        return sql.exec(query).one();
+      });
+      // What was written is committed in between.
+      await storage.sync();
+      await notes.note(`${step}, later`, () => sql.exec(query).one());
+    };
+    // There, an alarm is a row of a table with numbers, and its number shows.
+    const afterAlarm = (step: string, work: () => unknown) =>
+      after(step, work, "SELECT changes() AS changed, total_changes() AS total");
+    const exec = (text: string) => () => void sql.exec(text).toArray();
+    await after("nothing", () => undefined);
+    await after("a table", exec("CREATE TABLE t (id INTEGER PRIMARY KEY, v)"));
+    await after("three rows", exec("INSERT INTO t (v) VALUES (1), (2), (3)"));
+    await after("an update of two", exec("UPDATE t SET v = 0 WHERE id < 3"));
+    await after("an update of none", exec("UPDATE t SET v = 0 WHERE id > 30"));
+    await after("a row with RETURNING", exec("INSERT INTO t (v) VALUES (4) RETURNING id"));
+    await after("a row with a number", exec("INSERT INTO t VALUES (70, 0)"));
+    await after("a replaced row", exec("REPLACE INTO t VALUES (70, 1)"));
+    await after("a read", exec("SELECT * FROM t"));
+    await after("kv put", () => storage.kv.put("a", 1));
+    await after("kv put again", () => storage.kv.put("a", 2));
+    await after("kv get", () => storage.kv.get("a"));
+    await after("kv delete", () => storage.kv.delete("a"));
+    await after("kv delete of nothing", () => storage.kv.delete("a"));
+    await after("two rows deleted", exec("DELETE FROM t WHERE id < 3"));
+    await after("put", () => storage.put("b", 1));
+    await after("put of three", () => storage.put({ c: 1, d: 2, e: 3 }));
+    await after("get", () => storage.get("b"));
+    await after("delete of two", () => storage.delete(["c", "d"]));
+    await after("list", () => storage.list());
+    await after("a row again", exec("INSERT INTO t (v) VALUES (5)"));
+    await after("sync", () => storage.sync());
+    await afterAlarm("an alarm", () => storage.setAlarm(Date.now() + 1e9));
+    await afterAlarm("another alarm", () => storage.setAlarm(Date.now() + 2e9));
+    await afterAlarm("an update of none after it", exec("UPDATE t SET v = 0 WHERE id > 300"));
+    await afterAlarm("no alarm", () => storage.deleteAlarm());
+    await after("a row after the alarm", exec("INSERT INTO t (v) VALUES (6)"));
+    await notes.note("a row that is refused", exec("INSERT INTO t VALUES (1000, 1), (1000, 2)"));
+    await after("after it", () => undefined);
+    await after("two statements in one text", exec("UPDATE t SET v = 7 WHERE id = 3; UPDATE t SET v = 8"));
+    await notes.note("read in one text with a change", () =>
+      sql.exec("DELETE FROM t WHERE id = 3; SELECT changes() AS changed").raw().toArray(),
+    );
+    await notes.note("read while rows are written", () =>
+      sql.exec("INSERT INTO t (v) VALUES (changes()), (last_insert_rowid()) RETURNING v").raw().toArray(),
+    );
+    await notes.note(
+      "names of columns",
+      () =>
+        sql.exec("SELECT changes(), Total_Changes ( ) > 1, (last_insert_rowid()), 'changes()' -- changes()")
+          .columnNames,
+    );
+    await after("rows of a selection", exec("INSERT INTO t (v) SELECT v + 100 FROM t WHERE changes() > 0"));
+    await after("a synchronous transaction", () =>
+      storage.transactionSync(() => void sql.exec("INSERT INTO t (v) VALUES (6), (7)")),
+    );
+    await after("an empty synchronous transaction", () => storage.transactionSync(() => undefined));
+    await after("a synchronous transaction that throws", () => {
+      try {
+        storage.transactionSync(() => {
+          sql.exec("INSERT INTO t (v) VALUES (8)");
+          throw new Error("undo");
+        });
+      } catch {
+        // As meant.
+      }
+    });
+    await after("a transaction", () =>
+      storage.transaction(async (inner) => {
+        await inner.put("f", 1);
+        sql.exec("INSERT INTO t (v) VALUES (9)");
+      }),
+    );
+    await after("a transaction that is rolled back", () =>
+      storage.transaction(async (inner) => {
+        sql.exec("INSERT INTO t (v) VALUES (10)");
+        inner.rollback();
+      }),
+    );
+    await after("an index", exec("CREATE INDEX i ON t (v)"));
+    await after("a trigger", exec("CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE t SET v = 1; END"));
+    await after("a row with the trigger", exec("INSERT INTO t (v) VALUES (11)"));
+    await after("a column", exec("ALTER TABLE t ADD COLUMN w"));
+    await after("all rows deleted", exec("DELETE FROM t"));
+    await after("a table less", exec("DROP TABLE t"));
+    await after("an alarm before deleteAll", () => storage.setAlarm(Date.now() + 1e9));
+    await after("deleteAll", () => storage.deleteAll());
+    await after("a table after deleteAll", exec("CREATE TABLE t (id INTEGER PRIMARY KEY, v)"));
+    await after("an update after deleteAll", exec("UPDATE t SET v = 0"));
+    await after("a row after deleteAll", exec("INSERT INTO t (v) VALUES (1)"));
+    return notes.steps;
+  }
+
+  alarm() {}
+
   /** A violated reference that is deferred: the transaction fails when it ends. */
   async deferred() {
     const notes = new Notes();

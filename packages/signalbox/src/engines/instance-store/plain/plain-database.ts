@@ -156,6 +156,10 @@ function create(path: string, schema: string): SqliteConnection {
     closeSync(openSync(path, "w", 0o600));
     connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
     connection.exec(`${SETTINGS}; BEGIN IMMEDIATE; ${schema}; COMMIT`);
+    // Another connection counts the changes of rows: those of the creation are nobody's.
+    connection.close();
+    connection = SqliteConnection.open(path, { busyTimeoutMs: 0, takesQuotedText: true });
+    connection.exec(SETTINGS);
     return connection;
   } catch (error) {
     connection?.close();
