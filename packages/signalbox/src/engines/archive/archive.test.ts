@@ -56,6 +56,20 @@ describe("an archive", () => {
     expect(readFileSync(join(folder, "b/c.db"), "utf8")).toBe(CONTENT["b/c.db"]);
   });
 
+  it("has few pieces for many small entries", async () => {
+    async function* parts() {
+      for (let i = 0; i < 500; i++) yield bytesPart(`n/${i}`, Buffer.alloc(700, i));
+    }
+    const pieces = await collect(writeArchive(parts(), () => ({}), 0));
+    expect(pieces.length).toBeLessThan(20);
+    const path = join(folder, "many.tar");
+    writeFileSync(path, Buffer.concat(pieces));
+    const archive = await ArchiveFile.open(path);
+    await archive.verify();
+    expect(archive.names).toHaveLength(500);
+    expect(await readAll(archive, "n/77")).toBe("M".repeat(700));
+  });
+
   it("is refused wherever it was cut off", async () => {
     const path = await write("cut.tar");
     const bytes = readFileSync(path);

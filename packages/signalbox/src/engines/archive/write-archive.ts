@@ -13,8 +13,33 @@ export interface ManifestFile {
 export const MANIFEST = "manifest.json";
 export const MANIFEST_HASH = "manifest.sha256";
 
+/** Smaller pieces are joined: a hundred thousand small entries have three pieces each, and each piece would be a write to the socket or the file. */
+const PIECE_BYTES = 64 * 1024;
+
 /** `describe` returns the manifest without its list of files; it is called after the last part. */
-export async function* writeArchive(
+export function writeArchive(
+  parts: AsyncIterable<ArchivePart>,
+  describe: () => object,
+  createdAt: number,
+): AsyncGenerator<Uint8Array> {
+  return joined(piecesOf(parts, describe, createdAt));
+}
+
+async function* joined(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let waiting: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    waiting.push(piece);
+    bytes += piece.length;
+    if (bytes < PIECE_BYTES) continue;
+    yield Buffer.concat(waiting);
+    waiting = [];
+    bytes = 0;
+  }
+  yield Buffer.concat(waiting);
+}
+
+async function* piecesOf(
   parts: AsyncIterable<ArchivePart>,
   describe: () => object,
   createdAt: number,

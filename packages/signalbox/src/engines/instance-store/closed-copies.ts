@@ -1,6 +1,7 @@
-/** Copies closed databases. A database that is being copied is opened only when the copy has ended: an open database may be checkpointed. */
-import { constants } from "node:fs";
+/** Copies and reads closed databases. A database that is being copied is opened only when the copy has ended: an open database may be checkpointed. */
+import { close, constants, existsSync, fstat, open as openFile, read } from "node:fs";
 import { copyFile, open, rm } from "node:fs/promises";
+import { promisify } from "node:util";
 import { SqliteConnection } from "../sqlite-file/index.ts";
 
 /** Where the header of a database holds `user_version` (SQLite file format, section 1.3). */
@@ -8,7 +9,7 @@ const USER_VERSION_OFFSET = 60;
 
 export class ClosedCopies {
   readonly #mayHaveWal: boolean;
-  readonly #running = new Map<string, Promise<boolean>>();
+  readonly #running = new Map<string, Promise<unknown>>();
 
   /** `mayHaveWal`: a WAL beside a closed database holds commits: the plain engine leaves one on a full disk. Otherwise a WAL is worthless. */
   constructor(mayHaveWal: boolean) {
@@ -21,14 +22,51 @@ export class ClosedCopies {
 
   /** Resolves when the current copy of the database has ended. */
   async ended(id: string): Promise<void> {
-    await this.#running.get(id)?.catch(() => false);
+    await this.#running.get(id)?.catch(() => undefined);
   }
 
   /** The database must be closed and not being copied. False, and no file, if it does not exist or has no commit. */
   copy(id: string, from: string, to: string): Promise<boolean> {
-    const copy = copyClosed(from, to, this.#mayHaveWal).finally(() => this.#running.delete(id));
-    this.#running.set(id, copy);
-    return copy;
+    return this.#run(id, copyClosed(from, to, this.#mayHaveWal));
+  }
+
+  /** The content of the database, which must be closed and not being copied; null if it is larger, does not exist, or has no commit in this file. */
+  read(id: string, from: string, maxBytes: number): Promise<Uint8Array | null> {
+    if (this.#mayHaveWal && existsSync(`${from}-wal`)) return Promise.resolve(null);
+    return this.#run(id, readClosed(from, maxBytes));
+  }
+
+  #run<T>(id: string, work: Promise<T>): Promise<T> {
+    const running = work.finally(() => this.#running.delete(id));
+    this.#running.set(id, running);
+    return running;
+  }
+}
+
+/** Functions with callbacks: a file handle takes a third more time of the event loop, and there are a hundred thousand files. */
+const file = {
+  open: promisify(openFile),
+  stat: promisify(fstat),
+  read: promisify(read),
+  close: promisify(close),
+};
+
+async function readClosed(from: string, maxBytes: number): Promise<Uint8Array | null> {
+  let descriptor: number;
+  try {
+    descriptor = await file.open(from, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+  try {
+    const { size } = await file.stat(descriptor);
+    if (size > maxBytes || size < USER_VERSION_OFFSET + 4) return null;
+    const bytes = Buffer.allocUnsafe(size);
+    const { bytesRead } = await file.read(descriptor, bytes, 0, size, 0);
+    return bytesRead === size && bytes.readUInt32BE(USER_VERSION_OFFSET) > 0 ? bytes : null;
+  } finally {
+    await file.close(descriptor);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Copies of databases that are in use: each is a whole database as of a commit, and the instance goes on. */
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { rawSql, sql } from "../../core/sql.ts";
@@ -126,4 +126,49 @@ it.each(ENGINES)("of a closed database delay an open until they have ended (%s)"
   await again.close();
   expect(await copying).toBe(true);
   expect(readCopy(target("copy.db"), "SELECT count(*) AS count FROM pair")).toEqual([{ count: 1 }]);
+});
+
+it.each(ENGINES)("a small closed database can be read in place of a copy (%s)", async (engine) => {
+  const store = await start(engine);
+  const database = await store.open("x", SCHEMA);
+  await writeRow(database, 1);
+  const id = idOf(store);
+  const read = (maxBytes = 1_000_000) => store.readClosed(id, maxBytes);
+  expect(await read()).toBeNull();
+  const closing = database.close();
+  await closing;
+  const bytes = await read();
+  writeFileSync(target("read.db"), bytes ?? new Uint8Array(0));
+  expect(readCopy(target("read.db"), "SELECT x FROM own")).toEqual([{ x: 1 }]);
+  expect(await read((bytes?.length ?? 0) - 1)).toBeNull();
+  await store.destroy("x");
+  expect(await read()).toBeNull();
+});
+
+it.each(ENGINES)("a read of a closed database delays an open until it has ended (%s)", async (engine) => {
+  const store = await start(engine);
+  const database = await store.open("x", SCHEMA);
+  await writeRow(database, 1);
+  await database.close();
+  const reads = [store.readClosed(idOf(store), 1_000_000), store.readClosed(idOf(store), 1_000_000)];
+  const again = await store.open("x", SCHEMA);
+  await writeRow(again, 2);
+  await again.close();
+  for (const bytes of await Promise.all(reads)) {
+    if (bytes === null) continue;
+    writeFileSync(target("read.db"), bytes);
+    expect(readCopy(target("read.db"), "SELECT count(*) AS count FROM own")).toEqual([{ count: 1 }]);
+  }
+  expect(await reads[0]).not.toBeNull();
+});
+
+it("a database whose last commits are in a WAL beside it is not read without them", async () => {
+  const store = await start("plain");
+  const database = await store.open("x", SCHEMA);
+  await writeRow(database, 1);
+  await database.close();
+  expect(await store.readClosed(idOf(store), 1_000_000)).not.toBeNull();
+  const [file = ""] = disks.filesOf("one", "*.db");
+  writeFileSync(`${target(file)}-wal`, "");
+  expect(await store.readClosed(idOf(store), 1_000_000)).toBeNull();
 });

@@ -53,6 +53,8 @@ export interface LocalInstanceStore extends InstanceStore {
    * has no commit.
    */
   copy(id: string, path: string): Promise<boolean>;
+  /** The content of a closed database of at most `maxBytes`; null for any other, of which `copy` knows more. Faster than `copy` for small ones. */
+  readClosed(id: string, maxBytes: number): Promise<Uint8Array | null>;
 }
 
 export interface InstanceStoreOptions {

@@ -38,6 +38,8 @@ function open(change: Partial<BackupSource> = {}, copy = writeFileSync): () => P
     variables: [],
     instances: {
       listIds: () => IDS,
+      // As of an instance that is large.
+      readClosed: () => Promise.resolve(null),
       copy: (_: string, to: string) => {
         copy(to, INSTANCE);
         return Promise.resolve(true);

@@ -11,6 +11,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readAhead } from "../../core/read-ahead.ts";
 import { type ArchivePart, bytesPart, temporaryFilePart } from "../../engines/archive/index.ts";
 import type { LocalInstanceStore } from "../../engines/instance-store/index.ts";
 import { copySqliteFile } from "../../engines/sqlite-file/index.ts";
@@ -42,6 +43,10 @@ const LOG_FOLDER = "logs";
 const LOG_FILE = /^calls-\d{4}-\d{2}-\d{2}\.db$/;
 /** A master key is replaced in three steps; copies before and after a step may not fit together. */
 const MAX_ATTEMPTS = 5;
+
+/** Most instances are idle and small. Their files are read a few ahead, because each takes several calls of the operating system that wait for each other. */
+const SMALL_BYTES = 256 * 1024;
+const AHEAD = 16;
 
 /** What a restore accepts below a data folder. */
 export const FOLDER_ENTRY =
@@ -80,11 +85,19 @@ async function* instanceParts(
   staging: Staging,
   counts: FolderCounts,
 ): AsyncGenerator<ArchivePart> {
-  for (const id of instances?.listIds() ?? []) {
+  if (instances === null) return;
+  const readSmall = async (id: string) => ({ id, bytes: await instances.readClosed(id, SMALL_BYTES) });
+  for await (const { id, bytes } of readAhead(instances.listIds(), AHEAD, readSmall)) {
+    const name = `agents/${id.slice(0, 2)}/${id}.db`;
+    if (bytes !== null) {
+      counts.instances += 1;
+      yield bytesPart(name, bytes);
+      continue;
+    }
     const copy = staging.newFile();
-    if (!(await instances?.copy(id, copy))) continue;
+    if (!(await instances.copy(id, copy))) continue;
     counts.instances += 1;
-    yield await temporaryFilePart(`agents/${id.slice(0, 2)}/${id}.db`, copy);
+    yield await temporaryFilePart(name, copy);
   }
 }
 

@@ -205,6 +205,11 @@ export class JournalStore implements LocalInstanceStore {
     }
   }
 
+  async readClosed(id: string, maxBytes: number): Promise<Uint8Array | null> {
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+    return this.#open.has(id) ? null : this.#copies.read(id, this.#paths.of(id), maxBytes);
+  }
+
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
     return queryInProcess(snapshot, text, limits);
   }

@@ -162,6 +162,12 @@ export class PlainStore implements LocalInstanceStore {
     }
   }
 
+  async readClosed(id: string, maxBytes: number): Promise<Uint8Array | null> {
+    const source = this.#paths.of(id);
+    while (this.#copies.isCopying(id)) await this.#copies.ended(id);
+    return this.#open.has(source) ? null : this.#copies.read(id, source, maxBytes);
+  }
+
   queryReadOnly(snapshot: Uint8Array, text: string, limits: QueryLimits): Promise<QueryResult> {
     return queryInProcess(snapshot, text, limits);
   }
