@@ -35,6 +35,7 @@ const LONGEST = [
   "test/worker/loader-hostile.long.test.ts",
   "test/docs/site.long.test.ts",
   "test/browser/dashboard-problems.long.test.ts",
+  "test/examples/nextjs.long.test.ts",
   "test/examples/started-examples.long.test.ts",
   "test/faults/full-disk.long.test.ts",
   "test/faults/agents-plain-store.long.test.ts",
