@@ -64,19 +64,23 @@ export function readLocalInstance(path: string, idOf: (name: string) => string):
       ref,
       createdAt: Number(meta.get("created_at") ?? mtimeMs),
       lastActiveAt: Math.round(mtimeMs),
-      hasWork: WORK.some(([table, query]) => hasTable(connection, table) && connection.all(query).length > 0),
+      hasWork: hasWork(connection),
     };
   } finally {
     connection.close();
   }
 }
 
-const WORK = [
+const WORK = new Map([
   ["_signalbox_queue", rawSql("SELECT 1 FROM _signalbox_queue LIMIT 1")],
   ["_signalbox_schedule", rawSql("SELECT 1 FROM _signalbox_schedule LIMIT 1")],
   ["_signalbox_object", rawSql("SELECT 1 FROM _signalbox_object WHERE alarm_at IS NOT NULL")],
-] as const;
+]);
+const TABLES = rawSql("SELECT name FROM sqlite_schema WHERE type = 'table'");
 
-function hasTable(connection: SqliteConnection, name: string): boolean {
-  return connection.all(sql`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ${name}`).length > 0;
+function hasWork(connection: SqliteConnection): boolean {
+  return connection.all<{ name: string }>(TABLES).some(({ name }) => {
+    const query = WORK.get(name);
+    return query !== undefined && connection.all(query).length > 0;
+  });
 }

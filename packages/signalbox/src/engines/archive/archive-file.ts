@@ -2,7 +2,7 @@
 import { createHash, hash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
 import { ArchiveError } from "./archive-error.ts";
-import { readChunks } from "./archive-part.ts";
+import { readChunks, readRange } from "./archive-part.ts";
 import { BLOCK_BYTES, decodeHeader, paddingOf, type TarEntry } from "./tar-header.ts";
 import { MANIFEST, MANIFEST_HASH, type ManifestFile } from "./write-archive.ts";
 
@@ -50,14 +50,22 @@ export class ArchiveFile {
     for (const name of this.#entries.keys())
       if (!listed.has(name) && name !== MANIFEST && name !== MANIFEST_HASH)
         throw new ArchiveError(`${this.path} is damaged: the manifest does not list ${name}`);
-    for (const { name, size, sha256 } of this.#files) {
-      if (this.#entries.get(name)?.size !== size)
-        throw new ArchiveError(`${this.path} is damaged: ${name} is missing or has another size`);
-      const digest = createHash("sha256");
-      for await (const chunk of this.read(name)) digest.update(chunk);
-      if (digest.digest("hex") !== sha256)
-        throw new ArchiveError(`${this.path} is damaged: ${name} differs from its SHA-256`);
+    const archive = await open(this.path, "r");
+    try {
+      for (const file of this.#files) await this.#compare(archive, file);
+    } finally {
+      await archive.close();
     }
+  }
+
+  async #compare(archive: FileHandle, { name, size, sha256 }: ManifestFile): Promise<void> {
+    const entry = this.#entries.get(name);
+    if (entry?.size !== size)
+      throw new ArchiveError(`${this.path} is damaged: ${name} is missing or has another size`);
+    const digest = createHash("sha256");
+    for await (const chunk of readRange(archive, entry.offset, size)) digest.update(chunk);
+    if (digest.digest("hex") !== sha256)
+      throw new ArchiveError(`${this.path} is damaged: ${name} differs from its SHA-256`);
   }
 
   /** The content of an entry; empty if there is none. */

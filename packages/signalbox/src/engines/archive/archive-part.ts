@@ -1,5 +1,5 @@
 /** What becomes an entry of an archive. */
-import { open, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, rm, stat } from "node:fs/promises";
 
 export interface ArchivePart {
   readonly name: string;
@@ -26,14 +26,18 @@ export async function temporaryFilePart(name: string, path: string): Promise<Arc
 export async function* readChunks(path: string, start: number, length: number): AsyncGenerator<Buffer> {
   const file = await open(path, "r");
   try {
-    for (let at = 0; at < length;) {
-      const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, length - at));
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, start + at);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
-      at += bytesRead;
-    }
+    yield* readRange(file, start, length);
   } finally {
     await file.close();
+  }
+}
+
+export async function* readRange(file: FileHandle, start: number, length: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < length;) {
+    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, length - at));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, start + at);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
   }
 }
