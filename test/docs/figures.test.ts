@@ -4,14 +4,14 @@
  */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { CODING_CLIENTS } from "../coding-clients/clients.ts";
 import { ROOT } from "./support/code-blocks.ts";
+import { CLAIMS, type FigureClaim } from "./support/figure-claims.ts";
 
 const read = (page: string) => readFileSync(join(ROOT, page), "utf8");
 /** A number with a unit of time, memory or comparison. */
-const FIGURE = /(?<![\d.,])\d[\d,]*(?:\.\d+)?(?= ?(?:×|µs|ms|[KM]B)(?![\w/]))/g;
-const NUMBER = /(?<![\w.,])\d[\d,]*(?:\.\d+)?/g;
+const FIGURE = /(?<![\d.,])\d[\d,]*(?:\.\d+)?(?= ?(?:×|µs|ms|[KM]B)(?![\w/]))/;
 
 const WORKLOADS = globSync("*.ts", { cwd: join(ROOT, "bench/workloads") })
   .map((file) => file.replace(/\.ts$/, ""))
@@ -20,37 +20,32 @@ const WORKLOADS = globSync("*.ts", { cwd: join(ROOT, "bench/workloads") })
 const isRow = (line: string) => line.startsWith("|");
 const cellsOf = (row: string) => row.split("|").slice(1, -1);
 
-const published = new Set(
-  read("docs/benchmarks.md")
-    .split("\n")
-    .filter(isRow)
-    .flatMap((row) => row.match(NUMBER) ?? []),
-);
+/** Pages, or sections of them, on which every figure is one of the benchmarks. */
+const COVERED: Readonly<Record<string, string | null>> = {
+  "README.md": null,
+  "docs/index.md": null,
+  "docs/comparison.md": null,
+  "docs/guides/from-one-node-to-many.md": "Sizing",
+};
 
-it.each(["README.md", "docs/index.md"])("every figure of %s is one of the benchmarks", (page) => {
-  const figures = withoutCode(read(page)).match(FIGURE) ?? [];
-  expect(figures.length).toBeGreaterThan(2);
-  expect(figures.filter((figure) => !published.has(figure))).toEqual([]);
+describe.each(Object.entries(CLAIMS))("%s", (page, claims) => {
+  const text = onOneLine(withoutCode(read(page)));
+  it.each(claims)("repeats the cell of the benchmarks: $text", (claim) => {
+    const found = [...text.matchAll(patternOf(claim))];
+    expect(found.length, "the page has the text once").toBe(1);
+    const figures = found[0]?.slice(1) ?? [];
+    expect(figures).toEqual(claim.from.map((value, i) => asWritten(value, figures[i] ?? "")));
+  });
 });
 
-it("every figure of the comparison that is ours, or measured by us, is one of the benchmarks", () => {
-  const lines = withoutCode(read("docs/comparison.md")).split("\n");
-  const head = lines.findIndex((line) => isRow(line) && line.includes("published by others"));
-  const end = lines.findIndex((line, i) => i > head && !isRow(line));
-  // The first column names the figure, and the last one is what others publish.
-  const measured = lines
-    .slice(head + 2, end)
-    .flatMap((row) => cellsOf(row).slice(1, -1).join(" ").match(NUMBER) ?? []);
-  const told = lines.filter((line) => !isRow(line)).flatMap((line) => line.match(FIGURE) ?? []);
-  expect(measured.length).toBeGreaterThan(4);
-  expect([...measured, ...told].filter((figure) => !published.has(figure))).toEqual([]);
-});
-
-it("every figure for the size of a cluster is one of the benchmarks", () => {
-  const [, section = ""] = read("docs/guides/from-one-node-to-many.md").split("\n## Sizing\n");
-  const figures = section.split("\n## ")[0]?.match(FIGURE) ?? [];
-  expect(figures.length).toBeGreaterThan(10);
-  expect(figures.filter((figure) => !published.has(figure))).toEqual([]);
+it.each(Object.entries(COVERED))("%s has no other figure of ours", (page, heading) => {
+  const whole = withoutCode(read(page));
+  const part = heading === null ? whole : (whole.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "");
+  const claims = CLAIMS[page] ?? [];
+  const rest = claims.reduce((text, claim) => text.replace(patternOf(claim), ""), onOneLine(part));
+  expect(rest).not.toBe(onOneLine(part));
+  // What others publish has the number of its source.
+  expect(rest.split(" | ").filter((piece) => FIGURE.test(piece) && !/\[\d\]/.test(piece))).toEqual([]);
 });
 
 it("the page of the benchmarks has a place for the results of every workload", () => {
@@ -66,6 +61,23 @@ it("the guide of coding clients names the versions that are tested", () => {
     expect([packageName, named?.trim()]).toEqual([packageName, version]);
   }
 });
+
+/** The text of a claim, with a group for each figure. */
+function patternOf({ text }: FigureClaim): RegExp {
+  const parts = text.split("#").map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return new RegExp(parts.join("(\\d[\\d,]*(?:\\.\\d+)?)"), "g");
+}
+
+/** A computed figure has the decimals of the page. */
+function asWritten(value: string | number, written: string): string {
+  if (typeof value === "string") return value;
+  return value.toFixed(written.split(".")[1]?.length ?? 0);
+}
+
+/** Cells of tables are filled up with blanks and dashes. */
+function onOneLine(markdown: string): string {
+  return markdown.replaceAll(/\s+/g, " ");
+}
 
 function withoutCode(markdown: string): string {
   return markdown.replaceAll(/^```[^]*?^```$/gm, "");
