@@ -11,7 +11,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { BASE_SCHEMA, RESERVED_NAME } from "../../packages/signalbox/src/agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../../packages/signalbox/src/agents/index.ts";
 import { sql } from "../../packages/signalbox/src/core/sql.ts";
 import {
   type InstanceDatabase,
@@ -41,7 +41,7 @@ function openStore(path: string): Promise<InstanceStore> {
   const common = {
     folder: path,
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     onFailure: fail,
     onStall: fail,
   };

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { BASE_SCHEMA, RESERVED_NAME } from "../../packages/signalbox/src/agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../../packages/signalbox/src/agents/index.ts";
 import { rawSql } from "../../packages/signalbox/src/core/sql.ts";
 import { openSharedStore } from "../../packages/signalbox/src/engines/instance-store/index.ts";
 import { openTestPostgres, type TestPostgres } from "../support/test-postgres.ts";
@@ -61,7 +61,7 @@ it("every acknowledged number is there, once and in order", async () => {
     stores: [postgres.url],
     nodes: { self, isLeaseFresh: true, readLiving: () => Promise.resolve(new Set([self])) },
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     maxCacheBytes: 0,
     onFailure: fail,
     onStall: fail,

@@ -228,7 +228,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/unauthenticated-callers.test.ts › callers without a token create instances at a limited rate; tokens and signed events are not limited",
   ],
   "Agents' SQL cannot use names of the runtime": [
-    "packages/signalbox/src/engines/instance-store/statement-guard.test.ts › cannot be given to a temporary table by renaming",
+    "packages/signalbox/src/engines/instance-store/statement-guard.test.ts › are refused, so that no name hides one of the runtime: %s",
     "test/hostile/fuzzing.long.test.ts › a short run finds no failure",
   ],
   "Operators' SQL is limited": [

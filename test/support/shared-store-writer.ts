@@ -2,7 +2,7 @@
  * A process that writes numbers to instances whose history is in PostgreSQL, until it is killed. It prints each number when `sync` has resolved:
  * `<instance> <number>`. Arguments: connection string, folder, incarnation, number of instances.
  */
-import { BASE_SCHEMA, RESERVED_NAME } from "../../packages/signalbox/src/agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../../packages/signalbox/src/agents/index.ts";
 import { rawSql, sql } from "../../packages/signalbox/src/core/sql.ts";
 import {
   type InstanceDatabase,
@@ -20,7 +20,7 @@ const store = await openSharedStore({
   stores: [url],
   nodes: { self, isLeaseFresh: true, readLiving: () => Promise.resolve(new Set([self])) },
   baseSchema: BASE_SCHEMA,
-  reservedName: RESERVED_NAME,
+  reservedNames: RESERVED_NAMES,
   maxCacheBytes: 2 ** 30,
   onFailure: fail,
   onStall: fail,

@@ -24,9 +24,14 @@ export const DIFFERENCES: Readonly<Record<string, Readonly<Record<string, string
     load_extension: SAYS_WHAT,
     "trailing comment": MORE,
     "trailing semicolons": MORE,
-    "internal table": MORE,
-    "temp table": MORE,
+    "internal table": SAYS_WHAT,
+    "temp table": SAYS_WHAT,
     math: MORE,
+  },
+  "schema and settings": {
+    "SELECT count(*) AS n FROM dbstat": SAYS_WHAT,
+    "SELECT sqlite_version() AS v WHERE 0": MORE,
+    "SELECT json_pretty('[1]') AS v": MORE,
   },
   transactions: {
     "use after rollback": WORDS,

@@ -15,6 +15,7 @@ const PATHS: Readonly<Record<string, string>> = {
   keys: "/call/Store.keys/keys",
   sql: "/call/Store.sql/sql",
   counters: "/call/Store.counters/counters",
+  "schema and settings": "/call/Store.guard/guard",
   "deferred references": "/call/Store.deferred/deferred",
   transactions: "/call/Store.transactions/transactions",
   alarms: "/call/Order.alarms/alarms",

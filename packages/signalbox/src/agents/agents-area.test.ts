@@ -18,7 +18,7 @@ import { openInstanceStore } from "../engines/instance-store/index.ts";
 import { SqliteDatabase } from "../database/sqlite/sqlite-database.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { TestClock } from "../testing/test-clock.ts";
-import { type AgentsArea, BASE_SCHEMA, createAgentsArea, RESERVED_NAME } from "./index.ts";
+import { type AgentsArea, BASE_SCHEMA, createAgentsArea, RESERVED_NAMES } from "./index.ts";
 
 const ADDRESS_AGENT = join(import.meta.dirname, "../../../../test/fixtures/address-agent.ts");
 
@@ -57,7 +57,7 @@ async function openArea(clock: Clock = systemClock, listens = true): Promise<() 
     instanceStore: await openInstanceStore("journal", {
       folder: join(folder, "agents"),
       baseSchema: BASE_SCHEMA,
-      reservedName: RESERVED_NAME,
+      reservedNames: RESERVED_NAMES,
       segmentBytes: 2 ** 20,
       onFailure: fail,
       onStall: fail,

@@ -43,7 +43,7 @@ export { installWorkerGlobals } from "./objects/worker-globals.ts";
 export { INITIAL_SCHEMA } from "./api/initial-schema.ts";
 export type { AgentsCluster, OpenReach } from "./reach.ts";
 export { databaseName, type InstanceRef } from "./instance/instance-ref.ts";
-export { BASE_SCHEMA, RESERVED_NAME } from "./instance/base-schema.ts";
+export { BASE_SCHEMA, RESERVED_NAMES } from "./instance/base-schema.ts";
 export type { DeadLetter } from "./work/dead-letters.ts";
 export type { QueuedWebhookOptions } from "./work/queued-webhook.ts";
 export { RejectEvent } from "./api/reject-event.ts";

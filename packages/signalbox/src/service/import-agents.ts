@@ -9,7 +9,7 @@
  */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { hash } from "node:crypto";
-import { BASE_SCHEMA, databaseName, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, databaseName, RESERVED_NAMES } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import { checkCluster, ConfigError } from "../config/index.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
@@ -99,7 +99,7 @@ async function run(options: ImportAgentsOptions, closers: Closer[]): Promise<Imp
       readLiving: async () => new Set(await database.readLivingNodes()),
     },
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     onFailure: fail,
     onStall: fail,
     onError: fail,

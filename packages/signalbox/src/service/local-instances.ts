@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { BASE_SCHEMA, databaseName, type InstanceRef, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, databaseName, type InstanceRef, RESERVED_NAMES } from "../agents/index.ts";
 import { rawSql, sql } from "../core/sql.ts";
 import { openInstanceStore } from "../engines/instance-store/index.ts";
 import { SqliteConnection } from "../engines/sqlite-file/index.ts";
@@ -24,7 +24,7 @@ export async function recoverLocalInstances(folder: string): Promise<void> {
   const store = await openInstanceStore("journal", {
     folder,
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 64 * 1024,
     onFailure: fail,
     onStall: fail,

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import { DataFolderError } from "../core/data-folder-error.ts";
 import type { DataFolder } from "../database/sqlite/data-folder.ts";
@@ -44,7 +44,7 @@ export async function openSharedAgents(options: SharedAgentsOptions, member: Mem
       readLiving: async () => new Set(await network.readLiving()),
     },
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     onFailure: onFatal,
     onStall: (error) => logger.error({ err: error }, "disk full: agents of this node are paused"),
     onError: (error) =>

@@ -1,7 +1,7 @@
 /** Opens the data folder, the database, the call log and the instances, and so decides what this process is (`Topology`). */
 import { randomBytes } from "node:crypto";
 import { openSecretFile } from "../accounts/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../agents/index.ts";
 import type { Config } from "../config/index.ts";
 import { afterAwakeTime } from "../core/awake-time.ts";
 import type { Clock } from "../core/clock.ts";
@@ -112,7 +112,7 @@ function openLocalAgents(
   return openInstanceStore(store, {
     folder: dataFolder.file("agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: journalFileBytes,
     onFailure: onFatal,
     onStall: (error) => logger.error({ err: error }, "disk full: agent writes are paused"),

@@ -1,8 +1,11 @@
 /** Tables of the runtime that every database of an instance has. */
 import type { BaseSchema } from "../../engines/instance-store/index.ts";
 
-/** Tables of the runtime begin with this name and an underscore. SQL of agents cannot write to them. */
-export const RESERVED_NAME = "_signalbox";
+/**
+ * Names that begin with one of these and an underscore are not for programs. The tables of the runtime have the first one; SQL of agents cannot write to them. The second one is reserved on
+ * the originals.
+ */
+export const RESERVED_NAMES: readonly string[] = ["_signalbox", "_cf"];
 
 /** The tables of queue, dead letters and schedules are created with the first row in one of them. */
 export const BASE_SCHEMA: BaseSchema = {

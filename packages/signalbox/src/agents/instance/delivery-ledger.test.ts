@@ -11,7 +11,7 @@ import {
 import { sql } from "../../core/sql.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "./base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "./base-schema.ts";
 import { DeliveryLedger } from "./delivery-ledger.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -48,7 +48,7 @@ beforeEach(async () => {
   files = await openInstanceStore("journal", {
     folder: join(folder, "agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

@@ -10,7 +10,7 @@ import {
   openInstanceStore,
 } from "../../engines/instance-store/index.ts";
 import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "./base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "./base-schema.ts";
 
 const fail = (error: Error) => {
   throw error;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   store = await openInstanceStore("journal", {
     folder: join(folder, "agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: () => undefined,

@@ -12,7 +12,7 @@ import { createAgentMetrics } from "../agent-metrics.ts";
 import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
 import { AgentPulses } from "../instance/agent-pulse.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
 import type { AnyInstance } from "../instance/instance.ts";
 import type { MemoryLimits } from "../instance/instance-memory.ts";
@@ -64,7 +64,7 @@ export async function openHost(
   const store = await openInstanceStore("journal", {
     folder: join(folder, "agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

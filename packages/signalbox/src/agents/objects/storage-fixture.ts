@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { type InstanceDatabase, openInstanceStore } from "../../engines/instance-store/index.ts";
 import { TurnRuntime } from "../../engines/turn-runtime/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../instance/base-schema.ts";
 import { ChangeCounters } from "./change-counters.ts";
 import { type AlarmInfo, ObjectAlarm } from "./object-alarm.ts";
 import { createLogger } from "../../telemetry/logger.ts";
@@ -38,7 +38,7 @@ export async function openStorage(options: StorageOptions = {}): Promise<TestSto
   const store = await openInstanceStore("journal", {
     folder,
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

@@ -18,7 +18,7 @@ import { SocketHub } from "../connections/socket-hub.ts";
 import { ActivityHub } from "../instance/activity.ts";
 import { AgentPulses } from "../instance/agent-pulse.ts";
 import { AgentDefinition } from "../instance/agent-definition.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../instance/base-schema.ts";
 import { Directory } from "../instance/directory.ts";
 import { ProblemIndex } from "../instance/problem-index.ts";
 import { InstanceCatalog } from "../instance/instance-catalog.ts";
@@ -128,7 +128,7 @@ export class TestNode {
         readLiving: () => Promise.resolve(new Set(nodes.nodes.keys())),
       },
       baseSchema: BASE_SCHEMA,
-      reservedName: RESERVED_NAME,
+      reservedNames: RESERVED_NAMES,
       onFailure: fail,
       onStall: fail,
       onError: fail,

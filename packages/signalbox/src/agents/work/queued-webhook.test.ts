@@ -11,7 +11,7 @@ import {
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
 import { OutgoingWebhookError } from "../../outgoing/index.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../instance/base-schema.ts";
 import { openWork } from "./open-work.ts";
 import { QUEUED_WEBHOOK, webhookRetry } from "./queued-webhook.ts";
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
   store = await openInstanceStore("journal", {
     folder: join(folder, "agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

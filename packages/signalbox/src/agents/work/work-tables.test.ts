@@ -13,7 +13,7 @@ import { runInTurn } from "../../engines/turn-runtime/current-turn.ts";
 import { Turn } from "../../engines/turn-runtime/turn.ts";
 import { OutputGate } from "../../engines/turn-runtime/output-gate.ts";
 import { Transactions } from "../../engines/turn-runtime/transactions.ts";
-import { BASE_SCHEMA, RESERVED_NAME } from "../instance/base-schema.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../instance/base-schema.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Schedules } from "./schedules.ts";
 import { WorkQueue } from "./work-queue.ts";
@@ -32,7 +32,7 @@ beforeEach(async () => {
   store = await openInstanceStore("journal", {
     folder: join(folder, "agents"),
     baseSchema: BASE_SCHEMA,
-    reservedName: RESERVED_NAME,
+    reservedNames: RESERVED_NAMES,
     segmentBytes: 2 ** 20,
     onFailure: fail,
     onStall: fail,

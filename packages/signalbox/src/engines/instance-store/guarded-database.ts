@@ -78,8 +78,8 @@ export abstract class GuardedDatabase implements InstanceDatabase {
     if (known !== undefined) return known;
     const text = textOf(parts);
     const statement = this.#compile(text);
-    // Statements about the schema run once in the life of an instance, and each would hold some kilobytes.
-    if (!/^\s*(?:create|alter|drop)\b/i.test(text)) this.#statements.set(parts, statement);
+    // Statements about the schema run once in the life of an instance, and each would hold some kilobytes. A PRAGMA takes effect when it is compiled.
+    if (!/^\s*(?:create|alter|drop|pragma)\b/i.test(text)) this.#statements.set(parts, statement);
     return statement;
   }
 

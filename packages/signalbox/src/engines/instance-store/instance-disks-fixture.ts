@@ -56,7 +56,7 @@ export function useInstanceDisks(openStore: OpenStore = openLocalStore): Instanc
   const optionsFor = (disk: string, options: Partial<InstanceStoreOptions> = {}): InstanceStoreOptions => ({
     folder: join(folder, disk, "agents"),
     baseSchema: TEST_SCHEMA,
-    reservedName: "_base",
+    reservedNames: ["_base"],
     segmentBytes: ROOMY,
     onFailure: fail,
     onStall: fail,

@@ -60,8 +60,8 @@ export interface LocalInstanceStore extends InstanceStore {
 export interface InstanceStoreOptions {
   readonly folder: string;
   readonly baseSchema: BaseSchema;
-  /** Guarded statements cannot write to, or create, a table of this name or with this name and `_` as a prefix. */
-  readonly reservedName: string;
+  /** Guarded statements cannot write to, or create, a table of such a name or with such a name and `_` as a prefix. */
+  readonly reservedNames: readonly string[];
   /** Size at which the journal starts another file. The plain engine has no journal. */
   readonly segmentBytes: number;
   /** Must end the process: after a failed sync the state of the disk is unknown. */

@@ -1,24 +1,29 @@
-/** Names that guarded statements cannot use: `x`, and everything that begins with `x_`. */
+/** Names that guarded statements cannot use: for each `x` of a list, `x` itself and everything that begins with `x_`. */
+const BLANK = String.raw`(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)`;
+
 export class ReservedNames {
-  readonly #name: string;
-  readonly #prefix: string;
+  readonly #names: readonly string[];
+  readonly #prefixes: readonly string[];
   readonly #rename: RegExp;
 
   /**
-   * @param name A word. The name itself is reserved as well as the prefix, because a full-text table `x` has tables `x_data`, `x_idx`, ….
+   * @param names Words. The name itself is reserved as well as the prefix, because a full-text table `x` has tables `x_data`, `x_idx`, ….
    */
-  constructor(name: string) {
-    this.#name = name.toLowerCase();
-    this.#prefix = `${this.#name}_`;
+  constructor(names: readonly string[]) {
+    this.#names = names.map((name) => name.toLowerCase());
+    this.#prefixes = this.#names.map((name) => `${name}_`);
+    const name = `(?:${this.#names.join("|")})`;
+    // A column may have any name: `RENAME COLUMN a TO b`, and the short form without COLUMN, have a name between the two words.
     this.#rename = new RegExp(
-      String.raw`\bTO(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*["'\x60[]?(${name}(?:_[^\s"'\x60\];]*|(?![^\s"'\x60\];/-])))`,
+      String.raw`\bRENAME${BLANK}+TO${BLANK}*["'\x60[]?(${name}(?:_[^\s"'\x60\];]*|(?![^\s"'\x60\];/-])))`,
       "i",
     );
   }
 
   has(name: string | null): boolean {
     const lower = name?.toLowerCase();
-    return lower !== undefined && (lower.startsWith(this.#prefix) || lower === this.#name);
+    if (lower === undefined) return false;
+    return this.#prefixes.some((prefix) => lower.startsWith(prefix)) || this.#names.includes(lower);
   }
 
   /**

@@ -1,28 +1,13 @@
 /**
- * Checks statements of foreign code. SQLite calls the guard while it compiles a statement, so that a cached statement is not checked again.
+ * Checks statements of foreign code, as the runtime of the originals does. SQLite calls the guard while it compiles a statement, so that a cached statement is not checked again.
  *
- * Refused: ATTACH, DETACH and VACUUM, transaction statements, PRAGMA (except those that describe or check the schema, and `defer_foreign_keys`),
- * `load_extension`, writes to reserved tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved tables is
- * allowed.
+ * Refused: ATTACH, DETACH and VACUUM, transaction statements, every PRAGMA that `allowed-pragmas.ts` does not list, `load_extension`, temporary tables (they would be gone after the instance
+ * has been idle), virtual tables but full-text and R*Tree, writes to reserved tables, triggers on reserved tables, and creating anything with a reserved name. Reading reserved
+ * tables is allowed, and so is ANALYZE, which counts their rows, too.
  */
 import { type Authorizer, SQLITE_ACTIONS as A } from "../sqlite-file/index.ts";
+import { describesSchema, isAllowedPragma, writesAsPragma } from "./allowed-pragmas.ts";
 import type { ReservedNames } from "./reserved-names.ts";
-
-/** PRAGMA statements that only describe the schema or check it. Full-text tables read `data_version` themselves. */
-const HARMLESS_PRAGMAS: ReadonlySet<string> = new Set([
-  "data_version",
-  "foreign_key_check",
-  "foreign_key_list",
-  "index_info",
-  "index_list",
-  "index_xinfo",
-  "table_info",
-  "table_list",
-  "table_xinfo",
-]);
-
-/** Lasts until the transaction ends, which then fails if a reference is still violated. */
-const DEFER_REFERENCES = "defer_foreign_keys";
 
 /** Actions that write, and which of the two names passed with an action is the table. */
 const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
@@ -30,62 +15,67 @@ const WRITES: ReadonlyMap<number, "first" | "second"> = new Map([
   [A.SQLITE_UPDATE, "first"],
   [A.SQLITE_DELETE, "first"],
   [A.SQLITE_CREATE_TABLE, "first"],
-  [A.SQLITE_CREATE_TEMP_TABLE, "first"],
   [A.SQLITE_CREATE_VTABLE, "first"],
   [A.SQLITE_CREATE_VIEW, "first"],
-  [A.SQLITE_CREATE_TEMP_VIEW, "first"],
   [A.SQLITE_CREATE_INDEX, "second"],
-  [A.SQLITE_CREATE_TEMP_INDEX, "second"],
   [A.SQLITE_CREATE_TRIGGER, "second"],
-  [A.SQLITE_CREATE_TEMP_TRIGGER, "second"],
   [A.SQLITE_DROP_TABLE, "first"],
-  [A.SQLITE_DROP_TEMP_TABLE, "first"],
   [A.SQLITE_DROP_VTABLE, "first"],
   [A.SQLITE_DROP_VIEW, "first"],
-  [A.SQLITE_DROP_TEMP_VIEW, "first"],
   [A.SQLITE_DROP_INDEX, "second"],
-  [A.SQLITE_DROP_TEMP_INDEX, "second"],
   [A.SQLITE_DROP_TRIGGER, "second"],
-  [A.SQLITE_DROP_TEMP_TRIGGER, "second"],
   [A.SQLITE_ALTER_TABLE, "second"],
-  [A.SQLITE_ANALYZE, "first"],
   [A.SQLITE_REINDEX, "first"],
 ]);
 
+const ROW_CHANGES: ReadonlySet<number> = new Set([A.SQLITE_INSERT, A.SQLITE_UPDATE, A.SQLITE_DELETE]);
+
 /** Actions that create an index or a trigger; its name is the first of the two. */
-const INDEXES_AND_TRIGGERS: ReadonlySet<number> = new Set([
-  A.SQLITE_CREATE_INDEX,
-  A.SQLITE_CREATE_TEMP_INDEX,
-  A.SQLITE_CREATE_TRIGGER,
-  A.SQLITE_CREATE_TEMP_TRIGGER,
-]);
+const INDEXES_AND_TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_INDEX, A.SQLITE_CREATE_TRIGGER]);
 
 /** Actions that add or remove tables or constraints. */
 const TABLE_CHANGES: ReadonlySet<number> = new Set([
   A.SQLITE_CREATE_TABLE,
-  A.SQLITE_CREATE_TEMP_TABLE,
   A.SQLITE_CREATE_VTABLE,
   A.SQLITE_DROP_TABLE,
-  A.SQLITE_DROP_TEMP_TABLE,
   A.SQLITE_DROP_VTABLE,
   A.SQLITE_ALTER_TABLE,
 ]);
 
-const TRIGGERS: ReadonlySet<number> = new Set([A.SQLITE_CREATE_TRIGGER, A.SQLITE_CREATE_TEMP_TRIGGER]);
-
 const NO_TRANSACTIONS = "transactions are the runtime's: statements cannot begin or end one";
+
+const NO_TEMPORARY = "temporary tables, views, indexes and triggers are not allowed";
+
+/** Full-text search and spatial indexes. Others read what is not the program's, such as the pages of the file. */
+const MODULES: ReadonlySet<string> = new Set(["fts5", "fts5vocab", "rtree", "rtree_i32"]);
+/** Virtual tables that exist without being created, and that tell of pages and statements of the runtime. */
+const HIDDEN_TABLES: ReadonlySet<string> = new Set([
+  "dbstat",
+  "sqlite_dbpage",
+  "sqlite_stmt",
+  "bytecode",
+  "tables_used",
+]);
 
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [A.SQLITE_ATTACH, "attaching a file is not allowed"],
   [A.SQLITE_DETACH, "detaching a file is not allowed"],
   [A.SQLITE_TRANSACTION, NO_TRANSACTIONS],
   [A.SQLITE_SAVEPOINT, NO_TRANSACTIONS],
+  [A.SQLITE_CREATE_TEMP_TABLE, NO_TEMPORARY],
+  [A.SQLITE_CREATE_TEMP_VIEW, NO_TEMPORARY],
+  [A.SQLITE_CREATE_TEMP_INDEX, NO_TEMPORARY],
+  [A.SQLITE_CREATE_TEMP_TRIGGER, NO_TEMPORARY],
+  [A.SQLITE_DROP_TEMP_TABLE, NO_TEMPORARY],
+  [A.SQLITE_DROP_TEMP_VIEW, NO_TEMPORARY],
+  [A.SQLITE_DROP_TEMP_INDEX, NO_TEMPORARY],
+  [A.SQLITE_DROP_TEMP_TRIGGER, NO_TEMPORARY],
 ]);
 
 /** True if the action neither writes nor is refused by the guard. */
 export function mayRead(action: number, first: string | null, second: string | null): boolean {
-  if (WRITES.has(action) || REFUSED.has(action)) return false;
-  if (action === A.SQLITE_PRAGMA) return HARMLESS_PRAGMAS.has((first ?? "").toLowerCase());
+  if (WRITES.has(action) || REFUSED.has(action) || action === A.SQLITE_ANALYZE) return false;
+  if (action === A.SQLITE_PRAGMA) return describesSchema((first ?? "").toLowerCase());
   return !(action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension");
 }
 
@@ -117,38 +107,45 @@ export class StatementGuard {
     this.#reserved = reserved;
   }
 
-  readonly authorize: Authorizer = (action, first, second) => {
+  readonly authorize: Authorizer = (action, first, second, database) => {
     if (this.isTrusted) return true;
     const tablePosition = WRITES.get(action);
     if (tablePosition !== undefined) {
+      // A renaming changes rows of the temporary schema, too.
+      if (database === "temp" && !ROW_CHANGES.has(action)) return this.#refuse(NO_TEMPORARY);
       this.#isWrite = true;
       if (TABLE_CHANGES.has(action)) this.#changesTables = true;
-      else if (TRIGGERS.has(action)) this.#createsTrigger = true;
+      else if (action === A.SQLITE_CREATE_TRIGGER) this.#createsTrigger = true;
       else if (action === A.SQLITE_INSERT && first !== null)
         (this.#inserts ??= new Set()).add(first.toLowerCase());
       if (action === A.SQLITE_ALTER_TABLE) this.#altersTable = true;
       const table = tablePosition === "first" ? first : second;
       if (this.#reserved.has(table)) return this.#refuse(`the table ${table} belongs to the runtime`);
+      if (action === A.SQLITE_CREATE_VTABLE && !MODULES.has((second ?? "").toLowerCase()))
+        return this.#refuse(`virtual tables of ${second ?? ""} are not allowed`);
       return INDEXES_AND_TRIGGERS.has(action) && this.#reserved.has(first)
         ? this.#refuse(`the name ${first} belongs to the runtime`)
         : true;
     }
+    if (action === A.SQLITE_ANALYZE) this.#isWrite = true;
     const refusal = REFUSED.get(action);
     if (refusal !== undefined) return this.#refuse(refusal);
-    if (action === A.SQLITE_PRAGMA && !this.#mayUsePragma((first ?? "").toLowerCase(), second)) {
-      return this.#refuse(`PRAGMA ${first ?? ""} is not allowed`);
-    }
+    if (action === A.SQLITE_PRAGMA) return this.#authorizePragma((first ?? "").toLowerCase(), second);
+    if (action === A.SQLITE_READ && first !== null && HIDDEN_TABLES.has(first.toLowerCase()))
+      return this.#refuse(`the table ${first} is not available`);
     if (action === A.SQLITE_FUNCTION && second?.toLowerCase() === "load_extension") {
       return this.#refuse("loading extensions is not allowed");
     }
     return true;
   };
 
-  #mayUsePragma(name: string, value: string | null): boolean {
-    if (name === DEFER_REFERENCES) this.#isWrite = true;
-    return (
-      HARMLESS_PRAGMAS.has(name) || name === DEFER_REFERENCES || (name === "foreign_keys" && value === null)
-    );
+  #authorizePragma(name: string, value: string | null): boolean {
+    if (!isAllowedPragma(name, value, this.#reserved)) {
+      const given = value === null ? "" : ` with ${value}`;
+      return this.#refuse(`PRAGMA ${name}${given} is not allowed`);
+    }
+    if (writesAsPragma(name)) this.#isWrite = true;
+    return true;
   }
 
   /** Compiles a guarded statement; throws if the guard refuses the statement. */

@@ -24,7 +24,13 @@ export interface SqliteConnectionOptions {
 }
 
 /** Called by SQLite for each action of a statement while it compiles the statement; `action` is one of `SQLITE_ACTIONS`. */
-export type Authorizer = (action: number, first: string | null, second: string | null) => boolean;
+export type Authorizer = (
+  action: number,
+  first: string | null,
+  second: string | null,
+  /** `main` or `temp`, where the action concerns one of them. */
+  database: string | null,
+) => boolean;
 
 /** SQLite's action codes (`SQLITE_INSERT`, …). */
 export const SQLITE_ACTIONS = constants;
@@ -71,8 +77,8 @@ export class SqliteConnection {
 
   /** A statement fails to compile if `authorize` returns false for one of its actions. */
   setAuthorizer(authorize: Authorizer): void {
-    this.#database.setAuthorizer((action, first, second) =>
-      authorize(action, first, second) ? constants.SQLITE_OK : constants.SQLITE_DENY,
+    this.#database.setAuthorizer((action, first, second, database) =>
+      authorize(action, first, second, database) ? constants.SQLITE_OK : constants.SQLITE_DENY,
     );
   }
 

@@ -1,7 +1,7 @@
 /** Where a backup reads from: the parts of a running service, or a data folder that no process uses. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { BASE_SCHEMA, RESERVED_NAME } from "../../agents/index.ts";
+import { BASE_SCHEMA, RESERVED_NAMES } from "../../agents/index.ts";
 import type { AreaModule } from "../../area-module.ts";
 import { CLUSTER_SECRET, type Config, ConfigError, sharedSecrets } from "../../config/index.ts";
 import { awakeSignal } from "../../core/awake-time.ts";
@@ -77,7 +77,7 @@ export async function stoppedSource(
         : await openInstanceStore("journal", {
             folder: dataFolder.file("agents"),
             baseSchema: BASE_SCHEMA,
-            reservedName: RESERVED_NAME,
+            reservedNames: RESERVED_NAMES,
             segmentBytes: 64 * 1024,
             onFailure: fail,
             onStall: fail,

@@ -58,7 +58,7 @@ export class JournalStore implements LocalInstanceStore {
 
   /** Replays the journal of the last process first. */
   constructor(options: InstanceStoreOptions) {
-    const { folder, baseSchema, reservedName, segmentBytes, onFailure, onStall } = options;
+    const { folder, baseSchema, reservedNames, segmentBytes, onFailure, onStall } = options;
     this.#onFailure = onFailure;
     this.#folderSync = new FolderSync(onFailure);
     this.#paths = new InstancePaths(folder);
@@ -79,7 +79,7 @@ export class JournalStore implements LocalInstanceStore {
     this.#spareWal = new SpareWal(folder, this.#folderSync);
     this.#parts = {
       baseSchema,
-      reserved: new ReservedNames(reservedName),
+      reserved: new ReservedNames(reservedNames),
       journal,
       spareWal: this.#spareWal,
       caches: new CacheBudget(),

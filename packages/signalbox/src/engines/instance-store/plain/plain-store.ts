@@ -55,13 +55,13 @@ export class PlainStore implements LocalInstanceStore {
   /** Folders of databases that were opened. */
   readonly #folders = new Set<string>();
 
-  constructor({ folder, baseSchema, reservedName, onFailure, onStall }: InstanceStoreOptions) {
+  constructor({ folder, baseSchema, reservedNames, onFailure, onStall }: InstanceStoreOptions) {
     this.#folderSync = new FolderSync(onFailure);
     this.#paths = new InstancePaths(folder);
     this.#room = new DiskRoom(this.#paths.root, onStall);
     this.#parts = {
       baseSchema,
-      reserved: new ReservedNames(reservedName),
+      reserved: new ReservedNames(reservedNames),
       room: this.#room,
       onFailure,
       onClose: (path) => void this.#open.delete(path),

@@ -34,7 +34,7 @@ async function start(
   more: Partial<SharedStoreOptions> = {},
 ): Promise<{ store: SharedStore; node: TestNode; fences: Fence[] }> {
   const disk = join(folder, String(opened.length));
-  const options = { baseSchema: TEST_SCHEMA, reservedName: "_base", onFailure: fail, onStall: fail };
+  const options = { baseSchema: TEST_SCHEMA, reservedNames: ["_base"], onFailure: fail, onStall: fail };
   const { store, node } = await tables.start({ folder: disk, ...options }, more);
   opened.push(store);
   const fences: Fence[] = [];

@@ -26,7 +26,7 @@ async function start(
   disk: string,
   more: Partial<SharedStoreOptions> = {},
 ): Promise<{ store: SharedStore; node: TestNode }> {
-  const options = { baseSchema: TEST_SCHEMA, reservedName: "_base", onFailure: fail, onStall: fail };
+  const options = { baseSchema: TEST_SCHEMA, reservedNames: ["_base"], onFailure: fail, onStall: fail };
   const started = await tables.start({ folder: join(folder, disk), ...options }, more);
   opened.push(started.store);
   return started;

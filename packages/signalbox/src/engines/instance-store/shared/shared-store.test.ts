@@ -30,7 +30,7 @@ interface Started {
 }
 
 async function start(more: Partial<SharedStoreOptions> = {}): Promise<Started> {
-  const options = { baseSchema: TEST_SCHEMA, reservedName: "_base", onFailure: fail, onStall: fail };
+  const options = { baseSchema: TEST_SCHEMA, reservedNames: ["_base"], onFailure: fail, onStall: fail };
   const disk = join(folder, String(opened.length));
   const started = await tables.start({ folder: disk, ...options }, more);
   opened.push(started.store);

@@ -90,7 +90,7 @@ export class SharedStore implements SharedInstanceStore {
   }
 
   private constructor(options: SharedStoreOptions, stores: readonly Store[]) {
-    const { folder, baseSchema, reservedName, onFailure, onStall, onError, nodes } = options;
+    const { folder, baseSchema, reservedNames, onFailure, onStall, onError, nodes } = options;
     this.#stores = stores;
     this.#paths = new InstancePaths(folder);
     this.#cache = new CacheFiles(this.#paths, options.maxCacheBytes);
@@ -108,7 +108,7 @@ export class SharedStore implements SharedInstanceStore {
     this.#lanes = new Map(stores.map(({ history }) => [history, this.#createLane(history, nodes)]));
     this.#parts = {
       baseSchema,
-      reserved: new ReservedNames(reservedName),
+      reserved: new ReservedNames(reservedNames),
       lane: ({ history }) => this.#laneOf(history),
       snapshots: this.#snapshots,
       spareWal: this.#spareWal,
