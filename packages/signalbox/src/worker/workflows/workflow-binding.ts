@@ -97,21 +97,30 @@ export class WorkflowBinding {
     return { created, errors };
   }
 
-  /** Removes instances, whatever their status. */
+  /** Removes instances, whatever their status. An id that is given twice is removed once, and reported for each of its places. */
   async deleteBatch(
     ids: readonly string[],
   ): Promise<{ deleted: { id: string }[]; errors: Omit<BatchError, "index">[] }> {
     const deleted: { id: string }[] = [];
     const errors: { id: string; code: number; message: string }[] = [];
-    for (const id of new Set(ids)) {
-      try {
-        if (await this.#stub(id).delete()) deleted.push({ id });
-        else errors.push({ id, code: NOT_FOUND, message: `instance.not_found: ${id}` });
-      } catch (error) {
-        errors.push({ id, code: INVALID, message: messageOf(error) });
-      }
+    const results = new Map<string, { code: number; message: string } | null>();
+    for (const id of new Set(ids)) results.set(id, await this.#delete(id));
+    for (const id of ids) {
+      const error = results.get(id) ?? null;
+      if (error === null) deleted.push({ id });
+      else errors.push({ id, ...error });
     }
     return { deleted, errors };
+  }
+
+  /** Null: the instance is gone. */
+  async #delete(id: string): Promise<{ code: number; message: string } | null> {
+    try {
+      if (await this.#stub(id).delete()) return null;
+      return { code: NOT_FOUND, message: `instance.not_found: ${id}` };
+    } catch (error) {
+      return { code: INVALID, message: messageOf(error) };
+    }
   }
 
   /** Rejects if there is no such instance. */

@@ -116,6 +116,8 @@ test("a rollback that fails is tried again and reported, and the others run neve
     throw new Error("over");
   });
   expect(tries).toBe(1);
+  expect(await instance.object.status()).toEqual({ status: "rollingBack" });
+  await expect(instance.object.pause()).rejects.toThrow("that is rollingBack cannot be paused");
   vi.setSystemTime(Date.now() + 60_000);
   // A crash in the middle repeats neither steps nor handlers that have ended.
   instance.crash();
@@ -140,7 +142,7 @@ test("terminate undoes the steps of an instance that waits, also in another proc
     await step.do("never", async () => (runs += 1), { rollback: async () => void undone.push("never") });
   });
   await instance.object.terminate(true);
-  expect(await instance.object.status()).toEqual({ status: "running" });
+  expect(await instance.object.status()).toEqual({ status: "rollingBack" });
   instance.crash();
   await instance.settle();
   expect(await instance.object.status()).toEqual({
@@ -148,6 +150,42 @@ test("terminate undoes the steps of an instance that waits, also in another proc
     rollback: { outcome: "complete" },
   });
   expect([runs, undone]).toEqual([1, [1]]);
+});
+
+test("an instance is rolling back from its failure to its end, and can be terminated or started again meanwhile", async () => {
+  const seen: unknown[] = [];
+  let isBlocked = true;
+  const config = {
+    rollbackConfig: { retries: { limit: 5, delay: "1 minute", backoff: "constant" as const } },
+  };
+  const program: Program = async (event, step) => {
+    await step.do("a", async () => 1, {
+      rollback: async () => {
+        seen.push((await instance.object.status())?.status);
+        if (isBlocked) throw new Error("not yet");
+      },
+      ...config,
+    });
+    throw new Error(`over ${(event.payload as { n: number }).n}`);
+  };
+  const instance = new Instance(program);
+  await instance.object.create("w1", { n: 1 });
+  await instance.settle();
+  expect(await instance.object.status()).toEqual({ status: "rollingBack" });
+  // Another process goes on with it, and it is not running in between.
+  instance.crash();
+  await instance.settle();
+  expect([await instance.object.status(), seen]).toEqual([{ status: "rollingBack" }, ["rollingBack"]]);
+  await instance.object.restart();
+  await instance.settle();
+  expect([await instance.object.status(), seen.length]).toEqual([{ status: "rollingBack" }, 2]);
+  isBlocked = false;
+  await instance.object.terminate();
+  expect(await instance.object.status()).toEqual({ status: "terminated" });
+  vi.setSystemTime(Date.now() + 60_000);
+  await instance.settle();
+  expect(seen.length).toBe(2);
+  await expect(instance.object.resume()).rejects.toThrow("that is terminated cannot be resumed");
 });
 
 test("a restart from a step keeps the results of the steps before it", async () => {
@@ -198,6 +236,10 @@ test("a delay can be a function of the attempt and the error", async () => {
     [1, "attempt 1", config],
     [2, "attempt 2", config],
   ]);
+  const { events } = await instance.object.history(0);
+  expect(events.find(({ type }) => type === "step_started")).toMatchObject({
+    config: { retries: { ...config.retries, delay: "[dynamic]" }, timeout: 600_000 },
+  });
 });
 
 test("a stream that a step returns is stored, and a replay reads it again", async () => {
@@ -340,8 +382,9 @@ test("batches report what was created and what was not, and so do deletions", as
     "other",
   ]);
   await expect(binding.createBatch({ count: 0 })).rejects.toThrow("createBatch() takes");
-  expect(await binding.deleteBatch(["known", "known", "nobody"])).toEqual({
-    deleted: [{ id: "known" }],
+  // An entry for each place, also of an id that is there twice.
+  expect(await binding.deleteBatch(["known", "nobody", "known"])).toEqual({
+    deleted: [{ id: "known" }, { id: "known" }],
     errors: [{ id: "nobody", code: 404, message: "instance.not_found: nobody" }],
   });
   await expect(binding.get("known")).rejects.toThrow("instance.not_found");

@@ -5,10 +5,11 @@
  * refuses in between leaves nothing that waits for ever.
  *
  * States:  queued → running ⇄ waiting → complete | errored
- *          running → waitingForPause → paused → running;  any but the ended ones → terminated;  any → queued by `restart`
+ *          running → rollingBack → errored
+ *          running → waitingForPause → paused → running;  any but the ended ones → terminated, also → rollingBack → terminated;  any → queued by `restart`
  *
  * Before `errored`, and before `terminated` if the caller asks for it, the handlers that undo steps run. They are functions of the program, so a terminated
- * instance is replayed up to its first unfinished step to find them.
+ * instance is replayed up to its first unfinished step to find them. Replays and waits in the middle do not change `rollingBack`.
  */
 import { DurableObject } from "../../agents/index.ts";
 import { parseDuration } from "./duration.ts";
@@ -141,6 +142,8 @@ export class WorkflowObject extends DurableObject {
   async pause(): Promise<void> {
     const { status } = this.#requireLive("be paused");
     if (status === "paused" || status === "waitingForPause") return;
+    // The handlers make good what has failed; an instance that stops half way would be neither.
+    if (status === "rollingBack") throw new Error("a workflow that is rollingBack cannot be paused");
     const run = this.#current;
     run?.pause();
     this.#store.setStatus((run?.runningSteps ?? 0) > 0 ? "waitingForPause" : "paused");
@@ -165,7 +168,7 @@ export class WorkflowObject extends DurableObject {
     }
     await this.#storage.setAlarm(Date.now());
     this.#store.unwind();
-    this.#store.setStatus("running");
+    this.#store.setStatus("rollingBack");
   }
 
   /** Runs the instance again, from its beginning or from a step; the results of the steps before it are kept. */
@@ -230,7 +233,7 @@ export class WorkflowObject extends DurableObject {
       this.#store.setStatus("paused");
       return;
     }
-    this.#store.setStatus("running");
+    if (row.status !== "rollingBack") this.#store.setStatus("running");
     known?.wake();
     const run = known ?? this.#start(row);
     await run.untilParked();
@@ -280,7 +283,7 @@ export class WorkflowObject extends DurableObject {
       this.#store.setStatus("paused");
       return;
     }
-    this.#store.setStatus("waiting");
+    if (status !== "rollingBack") this.#store.setStatus("waiting");
     const wakeAt = this.#store.nextWake();
     if (wakeAt !== null) await this.#storage.setAlarm(wakeAt);
   }

@@ -20,6 +20,8 @@ export interface Policy {
   readonly timeoutMs: number;
   readonly isSensitive: boolean;
   readonly config: object;
+  /** As the history shows it: a function as delay is `[dynamic]`. */
+  readonly shownConfig: object;
   /** The pause after a failed attempt. */
   delayMs(context: StepContext, error: unknown): Promise<number>;
 }
@@ -29,6 +31,8 @@ const DEFAULT_RETRIES = 5;
 const DEFAULT_DELAY_MS = 10_000;
 const DEFAULT_TIMEOUT_MS = 600_000;
 
+const DYNAMIC = "[dynamic]";
+
 export function readPolicy({ retries = {}, timeout, sensitive }: StepConfig): Policy {
   const { limit = DEFAULT_RETRIES, delay: given = DEFAULT_DELAY_MS, backoff = "exponential" } = retries;
   const delay = typeof given === "function" ? null : parseDuration(given);
@@ -36,15 +40,16 @@ export function readPolicy({ retries = {}, timeout, sensitive }: StepConfig): Po
     throw new TypeError(`backoff is constant, linear or exponential, found ${JSON.stringify(backoff)}`);
   if (sensitive !== undefined && sensitive !== "output")
     throw new TypeError(`sensitive is "output", found ${JSON.stringify(sensitive)}`);
+  const others = {
+    timeout: timeout ?? DEFAULT_TIMEOUT_MS,
+    ...(sensitive === undefined ? {} : { sensitive }),
+  };
   return {
     limit,
     timeoutMs: timeout === undefined ? DEFAULT_TIMEOUT_MS : parseDuration(timeout),
     isSensitive: sensitive === "output",
-    config: {
-      retries: { limit, backoff, ...(delay === null ? {} : { delay: given }) },
-      timeout: timeout ?? DEFAULT_TIMEOUT_MS,
-      ...(sensitive === undefined ? {} : { sensitive }),
-    },
+    config: { retries: { limit, backoff, ...(delay === null ? {} : { delay: given }) }, ...others },
+    shownConfig: { retries: { limit, backoff, delay: delay === null ? DYNAMIC : given }, ...others },
     async delayMs(context, error) {
       if (delay === null) return parseDuration(await (given as DelayFunction)({ ctx: context, error }));
       if (backoff === "constant") return delay;

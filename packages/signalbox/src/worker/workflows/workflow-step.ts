@@ -69,7 +69,10 @@ export class WorkflowStep {
     const rollbacks = this.#rollbacks.toSorted((a, b) => b.position - a.position);
     if (rollbacks.length === 0) return null;
     return run.during(async () => {
-      run.use((store) => store.log("rollback_started"));
+      run.use((store) => {
+        store.setStatus("rollingBack");
+        store.log("rollback_started");
+      });
       let failure: StoredError | null = null;
       for (const { id, context, handler, policy } of rollbacks) {
         const { value: output } = run.use((store) => store.step(id)) ?? {};
@@ -108,7 +111,7 @@ export class WorkflowStep {
       // A crash repeats the attempt: it is not counted, because the step did not fail.
       const position = run.use((store) => {
         const place = store.putStep(id, "running", attempt, null);
-        if (attempt === 1) store.log(events.started, { stepName, config: policy.config });
+        if (attempt === 1) store.log(events.started, { stepName, config: policy.shownConfig });
         store.log(events.attemptStarted, { stepName, attempt });
         return place;
       });

@@ -21,6 +21,7 @@ export type WorkflowStatus =
   | "waiting"
   | "paused"
   | "waitingForPause"
+  | "rollingBack"
   | "complete"
   | "errored"
   | "terminated";
