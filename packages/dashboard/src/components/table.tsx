@@ -20,6 +20,8 @@ interface ColumnLayout {
   readonly align?: "end";
   /** Hidden on narrow screens. */
   readonly isMinor?: boolean;
+  /** Left out in a window of middle width, where the other columns need the room. */
+  readonly isExtra?: boolean;
   /** Buttons of the row: they stay in view when the table scrolls sideways. */
   readonly isAction?: boolean;
 }
@@ -74,10 +76,11 @@ function cellOf<Row>(column: Column<Row>, rows: readonly Row[]): (row: Row) => R
 }
 
 function classOf<Row>(column: Column<Row>): string {
-  const { align, isMinor, isAction } = column;
+  const { align, isMinor, isExtra, isAction } = column;
   const classes = [
     (align === "end" || "amount" in column) && "align-end",
     isMinor === true && "minor",
+    isExtra === true && "extra",
     isAction === true && "cell-actions",
   ];
   return classes.filter(Boolean).join(" ");

@@ -113,9 +113,9 @@ function Methods({ names }: { readonly names: readonly string[] }) {
   if (names.length === 0) return <span className="muted">none</span>;
   const more = names.length - SHOWN_METHODS;
   return (
-    <span className="nowrap" title={names.join(", ")}>
-      <code>{names.slice(0, SHOWN_METHODS).join(", ")}</code>
-      {more > 0 && <span className="muted small"> and {more} more</span>}
+    <span className="cell-line cell-methods" title={names.join(", ")}>
+      <code className="cell-line-rest">{names.slice(0, SHOWN_METHODS).join(", ")}</code>
+      {more > 0 && <span className="muted small nowrap">and {more} more</span>}
     </span>
   );
 }

@@ -89,7 +89,7 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
             error === null ? (
               <span className="muted">–</span>
             ) : (
-              <span className="cell-line">
+              <span className="cell-line cell-line-short">
                 <span className="cell-line-text" title={error}>
                   {error}
                 </span>
@@ -99,7 +99,13 @@ export function InstanceTable({ rows, hasAgents = false }: InstanceTableProps) {
               </span>
             ),
         },
-        { title: "Connections", align: "end", isMinor: true, cell: (instance) => instance.connection_count },
+        {
+          title: "Connections",
+          align: "end",
+          isMinor: true,
+          isExtra: true,
+          cell: (instance) => instance.connection_count,
+        },
         {
           title: "Last active",
           align: "end",

@@ -25,7 +25,11 @@ export function AlertsPanel({ alerts }: { readonly alerts: Resource<readonly Ale
         if (firing.length === 0)
           return (
             <NothingHere>
-              {all.length === 0 ? "No alerts are set up." : `None of ${count(all.length)} alerts is firing.`}
+              {all.length === 0
+                ? "No alerts are set up."
+                : all.length === 1
+                  ? "One alert is set up; it is not firing."
+                  : `None of ${count(all.length)} alerts is firing.`}
             </NothingHere>
           );
         return (

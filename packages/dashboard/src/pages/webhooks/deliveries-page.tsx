@@ -103,7 +103,7 @@ export function DeliveriesPage() {
           <input
             type="search"
             value={search}
-            placeholder="Instance, id, type or body"
+            placeholder="Instance, type, body"
             onChange={({ target }) => setSearch(target.value)}
           />
         </Field>
