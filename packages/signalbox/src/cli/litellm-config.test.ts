@@ -134,3 +134,36 @@ describe("an import of LiteLLM's configuration", () => {
     expect([notes.length, configuration.gateway.models]).toEqual([3, {}]);
   });
 });
+
+describe("an import of Azure and of servers without keys", () => {
+  const plan = planLiteLlmImport(`
+model_list:
+  - model_name: gpt-5
+    litellm_params: { model: azure/gpt-5-eu, api_base: "https://Shop-EU.openai.azure.com/", api_key: os.environ/AZURE_OPENAI_API_KEY, api_version: "2025-01-01" }
+  - model_name: gpt-5
+    litellm_params: { model: azure/gpt-5-eu, api_base: "https://shop-eu.openai.azure.com", api_key: os.environ/AZURE_OPENAI_API_KEY }
+  - model_name: gpt-us
+    litellm_params: { model: azure/gpt-5, api_base: "https://shop-us.openai.azure.com" }
+  - model_name: gateway
+    litellm_params: { model: azure/gpt-5, api_base: "https://proxy.example/azure" }
+  - model_name: local
+    litellm_params: { model: ollama/llama3, api_base: "http://127.0.0.1:11434", api_key: none }
+  - model_name: own
+    litellm_params: { model: hosted_vllm/qwen, api_base: "http://gpu-2.lan/v1", api_key: "EMPTY" }
+`);
+
+  it("takes over the resource of Azure, and names a second one, for which there is no place", () => {
+    expect(plan.configuration).toMatchObject({
+      providers: { "azure-openai": { baseUrl: "https://shop-eu.openai.azure.com" } },
+    });
+    const addresses = plan.notes.filter((note) => note.includes("providers.azure-openai"));
+    expect(addresses).toEqual([
+      "gpt-us (azure/gpt-5): https://shop-us.openai.azure.com is a second address of azure-openai: providers.azure-openai.baseUrl has one",
+      "gateway (azure/gpt-5): set providers.azure-openai.baseUrl for https://proxy.example/azure; its form is in the reference",
+    ]);
+  });
+
+  it("stores no key that stands for none", () => {
+    expect(plan.keys.map(({ provider_slug: slug }) => slug)).toEqual(["azure-openai"]);
+  });
+});

@@ -36,6 +36,10 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Before the name of a variable. */
 const ENVIRONMENT = "os.environ/";
 const MAX_ATTEMPTS = 5;
+/** In files for servers that ask for no key, because clients demand that one is set. */
+const NO_KEY: ReadonlySet<string> = new Set(["", "none", "null", "empty", "no-key", "not-needed", "dummy"]);
+/** The address of a resource is its base URL here, too. */
+const AZURE_RESOURCE = /^https:\/\/[a-z0-9-]+\.openai\.azure\.com(?=\/?$)/i;
 /** They answer at an address of the operator. */
 const LOCAL: ReadonlySet<string> = new Set(["ollama", "vllm", "lmstudio"]);
 const KNOWN_PARAMS: ReadonlySet<string> = new Set([
@@ -175,6 +179,16 @@ class Planner {
       this.#notes.push(`${where}: api_base is no URL`);
       return slug;
     }
+    const resource = slug === "azure-openai" ? AZURE_RESOURCE.exec(address)?.[0].toLowerCase() : undefined;
+    if (resource !== undefined) {
+      const known = this.#providers.get(slug);
+      if (known !== undefined && known !== resource)
+        this.#notes.push(
+          `${where}: ${resource} is a second address of ${slug}: providers.${slug}.baseUrl has one`,
+        );
+      else this.#providers.set(slug, resource);
+      return slug;
+    }
     if (slug === "azure-openai" || slug === "aws-bedrock" || slug === "google-vertex-ai") {
       this.#notes.push(
         `${where}: set providers.${slug}.baseUrl for ${address}; its form is in the reference`,
@@ -192,7 +206,7 @@ class Planner {
 
   #addKey(slug: string, params: Fields, where: string): void {
     const { api_key: key, rpm } = params;
-    if (typeof key !== "string" || key === "") return;
+    if (typeof key !== "string" || NO_KEY.has(key.toLowerCase())) return;
     const perMinute = countOf(rpm);
     const rate = perMinute === null ? {} : { rate_limit: perMinute, rate_limit_period: 60 };
     if (!key.startsWith(ENVIRONMENT)) {
