@@ -6,6 +6,8 @@ export interface OwnQuestions {
   readonly requests?: readonly OwnRequest[];
   /** Variables without which it answers nothing. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Where its MCP servers are, besides `/mcp`. */
+  readonly mcp?: readonly string[];
   /** Where its agents are, with the binding's name last. */
   readonly agents?: readonly string[];
 }
@@ -48,9 +50,15 @@ const OWN_QUESTIONS: readonly OwnQuestions[] = [
     program: "examples/think-chat-sdk/",
     env: { TELEGRAM_BOT_TOKEN: "1:asked", TELEGRAM_WEBHOOK_SECRET_TOKEN: "asked" },
   },
+  { program: "examples/playground/", mcp: ["/mcp-server"] },
   { program: "examples/tictactoe/", agents: ["/some/prefix/tic-tac-toe/asked"] },
   {
     program: "experimental/pi-recovery/",
     requests: [postJson("/pi/start", {}), { path: "/pi/status" }],
   },
+  {
+    program: "packages/agents/conformance/",
+    mcp: ["/mcp-handler", "/mcp-handler-legacy", "/mcp-agent"],
+  },
+  { program: "packages/agents/src/tests/", mcp: ["/codemode-mcp"] },
 ];

@@ -2,7 +2,8 @@
 import { dirname, join } from "node:path";
 import { kebabCase } from "@signalbox/protocol";
 import { ownQuestionsOf } from "./own-questions.ts";
-import { askAgent, askCard, askChat, askMcp, askPath } from "./questions.ts";
+import { askMcp } from "./mcp-questions.ts";
+import { askAgent, askCard, askChat, askPath } from "./questions.ts";
 import { type Servers, startServers } from "./servers.ts";
 import { readWrangler } from "./wrangler-files.ts";
 
@@ -50,7 +51,7 @@ function questionsFor({ urls }: Servers, bindings: readonly string[], path: stri
   const own = ownQuestionsOf(path);
   return [
     ["/", () => askPath(`${url()}/`)],
-    ["/mcp", () => askMcp(`${url()}/mcp`)],
+    ...["/mcp", ...(own?.mcp ?? [])].map((at): Question => [at, () => askMcp(url() + at)]),
     ["card", () => askCard(url())],
     ...bindings.flatMap((name): Question[] => {
       const agent = `/agents/${kebabCase(name)}/asked`;

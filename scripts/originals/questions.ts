@@ -74,41 +74,11 @@ export async function askChat(url: string): Promise<string | null> {
   }
 }
 
-/** Null: no MCP server answers there. */
-export async function askMcp(url: string): Promise<string | null> {
-  const params = {
-    protocolVersion: "2025-06-18",
-    capabilities: {},
-    clientInfo: { name: "asker", version: "1" },
-  };
-  const response = await get(url, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
-  });
-  const text = response.body === null ? "" : await readUntil(response.body, "serverInfo");
-  const server =
-    /"serverInfo":\{"name":"([^"]*)"/.exec(text)?.[1] ?? /"serverInfo":.*?"name":"([^"]*)"/.exec(text)?.[1];
-  if (server !== undefined) return `MCP server ${server}`;
-  return response.status === 401 ? "MCP server that asks for a token" : null;
-}
-
 /** Null: there is no card. */
 export async function askCard(url: string): Promise<string | null> {
   const response = await get(`${url}/.well-known/agent-card.json`);
   const card = (await response.json().catch(() => null)) as { readonly protocolVersion?: string } | null;
   return response.status === 200 && card?.protocolVersion !== undefined ? "A2A card" : null;
-}
-
-/** A stream of events may stay open. */
-async function readUntil(body: ReadableStream<Uint8Array>, word: string): Promise<string> {
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const chunk of body) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.includes(word) && text.includes("\n\n")) break;
-  }
-  return text;
 }
 
 /** A WebSocket that keeps what has arrived. */
