@@ -8,7 +8,6 @@ import {
 } from "@modelcontextprotocol/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const PATIENCE_MS = 45_000;
@@ -85,7 +84,7 @@ const CLIENTS: Readonly<Record<string, (url: URL) => Promise<AnyClient>>> = {
   async "1.x"(url) {
     const client = new Client(ASKER, { capabilities: { elicitation: {} } });
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => accept(params));
-    await client.connect(new StreamableHTTPClientTransport(url) as Transport);
+    await client.connect(new StreamableHTTPClientTransport(url));
     return client;
   },
   async "2.x"(url) {

@@ -30,6 +30,12 @@ export function ownQuestionsOf(path: string): OwnQuestions | undefined {
 }
 
 const OWN_QUESTIONS: readonly OwnQuestions[] = [
+  {
+    program: "examples/assistant/wrangler",
+    env: { DEV_USER: "asker" },
+    agents: ["/chat"],
+    requests: [{ path: "/auth/me" }],
+  },
   { program: "examples/auth-agent/", requests: [{ path: "/auth/me" }, { path: "/chat" }] },
   {
     program: "examples/cross-domain/",

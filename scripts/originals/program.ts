@@ -60,7 +60,10 @@ function questionsFor({ urls }: Servers, bindings: readonly string[], path: stri
         [`${name} chat`, () => askChat(url() + agent)],
       ];
     }),
-    ...(own?.agents ?? []).map((at): Question => [at, () => askAgent(url() + at)]),
+    ...(own?.agents ?? []).flatMap((at): Question[] => [
+      [at, () => askAgent(url() + at)],
+      [`${at} chat`, () => askChat(url() + at)],
+    ]),
     ...(own?.requests ?? []).map(({ path: at, ...init }): Question => [at, () => askPath(url() + at, init)]),
   ];
 }
