@@ -36,12 +36,12 @@ import type { UsageBy, UsageByPart, UsageByQuery } from "./usage-by.ts";
 
 /** A month stays open; older days are opened for a read. */
 const MAX_OPEN_DAYS = 32;
-/** About 100 bytes each, in each thread. An order of a month takes 30,000 of them. */
+/** About 100 bytes each, in each thread. An order of a month takes 8,000 of them. */
 const MAX_KEPT_ROWS = 100_000;
 /** A filter that has at most so many matches in a file is read once for all pages. */
 const MAX_KEPT_MATCHES = 1000;
 /** The first rows of an order that are read from a file at once, so that the pages after the first read no file again. The number doubles for later pages. */
-const MIN_FIRST = 1024;
+const MIN_FIRST = 256;
 /** Pages behind so many rows read all files. */
 const MAX_FIRST = 16_384;
 const ASC = rawSql("ASC");
@@ -60,17 +60,12 @@ interface OpenDay extends ReadableDayFile, KeptFile {
   readonly inode: number;
 }
 
-/** Rows of a file that match a selection. */
-interface Matches {
-  readonly count: number;
-  /** In the order of time; null if they are too many, or all. */
-  readonly ids: readonly string[] | null;
-}
-
-/** A day file in which the gateway has rows that match. */
-interface GatewayDay extends Matches {
+/** A day file in which the gateway has rows. */
+interface GatewayDay {
   readonly file: OpenDay;
   readonly key: number;
+  /** Rows that match the selection. */
+  readonly count: number;
 }
 
 export class CallReader {
@@ -92,7 +87,7 @@ export class CallReader {
     const total = days.reduce((sum, day) => sum + day.count, 0);
     const rows =
       page.orderBy === "createdAt"
-        ? listByTime(days, page)
+        ? this.#listByTime(days, page)
         : this.#rowsOf(gateway, this.#sortedIds(days, page, page.offset + page.limit).slice(page.offset));
     return { rows: rows.map((row) => toCallRow(row, gateway)), total };
   }
@@ -204,28 +199,57 @@ export class CallReader {
       const found = findGatewayKey(file.connection, gateway.accountId, gateway.gatewayId);
       if (found === undefined || found.rows === 0) return [];
       const { key, rows } = found;
-      const matches = isEverything(selection)
-        ? { count: rows, ids: null }
-        : this.#matches(file, key, selection);
-      return matches.count === 0 ? [] : [{ file, key, ...matches }];
+      const count = isEverything(selection) ? rows : this.#count(file, key, selection);
+      return count === 0 ? [] : [{ file, key, count }];
     });
   }
 
-  #matches(file: OpenDay, key: number, selection: CallSelection): Matches {
-    return this.#kept.read<Matches>(file, ["matches", key, selection.filters, selection.search], () => {
-      const where = SQLITE_SELECTION.where(key, selection);
-      const { connection } = file;
-      const few = connection.all<{ id: string }>(
-        sql`SELECT id FROM call WHERE ${where} LIMIT ${MAX_KEPT_MATCHES + 1}`,
+  #count(file: OpenDay, key: number, selection: CallSelection): number {
+    return this.#kept.read(file, ["count", key, selection.filters, selection.search], () => ({
+      value:
+        file.connection.get<{ n: number }>(
+          sql`SELECT count(*) AS n FROM call WHERE ${SQLITE_SELECTION.where(key, selection)}`,
+        )?.n ?? 0,
+      rows: 0,
+    }));
+  }
+
+  /** The ids of the matches, which are few, oldest first. */
+  #matches(file: OpenDay, key: number, selection: CallSelection): readonly string[] {
+    return this.#kept.read(file, ["matches", key, selection.filters, selection.search], () => {
+      const found = file.connection.all<{ id: string }>(
+        sql`SELECT id FROM call WHERE ${SQLITE_SELECTION.where(key, selection)} ORDER BY id`,
       );
-      if (few.length <= MAX_KEPT_MATCHES) {
-        // Sorted here: with an order, SQLite would read every row of the gateway in place of an index of the filter.
-        const ids = few.map(({ id }) => id).sort();
-        return { value: { count: ids.length, ids }, rows: ids.length };
-      }
-      const all = connection.get<{ n: number }>(sql`SELECT count(*) AS n FROM call WHERE ${where}`);
-      return { value: { count: all?.n ?? 0, ids: null }, rows: 0 };
+      return { value: found.map(({ id }) => id), rows: found.length };
     });
+  }
+
+  #listByTime(days: readonly GatewayDay[], page: CallPageRequest): StoredRow[] {
+    const rows: StoredRow[] = [];
+    let skip = page.offset;
+    const isUp = page.direction === "asc";
+    for (const { file, key, count } of isUp ? days : days.toReversed()) {
+      if (rows.length >= page.limit) break;
+      if (skip >= count) {
+        skip -= count;
+        continue;
+      }
+      const missing = page.limit - rows.length;
+      if (count > MAX_KEPT_MATCHES || isEverything(page)) {
+        const direction = isUp ? ASC : DESC;
+        rows.push(
+          ...file.connection
+            .all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${SQLITE_SELECTION.where(key, page)}
+            ORDER BY id ${direction} LIMIT ${missing} OFFSET ${skip}`),
+        );
+      } else {
+        const ids = this.#matches(file, key, page);
+        const wanted = (isUp ? ids : ids.toReversed()).slice(skip, skip + missing);
+        rows.push(...wanted.flatMap((id) => rowOf(file.connection, key, id)));
+      }
+      skip = 0;
+    }
+    return rows;
   }
 
   /** The first ids of all files; ids break ties, in the same direction. */
@@ -297,33 +321,6 @@ export class CallReader {
 /** A connection that was opened on a file of an earlier version does not see the columns that a migration has added since. */
 function wasMigrated({ connection, version }: OpenDay): boolean {
   return version < VERSION && versionOf(connection) !== version;
-}
-
-function listByTime(days: readonly GatewayDay[], page: CallPageRequest): StoredRow[] {
-  const rows: StoredRow[] = [];
-  let skip = page.offset;
-  const isUp = page.direction === "asc";
-  for (const { file, key, count, ids } of isUp ? days : days.toReversed()) {
-    if (rows.length >= page.limit) break;
-    if (skip >= count) {
-      skip -= count;
-      continue;
-    }
-    const missing = page.limit - rows.length;
-    if (ids === null) {
-      const direction = isUp ? ASC : DESC;
-      rows.push(
-        ...file.connection
-          .all<StoredRow>(sql`SELECT ${ALL_COLUMNS} FROM call WHERE ${SQLITE_SELECTION.where(key, page)}
-          ORDER BY id ${direction} LIMIT ${missing} OFFSET ${skip}`),
-      );
-    } else {
-      const wanted = (isUp ? ids : ids.toReversed()).slice(skip, skip + missing);
-      rows.push(...wanted.flatMap((id) => rowOf(file.connection, key, id)));
-    }
-    skip = 0;
-  }
-  return rows;
 }
 
 /** The row, if it is there. */
