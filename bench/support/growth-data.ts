@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CallLog } from "../../packages/signalbox/src/engines/call-log/call-log.ts";
 import { SqliteCallLog } from "../../packages/signalbox/src/engines/call-log/sqlite-call-log.ts";
 import { callRecord, LOG_OPTIONS } from "./call-record.ts";
 import { runLoad } from "./load.ts";
@@ -23,11 +24,15 @@ const BURST = 64;
 /** A prime: consecutive calls differ in everything, and the data are the same on every machine. */
 const STRIDE = 7919;
 
-/** Stores calls of the last `DAYS` days in a data folder of a server that does not run, oldest first. */
-export async function storeCalls(dataDir: string, count: number): Promise<void> {
+/** Stores calls of the last `DAYS` days in a data folder of a server that does not run. */
+export async function storeCallsIn(dataDir: string, count: number): Promise<void> {
   const folder = join(dataDir, "logs");
   mkdirSync(folder, { recursive: true });
-  const log = await SqliteCallLog.open({ ...LOG_OPTIONS, maxAgeDays: 31, folder });
+  await storeCalls(await SqliteCallLog.open({ ...LOG_OPTIONS, maxAgeDays: 31, folder }), count);
+}
+
+/** Stores calls of the last `DAYS` days, oldest first, and closes the log. */
+export async function storeCalls(log: CallLog, count: number): Promise<void> {
   const start = Date.now() - DAYS * DAY_MS;
   let lastId = "";
   for (let i = 0; i < count;) {

@@ -11,8 +11,8 @@ import { gatewayCondition, timeOfId } from "./call-queries.ts";
 import { startOfDayAt } from "./days.ts";
 import { storableText } from "./storable.ts";
 
-/** Blobs between two turns of the event loop: some milliseconds. */
-const TURN_BLOBS = 8;
+/** Then the event loop has its turn. By time and not by number: a blob has one value, or thousands. */
+const TURN_MS = 3;
 
 /** Null if the rows have to be read: for what totals do not tell apart, and while calls are not part of them. */
 export async function summariseTotals(
@@ -48,22 +48,24 @@ export async function summariseTotals(
     WHERE dimension IN (${storableText(plan.dimension)}, ${MORE_KEYS}) AND is_day AND ${gatewayCondition(query)}
       AND time > ${from - DAY_MS} AND time < ${to}`);
   const sum = new TotalsQuery(withStorableValues(query), plan, kept);
-  const pause = async (i: number): Promise<void> => {
-    if (i % TURN_BLOBS !== 0) return;
+  let begunAt = performance.now();
+  const pause = async (): Promise<void> => {
+    if (performance.now() - begunAt < TURN_MS) return;
     await nextTurn();
     signal?.throwIfAborted();
+    begunAt = performance.now();
   };
-  for (const [i, row] of rows.entries()) {
+  for (const row of rows) {
     sum.add({
       ...row,
       dimension: plan.dimensions.find((name) => storableText(name) === row.dimension) ?? row.dimension,
     });
-    await pause(i);
+    await pause();
   }
   sum.rank();
   for (let i = 0; i < sum.parts; i++) {
     sum.sum(i);
-    await pause(i);
+    await pause();
   }
   return sum.finish();
 }
