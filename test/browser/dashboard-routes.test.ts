@@ -172,7 +172,7 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await page.getByText("No prices of your own").waitFor();
 
   await page.getByText("List prices are those of this release.").waitFor();
-  await page.getByText(/^\d+ known prices$/).click();
+  await page.getByText(/^[\d,]+ known prices$/).click();
   await page.getByLabel("Filter prices").fill("openai gpt-4o-mini-tts");
   const known = page.getByRole("region", { name: "Known prices" });
   await known.getByRole("row", { name: /openai gpt-4o-mini-tts .*list of the release/ }).waitFor();
@@ -182,7 +182,7 @@ it("adds a custom provider, sets a price for it, and calls it", async () => {
   await expect
     .poll(async () => {
       await page.reload();
-      await page.getByText(/^\d+ known prices$/).waitFor();
+      await page.getByText(/^[\d,]+ known prices$/).waitFor();
       return page.getByRole("region", { name: "Models without a price" }).getByText("home-made").count();
     })
     .toBe(1);

@@ -1,14 +1,14 @@
 import type { PriceList } from "@signalbox/client";
 import { useState } from "react";
 import { Field } from "../../components/field.tsx";
-import { count, moneyOf } from "../../format/number.ts";
+import { count, exactCount, moneyOf } from "../../format/number.ts";
 import { read, withQuery } from "../../http/api.ts";
 import { ResourceView } from "../../components/resource-view.tsx";
 import { Table } from "../../components/table.tsx";
 import { type Resource, useResource } from "../../http/use-resource.ts";
 import { useAccountPaths } from "../../session/session.ts";
 import type { Usage } from "../gateways/analytics/usage.ts";
-import { partsOf } from "./price-rows.ts";
+import { partsOf, partText } from "./price-rows.ts";
 
 type PriceRow = PriceList["prices"][number];
 
@@ -79,6 +79,7 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
   const matching = rows.filter(({ provider, model }) =>
     words.every((word) => `${provider}/${model}`.toLowerCase().includes(word)),
   );
+  const inView = matching.slice(0, MAX_ROWS);
   return (
     <>
       <div className="row spread">
@@ -87,7 +88,7 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
             Used in the last 7 days{use !== undefined && ` (${used.length})`}
           </button>
           <button type="button" aria-pressed={shown === "all"} onClick={() => setShown("all")}>
-            {prices.length} known prices
+            {exactCount(prices.length)} known prices
           </button>
         </div>
         <Field label="Filter prices">
@@ -96,7 +97,7 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
       </div>
       {matching.length > MAX_ROWS && (
         <p className="muted small">
-          The first {MAX_ROWS} of {matching.length} prices.
+          The first {MAX_ROWS} of {exactCount(matching.length)} prices.
         </p>
       )}
       {matching.length === 0 ? (
@@ -108,20 +109,30 @@ function KnownPrices({ prices, list }: Pick<PriceList, "prices" | "list">) {
       ) : (
         <Table
           label="Known prices"
-          rows={matching.slice(0, MAX_ROWS)}
+          rows={inView}
           keyOf={({ provider, model, source }) => `${source} ${provider} ${model}`}
           columns={[
             { title: "Provider", cell: ({ provider }) => provider },
             { title: "Model", cell: ({ model }) => <code>{model}</code> },
-            ...MAIN_PARTS.map(({ title, names }) => ({
-              title,
-              align: "end" as const,
-              cell: ({ price }: PriceRow) => <MainPart price={price} names={names} />,
-            })),
+            ...MAIN_PARTS.map(({ title, names }) => {
+              const format = moneyOf(inView.map(({ price }) => numberOf(mainPart(price, names))));
+              return {
+                title,
+                align: "end" as const,
+                cell: ({ price }: PriceRow) => <MainPart value={mainPart(price, names)} format={format} />,
+              };
+            }),
             {
               title: "Also",
               isMinor: true,
-              cell: ({ price }) => <span className="muted small">{partsText(price)}</span>,
+              isExtra: true,
+              cell: ({ price }) => (
+                <span className="cell-line cell-line-short">
+                  <span className="cell-line-rest muted small" title={partsText(price)}>
+                    {partsText(price)}
+                  </span>
+                </span>
+              ),
             },
             {
               title: "Source",
@@ -156,15 +167,22 @@ const MAIN_PARTS: readonly { readonly title: string; readonly names: readonly st
   { title: "Cached", names: ["cached", "cache_read_mtok"] },
 ];
 
+function mainPart(price: PriceRow["price"], names: readonly string[]): unknown {
+  return names.map((name) => price[name]).find((part) => part !== undefined);
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}
+
 function MainPart({
-  price,
-  names,
+  value,
+  format,
 }: {
-  readonly price: PriceRow["price"];
-  readonly names: readonly string[];
+  readonly value: unknown;
+  readonly format: (value: number) => string;
 }) {
-  const value = names.map((name) => price[name]).find((part) => part !== undefined);
-  if (typeof value === "number") return `$${value}`;
+  if (typeof value === "number") return format(value);
   // A price by length of the prompt, for example.
   return <span className="muted">{value === undefined ? "–" : "tiers"}</span>;
 }
@@ -174,7 +192,7 @@ function partsText(price: PriceRow["price"]): string {
     .filter(
       ([name]) => typeof price[name] !== "number" || !MAIN_PARTS.some(({ names }) => names.includes(name)),
     )
-    .map(([name, value]) => `${name} ${value}`)
+    .map(([name, value]) => partText(name, value))
     .join(", ");
 }
 

@@ -1,6 +1,6 @@
 import type { PriceTable } from "@signalbox/client";
 import { expect, it } from "vitest";
-import { type OwnPrice, partsOf, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
+import { type OwnPrice, partsOf, partText, pricesOf, withEditedPrice, withoutPrice } from "./price-rows.ts";
 
 const add = (table: PriceTable, row: OwnPrice) => withEditedPrice(table, null, row);
 const small = { provider: "openai", model: "small", price: { in: 1, out: 2 } };
@@ -33,4 +33,12 @@ it("shows factors of tiers by their names", () => {
     ["flex", "× 0.5"],
     ["priority", "× 2"],
   ]);
+});
+
+it("names the parts of list prices in words, with their unit", () => {
+  expect(partText("web_searches_kcount", "10")).toBe("web searches $10 per 1,000");
+  expect(partText("input_audio_mtok", "0.3")).toBe("input audio $0.3 per 1M");
+  expect(partText("flex", "× 0.5")).toBe("flex × 0.5");
+  expect(partText("input_mtok", '{"base":1}')).toBe('input {"base":1}');
+  expect(partText("cacheWrite1h", "6")).toBe("cacheWrite1h 6");
 });

@@ -43,3 +43,18 @@ export function partsOf(price: Readonly<Record<string, unknown>> | ModelPrice): 
     return [[name, typeof value === "number" ? String(value) : JSON.stringify(value)]];
   });
 }
+
+/** Endings of names in the list of prices. */
+const UNITS: readonly (readonly [ending: string, unit: string])[] = [
+  ["_mtok", "per 1M"],
+  ["_kcount", "per 1,000"],
+];
+
+/** One of the parts as a person reads it. */
+export function partText(name: string, value: string): string {
+  const found = UNITS.find(([ending]) => name.endsWith(ending));
+  if (found === undefined) return `${name} ${value}`;
+  const [ending, unit] = found;
+  const words = name.slice(0, -ending.length).replaceAll("_", " ");
+  return Number.isNaN(Number(value)) ? `${words} ${value}` : `${words} $${value} ${unit}`;
+}

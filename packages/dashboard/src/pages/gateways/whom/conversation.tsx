@@ -3,7 +3,7 @@ import { Button } from "../../../components/button.tsx";
 import { ResourceView } from "../../../components/resource-view.tsx";
 import { Time } from "../../../components/time.tsx";
 import type { TimeRange } from "../../../components/time-range/time-range.ts";
-import { duration, money } from "../../../format/number.ts";
+import { duration, moneyOf } from "../../../format/number.ts";
 import { withQuery } from "../../../http/api.ts";
 import { useList } from "../../../http/use-list.ts";
 import { Link } from "../../../routing/link.tsx";
@@ -32,6 +32,7 @@ export function Conversation({ entry, range, isOldestFirst }: ConversationProps)
       limit: LIMIT,
     }),
   );
+  const cost = moneyOf((calls.value ?? []).map((call) => call.cost));
   return (
     <section className="section" aria-labelledby="conversation-title">
       <h2 id="conversation-title">{isOldestFirst ? "Conversation" : "Latest calls"}</h2>
@@ -48,7 +49,7 @@ export function Conversation({ entry, range, isOldestFirst }: ConversationProps)
                     </Link>
                     <StatusBadge call={call} />
                     <span className="muted small">
-                      {call.model} · {duration(call.duration)} · {money(call.cost)}
+                      {call.model} · {duration(call.duration)} · {cost(call.cost)}
                     </span>
                   </div>
                   {call.prompt !== null && <p className="message">{call.prompt}</p>}
