@@ -23,6 +23,12 @@ export function pinLoadGenerator(): void {
   if (canPin) spawnSync("taskset", ["-a", "-cp", String(LOAD_CORE), String(process.pid)]);
 }
 
+/** Gives this process all cores again, for a workload whose client is a browser: on one core, it would be the slow part. */
+export function unpinLoadGenerator(): void {
+  const all = `0-${availableParallelism() - 1}`;
+  if (canPin) spawnSync("taskset", ["-a", "-cp", all, String(process.pid)]);
+}
+
 export interface StartOptions {
   readonly env?: Record<string, string>;
   readonly cwd?: string;
