@@ -195,7 +195,10 @@ function createInstances(parts: AgentsParts, reach: () => Reach): Instances {
     alertFeed: parts.alertFeed,
     variables: parts.variables,
     openSql: (instanceParts) =>
-      new SqlStorage({ ...instanceParts, counters: new ChangeCounters(instanceParts.database) }) as AgentSql,
+      new SqlStorage({
+        ...instanceParts,
+        counters: new ChangeCounters(instanceParts.database, "connection"),
+      }) as AgentSql,
     envOf: (account) => environments.of(account),
     nameOf: (agent) => nameOf(classes, agent),
     callAgent,

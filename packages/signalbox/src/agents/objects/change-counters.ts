@@ -6,7 +6,8 @@
  * Invariants:
  * 1. The counters begin at zero when the object is loaded, and again after `deleteAll`, which gives an object of the originals a new database.
  * 2. A write costs two assignments for them; the functions exist in databases whose program reads a counter.
- * 3. Triggers and views keep SQLite's own functions: inside of a trigger they are about the trigger.
+ * 3. Agents of Signalbox write with `this.sql`, too, so that the counters of their `ctx.storage.sql` are SQLite's own.
+ * 4. Triggers and views keep SQLite's own functions: inside of a trigger they are about the trigger.
  */
 import { rawSql } from "../../core/sql.ts";
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
@@ -42,6 +43,7 @@ export function unwrapCounters(column: string): string {
 
 export class ChangeCounters {
   readonly #database: InstanceDatabase;
+  readonly #areOf: "program" | "connection";
   #isDefined = false;
   #changed = 0;
   /** Before the first row is inserted, SQLite has the number of another one. */
@@ -53,8 +55,9 @@ export class ChangeCounters {
   /** While a text of several statements runs, which read what those before them have done. */
   #before: Read | null = null;
 
-  constructor(database: InstanceDatabase) {
+  constructor(database: InstanceDatabase, areOf: "program" | "connection" = "program") {
     this.#database = database;
+    this.#areOf = areOf;
   }
 
   /** A statement of the program has changed rows. */
@@ -109,10 +112,12 @@ export class ChangeCounters {
 
   /** True if what `wrote` has been told is the last that the program has done. */
   #isOlder(total: bigint): boolean {
+    if (this.#areOf === "connection") return false;
     return this.#before === null || BigInt(this.#before.total) === total;
   }
 
   #shownTotal(total: number | bigint): number {
+    if (this.#areOf === "connection") return Number(total);
     return Number(total) - this.#database.ownChanges + this.#ownRows - this.#base;
   }
 

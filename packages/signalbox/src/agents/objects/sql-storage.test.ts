@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sql } from "../../core/sql.ts";
+import { ChangeCounters } from "./change-counters.ts";
+import { SqlStorage } from "./sql-storage.ts";
 import { openStorage, type TestStorage } from "./storage-fixture.ts";
 
 let test: TestStorage;
@@ -96,6 +98,25 @@ describe("the counters of changes", () => {
     expect(counters()).toEqual([1, 3, 2]);
     await own.storage.deleteAll();
     expect(counters()).toEqual([0, 0, 0]);
+    await own.close();
+  });
+
+  it("are SQLite's own for an agent, which writes also with other statements", async () => {
+    const own = await openStorage();
+    const { transactions } = own.runtime;
+    const { database } = own;
+    const counters = new ChangeCounters(database, "connection");
+    const program = new SqlStorage({ database, transactions, counters });
+    program.exec("CREATE TABLE counted (id INTEGER PRIMARY KEY, v)");
+    database.guardedStatement(["INSERT INTO counted (v) VALUES (1), (2), (3)"]).all([]);
+    expect(program.exec("SELECT changes(), last_insert_rowid() AS last").columnNames).toEqual([
+      "changes()",
+      "last",
+    ]);
+    expect(program.exec("SELECT changes() AS changed, last_insert_rowid() AS last").one()).toEqual({
+      changed: 3,
+      last: 3,
+    });
     await own.close();
   });
 
