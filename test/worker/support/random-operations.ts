@@ -15,7 +15,7 @@ const VALUES = 22;
 /** How many values each statement of `programs/random/src/storage.ts` takes. */
 const STATEMENTS = [
   0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-  0,
+  0, 0, 0, 0, 0, 0,
 ];
 const KEYS = ["a", "b", "ab", "abc", "b1", "é", "😀", "Z", "", "list", "z".repeat(20)];
 /** Values that SQLite takes, by number. */

@@ -82,8 +82,10 @@ export class ObjectAlarm implements Participant {
   }
 
   delete(): void {
+    const isSet = this.get() !== null;
     this.#write(null, 0, 0);
-    this.#options.counters.wroteOwn(1);
+    // There is nothing to delete for the program otherwise.
+    if (isSet) this.#options.counters.wroteOwn(1);
   }
 
   /** Begins to ring: the object has been constructed. `isResumed`: an attempt of its predecessor was ended by the storage, not by the process. */

@@ -45,6 +45,11 @@ export const STATEMENTS: readonly (readonly [text: string, values: number])[] = 
   ["select name from sqlite_master where name not like '\\_cf\\_%' escape '\\' order by name", 0],
   ["drop table if exists c", 0],
   ["selec 1", 0],
+  ["select changes() as changed", 0],
+  ["insert into t (a) values (changes())", 0],
+  ["update t set b = 'e' where id < 3; select changes() as changed", 0],
+  ["analyze", 0],
+  ["pragma quick_check", 0],
 ];
 
 type Operation = readonly [name: string, ...args: unknown[]];
