@@ -22,6 +22,7 @@ export class ClosedCopies {
 
   /** Resolves when the current copy of the database has ended. */
   async ended(id: string): Promise<void> {
+    // Whoever copies it receives the failure.
     await this.#running.get(id)?.catch(() => undefined);
   }
 
