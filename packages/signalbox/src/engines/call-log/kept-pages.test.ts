@@ -108,7 +108,7 @@ function countStatements(work: () => unknown): number {
     vi.spyOn(SqliteConnection.prototype, method).mockImplementation(function (this: SqliteConnection, query) {
       const text = query.parts.join("?");
       if (text.includes("FROM call") && !text.includes("AND id = ")) count += 1;
-      return original[method].call(this, query) as never;
+      return original[method].call(this, query);
     });
   work();
   vi.restoreAllMocks();
