@@ -5,7 +5,6 @@ import { cpSync, globSync, mkdtempSync, readFileSync, realpathSync, rmSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { launchBrowser, openPage } from "../browser/support/launch-browser.ts";
@@ -49,10 +48,10 @@ async function start(
     env: { ...ENVIRONMENT, ...environment },
   });
   started.push(child);
-  for await (const line of createInterface(child.stdout as Readable)) {
+  for await (const line of createInterface(child.stdout)) {
     const [, found] = pattern.exec(line) ?? [];
     if (found === undefined) continue;
-    child.stdout?.resume();
+    child.stdout.resume();
     return found;
   }
   throw new Error(`${script} ended`);
