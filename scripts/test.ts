@@ -15,7 +15,7 @@ import { createTestFolder } from "./support/test-folder.ts";
 /** Names of projects in `vitest.config.ts`. */
 const QUICK = ["shared worker", "node engine", "own worker"];
 const LONG = ["long"];
-const LONG_WORKERS = 6;
+const LONG_WORKERS = 8;
 
 const args = process.argv.slice(2).filter((arg) => arg !== "--long");
 const isLong = process.argv.includes("--long");
