@@ -10,6 +10,8 @@ const LOGIN_CODE = /(?<=\?code=)[\w-]{40,}/g;
 /** In JSON inside of a text. */
 const DURATION = /(?<="(?:duration|time_to_first_byte)":)[\d.]+/g;
 /** Of a request: the process, and a number. */
+/** Of a call that began late, in a text (see `isLateAttempt`). */
+const LATE_ATTEMPT = /"attempts":"\[\{[^\]]*\}\]",/g;
 const REQUEST_ID = /\b[\da-f]{12}(?=-[\da-z]{1,4}\b)/g;
 /** The end of a token, in JSON inside of a text. */
 const LAST_FOUR = /(?<="?"last_four"?":"?")[\w-]{4}/g;
@@ -34,6 +36,7 @@ export class Names {
     // Turns are recorded some time after they have ended.
     if (key === "turns") return [];
     if (key === "turn_p95_ms") return null;
+    if (key === "durations" && Array.isArray(value)) return [inOneBucket(value as Bucket[])];
     if (typeof value === "string") return this.inText(value);
     if (typeof value === "number") return IS_DURATION.test(key) ? 12 : value;
     if (Array.isArray(value)) return value.map((one) => this.in(one, key));
@@ -54,6 +57,7 @@ export class Names {
       .replaceAll(SECRET, (_, prefix: string) => `${prefix}_…`)
       .replaceAll(LOGIN_CODE, "0LVQkZdqtHJW23bLUOI9lQIMJmCCZ1eZtstxVIxKtVE")
       .replaceAll(DURATION, "12")
+      .replaceAll(LATE_ATTEMPT, "")
       .replaceAll(UUID, (id) =>
         this.#numbered(id, (n) => `5f0c7a1e-0000-4000-8000-${n.toString(16).padStart(12, "0")}`),
       )
@@ -83,4 +87,13 @@ function isLateAttempt(name: string, value: unknown): boolean {
 
 function toBase32(n: number): string {
   return [1024, 32, 1].map((place) => DIGITS[Math.floor(n / place) % 32] ?? "0").join("");
+}
+
+interface Bucket {
+  readonly calls: number;
+}
+
+/** The calls of a histogram, as if all took the same time. */
+function inOneBucket(buckets: readonly Bucket[]): object {
+  return { le: 25, calls: buckets.reduce((sum, { calls }) => sum + calls, 0) };
 }
