@@ -251,6 +251,8 @@ describe("an agent's own SQL", () => {
     ["SAVEPOINT x", "transactions are the runtime's"],
     ["PRAGMA synchronous = OFF", "PRAGMA synchronous is not allowed"],
     ["PRAGMA writable_schema = ON", "not allowed"],
+    ["PRAGMA data_version = 3", "PRAGMA data_version with 3 is not allowed"],
+    ["PRAGMA index_info", "PRAGMA index_info needs a value"],
     ["DELETE FROM _signalbox_queue", "belongs to the runtime"],
     ["DROP TABLE _SIGNALBOX_STATE", "belongs to the runtime"],
     ["CREATE TRIGGER t AFTER INSERT ON _signalbox_queue BEGIN SELECT 1; END", "belongs to the runtime"],

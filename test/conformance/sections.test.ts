@@ -58,6 +58,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
     "gateway-booked-usage",
     "gateway-figures",
     "gateway-credit",
+    "gateway-most-used-limits",
   ],
   "gateway: errors of the data plane": ["gateway-bad-input"],
   "gateway: management and stored calls": [

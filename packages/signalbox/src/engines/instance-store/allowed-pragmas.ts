@@ -43,9 +43,13 @@ const ALLOWED: Readonly<Record<string, Check>> = {
   reverse_unordered_selects: booleanOrNothing,
 };
 
-/** Names are in lower case. */
+/** True if a value, or none, may be given to it. Names are in lower case. */
+export function isKnownPragma(pragma: string): boolean {
+  return Object.hasOwn(ALLOWED, pragma);
+}
+
 export function isAllowedPragma(pragma: string, value: string | null, reserved: ReservedNames): boolean {
-  return Object.hasOwn(ALLOWED, pragma) && ALLOWED[pragma]?.(value, reserved) === true;
+  return isKnownPragma(pragma) && ALLOWED[pragma]?.(value, reserved) === true;
 }
 
 /** True for a PRAGMA that only tells about the schema. */

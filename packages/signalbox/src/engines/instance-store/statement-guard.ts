@@ -6,7 +6,7 @@
  * tables is allowed, and so is ANALYZE, which counts their rows, too.
  */
 import { type Authorizer, SQLITE_ACTIONS as A } from "../sqlite-file/index.ts";
-import { describesSchema, isAllowedPragma, writesAsPragma } from "./allowed-pragmas.ts";
+import { describesSchema, isAllowedPragma, isKnownPragma, writesAsPragma } from "./allowed-pragmas.ts";
 import type { ReservedNames } from "./reserved-names.ts";
 
 /** Actions that write, and which of the two names passed with an action is the table. */
@@ -140,9 +140,11 @@ export class StatementGuard {
   };
 
   #authorizePragma(name: string, value: string | null): boolean {
+    if (!isKnownPragma(name)) return this.#refuse(`PRAGMA ${name} is not allowed`);
     if (!isAllowedPragma(name, value, this.#reserved)) {
-      const given = value === null ? "" : ` with ${value}`;
-      return this.#refuse(`PRAGMA ${name}${given} is not allowed`);
+      return this.#refuse(
+        `PRAGMA ${name} ${value === null ? "needs a value" : `with ${value} is not allowed`}`,
+      );
     }
     if (writesAsPragma(name)) this.#isWrite = true;
     return true;
