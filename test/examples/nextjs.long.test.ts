@@ -1,7 +1,7 @@
 /** The Next.js example as a project of its own: installed from the archives, built, and opened in Chromium on two pages. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, globSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -63,11 +63,11 @@ beforeAll(async () => {
     recursive: true,
     filter: (path) => !/\/(node_modules|\.next|\.signalbox)(\/|$)/.test(path.slice(EXAMPLE.length)),
   });
-  await withBuiltPackages(() => {
-    const archives = globSync(".cache/packages/*.tgz", { cwd: ROOT }).map((file) => join(ROOT, file));
-    expect(archives).toHaveLength(5);
-    return npm("install", "--prefer-offline", "--no-audit", "--no-fund", ...archives);
-  });
+  const archives = join(project, ".archives");
+  mkdirSync(archives);
+  await withBuiltPackages((folders) => npm("pack", "--silent", "--pack-destination", archives, ...folders));
+  const files = globSync("*.tgz", { cwd: archives }).map((file) => join(archives, file));
+  npm("install", "--prefer-offline", "--no-audit", "--no-fund", ...files);
   npm("run", "build");
   const serve = ["--json", "--port", "0"];
   signalboxUrl = await start("signalbox", serve, /"url":"([^"]+)"/, { SIGNALBOX_LOG_LEVEL: "warn" });

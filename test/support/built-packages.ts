@@ -19,14 +19,14 @@ const SOURCES = [
   "tsconfig.build.json",
 ];
 const RESULTS = ["protocol", "translate", "client", "create-signalbox", "signalbox"].map((name) =>
-  join(ROOT, "packages", name, "dist/package.json"),
+  join(ROOT, "packages", name, "dist"),
 );
 
-/** Runs `work` while the packages are built and nobody builds them anew. */
-export async function withBuiltPackages<T>(work: () => T): Promise<T> {
+/** Runs `work`, with the folders of the packages, while they are built and nobody builds them anew. */
+export async function withBuiltPackages<T>(work: (folders: readonly string[]) => T): Promise<T> {
   return whileLocked(() => {
     if (!isBuilt()) buildWith(["scripts/build.ts"]);
-    return work();
+    return work(RESULTS);
   });
 }
 
@@ -58,7 +58,8 @@ function buildWith(args: readonly string[]): string {
 }
 
 function isBuilt(): boolean {
-  if (!existsSync(STAMP) || !RESULTS.every((path) => existsSync(path))) return false;
+  if (!existsSync(STAMP) || !RESULTS.every((folder) => existsSync(join(folder, "package.json"))))
+    return false;
   const builtAt = Date.parse(readFileSync(STAMP, "utf8"));
   return globSync(SOURCES, { cwd: ROOT }).every((file) => statSync(join(ROOT, file)).mtimeMs < builtAt);
 }
