@@ -8,7 +8,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { launchBrowser } from "../../test/browser/support/launch-browser.ts";
-import { meterCpu, OTHERS } from "../support/cpu-times.ts";
 import { DAYS, sendDeliveries, storeCallsIn } from "../support/growth-data.ts";
 import { createGateways } from "../support/growth-requests.ts";
 import { unpinLoadGenerator } from "../support/server-on-core.ts";
@@ -140,11 +139,9 @@ async function measurePage(
     const session = await context.newCDPSession(page);
     // CPU time, which other programs of the machine do not lengthen as they do the rest.
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
-    const used = meterCpu(server);
     await page.addInitScript(OBSERVE_EVENTS);
     await page.goto(`${server.url}/dashboard/accounts/default${under.path}`, { waitUntil: "commit" });
     const content = await page.evaluate<number>(untilShown(under.content));
-    const { [OTHERS]: others = 0 } = used(1);
     const { metrics } = await session.send("Performance.getMetrics");
     const cpu = 1000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0);
     const [paint = 0] = await page.evaluate<number[]>(
@@ -154,7 +151,7 @@ async function measurePage(
     await under.use(page);
     await page.waitForTimeout(AFTER_USE_MS);
     const interaction = await page.evaluate<number>("Math.max(0, ...window.interactions)");
-    return { cpu, paint, content, interaction, [OTHERS]: others };
+    return { cpu, paint, content, interaction };
   } finally {
     await context.close();
   }
