@@ -1,6 +1,6 @@
 /**
- * The built files of the dashboard. All of them, a few hundred kilobytes, are read into memory at the start: a request cannot read any other file.
- * The build also creates the compressed variants (`.br`, `.gz`).
+ * The built files of the dashboard. All of them, a few megabytes with the compressed variants (`.br`, `.gz`) of the build, are read into memory when
+ * the first is asked for: no request can read any other file, and a server without visitors spends nothing on them.
  * See packages/dashboard/README.md.
  */
 import { createHash } from "node:crypto";

@@ -6,12 +6,12 @@ import { z } from "zod";
 import type { AreaModule } from "../area-module.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { defineRoute } from "../http/route.ts";
-import { readBuiltFiles } from "./built-files.ts";
+import { type BuiltFiles, readBuiltFiles } from "./built-files.ts";
 import { serveFile } from "./serve-files.ts";
 import { SessionDoor, type SessionDoorParts } from "./session-door.ts";
 
 export function createDashboardArea(parts: SessionDoorParts): AreaModule {
-  const files = readBuiltFiles();
+  let files: BuiltFiles | null = null;
   const door = new SessionDoor(parts);
   return {
     mounts: [
@@ -32,7 +32,10 @@ export function createDashboardArea(parts: SessionDoorParts): AreaModule {
           else if (name === "first-commands") door.firstCommands(request, response);
           else if (code !== null && request.method === "GET")
             await door.loginByLink(request, response, context, code);
-          else serveFile(request, response, files, name);
+          else {
+            files ??= readBuiltFiles();
+            serveFile(request, response, files, name);
+          }
         },
       },
     ],

@@ -73,7 +73,8 @@ interface Owner {
 
 export class EntityClaims {
   readonly #database: Database;
-  readonly #owners = new LRUCache<string, Owner>({ max: MAX_KNOWN });
+  // With a size instead of a number, it takes memory for what it holds, not for what it may hold.
+  readonly #owners = new LRUCache<string, Owner>({ maxSize: MAX_KNOWN, sizeCalculation: () => 1 });
   readonly #onFailure: (error: unknown) => void;
   readonly #claims = new WriteTogether((claims: readonly NameClaim[]) => this.#write(claims));
 
