@@ -97,6 +97,12 @@ it("the number of rows stays that of the values, whatever is replaced, dropped a
   expect(kept.rows).toBe(0);
 });
 
+it("counts the text of a query, so that many long filters do not take more memory than many rows", () => {
+  const file = open(1);
+  for (let i = 0; i < 20; i++) count(file, `${i} ${"x".repeat(380)}`, 0);
+  expect(kept.rows).toBe(8);
+});
+
 it("keeps neither a value larger than all may be nor one that says so", () => {
   const file = open(1);
   for (let i = 0; i < 2; i++) count(file, "large", 10);

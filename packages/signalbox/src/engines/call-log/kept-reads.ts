@@ -4,12 +4,15 @@
  * Invariants:
  * 1. A value is returned only while its file is as it was when the value was read: SQLite gives a connection another `data_version` when another
  *    connection has committed. The version is read before the value, so a commit in between makes the value stale, never wrong.
- * 2. The rows of all values are at most `maxRows`; the values that were used least recently are dropped first.
+ * 2. The rows of all values are at most `maxRows`; the values that were used least recently are dropped first. The text of a query, which a caller may
+ *    make long, counts as rows of the same size.
  * 3. A file that is opened again is another file.
  */
 import { rawSql } from "../../core/sql.ts";
 import type { SqliteConnection } from "../sqlite-file/index.ts";
 
+/** About what a row of a value takes. */
+const ROW_BYTES = 100;
 const DATA_VERSION = rawSql("PRAGMA data_version");
 
 export interface KeptFile {
@@ -56,7 +59,10 @@ export class KeptReads {
       return known.value as T;
     }
     const { value, rows } = read();
-    if (rows !== null) this.#keep(key, { file: file.number, version, value, rows: rows + 1 });
+    if (rows !== null) {
+      const own = Math.ceil(key.length / ROW_BYTES);
+      this.#keep(key, { file: file.number, version, value, rows: rows + own });
+    }
     return value;
   }
 
