@@ -31,6 +31,12 @@ export interface TransactionOptions {
   readonly mayTakeLong?: boolean;
 }
 
+/** A row of `readBlobs`. */
+export interface LabelledBlob {
+  readonly label: string;
+  readonly bytes: Uint8Array;
+}
+
 /** Whose turn a scan is. */
 export interface ScanTurn {
   /** Accounts take turns; `""` for what the service reads for itself. */
@@ -50,6 +56,11 @@ export interface Database extends Queryable {
    * take turns; throws `overloaded` if too many of the account wait.
    */
   scan<Row>(query: SqlQuery, turn: ScanTurn): Promise<Row[]>;
+  /**
+   * Like `all`, for rows with large blobs: the columns of the query are `label`, a text, and `bytes`, and neither is NULL. PostgreSQL sends them as they are
+   * and not as hexadecimal text. Absent where `all` is as quick.
+   */
+  readBlobs?(query: SqlQuery): Promise<LabelledBlob[]>;
   /**
    * Runs `work` in a transaction. Other transactions of the scope wait, so `work` must be short and must await only `tx`. If the connection to the
    * server is lost before the commit, or a lock is not free in time, `work` runs again: what it does besides `tx` must not depend on how often it runs. Resolves to the result of `work`

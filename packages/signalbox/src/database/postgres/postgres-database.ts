@@ -25,10 +25,11 @@ import {
   isUnavailable,
   Servers,
 } from "../../engines/postgres-session/index.ts";
-import type { Database, Queryable, ScanTurn, TransactionOptions } from "../database.ts";
+import type { Database, LabelledBlob, Queryable, ScanTurn, TransactionOptions } from "../database.ts";
 import { ScanTurns } from "../scan-turns.ts";
 import type { ClusterMembership, NodeIdentity } from "../membership.ts";
 import { OpenSockets } from "./open-sockets.ts";
+import { copyBlobs } from "./copy-blobs.ts";
 import { readDurability, type ServerSetting } from "./durability.ts";
 import { Commits } from "./commits.ts";
 import { type LostCommits, NodeSession } from "./node-session.ts";
@@ -275,6 +276,20 @@ export class PostgresDatabase implements Database {
     return this.#turns.run(turn, async () => (await this.#read(query, deadline)).rows as Row[]);
   }
 
+  readBlobs(query: SqlQuery): Promise<LabelledBlob[]> {
+    return this.#whenAvailable(async () => {
+      const client = await this.#pool.connect();
+      try {
+        const blobs = await copyBlobs(client, query);
+        client.release();
+        return blobs;
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    });
+  }
+
   async get<Row>(query: SqlQuery): Promise<Row | undefined> {
     return (await this.#read(query)).rows[0] as Row | undefined;
   }
@@ -390,14 +405,22 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async #read(query: SqlQuery, deadline = performance.now() + this.#maxWaitMs): Promise<QueryResult> {
+  #read(query: SqlQuery, deadline?: number): Promise<QueryResult> {
     const statement = toStatement(query);
+    return this.#whenAvailable(() => this.#pool.query(statement), deadline);
+  }
+
+  /** Runs a read, and again while the server is unavailable. */
+  async #whenAvailable<T>(
+    read: () => Promise<T>,
+    deadline = performance.now() + this.#maxWaitMs,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       // Before the attempt: one that a pause of this process made too long is followed by another one.
       const isLast = this.#isHasty || performance.now() >= deadline;
       try {
         if (!this.#session.isHeld) throw new NodeSessionError();
-        return await this.#pool.query(statement);
+        return await read();
       } catch (error) {
         const isWaited = isLocked(error) && attempt < MAX_LOCK_WAITS;
         if (!isWaited && (!isUnavailable(error) || isLast)) throw this.#fail(error);

@@ -1,62 +1,11 @@
 /** Copies tables of PostgreSQL to files and back, with `COPY` in its text format, which every version of the server reads. */
 import { closeSync, openSync } from "node:fs";
-import type { Client, Connection, Submittable } from "pg";
+import type { Client, Connection } from "pg";
 import { writeWhole } from "../../engines/durable-file/index.ts";
-
-/** The part of the driver's connection that is missing from its types. */
-interface CopyConnection extends Connection {
-  query(text: string): void;
-  sendCopyFromChunk(chunk: Buffer): void;
-  endCopyFrom(): void;
-  sendCopyFail(reason: string): void;
-}
+import { Copy, type CopyConnection, runCopy } from "./copy.ts";
 
 /** Rows are collected up to this size and written with one call. */
 const WRITE_BYTES = 256 * 1024;
-
-abstract class Copy implements Submittable {
-  /** The driver adds a time limit to the callback of a query. */
-  callback: (error: Error | null | undefined) => void = () => undefined;
-  readonly #text: string;
-  protected error: Error | null = null;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  submit(connection: Connection): void {
-    (connection as CopyConnection).query(this.#text);
-  }
-
-  handleError(error: Error): void {
-    this.error ??= error;
-    this.callback(this.error);
-  }
-
-  handleReadyForQuery(): void {
-    this.callback(this.error);
-  }
-
-  handleCopyInResponse(_connection: CopyConnection): void {
-    // Only COPY FROM waits for data.
-  }
-
-  handleCopyData(_message: { readonly chunk: Buffer }): void {
-    // Only COPY TO sends data.
-  }
-
-  handleCommandComplete(): void {
-    // `handleReadyForQuery` follows.
-  }
-
-  handleRowDescription(): void {
-    // COPY returns no rows.
-  }
-
-  handleDataRow(): void {
-    // COPY returns no rows.
-  }
-}
 
 class CopyOut extends Copy {
   readonly #file: number;
@@ -134,22 +83,12 @@ function drained(stream: Connection["stream"]): Promise<void> {
   });
 }
 
-function run(client: Client, copy: Copy): Promise<void> {
-  return new Promise((resolve, reject) => {
-    copy.callback = (error) => {
-      if (error == null) resolve();
-      else reject(error);
-    };
-    client.query(copy);
-  });
-}
-
 /** Writes the rows of a query to a new file; returns their number. */
 export async function copyToFile(client: Client, query: string, path: string): Promise<number> {
   const file = openSync(path, "wx", 0o600);
   try {
     const copy = new CopyOut(`COPY (${query}) TO STDOUT`, file);
-    await run(client, copy);
+    await runCopy(client, copy);
     return copy.count;
   } finally {
     closeSync(file);
@@ -162,7 +101,7 @@ export async function copyFromChunks(
   target: string,
   chunks: AsyncIterable<Buffer>,
 ): Promise<void> {
-  await run(client, new CopyIn(`COPY ${target} FROM STDIN`, chunks));
+  await runCopy(client, new CopyIn(`COPY ${target} FROM STDIN`, chunks));
 }
 
 export function quoteName(name: string): string {

@@ -219,9 +219,16 @@ export class TotalsQuery {
     const selected = this.#labels
       .map((label, i) => ({ label, value: label.value, calls: this.#calls[i] ?? 0 }))
       .filter(({ calls, value }) => calls > 0 && only.every((one) => one.value === value));
-    selected.sort((a, b) => b.calls - a.calls || (String(a.value) < String(b.value) ? -1 : 1));
-    for (const [rank, { label }] of selected.entries()) label.rank = Math.min(rank, maxValues);
-    this.#values = selected.slice(0, maxValues).map(({ value }) => value);
+    // Thousands of values have equally many calls, and only those that are listed need an order.
+    const least =
+      Float64Array.from(selected, ({ calls }) => calls)
+        .sort()
+        .at(-maxValues) ?? 0;
+    const listed = selected.filter(({ calls }) => calls >= least);
+    listed.sort((a, b) => b.calls - a.calls || (String(a.value) < String(b.value) ? -1 : 1));
+    for (const { label } of selected) label.rank = maxValues;
+    for (const [rank, { label }] of listed.entries()) label.rank = Math.min(rank, maxValues);
+    this.#values = listed.slice(0, maxValues).map(({ value }) => value);
     this.#otherValues = selected.length - this.#values.length;
   }
 

@@ -5,12 +5,19 @@
  * small. Columns are only added, with a default, so nodes of two releases can write side by side.
  */
 import type { Queryable } from "../../../core/queryable.ts";
-import { rawSql, sql } from "../../../core/sql.ts";
+import { rawSql, sql, type SqlQuery } from "../../../core/sql.ts";
 import { CALL_COLUMNS, type Column, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from "../columns.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS } from "../day-schema.ts";
 
+export interface LabelledBlob {
+  readonly label: string;
+  readonly bytes: Uint8Array;
+}
+
 /** The part of the control plane's database that the log uses. */
 export interface CallDatabase extends Queryable {
+  /** Like `all`, and quicker if `bytes` is large. Default: `all`. */
+  readBlobs?(query: SqlQuery): Promise<LabelledBlob[]>;
   transaction<T>(
     work: (tx: Queryable) => Promise<T>,
     options: { readonly scope: string; readonly isConcurrent?: boolean },

@@ -15,11 +15,12 @@ import {
 } from "../usage-by.ts";
 import { gatewayCondition, ROW_SUMS, timeOfId } from "./call-queries.ts";
 import { startOfDayAt } from "./days.ts";
+import type { CallDatabase } from "./call-tables.ts";
 import { storableText } from "./storable.ts";
 import { summariseTotals } from "./totals-queries.ts";
 
 export async function summariseBy(
-  database: Queryable,
+  database: CallDatabase,
   query: UsageByQuery,
   signal?: AbortSignal,
 ): Promise<UsageBy> {
