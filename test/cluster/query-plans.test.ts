@@ -153,7 +153,9 @@ beforeAll(async () => {
   await fill();
   Client.prototype.query = function (this: Client, ...args: unknown[]) {
     const [first, second] = args as [string | Statement, unknown];
-    const text = typeof first === "string" ? first : first.text;
+    const whole = typeof first === "string" ? first : first.text;
+    const [, copied] = /^COPY \((.*)\) TO STDOUT/s.exec(whole) ?? [];
+    const text = copied ?? whole;
     const values = typeof first === "string" ? (Array.isArray(second) ? second : []) : (first.values ?? []);
     if (currentPath !== "" && /^\s*(?:SELECT|WITH)\b/i.test(text) && !statements.has(text))
       statements.set(text, { text, values, path: currentPath });
@@ -262,6 +264,7 @@ it("no list, count or usage query reads the whole of a large table", async () =>
       found.push(`${path}: ${[...new Set(reads)].join(", ")}\n${text.replaceAll(/\s+/g, " ").slice(0, 400)}`);
   }
   expect(statements.size).toBeGreaterThan(60);
+  expect([...statements.keys()].some((text) => text.includes("call_log_totals"))).toBe(true);
   expect(found).toEqual([]);
 });
 

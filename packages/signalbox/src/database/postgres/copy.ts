@@ -15,15 +15,15 @@ export interface CopyConnection extends Connection {
 export abstract class Copy implements Submittable {
   /** The driver adds a time limit to the callback of a query. */
   callback: (error: Error | null | undefined) => void = () => undefined;
-  readonly #text: string;
+  readonly text: string;
   protected error: Error | null = null;
 
   constructor(text: string) {
-    this.#text = text;
+    this.text = text;
   }
 
   submit(connection: Connection): void {
-    (connection as CopyConnection).query(this.#text);
+    (connection as CopyConnection).query(this.text);
   }
 
   handleError(error: Error): void {
