@@ -31,7 +31,7 @@ async function use(client: Client, name: string, args: Record<string, unknown> =
 test.each(["/mcp", "/older"])("a session at %s has its own state, which survives kill -9", async (path) => {
   const client = await connect(http(path, { "x-by": "ann" }));
   const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toEqual(["add", "who", "slow", "hold", "fail"]);
+  expect(tools.map(({ name }) => name)).toEqual(["add", "who", "slow", "patient", "hold", "fail"]);
   expect(await use(client, "add", { amount: 4 })).toBe("4");
   expect(await use(client, "who")).toBe("ann");
   const other = await connect(http(path));
@@ -56,6 +56,14 @@ test("progress arrives while the tool runs, and failures are results", async () 
     content: [{ text: "as asked" }],
   });
   expect(await client.callTool({ name: "add", arguments: { amount: "x" } })).toMatchObject({ isError: true });
+  await client.close();
+});
+
+test.each(["/mcp", "/older", "/sse"])("a tool at %s that only waits for timers answers", async (path) => {
+  const client = await connect(
+    path === "/sse" ? new SSEClientTransport(new URL(server.url + path)) : http(path),
+  );
+  expect(await use(client, "patient")).toBe("at last");
   await client.close();
 });
 
@@ -96,7 +104,7 @@ test("an agent is a client: it lists and calls tools, also after kill -9, and le
   const caller = connectAgent<{ results: string[] }>(server, "Caller", `one-${crypto.randomUUID()}`);
   await caller.ready;
   const joined = (await caller.call("join", `${server.url}/mcp`)) as { id: string; tools: string[] };
-  expect(joined).toMatchObject({ state: "ready", tools: ["add", "who", "slow", "hold", "fail"] });
+  expect(joined).toMatchObject({ state: "ready", tools: ["add", "who", "slow", "patient", "hold", "fail"] });
   expect(await caller.call("use", joined.id, "add", { amount: 6 })).toBe("6");
   server = await server.killAndRestart();
   await caller.ready;

@@ -45,6 +45,7 @@ describe.each([
       "add",
       "who",
       "slow",
+      "patient",
       "hold",
       "fail",
     ]);

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. Only idle instances are sent away. If all are busy, there is no room for another one.
- * 2. While the store cannot write, idle instances stay beyond their time: one that is closed then could not be read until there is room.
+ * 2. With a client, an instance whose code waits for a timer stays beyond its time, unless there is no room for another one.
+ * 3. While the store cannot write, idle instances stay beyond their time: one that is closed then could not be read until there is room.
  */
 import type { Clock } from "../../core/clock.ts";
 import { RecencyList } from "../../core/recency-list.ts";
@@ -95,7 +96,7 @@ export class InstanceMemory {
 
   /** Hibernates an idle instance before its time, unless a client is connected to it or its next work is due within that time. */
   putAway(instance: AnyInstance): void {
-    if (this.#store.problem !== null || !instance.isIdle || instance.group.size > 0) return;
+    if (this.#store.problem !== null || !instance.isIdle || instance.hasClients) return;
     const dueAt = instance.nextDueAt;
     if (dueAt === undefined || (dueAt !== null && dueAt <= this.#clock.now() + this.#limits.idleTimeoutMs))
       return;
@@ -106,7 +107,7 @@ export class InstanceMemory {
     if (this.#store.problem !== null) return;
     const idleSince = this.#clock.now() - this.#limits.idleTimeoutMs;
     for (const instance of this.#byUse.oldestFirst()) {
-      if (!instance.isIdle || instance.lastActiveAt > idleSince) continue;
+      if (!instance.isIdle || instance.lastActiveAt > idleSince || instance.isKept(idleSince)) continue;
       instance.hibernate();
       // Closing checkpoints the WAL, which blocks the event loop for a moment: one instance per iteration.
       setImmediate(() => this.#sweep());

@@ -25,7 +25,13 @@ import {
   InstanceFencedError,
   type Ownership,
 } from "../../engines/instance-store/index.ts";
-import { currentTurn, type Turn, type TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import {
+  currentTurn,
+  PendingTimers,
+  type Turn,
+  type TurnOrigin,
+  TurnRuntime,
+} from "../../engines/turn-runtime/index.ts";
 import type { AgentClass, AnyAgent } from "../api/agent.ts";
 import type { AgentCall, AgentCaller } from "../api/agent-stub.ts";
 import type { AgentOwner } from "../api/current-agent.ts";
@@ -98,6 +104,10 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
   /** When the instance left memory, for code that outlives it. */
   #goneAt: number | null = null;
   lastActiveAt: number;
+  /** When something that held the instance ended last. */
+  #releasedAt = 0;
+  /** Null until code of the instance sets a timer. */
+  #timers: PendingTimers | null = null;
   /** Neighbours in the directory's list. */
   older: AnyInstance | null = null;
   newer: AnyInstance | null = null;
@@ -143,6 +153,19 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   get isIdle(): boolean {
     return this.#phase.kind === "active" && this.#runtime.isIdle && this.#phase.live.isIdle;
+  }
+
+  /** True while a client is connected, whether or not its socket lets the instance leave memory. */
+  get hasClients(): boolean {
+    return this.group.size > 0 || this.#live?.hasClients === true;
+  }
+
+  /**
+   * True while a client is connected, and code that no event awaits goes on: it waits for a timer, or something that held the instance has ended since
+   * (the headers of a response have arrived, and the code reads the body). Without a client, code that no event awaits keeps nothing in memory.
+   */
+  isKept(since: number): boolean {
+    return (this.#releasedAt > since || this.#timers?.isEmpty === false) && this.hasClients;
   }
 
   /** When the instance has work of its own next; null for never, undefined if that is not known. */
@@ -193,7 +216,17 @@ export class Instance<R extends Resident = LiveAgent, Definition = AgentDefiniti
 
   /** Keeps the instance in memory until the returned function is called. */
   hold(): () => void {
-    return this.#runtime.hold();
+    const release = this.#runtime.hold();
+    return () => {
+      this.#releasedAt = this.#environment.clock.now();
+      release();
+    };
+  }
+
+  /** Code of the instance has set a timer (`notePendingTimers`). */
+  noteTimer(timer: Parameters<PendingTimers["add"]>[0]): void {
+    this.#timers ??= new PendingTimers();
+    this.#timers.add(timer);
   }
 
   /** Keeps the instance in memory until the promise has settled. */

@@ -21,6 +21,8 @@ export interface Resident {
   readonly reader: InstanceReader;
   /** True when the resident runs no work of its own. */
   readonly isIdle: boolean;
+  /** True while a client is connected through a WebSocket of the resident's own. */
+  readonly hasClients?: boolean;
   /** True when nothing that is stored is worth keeping: the instance that leaves memory is removed. Read before the database is closed. */
   readonly isDisposable?: boolean;
   /** The first turn: constructs the object of the user's class. */

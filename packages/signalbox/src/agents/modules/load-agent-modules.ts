@@ -5,6 +5,7 @@ import { basename, dirname, extname, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { ConfigError } from "../../config/index.ts";
 import { userPlace } from "../../core/own-frames.ts";
+import { notePendingTimers } from "../../engines/turn-runtime/index.ts";
 import { AgentDefinition, isAgentClass } from "../instance/agent-definition.ts";
 import type { AgentClass } from "../api/agent.ts";
 import { registerModuleHooks } from "./module-hooks.ts";
@@ -31,6 +32,7 @@ export async function loadAgents(
     const definition = define(agentClass, agentClass.name, OWN_PROGRAM, null);
     definitions.set(definition.kebab, definition);
   }
+  if (own.length + modules.length > 0) notePendingTimers();
   if (modules.length > 0) await registerModuleHooks();
   for (const module of modules) {
     const path = resolve(folder, module);

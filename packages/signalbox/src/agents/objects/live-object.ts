@@ -161,6 +161,15 @@ export class LiveObject implements Resident {
     this.database.run(SHRINK);
   }
 
+  /** Clients reach a facet through the objects above it: its name begins with theirs. */
+  get hasClients(): boolean {
+    const { ref } = this.#parts;
+    for (let { name } = ref; ; name = name.slice(0, name.lastIndexOf("."))) {
+      if ((this.#host.sockets.find(keyOf({ ...ref, name }))?.ends.size ?? 0) > 0) return true;
+      if (!name.includes(".")) return false;
+    }
+  }
+
   /** True after `deleteAll`, unless something was stored since, or a client is connected. */
   get isDisposable(): boolean {
     return (

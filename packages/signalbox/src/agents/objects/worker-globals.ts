@@ -1,7 +1,9 @@
 /**
  * What programs find in `globalThis` beside Node's own: `WebSocketPair`, `WebSocketRequestResponsePair`, a `Response` that accepts status 101, a
- * `WebSocket` whose prototype is that of the ends of pairs, and a `fetch` that waits for the output gate of the object that calls it.
+ * `WebSocket` whose prototype is that of the ends of pairs, a `fetch` that waits for the output gate of the object that calls it, and timers that are
+ * noted at the object.
  */
+import { notePendingTimers } from "../../engines/turn-runtime/index.ts";
 import { currentWork } from "./current-work.ts";
 import { WebSocketPair, WebSocketRequestResponsePair, WorkerWebSocket } from "./web-socket.ts";
 
@@ -17,6 +19,7 @@ export function installWorkerGlobals(): void {
   const target = globalThis as typeof globalThis & { [INSTALLED]?: true };
   if (target[INSTALLED] === true) return;
   Object.defineProperty(target, INSTALLED, { value: true });
+  notePendingTimers();
   const fetch = target.fetch;
   acceptTexts(target.Response);
   Object.assign(target, {

@@ -30,6 +30,11 @@ export function addTools(server: McpServer, session: Session): void {
     }
     return { content: [{ type: "text", text: "slowly" }] };
   });
+  // It waits for timers only, and for longer than an idle agent of the test stays in memory.
+  server.registerTool("patient", { inputSchema: {} }, async () => {
+    for (let step = 1; step <= 2; step += 1) await new Promise((resolve) => setTimeout(resolve, 500));
+    return { content: [{ type: "text", text: "at last" }] };
+  });
   server.registerTool("hold", { inputSchema: {} }, async (_, { sendNotification, _meta }) => {
     session.setState({ total: session.state.total + 100 });
     if (_meta !== undefined)
