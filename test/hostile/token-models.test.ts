@@ -126,7 +126,7 @@ describe("the model of a call", () => {
     ["a version of Replicate", "replicate/predictions", { model: "good", version: "bad" }],
     ["a batch", "openai/batches", { model: "good", input_file_id: "f" }],
     ["a query", "openai/chat/completions?model=bad", chat("good")],
-    ["a long model", "openai/chat/completions", chat(`good${"x".repeat(600)}`)],
+    ["a long model", "openai/responses", { model: `good${"x".repeat(600)}`, input: "x" }],
   ])("%s is refused", async (_, path, body) => {
     expectRefused(await call(path, body));
   });

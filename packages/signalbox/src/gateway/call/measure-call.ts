@@ -12,6 +12,7 @@ import { requestedPieces, wantsAnnotations } from "../limits/requested-pieces.ts
 import { uncountedSearches } from "../limits/requested-tools.ts";
 import { isFree } from "../limits/step-price.ts";
 import type { Step } from "../step/step.ts";
+import { toModelName } from "../step/model-name.ts";
 import type { CallParts, CallStart } from "./call-start.ts";
 
 interface AnsweredCall {
@@ -42,7 +43,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
 
 export function measureCall(parts: CallParts, start: CallStart, call: AnsweredCall): CallSpend {
   const { step, head } = call;
-  const named = call.tapped?.model ?? null;
+  const named = toModelName(call.tapped?.model);
   const model = step.model === "" ? (named ?? "") : step.model;
   const isPriced = (usage: Usage) => priceOf(parts, start, call, model, usage) !== null;
   const [state, stated] = usageOf(call, isPriced);
@@ -91,7 +92,7 @@ function priceOf(
   usage: Usage,
 ): number | null {
   const { slug } = step.provider;
-  const named = tapped?.model ?? null;
+  const named = toModelName(tapped?.model);
   const own = prices.ofAccount(gateway.accountId);
   const cost = prices.costOf(slug, model, usage, own);
   // The name of an Azure deployment has no price; the response names the model.

@@ -26,6 +26,7 @@ import type { AutoRouter } from "../routes/auto-router.ts";
 import type { RouteResolver } from "../routes/resolve-route.ts";
 import { parseFields } from "../step/json-body.ts";
 import { malformed } from "../step/malformed.ts";
+import { MAX_MODEL_LENGTH, toModelName } from "../step/model-name.ts";
 import type { Step } from "../step/step.ts";
 import { type ArrivalParts, arrive, type Incoming, requireMethod } from "./arrive.ts";
 import { optionsOf, readCallerHeaders } from "./caller-headers.ts";
@@ -45,7 +46,6 @@ export interface UnifiedDoorParts extends ArrivalParts, BodyParts, StepParts, St
 
 /** The members that are needed before the body is parsed, if it ever is. */
 const WANTED: ReadonlySet<string> = new Set(["model", "stream", "background"]);
-const MAX_MODEL_LENGTH = 512;
 const OPEN_BRACE = 0x7b;
 
 /** A request whose model decides who gets it. */
@@ -343,13 +343,14 @@ function readRun(
 }
 
 function checkModel(model: unknown): string {
-  if (typeof model !== "string" || model === "" || model.length > MAX_MODEL_LENGTH) {
+  const name = toModelName(model) ?? "";
+  if (name === "") {
     throw new SignalboxError("gateway_malformed_request", {
-      message: "model is required and must be a string",
+      message: `model is required and must be a string of at most ${MAX_MODEL_LENGTH} characters`,
       param: "model",
     });
   }
-  return model;
+  return name;
 }
 
 function tooLarge(maxBytes: number): SignalboxError {

@@ -34,6 +34,7 @@ import { toBookedRecord } from "../log-api/booked-record.ts";
 import type { Gateway } from "../settings/gateway.ts";
 import type { Gateways } from "../settings/gateways.ts";
 import type { CallOptions } from "../step/call-options.ts";
+import { toModelName } from "../step/model-name.ts";
 import type { Step } from "../step/step.ts";
 import { headersOfCaller } from "../call/as-caller.ts";
 import type { Arrival, CallOutcome } from "../call/call-start.ts";
@@ -461,8 +462,9 @@ function bodyOf(step: Step): Fields {
 }
 
 function modelOf(request: Fields, bill: readonly ModelBill[] | null, { model }: Step): string {
-  if (typeof request["model"] === "string") return request["model"];
-  return model === "" ? (bill?.[0]?.model ?? "") : model;
+  const named = toModelName(request["model"]);
+  if (named !== null) return named;
+  return model === "" ? (toModelName(bill?.[0]?.model) ?? "") : model;
 }
 
 function parse(bytes: Buffer): Fields | null {

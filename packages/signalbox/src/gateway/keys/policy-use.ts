@@ -12,6 +12,7 @@ import {
   type TokenPolicy,
 } from "../../accounts/index.ts";
 import type { CallOptions } from "../step/call-options.ts";
+import { MAX_MODEL_LENGTH } from "../step/model-name.ts";
 import type { Step } from "../step/step.ts";
 import { COUNTS_TOKENS, type NamedModels, READING, readNamedModels } from "../models/named-models.ts";
 
@@ -25,8 +26,6 @@ interface PolicyRules {
 }
 
 const derived = new WeakMap<TokenPolicy, PolicyRules>();
-/** No model has a longer name; a longer one is refused without a search in it. */
-const MAX_MODEL_LENGTH = 512;
 
 /** The options with the token's metadata, which takes precedence over the caller's. */
 export function stampOptions(policy: TokenPolicy | null, options: CallOptions): CallOptions {

@@ -11,6 +11,7 @@ import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { NO_USAGE, type ToolUse, type Usage, type UsageRound } from "../../engines/relay/index.ts";
 import type { CustomCost } from "../step/call-options.ts";
+import { toModelName } from "../step/model-name.ts";
 import { tierFactor } from "./price-tiers.ts";
 import { IMAGE_RATE } from "./further-prices.ts";
 import { findListPrices, isPackageLoaded, type ListPrices, packageIdOf } from "./prices-package.ts";
@@ -203,7 +204,9 @@ export class PriceTable {
   #find(provider: string, model: string): ListPrices | null {
     if (provider === "echo") return ECHO;
     const packageId = packageIdOf(provider);
-    return packageId === undefined || model === "" ? null : this.#ratesOf(packageId, model);
+    return packageId === undefined || !model || toModelName(model) === null
+      ? null
+      : this.#ratesOf(packageId, model);
   }
 
   #ratesOf(packageId: string, model: string): ListPrices | null {

@@ -7,6 +7,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Provider, ProviderDirectory } from "../providers/provider.ts";
+import { toModelName } from "../step/model-name.ts";
 
 export type NamedModel =
   | {
@@ -107,6 +108,7 @@ export class ModelNames {
 
   /** Null when the name means no provider. */
   find(accountId: string, name: string): NamedModel | null {
+    if (toModelName(name) === null) return null;
     const configured = this.#exact.get(name) ?? findTarget(this.#patterns, name);
     if (configured !== undefined) return this.#split(accountId, configured, false);
     if (AUTO_NAMES.has(name)) return { kind: "route", name: AUTO_ROUTE };

@@ -17,6 +17,7 @@ import type { CallOptions } from "../step/call-options.ts";
 import { decodePath } from "./forwarded-request.ts";
 import { type BodyFacts, inspectBody, inspectForm, inspectStart, NO_FACTS } from "../step/body-facts.ts";
 import { malformed } from "../step/malformed.ts";
+import { MAX_MODEL_LENGTH, toModelName } from "../step/model-name.ts";
 import { speechModel } from "../step/speech-apis.ts";
 import type { RequestType, Step } from "../step/step.ts";
 import type { StepRequest } from "./step-request.ts";
@@ -76,8 +77,10 @@ export function planStep(parts: StepParts, wanted: StepRequest): Step {
   const usage = isInjected ? requestStreamUsage(provider, facts.model ?? "", wanted.body) : null;
   const pool = storedKeys(parts.keys, wanted);
   const model =
-    modelOf(provider.modelInPath(plain), facts.model, requestType) ||
-    speechModel(provider.slug, query, wanted.body);
+    toModelName(
+      modelOf(provider.modelInPath(plain), facts.model, requestType) ||
+        speechModel(provider.slug, query, wanted.body),
+    ) ?? "";
   return {
     provider,
     path,
@@ -200,7 +203,7 @@ function factsOf(wanted: StepRequest, requestType: RequestType): BodyFacts {
   if (body.kind === "streamed") return inspectStart(body.start);
   const facts = inspectBody(body.bytes, contentType === undefined || JSON_TYPE.test(contentType));
   if (facts.model === null && needsModel(requestType, provider, wanted.path)) {
-    throw malformed("model is required and must be a string");
+    throw malformed(`model is required and must be a string of at most ${MAX_MODEL_LENGTH} characters`);
   }
   return facts;
 }

@@ -2,6 +2,7 @@
 import { type Fields, isFields } from "../../core/fields.ts";
 import { readMembers, readTier } from "../../engines/relay/index.ts";
 import { parseFields } from "./json-body.ts";
+import { toModelName } from "./model-name.ts";
 
 export interface BodyFacts {
   readonly model: string | null;
@@ -79,7 +80,7 @@ export function toFacts(fields: Fields): BodyFacts {
   const { maxOutputTokens, choices } = readCounts(fields);
   const asksForUsage = isFields(streamOptions) && streamOptions["include_usage"] === true;
   return {
-    model: typeof model === "string" ? model : null,
+    model: toModelName(model),
     maxOutputTokens,
     choices,
     tier: readTier(fields),
