@@ -22,7 +22,7 @@
  * be stored under the name before the claim has resolved.
  * See docs/decisions/0083.
  */
-import { LRUCache } from "lru-cache";
+import { growingCache } from "../core/growing-cache.ts";
 import { overloaded } from "../core/overload.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { sql } from "../core/sql.ts";
@@ -73,8 +73,7 @@ interface Owner {
 
 export class EntityClaims {
   readonly #database: Database;
-  // With a size instead of a number, it takes memory for what it holds, not for what it may hold.
-  readonly #owners = new LRUCache<string, Owner>({ maxSize: MAX_KNOWN, sizeCalculation: () => 1 });
+  readonly #owners = growingCache<Owner>(MAX_KNOWN);
   readonly #onFailure: (error: unknown) => void;
   readonly #claims = new WriteTogether((claims: readonly NameClaim[]) => this.#write(claims));
 

@@ -10,10 +10,10 @@
  * The other models of the pool are the next steps: first the stronger ones, then the simpler ones. Which model a session has is in the memory of this process.
  */
 import { SignalboxError } from "@signalbox/protocol";
-import { LRUCache } from "lru-cache";
 import { AllowRules } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Fields } from "../../core/fields.ts";
+import { growingCache } from "../../core/growing-cache.ts";
 import { sha256 } from "../../core/secret.ts";
 import { ulid } from "../../core/ulid.ts";
 import type { RequestBody } from "../../engines/relay/index.ts";
@@ -65,7 +65,7 @@ const SHORT_TOKENS = 4000;
 
 export class AutoRouter {
   readonly #parts: AutoRouterParts;
-  readonly #pins = new LRUCache<string, Pin>({ max: MAX_SESSIONS });
+  readonly #pins = growingCache<Pin>(MAX_SESSIONS);
 
   constructor(parts: AutoRouterParts) {
     this.#parts = parts;

@@ -1,5 +1,5 @@
 /** The instances that this node owns, and what it knows of the owners of others. `ownership.ts` has the interface and the invariants. */
-import { LRUCache } from "lru-cache";
+import { growingCache } from "../../../core/growing-cache.ts";
 import { retry } from "../../../core/retry.ts";
 import type { InstancePaths } from "../instance-path.ts";
 import { type InstanceClaim, StoreClaims } from "./claims.ts";
@@ -41,7 +41,7 @@ export interface OwnedInstancesOptions {
 export class OwnedInstances implements Ownership {
   readonly #options: OwnedInstancesOptions;
   readonly #held = new Map<string, HeldInstance>();
-  readonly #known = new LRUCache<string, { readonly node: NodeInc | null }>({ max: MAX_KNOWN });
+  readonly #known = growingCache<{ readonly node: NodeInc | null }>(MAX_KNOWN);
   readonly #listeners: ((fence: Fence) => void)[] = [];
   /** By store. */
   readonly #claims = new Map<Store, StoreClaims>();
