@@ -56,6 +56,35 @@ const start = (key: number): StreamEvent => ({
 const delta = (key: number, text: string): StreamEvent => ({ type: "tool_delta", key, text });
 
 describe("blocks of a stream", () => {
+  it("count what waits, also calls without arguments: a provider may begin any number of them", () => {
+    const nothing = () => undefined;
+    const sequencer = new BlockSequencer({
+      open: nothing,
+      delta: nothing,
+      citation: nothing,
+      signature: nothing,
+      search: nothing,
+      close: nothing,
+    });
+    sequencer.take(start(0));
+    expect(sequencer.waitedLength).toBe(0);
+    for (let key = 1; key <= 50_000; key++) sequencer.take(start(key));
+    expect(sequencer.waitedLength).toBeGreaterThan(50_000 * 100);
+  });
+
+  it("a call that was closed takes no more of what is sent under its key", () => {
+    const blocks = collect([
+      start(1),
+      delta(1, "{}"),
+      start(2),
+      delta(1, "late"),
+      delta(2, "{}"),
+      start(1),
+      delta(1, "[1]"),
+    ]);
+    expect(blocks.map(({ id, text }) => `${id} ${text}`)).toEqual(["call_1 {}", "call_2 {}", "call_1 [1]"]);
+  });
+
   it("keep the text of every call, however the deltas are mixed", () => {
     const object = fc
       .dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 })

@@ -42,12 +42,20 @@ interface Block {
   readonly waiting: Step[];
   isOpen: boolean;
   hasEnded: boolean;
+  next: Block | null;
 }
+
+/** What a block takes beside its texts, in characters. */
+const BLOCK_LENGTH = 200;
 
 export class BlockSequencer {
   readonly #sink: BlockSink;
-  readonly #blocks: Block[] = [];
-  /** Characters that have had to wait. */
+  /** The block that is open, or opens next; the others follow in their order. A stream may begin more calls than could be searched for each delta. */
+  #head: Block | null = null;
+  #tail: Block | null = null;
+  /** Calls that have not been closed, by key. */
+  readonly #calls = new Map<number, Block>();
+  /** Characters that have had to wait, with those of the blocks that did. */
   waitedLength = 0;
 
   constructor(sink: BlockSink) {
@@ -102,15 +110,15 @@ export class BlockSequencer {
         this.#advance();
         return true;
       case "tool_delta": {
-        const block = this.#find(event.key);
+        const block = this.#calls.get(event.key);
         if (block === undefined) return true;
         block.progress?.feed(event.text);
         this.#step(block, { type: "delta", text: event.text });
-        if (this.#blocks.length > 1) this.#advance();
+        if (this.#head !== this.#tail) this.#advance();
         return true;
       }
       case "tool_end": {
-        const block = this.#find(event.key);
+        const block = this.#calls.get(event.key);
         if (block !== undefined) block.hasEnded = true;
         this.#advance();
         return true;
@@ -126,13 +134,13 @@ export class BlockSequencer {
 
   /** The stream is over: everything that waits is delivered and closed. */
   finish(): void {
-    for (const block of this.#blocks) block.hasEnded = true;
+    for (let block = this.#head; block !== null; block = block.next) block.hasEnded = true;
     this.#advance();
   }
 
   #current(kind: BlockKind): Block {
-    const tail = this.#blocks.at(-1);
-    if (tail !== undefined && tail.kind === kind && !tail.hasEnded) return tail;
+    const tail = this.#tail;
+    if (tail !== null && tail.kind === kind && !tail.hasEnded) return tail;
     this.#endTail();
     const block = this.#push(kind, null);
     this.#advance();
@@ -141,18 +149,28 @@ export class BlockSequencer {
 
   #push(kind: BlockKind, tool: ToolStart | null, search: SearchCall | null = null): Block {
     const progress = tool === null || tool.isCustom ? null : new JsonProgress();
-    const block: Block = { kind, tool, search, progress, waiting: [], isOpen: false, hasEnded: false };
-    this.#blocks.push(block);
+    const block: Block = {
+      kind,
+      tool,
+      search,
+      progress,
+      waiting: [],
+      isOpen: false,
+      hasEnded: false,
+      next: null,
+    };
+    if (this.#tail === null) this.#head = block;
+    else {
+      this.#tail.next = block;
+      this.waitedLength += BLOCK_LENGTH;
+    }
+    this.#tail = block;
+    if (tool !== null && !this.#calls.has(tool.key)) this.#calls.set(tool.key, block);
     return block;
   }
 
   #endTail(): void {
-    const tail = this.#blocks.at(-1);
-    if (tail !== undefined && tail.kind !== "tool") tail.hasEnded = true;
-  }
-
-  #find(key: number): Block | undefined {
-    return this.#blocks.find((block) => block.tool?.key === key);
+    if (this.#tail !== null && this.#tail.kind !== "tool") this.#tail.hasEnded = true;
   }
 
   #step(block: Block, step: Step): void {
@@ -171,10 +189,10 @@ export class BlockSequencer {
   }
 
   #advance(): void {
-    for (let head = this.#blocks[0]; head !== undefined; head = this.#blocks[0]) {
+    for (let head = this.#head; head !== null; head = this.#head) {
       if (head.search !== null) {
         this.#sink.search(head.search);
-        this.#blocks.shift();
+        this.#remove(head);
         continue;
       }
       if (!head.isOpen) {
@@ -182,10 +200,16 @@ export class BlockSequencer {
         head.isOpen = true;
         for (const step of head.waiting.splice(0)) this.#deliver(step);
       }
-      const isDone = head.hasEnded || (this.#blocks.length > 1 && head.progress?.isComplete === true);
+      const isDone = head.hasEnded || (head.next !== null && head.progress?.isComplete === true);
       if (!isDone) return;
       this.#sink.close();
-      this.#blocks.shift();
+      this.#remove(head);
     }
+  }
+
+  #remove(head: Block): void {
+    this.#head = head.next;
+    if (head.next === null) this.#tail = null;
+    if (head.tool !== null && this.#calls.get(head.tool.key) === head) this.#calls.delete(head.tool.key);
   }
 }
