@@ -5,6 +5,8 @@ import { SuiteReporter } from "./scripts/support/suite-reporter.ts";
 
 /** What is long by nature: many kills, power cuts, chaos, fuzzing, deployment files, published packages, other programs. */
 const LONG = "{packages,test}/**/*.long.test.ts";
+/** What shows nothing about a change that a long test does not show: for a job that runs every day (`npm run clients`). */
+const DAILY = "test/coding-clients/*.daily.test.ts";
 /**
  * Files that share a worker and what it has imported: a worker of its own costs a file that imports the service 3 s of CPU time. A file that
  * changes globals of the process cleans up after itself.
@@ -51,9 +53,10 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "own worker", include: OWN, exclude: [...configDefaults.exclude, LONG] },
+        test: { name: "own worker", include: OWN, exclude: [...configDefaults.exclude, LONG, DAILY] },
       },
       { extends: true, test: { name: "long", include: [LONG] } },
+      { extends: true, test: { name: "daily", include: [DAILY] } },
     ],
     // Nothing asserts on time. The limits only end what hangs, so they are longer than a machine may be paused or short of processor time: many minutes have been seen.
     testTimeout: 900_000,

@@ -1,34 +1,39 @@
 /**
- * `npm run clients`: whether the newest versions of coding clients still work. Compares the versions that are tested (test/coding-clients/clients.ts) with
- * those of npm, and runs the tests of the clients that have a newer one. Fails if one of them breaks: for a job that runs every day.
+ * `npm run clients`: whether coding clients still work at their newest versions. Compares the versions that are tested (test/coding-clients/clients.ts)
+ * with those of npm, and runs the tests of the clients that have a newer one, and of those that are no part of `npm run test:long`. Fails if one of them
+ * breaks: for a job that runs every day.
  *
  * - `--list`: only compares.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CODING_CLIENTS } from "../test/coding-clients/clients.ts";
 import { versionAt } from "../test/coding-clients/fetch-client.ts";
+
+const ROOT = join(import.meta.dirname, "..");
 
 const args = process.argv.slice(2);
 if (args.some((arg) => arg !== "--list")) {
   console.error("usage: npm run clients [-- --list]");
   process.exitCode = 2;
 } else {
-  const newer = findNewer();
-  if (newer.length > 0 && !args.includes("--list")) process.exitCode = await test(newer);
+  const files = filesToRun();
+  if (!args.includes("--list")) process.exitCode = await test(files);
 }
 
-/** The test files of the clients of which npm has another version than the one that is tested. */
-function findNewer(): string[] {
+/** Those of the clients of which npm has another version than the one that is tested, and those that run every day. */
+function filesToRun(): string[] {
   return CODING_CLIENTS.flatMap(({ name, packageName, version }) => {
     const newest = versionAt(packageName, "latest");
     console.log(
       `${name}: ${version} is tested, ${newest === version ? "and the newest" : `npm has ${newest}`}`,
     );
-    return newest === version
-      ? []
-      : [`test/coding-clients/${name.toLowerCase().replace(" ", "-")}.long.test.ts`];
+    const file = `test/coding-clients/${name.toLowerCase().replace(" ", "-")}`;
+    const daily = `${file}.daily.test.ts`;
+    if (existsSync(join(ROOT, daily))) return [daily];
+    return newest === version ? [] : [`${file}.long.test.ts`];
   });
 }
 
@@ -40,7 +45,7 @@ async function test(files: readonly string[]): Promise<number> {
   console.log(
     code === 0
       ? "The newest versions work: enter them in test/coding-clients/clients.ts and docs/guides/coding-agents.md."
-      : "A newer version does not work with this gateway; the failures are above.",
+      : "A client does not work with this gateway; the failures are above.",
   );
   return code ?? 1;
 }

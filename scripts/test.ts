@@ -15,6 +15,7 @@ import { createTestFolder } from "./support/test-folder.ts";
 /** Names of projects in `vitest.config.ts`. */
 const QUICK = ["shared worker", "node engine", "own worker"];
 const LONG = ["long"];
+const DAILY = ["daily"];
 const LONG_WORKERS = 8;
 
 const args = process.argv.slice(2).filter((arg) => arg !== "--long");
@@ -36,7 +37,7 @@ function neededPrograms() {
 }
 
 function runTests(): number {
-  const projects = files.length > 0 ? [...QUICK, ...LONG] : isLong ? LONG : QUICK;
+  const projects = files.length > 0 ? [...QUICK, ...LONG, ...DAILY] : isLong ? LONG : QUICK;
   const selected = projects.flatMap((project) => ["--project", project]);
   const folder = createTestFolder();
   // A signal from a terminal reaches the test runner by itself, and this process goes on when the runner has ended.

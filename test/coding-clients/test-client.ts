@@ -1,8 +1,9 @@
 /**
  * Coding clients as they are installed from npm, on a gateway whose providers speak other dialects than the client. Each runs a task over
- * several turns of the model, continues its session with a second prompt, and meets refusals. A file for each client, because they take minutes.
+ * several turns of the model, continues its session with a second prompt, and meets refusals. A file for each client, because they take minutes. One
+ * client of each dialect is a long test; further ones of the same dialect run every day (`*.daily.test.ts`).
  *
- * The versions are those of `clients.ts`, so that an unchanged commit has an unchanged result; `npm run clients` tries those that are newer, with
+ * The versions are those of `clients.ts`, so that an unchanged commit has an unchanged result; `npm run clients` tries the newest ones, with
  * `CODING_CLIENTS=latest`.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
