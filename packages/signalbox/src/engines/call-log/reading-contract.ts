@@ -228,6 +228,22 @@ export function describeReading(engine: string, openStorage: OpenStorage): void 
       expect(await under.ids({ search: "%" })).toEqual([]);
     });
 
+    it("finds texts of the metadata however they are written in its JSON", async () => {
+      const escaped = under.record({ metadata: '{"us\\u0065r":"\\u0061d\\u0061","path":"c:\\\\new"}' });
+      const plain = under.record({ metadata: '{"user":"Ada","city":"Évora","share":"50%_a","n":-1.50}' });
+      expect(await under.ids({ search: "ADA" })).toEqual([plain.id, escaped.id]);
+      expect(await under.ids({ search: "user" })).toEqual([plain.id, escaped.id]);
+      expect(await under.ids({ search: "C:\\N" })).toEqual([escaped.id]);
+      expect(await under.ids({ search: "évora" })).toEqual([plain.id]);
+      expect(await under.ids({ search: "%_A" })).toEqual([plain.id]);
+      expect(await under.ids({ search: "ad_" })).toEqual([]);
+      expect(await under.matching("metadataKey", "eq", "user")).toEqual([plain.id, escaped.id]);
+      expect(await under.matching("metadataValue", "eq", "ada")).toEqual([escaped.id]);
+      expect(await under.matching("metadataValue", "contains", "ada")).toEqual([plain.id, escaped.id]);
+      expect(await under.matching("metadataValue", "eq", "ada", "Ada")).toEqual([plain.id, escaped.id]);
+      expect(await under.matching("metadataValue", "neq", "ada")).toEqual([plain.id]);
+    });
+
     it("returns the ranges of the matching rows", async () => {
       under.record({
         createdAt: NOON - DAY,

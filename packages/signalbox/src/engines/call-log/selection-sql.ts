@@ -16,6 +16,11 @@ export interface SelectionDialect {
   readonly entryText: SqlQuery;
   /** The value of an entry if it is a number; otherwise null. */
   readonly entryNumber: SqlQuery;
+  /**
+   * Holds at least for the rows whose metadata have an entry with this text in its key or value, and is much quicker than reading the entries. Default: reading
+   * them is as quick.
+   */
+  mayHaveText?(text: string, isAnyCase: boolean): SqlQuery;
   /** A column as text. */
   asText(column: SqlQuery): SqlQuery;
   bind(value: SqlValue, isNumber: boolean): SqlQuery;
@@ -85,7 +90,7 @@ export class SelectionSql {
     if (selection.search !== "") {
       const { entryText } = this.#dialect;
       const found = [ENTRY_KEY, entryText].map((column) => this.#dialect.contains(column, selection.search));
-      conditions.push(this.#someEntry(anyOf(found)));
+      conditions.push(...this.#mayHave([selection.search], true), this.#someEntry(anyOf(found)));
     }
     return conditions;
   }
@@ -113,11 +118,23 @@ export class SelectionSql {
     if (valueFilter === undefined && filter.operator === "neq") {
       return sql`NOT ${this.#someEntry(this.#entryComparison({ ...filter, operator: "eq" }))}`;
     }
-    return this.#someEntry(
-      valueFilter === undefined
-        ? this.#entryComparison(filter)
-        : sql`${this.#entryComparison(filter)} AND ${this.#entryComparison(valueFilter)}`,
+    const filters = valueFilter === undefined ? [filter] : [filter, valueFilter];
+    const comparisons = filters.map((one) => this.#entryComparison(one));
+    return joinSql(
+      [...filters.flatMap((one) => this.#mayMatch(one)), this.#someEntry(joinSql(comparisons, " AND "))],
+      " AND ",
     );
+  }
+
+  /** What the metadata of a row must have for an entry to match; nothing if that cannot be said. */
+  #mayMatch({ operator, values }: CallFilter): SqlQuery[] {
+    if (operator !== "eq" && operator !== "contains") return [];
+    return this.#mayHave(values.map(entryTextOf), operator === "contains");
+  }
+
+  #mayHave(texts: readonly string[], isAnyCase: boolean): SqlQuery[] {
+    const { mayHaveText } = this.#dialect;
+    return mayHaveText === undefined ? [] : [anyOf(texts.map((text) => mayHaveText(text, isAnyCase)))];
   }
 
   #entryComparison({ field, operator, values }: CallFilter): SqlQuery {
@@ -129,7 +146,7 @@ export class SelectionSql {
       isOrdered &&
       values.every((value) => Number.isFinite(Number(value ?? "x")));
     if (isNumber) return this.#comparison({ column: entryNumber, isNumber }, operator, values.map(Number));
-    const texts = values.map((value) => (value === null ? "null" : String(value)));
+    const texts = values.map(entryTextOf);
     return this.#comparison(
       { column: field === "metadataKey" ? ENTRY_KEY : entryText, isNumber },
       operator,
@@ -177,6 +194,10 @@ export class SelectionSql {
       }
     }
   }
+}
+
+function entryTextOf(value: string | number | null): string {
+  return value === null ? "null" : String(value);
 }
 
 function anyOf(conditions: readonly SqlQuery[]): SqlQuery {

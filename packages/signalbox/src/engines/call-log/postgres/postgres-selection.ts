@@ -1,11 +1,21 @@
 /** Filters in the dialect of PostgreSQL. */
-import { containsInPostgres } from "../../../core/any-case.ts";
+import { containsInPostgres, containsInPostgresC } from "../../../core/any-case.ts";
 import { rawSql, sql } from "../../../core/sql.ts";
 import { SelectionSql } from "../selection-sql.ts";
 import { storableText } from "./storable.ts";
 
+const METADATA = rawSql("metadata");
+/** Without a backslash in the metadata, each of its texts is in it as it is. */
+const HAS_BACKSLASH = rawSql("strpos(metadata, '\\') > 0");
+
 export const POSTGRES_SELECTION = new SelectionSql({
   contains: (column, text) => containsInPostgres(column, storableText(text)),
+  mayHaveText: (text, isAnyCase) => {
+    const found = isAnyCase
+      ? containsInPostgresC(METADATA, storableText(text))
+      : sql`strpos(metadata, ${storableText(text)}) > 0`;
+    return sql`(${found} OR ${HAS_BACKSLASH})`;
+  },
   isAuthenticated: rawSql("(token_id IS NOT NULL)::int"),
   // Only an object has entries. The two casts are in branches of their own: PostgreSQL may evaluate an AND in any order.
   entries: rawSql(
