@@ -14,6 +14,7 @@ import { findGatewayKey, openDayFileForReading, type ReadableDayFile, versionOf 
 import { DAY_MS, type Day, dayOfId, dayPath, listDays, startOfDay } from "./day-files.ts";
 import { CALL_SELECT_LIST, VERSION } from "./day-schema.ts";
 import { type KeptFile, KeptReads } from "./kept-reads.ts";
+import { firstRanked, type Ranked } from "./ranked.ts";
 import { isEverything, ORDER_SQL } from "./selection-sql.ts";
 import {
   type CallPageRequest,
@@ -255,11 +256,7 @@ export class CallReader {
   /** The first ids of all files; ids break ties, in the same direction. */
   #sortedIds(days: readonly GatewayDay[], order: CallSelection & Order, limit: number): string[] {
     const ranked = days.flatMap(({ file, key }) => this.#first(file, key, order, limit));
-    const sign = order.direction === "asc" ? 1 : -1;
-    return ranked
-      .sort((a, b) => sign * (compare(a.rank, b.rank) || compare(a.id, b.id)))
-      .slice(0, limit)
-      .map((row) => row.id);
+    return firstRanked(ranked, order.direction, limit).map(({ id }) => id);
   }
 
   /** The first rows of a file in an order. */
@@ -328,18 +325,4 @@ function rowOf(connection: SqliteConnection, key: number, id: string): StoredRow
   return connection.all<StoredRow>(
     sql`SELECT ${ALL_COLUMNS} FROM call WHERE gateway = ${key} AND id = ${id}`,
   );
-}
-
-interface Ranked {
-  readonly id: string;
-  readonly rank: string | number | null;
-}
-
-/** The order of SQLite: null first, then numbers, or texts by their bytes. */
-function compare(a: string | number | null, b: string | number | null): number {
-  if (a === b) return 0;
-  if (a === null) return -1;
-  if (b === null) return 1;
-  if (typeof a === "string" && typeof b === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b));
-  return a < b ? -1 : 1;
 }

@@ -26,11 +26,16 @@ export class CallChanges {
     if (score !== undefined) settings.push(sql`score = ${score}`);
     if (metadata !== undefined) settings.push(sql`metadata = ${metadata}`);
     const assignments = settings.reduce((all, one) => sql`${all}, ${one}`);
-    const { changes } = await this.#database.transaction(
-      (tx) =>
-        tx.run(sql`UPDATE call_log SET ${assignments} WHERE gateway = ${keySql(gateway)} AND id = ${id}`),
-      SCOPE,
-    );
+    const { changes } = await this.#database.transaction(async (tx) => {
+      const edited = await tx.run(
+        sql`UPDATE call_log SET ${assignments} WHERE gateway = ${keySql(gateway)} AND id = ${id}`,
+      );
+      // A new version of the row: what is kept of the day has changed (`day-reads.ts`).
+      await tx.run(
+        sql`UPDATE call_log_count SET rows = rows WHERE gateway = ${keySql(gateway)} AND day = ${dayStartOf(id)}`,
+      );
+      return edited;
+    }, SCOPE);
     return changes === 1;
   }
 

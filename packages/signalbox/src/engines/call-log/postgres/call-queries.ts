@@ -9,14 +9,8 @@ import { CALL_COLUMNS, listColumns, toSqlName, USAGE_SUMS, type UsageSum } from 
 import { DAY_MS } from "../day-files.ts";
 import { FIRST_TOKEN_COLUMNS, LATENCY_COLUMNS, SUM_COLUMNS } from "../day-schema.ts";
 import { HOUR_MS } from "../batch-usage.ts";
-import {
-  type CallPageRequest,
-  type CallRanges,
-  type CallSelection,
-  type Order,
-  RANGE_FIELDS,
-} from "../selection.ts";
-import { isEverything, ORDER_SQL } from "../selection-sql.ts";
+import { type CallPageRequest, type CallSelection, type Order } from "../selection.ts";
+import { ORDER_SQL } from "../selection-sql.ts";
 import { timeSpan } from "../selection-span.ts";
 import { type StoredRow, toCallRow } from "../stored-row.ts";
 import { groupColumns, type HourlySums, toFigures, UsageTotals } from "../summarise-usage.ts";
@@ -24,6 +18,9 @@ import { LATENCY_BUCKETS_MS, type UsageFigures, type UsageQuery } from "../usage
 import { startOfDayAt } from "./days.ts";
 import { POSTGRES_SELECTION } from "./postgres-selection.ts";
 
+type PlainPage = Pick<CallPageRequest, "direction" | "limit" | "offset">;
+
+const EVERYTHING: CallSelection = { filters: [], search: "" };
 const decompress = promisify(zstdDecompress);
 /** The largest time of an id. */
 const MAX_TIME = 2 ** 48 - 1;
@@ -32,13 +29,6 @@ const ALL_COLUMNS = rawSql(
   listColumns(CALL_COLUMNS)
     .map(({ sqlName }) => sqlName)
     .join(", "),
-);
-const RANGES = rawSql(
-  RANGE_FIELDS.flatMap((field) =>
-    ["min", "max"].map(
-      (side) => `${side}(${POSTGRES_SELECTION.field(field).parts.join("")})::float8 AS "${side}_${field}"`,
-    ),
-  ).join(", "),
 );
 const HOURLY_SUMS = rawSql(SUM_COLUMNS.map((name) => `sum(${name})::float8 AS ${name}`).join(", "));
 const SUMS: [string, UsageSum][] = Object.entries(USAGE_SUMS);
@@ -70,13 +60,14 @@ export class CallQueries {
     this.#database = database;
   }
 
-  async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
+  /** A page of all calls, in the order of time. */
+  async list(gateway: GatewayRef, page: PlainPage): Promise<CallPage> {
     const [rows, total] = await Promise.all([
       this.#database.all<StoredRow>(
-        sql`SELECT ${ALL_COLUMNS} FROM call_log WHERE ${conditionOf(gateway, page)} ${orderSql(page)}
+        sql`SELECT ${ALL_COLUMNS} FROM call_log WHERE ${conditionOf(gateway, EVERYTHING)} ${orderSql({ ...page, orderBy: "createdAt" })}
             LIMIT ${page.limit} OFFSET ${page.offset}`,
       ),
-      this.#count(gateway, page),
+      this.#count(gateway),
     ]);
     return { rows: rows.map((row) => toCallRow(row, gateway)), total };
   }
@@ -92,17 +83,6 @@ export class CallQueries {
       sql`SELECT id FROM call_log WHERE ${conditionOf(gateway, selection)} ${orderSql(order)} LIMIT ${limit}`,
     );
     return rows.map(({ id }) => id);
-  }
-
-  async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
-    const row = await this.#database.get<Record<string, number | null>>(
-      sql`SELECT ${RANGES} FROM call_log WHERE ${conditionOf(gateway, selection)}`,
-    );
-    const range = (field: string) => ({
-      min: row?.[`min_${field}`] ?? null,
-      max: row?.[`max_${field}`] ?? null,
-    });
-    return Object.fromEntries(RANGE_FIELDS.map((field) => [field, range(field)])) as CallRanges;
   }
 
   async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
@@ -136,11 +116,9 @@ export class CallQueries {
     return totals.all();
   }
 
-  async #count(gateway: GatewayRef, selection: CallSelection): Promise<number> {
+  async #count(gateway: GatewayRef): Promise<number> {
     const row = await this.#database.get<{ n: number }>(
-      isEverything(selection)
-        ? sql`SELECT coalesce(sum(rows), 0)::float8 AS n FROM call_log_count WHERE gateway = ${keySql(gateway)}`
-        : sql`SELECT count(*)::float8 AS n FROM call_log WHERE ${conditionOf(gateway, selection)}`,
+      sql`SELECT coalesce(sum(rows), 0)::float8 AS n FROM call_log_count WHERE gateway = ${keySql(gateway)}`,
     );
     return row?.n ?? 0;
   }
@@ -166,7 +144,7 @@ export function timeOfId(time: number): number {
 }
 
 /** The order of SQLite: null first, then by the values; ids break ties, in the same direction. */
-function orderSql({ orderBy, direction }: Order): SqlQuery {
+export function orderSql({ orderBy, direction }: Order): SqlQuery {
   const column = ORDER_SQL[orderBy];
   if (orderBy === "createdAt") return sql`ORDER BY id ${rawSql(direction === "asc" ? "ASC" : "DESC")}`;
   return direction === "asc"

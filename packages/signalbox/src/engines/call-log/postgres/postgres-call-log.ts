@@ -12,10 +12,12 @@ import { QueuedCallLog, type QueuedCallLogOptions } from "../queued-call-log.ts"
 import type { CallDeletion, CallPageRequest, CallRanges, CallSelection } from "../selection.ts";
 import type { UsageFigures, UsageQuery } from "../usage.ts";
 import type { UsageBy, UsageByQuery } from "../usage-by.ts";
+import { isPageByTime } from "../quick-read.ts";
 import { startWorker } from "../worker-requests.ts";
 import { CallChanges } from "./call-changes.ts";
 import { CallQueries } from "./call-queries.ts";
 import { type CallDatabase, ensureTables } from "./call-tables.ts";
+import { DayReads } from "./day-reads.ts";
 import { ScanQueries } from "./scan-queries.ts";
 import { summariseBy } from "./usage-by-queries.ts";
 import type { PostgresWriterOptions } from "./postgres-writer.ts";
@@ -46,6 +48,7 @@ export interface PostgresWriterThreadOptions extends PostgresWriterOptions {
 export class PostgresCallLog extends QueuedCallLog implements CallLog {
   readonly #options: PostgresCallLogOptions;
   readonly #queries: CallQueries;
+  readonly #dayReads: DayReads;
   readonly #scans: ScanQueries;
   readonly #changes: CallChanges;
   /** Every release can read the tables. */
@@ -59,6 +62,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
     });
     this.#options = options;
     this.#queries = new CallQueries(options.database);
+    this.#dayReads = new DayReads(options.database);
     this.#scans = new ScanQueries(options.database, options.clock ?? systemClock);
     this.#changes = new CallChanges(options.database);
   }
@@ -72,12 +76,12 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
     await this.#whenCommitted();
-    return this.#queries.list(gateway, page);
+    return isPageByTime(page) ? this.#queries.list(gateway, page) : this.#dayReads.list(gateway, page);
   }
 
   async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
     await this.#whenCommitted();
-    return this.#queries.ranges(gateway, selection);
+    return this.#dayReads.ranges(gateway, selection);
   }
 
   async get(gateway: GatewayRef, id: string): Promise<CallRow | null> {
@@ -149,6 +153,7 @@ export class PostgresCallLog extends QueuedCallLog implements CallLog {
   }
 
   reconnect(): void {
+    this.#dayReads.forget();
     // A thread that has ended has no connection.
     this.request("reconnect").catch(() => undefined);
   }
