@@ -1,7 +1,7 @@
-/** A name of a model as long as a body may be: prices, rules and totals are looked up by names, so it must not become one. */
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+/** A name of a model as long as a body may be, and as many names as a body has room for: prices, rules and totals are looked up by names. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ProviderPeer, sendJson } from "../peers/provider.ts";
-import { callPath, readLogs, send, startWithProvider } from "../support/gateway.ts";
+import { callPath, readLogs, send, setGateway, startWithProvider } from "../support/gateway.ts";
 import type { TestServer } from "../support/test-server.ts";
 
 const LONG = `gpt-4o-${"x".repeat(200_000)}`;
@@ -90,4 +90,78 @@ it("a part of a universal request with such a name fails, and the next one is tr
   expect([200, 400]).toContain(status);
   expect(provider.requests.every(({ body }) => String(body).length < 1000)).toBe(true);
   expect(await longestName()).toBeLessThanOrEqual(512);
+});
+
+describe("a request that names thousands of models", () => {
+  const models = Array.from({ length: 5000 }, (_, i) => `openai/gpt-${i}`);
+  const tools = models.map((model) => ({ type: "image_generation", model }));
+  const form = `${models.map((model) => `--x\r\ncontent-disposition: form-data; name="model"\r\n\r\n${model}\r\n`).join("")}--x--`;
+  let token: string;
+  beforeAll(async () => {
+    const { body } = await server.api("POST", "/accounts/default/tokens", {
+      name: "limited",
+      permissions: ["gateway.run"],
+      models: ["openai/gpt-*"],
+    });
+    ({ token } = (body as { result: { token: string } }).result);
+    await setGateway(server, { authentication: true }, "closed");
+    await setGateway(
+      server,
+      { spend_limits: { rules: [{ limitType: "cost", limit: 1000, window: "day" }] } },
+      "capped",
+    );
+  });
+
+  it.each([
+    [
+      "with a limit",
+      callPath("openai/chat/completions", "capped"),
+      { model: "gpt-4o-mini", models, messages },
+      {},
+    ],
+    [
+      "with a limit, in tools",
+      callPath("openai/responses", "capped"),
+      { model: "gpt-4o-mini", tools, input: "Hi" },
+      {},
+    ],
+    [
+      "with a token for some models",
+      callPath("openai/chat/completions", "closed"),
+      { model: "gpt-4o-mini", models, messages },
+      { "gw-aig-authorization": "the token" },
+    ],
+    [
+      "with a key for the cache",
+      callPath("openai/chat/completions"),
+      { model: "gpt-4o-mini", models, messages },
+      { "gw-aig-cache-ttl": "60", "gw-aig-cache-key": "k" },
+    ],
+  ])("is refused %s", async (_, path, body, headers: Record<string, string>) => {
+    const own = Object.entries(headers).map(([name, value]) => [
+      name,
+      value === "the token" ? `Bearer ${token}` : value,
+    ]);
+    const { status, body: text } = await call(path, body, Object.fromEntries(own) as Record<string, string>);
+    expect(text).toContain("at most 50 models");
+    expect(status).toBe(400);
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it("is refused with a limit, in a form", async () => {
+    const { status } = await send(server, "POST", callPath("openai/audio/transcriptions", "capped"), {
+      body: form,
+      headers: { "content-type": "multipart/form-data; boundary=x", authorization: "Bearer key" },
+    });
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+    expect(provider.requests).toHaveLength(0);
+  });
+
+  it("is forwarded where nobody looks the models up", async () => {
+    expect(
+      (await call(callPath("openai/chat/completions"), { model: "gpt-4o-mini", models, messages })).status,
+    ).toBe(200);
+    expect(provider.requests).toHaveLength(1);
+  });
 });

@@ -65,7 +65,7 @@ function keyOf(
 /** Requests whose models cannot be determined share no key with those that name theirs. */
 function modelsOf(step: Step): string {
   const { names, isCertain } = readNamedModels(step);
-  return JSON.stringify([isCertain, step.model, [...new Set(names)].sort()]);
+  return JSON.stringify([isCertain, step.model, names.toSorted()]);
 }
 
 /** `requests`: Gemini's batch of embeddings, whose answer is a list. */

@@ -5,7 +5,7 @@
  * expensive one is reserved. Which model ran is known from the response.
  */
 import { NO_USAGE, type Usage } from "../../engines/relay/index.ts";
-import { readNamedModels } from "../models/named-models.ts";
+import { distinctModels, readNamedModels } from "../models/named-models.ts";
 import type { Token } from "../../accounts/index.ts";
 import type { CallOptions, CustomCost } from "../step/call-options.ts";
 import { formValues } from "../step/body-facts.ts";
@@ -279,15 +279,15 @@ function isPlain({ requestType, provider, path, model }: Step, text: string | nu
 function modelsOf(step: Step, text: string | null): string[] {
   if (isPlain(step, text)) return [step.model];
   const { names, isCertain } = readNamedModels(step);
-  const all = new Set(names);
+  const all = [...names];
   // The beginning of a streamed body may name the model.
-  if (step.model !== "") all.add(step.model);
+  if (step.model !== "") all.push(step.model);
   if (!isCertain && isMultipart(step)) {
     const { body } = step.upstream;
     const bytes = body.kind === "whole" ? body.bytes : body.kind === "streamed" ? body.start : null;
-    for (const name of bytes === null ? [] : formValues(bytes, "model")) all.add(name);
+    if (bytes !== null) all.push(...formValues(bytes, "model"));
   }
-  return [...all];
+  return distinctModels(all);
 }
 
 function isMultipart({ upstream }: Step): boolean {

@@ -7,6 +7,7 @@
  * meaning is unknown.
  */
 import { readEachMember, type RequestBody } from "../../engines/relay/index.ts";
+import { malformed } from "../step/malformed.ts";
 import type { Step } from "../step/step.ts";
 
 export interface NamedModels {
@@ -34,7 +35,22 @@ export const COUNTS_TOKENS = /(?:^|\/)messages\/count_tokens$/i;
 /** Members of a body that name models, in lower case: `models` and the like are lists of alternatives. */
 const MEMBERS: ReadonlySet<string> = new Set(["model", "models", "fallbacks", "fallback_models", "tools"]);
 
+/** More than any API takes as alternatives. Each is looked up among rules and prices: with any number, a caller would decide how long that takes. */
+const MAX_NAMES = 50;
+
 export function readNamedModels(step: Step): NamedModels {
+  const { names, isCertain } = readNames(step);
+  return { names: names.length < 2 ? names : distinctModels(names), isCertain };
+}
+
+/** Throws for more names than a request can have. */
+export function distinctModels(names: Iterable<string>): string[] {
+  const distinct = [...new Set(names)];
+  if (distinct.length > MAX_NAMES) throw malformed(`A request can name at most ${MAX_NAMES} models`);
+  return distinct;
+}
+
+function readNames(step: Step): NamedModels {
   const { upstream, requestType } = step;
   const [path, query] = splitOnce(upstream.target, "?");
   const names = [...inPath(path), ...inQuery(query)];
