@@ -14,7 +14,7 @@ import { createRandom } from "../support/ledger/random.ts";
 import { StandbyServers } from "../support/standby-server.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 
-const KILLS = 25;
+const KILLS = 15;
 /**
  * Half of the kills come this early, when instances are opened and first written; the other half up to five times
  * later.

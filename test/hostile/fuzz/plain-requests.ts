@@ -28,7 +28,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 export const plainRequestsTarget = defineTarget<string>({
   name: "plain-requests",
   summary: "requests that this server parses itself, against llhttp",
-  shortRun: 100_000,
+  shortRun: 20_000,
   width: 200,
   generate: requestBytes,
   open,
