@@ -6,7 +6,8 @@ import { answerPreview, bodyText, promptPreview } from "./body-text.ts";
 import type { BodySide, StoredBody } from "./call-log.ts";
 import type { CallScan, ScannedCall } from "./call-scan.ts";
 import { CALL_SELECT_LIST } from "./day-schema.ts";
-import type { CallField, CallSelection } from "./selection.ts";
+import type { CallSelection } from "./selection.ts";
+import { requiresValue } from "./selection-sql.ts";
 import { SQLITE_SELECTION } from "./sqlite-selection.ts";
 import { type StoredRow, toCallRow } from "./stored-row.ts";
 
@@ -149,14 +150,13 @@ const CACHED: Tables = {
 };
 
 /** `rows`: those of the gateways in the file. */
-function tablesOf(connection: SqliteConnection, { filters }: CallSelection, rows: number): Tables {
+function tablesOf(connection: SqliteConnection, selection: CallSelection, rows: number): Tables {
   if (rows <= WINDOW_ROWS) return OF_GATEWAY;
-  const isOnly = (name: CallField, value: number) =>
-    filters.some(
-      ({ field, operator, values }) =>
-        field === name && operator === "eq" && values.length > 0 && values.every((one) => one === value),
-    );
-  const tables = isOnly("success", 0) ? FAILED : isOnly("cached", 1) ? CACHED : IN_ORDER;
+  const tables = requiresValue(selection, "success", 0)
+    ? FAILED
+    : requiresValue(selection, "cached", 1)
+      ? CACHED
+      : IN_ORDER;
   // A file of an earlier version is read through a view, for which no index can be named.
   return connection.get(sql`SELECT 1 FROM temp.sqlite_master WHERE name = 'call'`) === undefined
     ? tables

@@ -54,6 +54,14 @@ export function isEverything(selection: CallSelection): boolean {
   return selection.filters.length === 0 && selection.search === "";
 }
 
+/** Whether every match has this value in this field. */
+export function requiresValue({ filters }: CallSelection, name: CallField, value: number): boolean {
+  return filters.some(
+    ({ field, operator, values }) =>
+      field === name && operator === "eq" && values.length > 0 && values.every((one) => one === value),
+  );
+}
+
 export function isNumberKind(kind: Column["kind"]): boolean {
   return kind !== "id" && kind !== "text" && kind !== "json";
 }

@@ -31,6 +31,7 @@ let storage: PostgresStorage;
 let log: PostgresCallLog;
 let calls: CallRecord[];
 let texts: string[];
+let queries: SqlQuery[];
 let reads: DayReads;
 
 beforeAll(async () => {
@@ -46,6 +47,7 @@ beforeEach(async () => {
   for (let i = 0; i < 8; i++) log.record({ ...numbered(i), ...OTHER });
   await log.flush();
   texts = [];
+  queries = [];
   const { database } = storage;
   reads = new DayReads({
     run: (query) => database.run(query),
@@ -60,6 +62,7 @@ afterEach(async () => {
 
 function noted(query: SqlQuery): SqlQuery {
   texts.push(query.parts.join("?"));
+  queries.push(query);
   return query;
 }
 
@@ -136,6 +139,26 @@ it("counts and pages the matches of a day that has many", async () => {
   const next = await reads.list(GATEWAY, { ...page, offset: 1970, limit: 100 });
   expect([next.total, next.rows.map(({ id }) => id)]).toEqual([2000, wanted.toReversed().slice(1970)]);
   expect(texts.filter((text) => text.includes("count(*)"))).toEqual([]);
+});
+
+it.each<[CallFilter["field"], number, string]>([
+  ["success", 0, "call_log_failed_"],
+  ["cached", 1, "call_log_cached_"],
+])("the calls whose %s is %i are found by an index of them", async (field, value, index) => {
+  for (let i = 0; i < 3000; i++)
+    log.record(callRecord({ createdAt: NOON - 9 * DAY + i, success: i % 500 !== 1, cached: i % 500 === 2 }));
+  await log.flush();
+  await storage.query("ANALYZE call_log");
+  const page = pageOf({ filters: [{ field, operator: "eq", values: [value] }] });
+  queries = [];
+  expect((await reads.list(GATEWAY, page)).total).toBeGreaterThanOrEqual(6);
+  const plans: string[] = [];
+  for (const { parts, values } of queries) {
+    const text = parts.reduce((before, part, i) => `${before}$${i}${part}`);
+    const plan = await storage.query(`EXPLAIN ${text}`, values);
+    plans.push(plan.map((line) => Object.values(line as Record<string, string>)[0]).join("\n"));
+  }
+  expect(plans.join("\n")).toContain(index);
 });
 
 it("what has not changed is not read again", async () => {

@@ -23,7 +23,7 @@ import {
   type Range,
   RANGE_FIELDS,
 } from "../selection.ts";
-import { isEverything, ORDER_SQL } from "../selection-sql.ts";
+import { isEverything, ORDER_SQL, requiresValue } from "../selection-sql.ts";
 import { timeSpan } from "../selection-span.ts";
 import { type StoredRow, toCallRow } from "../stored-row.ts";
 import { keySql, orderSql } from "./call-queries.ts";
@@ -240,5 +240,9 @@ export class DayReads {
 /** The calls of a gateway on a day that match. */
 function conditionOf({ key, day }: GatewayDay, selection: CallSelection): SqlQuery {
   const [first, end] = idsOf(day);
-  return joinSql([POSTGRES_SELECTION.where(key, selection), sql`id >= ${first} AND id < ${end}`], " AND ");
+  const conditions = [POSTGRES_SELECTION.where(key, selection), sql`id >= ${first} AND id < ${end}`];
+  // As the partial indexes of a partition have them; the filter compares numbers with a fraction.
+  if (requiresValue(selection, "success", 0)) conditions.push(rawSql("success = 0"));
+  if (requiresValue(selection, "cached", 1)) conditions.push(rawSql("cached = 1"));
+  return joinSql(conditions, " AND ");
 }
