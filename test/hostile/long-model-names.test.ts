@@ -44,7 +44,7 @@ const call = (path: string, body: unknown, headers: Record<string, string> = {})
     headers: { "content-type": "application/json", authorization: "Bearer key", ...headers },
   });
 const longestName = async () =>
-  Math.max(...(await readLogs(server)).map(({ model }) => String(model ?? "").length));
+  Math.max(...(await readLogs(server)).map(({ model }) => (typeof model === "string" ? model.length : 0)));
 
 it.each([
   ["chat of a provider", callPath("openai/chat/completions"), { model: LONG, messages }],
@@ -88,7 +88,7 @@ it("a part of a universal request with such a name fails, and the next one is tr
   });
   const { status } = await call("/v1/default/default", [step(LONG), step("gpt-4o-mini")]);
   expect([200, 400]).toContain(status);
-  expect(provider.requests.every(({ body }) => String(body).length < 1000)).toBe(true);
+  expect(provider.requests.every(({ body }) => body.length < 1000)).toBe(true);
   expect(await longestName()).toBeLessThanOrEqual(512);
 });
 
