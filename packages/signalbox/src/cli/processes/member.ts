@@ -86,11 +86,12 @@ export class ProcessMember implements ProcessGroup {
   }
 
   async readiness(): Promise<readonly ProcessReadiness[]> {
-    const reports = await this.#ask("readiness");
+    let reports = await this.#ask("readiness");
+    // The supervisor lets this process leave once another one serves, and may have done so since it made the report: then the report is old for both.
+    const isOld = reports.some(({ process: k, state }) => k === this.number && state === "serving");
+    if (this.#isLeaving && isOld) reports = await this.#ask("readiness");
     return reports.map(({ process: k, state, answer }) => {
-      // The supervisor may have said so after it had made the report.
-      if (k === this.number)
-        return { process: k, state: this.#isLeaving ? "leaving" : state, problems: this.#problems() };
+      if (k === this.number) return { process: k, state, problems: this.#problems() };
       const problems = answer === null ? [NO_ANSWER] : (JSON.parse(answer) as string[]);
       return { process: k, state, problems };
     });
