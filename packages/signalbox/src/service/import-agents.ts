@@ -151,12 +151,12 @@ async function importOne(file: string, { store, database }: Target): Promise<boo
   return isImported;
 }
 
-/** An entry of PostgreSQL without a node is from the time when one process used the database alone. Work is looked for at once: too early is harmless. */
+/** An entry of PostgreSQL without a node is from the time when one process used the database alone. */
 async function addToCatalog(
   database: Database,
-  { ref, createdAt, lastActiveAt, hasWork }: LocalInstance,
+  { ref, createdAt, lastActiveAt, nextDueAt }: LocalInstance,
 ): Promise<void> {
-  const dueAt = hasWork ? Date.now() : null;
+  const dueAt = nextDueAt === null ? null : Math.max(nextDueAt, Date.now());
   await database.run(
     sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at, node, epoch)
         VALUES (${ref.account}, ${ref.agent}, ${ref.name}, ${createdAt}, ${lastActiveAt}, ${dueAt}, 0, 0)

@@ -12,8 +12,8 @@ export interface LocalInstance {
   readonly ref: InstanceRef;
   readonly createdAt: number;
   readonly lastActiveAt: number;
-  /** It has a queue, schedules or an alarm. */
-  readonly hasWork: boolean;
+  /** When its queue, its schedules or its alarm have work next; null for never. It may be in the past. */
+  readonly nextDueAt: number | null;
 }
 
 /** Copies what a crash left in the journal or in WAL files into the databases. */
@@ -64,7 +64,7 @@ export function readLocalInstance(path: string, idOf: (name: string) => string):
       ref,
       createdAt: Number(meta.get("created_at") ?? mtimeMs),
       lastActiveAt: Math.round(mtimeMs),
-      hasWork: hasWork(connection),
+      nextDueAt: nextDueAt(connection),
     };
   } finally {
     connection.close();
@@ -72,15 +72,17 @@ export function readLocalInstance(path: string, idOf: (name: string) => string):
 }
 
 const WORK = new Map([
-  ["_signalbox_queue", rawSql("SELECT 1 FROM _signalbox_queue LIMIT 1")],
-  ["_signalbox_schedule", rawSql("SELECT 1 FROM _signalbox_schedule LIMIT 1")],
-  ["_signalbox_object", rawSql("SELECT 1 FROM _signalbox_object WHERE alarm_at IS NOT NULL")],
+  ["_signalbox_queue", rawSql("SELECT min(next_at) AS at FROM _signalbox_queue")],
+  ["_signalbox_schedule", rawSql("SELECT min(next_at) AS at FROM _signalbox_schedule")],
+  ["_signalbox_object", rawSql("SELECT min(alarm_at) AS at FROM _signalbox_object")],
 ]);
 const TABLES = rawSql("SELECT name FROM sqlite_schema WHERE type = 'table'");
 
-function hasWork(connection: SqliteConnection): boolean {
-  return connection.all<{ name: string }>(TABLES).some(({ name }) => {
+function nextDueAt(connection: SqliteConnection): number | null {
+  const times = connection.all<{ name: string }>(TABLES).flatMap(({ name }) => {
     const query = WORK.get(name);
-    return query !== undefined && connection.all(query).length > 0;
+    return query === undefined ? [] : connection.all<{ at: number | null }>(query).map(({ at }) => at);
   });
+  const known = times.filter((at) => at !== null);
+  return known.length === 0 ? null : Math.min(...known);
 }

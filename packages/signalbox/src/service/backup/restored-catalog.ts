@@ -1,6 +1,7 @@
 /**
  * Brings the catalog of instances in line with the files of a backup, which are newer than the database: instances that were created meanwhile are
- * added, those that were destroyed are removed, and whatever has work is looked at when the server starts. Too early is harmless.
+ * added, those that were destroyed are removed, and each is looked at when its work is due: at the start if that time has passed. To look at all that have any
+ * work would keep the event loop busy for minutes after the start, with a hundred thousand of them.
  */
 import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -43,8 +44,8 @@ export async function restoreCatalog(
       for (const file of batch) {
         const instance = read(file, damaged);
         if (instance === null) continue;
-        const { ref, createdAt, hasWork } = instance;
-        const dueAt = hasWork ? now : null;
+        const { ref, createdAt, nextDueAt } = instance;
+        const dueAt = nextDueAt === null ? null : Math.max(nextDueAt, now);
         await tx.run(
           sql`INSERT INTO agent_instance (account_id, agent, name, created_at, last_active_at, next_due_at)
               VALUES (${ref.account}, ${ref.agent}, ${ref.name}, ${createdAt}, ${now}, ${dueAt})
