@@ -8,6 +8,7 @@
  *    of a gateway on a day writes that row in its transaction.
  * 3. Another server may use the versions again: `forget` is called when the server is another one.
  */
+import { readAhead } from "../../../core/read-ahead.ts";
 import { joinSql, rawSql, sql, type SqlQuery } from "../../../core/sql.ts";
 import type { Queryable } from "../../../core/queryable.ts";
 import type { CallPage, GatewayRef } from "../call-log.ts";
@@ -30,6 +31,8 @@ import { keySql, orderSql } from "./call-queries.ts";
 import { type DayStart, dayStartOf, idsOf, startOfDayAt } from "./days.ts";
 import { POSTGRES_SELECTION } from "./postgres-selection.ts";
 
+/** A list must not take the connections that others need. */
+const DAYS_AT_ONCE = 2;
 /** About 100 bytes each. An order of a month takes 8,000 of them. */
 const MAX_KEPT_ROWS = 100_000;
 /** A filter that has at most so many matches on a day is read once for all pages. */
@@ -81,10 +84,9 @@ export class DayReads {
 
   async list(gateway: GatewayRef, page: CallPageRequest): Promise<CallPage> {
     const found: { day: GatewayDay; matches: Matches }[] = [];
-    for (const day of await this.#days(gateway, page)) {
-      const matches = await this.#matches(day, page);
-      if (matches.count > 0) found.push({ day, matches });
-    }
+    const days = await this.#days(gateway, page);
+    const read = async (day: GatewayDay) => ({ day, matches: await this.#matches(day, page) });
+    for await (const one of readAhead(days, DAYS_AT_ONCE, read)) if (one.matches.count > 0) found.push(one);
     const ids =
       page.orderBy === "createdAt" ? await this.#idsByTime(found, page) : await this.#idsByRank(found, page);
     const rows = await this.#rows(found[0]?.day.key ?? -1, ids);
@@ -94,17 +96,17 @@ export class DayReads {
 
   async ranges(gateway: GatewayRef, selection: CallSelection): Promise<CallRanges> {
     const found: Readonly<Record<string, number | null>>[] = [];
-    for (const day of await this.#days(gateway, selection)) {
-      const query = ["ranges", selection.filters, selection.search];
-      const row = await this.#read(day, query, async () => ({
+    const query = ["ranges", selection.filters, selection.search];
+    const read = (day: GatewayDay) =>
+      this.#read(day, query, async () => ({
         value:
           (await this.#database.get<Record<string, number | null>>(
             sql`SELECT ${RANGES} FROM call_log WHERE ${conditionOf(day, selection)}`,
           )) ?? {},
         rows: 1,
       }));
-      found.push(row);
-    }
+    const days = await this.#days(gateway, selection);
+    for await (const row of readAhead(days, DAYS_AT_ONCE, read)) found.push(row);
     const range = (field: string): Range => {
       const values = (side: string) => found.flatMap((row) => row[`${side}_${field}`] ?? []);
       const [low, high] = [values("min"), values("max")];
@@ -180,7 +182,8 @@ export class DayReads {
   async #idsByRank(found: readonly { readonly day: GatewayDay }[], page: CallPageRequest): Promise<string[]> {
     const ranked: Ranked[] = [];
     const limit = page.offset + page.limit;
-    for (const { day } of found) ranked.push(...(await this.#first(day, page, limit)));
+    const read = ({ day }: { readonly day: GatewayDay }) => this.#first(day, page, limit);
+    for await (const rows of readAhead(found, DAYS_AT_ONCE, read)) ranked.push(...rows);
     return firstRanked(ranked, page.direction, limit)
       .slice(page.offset)
       .map(({ id }) => id);
