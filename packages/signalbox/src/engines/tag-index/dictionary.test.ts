@@ -38,6 +38,15 @@ describe("sort keys", () => {
     );
   });
 
+  it("are in the range of the longest prefix whatever the hash begins with", () => {
+    const prefix = `${"a".repeat(MAX_PREFIX_BYTES - 1)}b`;
+    const { low, high } = prefixRange(prefix);
+    for (let i = 0; i < 2000; i++) {
+      const key = toSortKey(`${prefix}, the text with the number ${i}`);
+      expect([i, Buffer.compare(low, key) <= 0 && Buffer.compare(key, high) < 0]).toEqual([i, true]);
+    }
+  });
+
   it("are in the range of a prefix exactly if the text begins with the prefix", () => {
     const prefix = text.filter((text) => Buffer.byteLength(text) <= MAX_PREFIX_BYTES);
     fc.assert(

@@ -154,5 +154,6 @@ export const MAX_PREFIX_BYTES = HEAD_BYTES;
 /** The range of the sort keys of all texts that begin with `prefix`: `low` inclusive, `high` exclusive. */
 export function prefixRange(prefix: string): { low: Uint8Array; high: Uint8Array } {
   const low = Buffer.from(prefix, "utf8");
-  return { low, high: Buffer.concat([low, Buffer.of(TRUNCATED, TRUNCATED)]) };
+  // Behind every truncated key, also one whose hash begins with the same bytes. No text has them.
+  return { low, high: Buffer.concat([low, Buffer.alloc(1 + HASH_BYTES + 1, TRUNCATED)]) };
 }
