@@ -9,14 +9,17 @@ interface Check {
   readonly proof?: RegExp;
 }
 
+/** One checker instead of four, which check a part of the types several times: 25 s of CPU time instead of 31 s, and the cores have other checks to run. */
+const TYPES = ["tsc", "--checkers", "1", "-p"];
+
 const CHECKS: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check", "."] },
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings"] },
-  { name: "types", command: ["tsc", "-p", "."] },
+  { name: "types", command: [...TYPES, "."] },
   // The client also runs in browsers, so it is checked with DOM types.
-  { name: "types of the client", command: ["tsc", "-p", "packages/client"] },
-  { name: "types of the examples", command: ["tsc", "-p", "examples"] },
-  { name: "dashboard types", command: ["tsc", "-p", "packages/dashboard"] },
+  { name: "types of the client", command: [...TYPES, "packages/client"] },
+  { name: "types of the examples", command: [...TYPES, "examples"] },
+  { name: "dashboard types", command: [...TYPES, "packages/dashboard"] },
   {
     name: "imports",
     command: ["depcruise", "--config", ".dependency-cruiser.cjs", "packages", "test", "bench", "scripts"],
