@@ -46,9 +46,10 @@ async function start(line: string, cwd: string, env: NodeJS.ProcessEnv): Promise
 
 /** All processes of the line: npm does not forward signals to its scripts. */
 async function end(child: ChildProcess): Promise<void> {
-  const exit = once(child, "exit");
+  // The last of them closes the output.
+  const close = once(child, "close");
   process.kill(-(child.pid ?? 0), "SIGTERM");
-  await exit;
+  await close;
 }
 
 /** Runs the printed commands in their order; returns what each printed, by title. */

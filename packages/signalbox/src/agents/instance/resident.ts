@@ -3,7 +3,7 @@
  * objects (`objects/live-object.ts`) are residents; everything below them (store, turns, outputs, catalog, waker, sockets) is the same.
  */
 import type { InstanceDatabase } from "../../engines/instance-store/index.ts";
-import type { TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
+import type { TimerOwner, TurnOrigin, TurnRuntime } from "../../engines/turn-runtime/index.ts";
 import type { ConnectionGroup } from "../connections/connection-group.ts";
 import type { Activity } from "./activity.ts";
 import type { InstanceFigures } from "./instance-figures.ts";
@@ -69,7 +69,7 @@ export interface ResidentParts<R extends Resident> {
   readonly abort: (reason: Error) => void;
 }
 
-export interface Holder {
+export interface Holder extends TimerOwner {
   hold(): () => void;
   waitUntil(work: Promise<unknown>): void;
   output(release: () => void): void;

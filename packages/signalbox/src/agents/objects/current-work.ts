@@ -1,9 +1,9 @@
 /** The object whose code runs, as far as code without a `ctx` needs it. */
-import { currentTurn } from "../../engines/turn-runtime/index.ts";
+import { currentTurn, type TimerOwner } from "../../engines/turn-runtime/index.ts";
 import type { ObjectId } from "./object-types.ts";
 
 /** The owner of a turn: the instance of the object. */
-export interface ObjectWork {
+export interface ObjectWork extends TimerOwner {
   /** Keeps the object in memory until the promise has settled. */
   waitUntil(work: Promise<unknown>): void;
   /** Keeps the object in memory until the returned function is called. */

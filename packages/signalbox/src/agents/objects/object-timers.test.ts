@@ -95,8 +95,15 @@ class Poller extends DurableObject {
     await child.begin("a timeout");
   }
 
-  webSocketMessage(webSocket: WorkerWebSocket, url: string): void {
-    void this.#poll(webSocket, url);
+  webSocketMessage(webSocket: WorkerWebSocket, message: string): void {
+    const [way, url = ""] = message.split(" ");
+    if (way === "poll") void this.#poll(webSocket, url);
+    if (way === "read") void this.#read(webSocket, url);
+    if (way === "cancel") void fetch(url).then(({ body }) => body?.cancel());
+  }
+
+  async #read(webSocket: WorkerWebSocket, url: string): Promise<void> {
+    webSocket.send(await (await fetch(url)).text());
   }
 
   /** Reads a body that comes late, sleeps, and reads again. */
@@ -204,8 +211,36 @@ describe("an object with a client", () => {
     const client = await connect("a");
     const received = Promise.withResolvers<string>();
     client.addEventListener("message", (event) => received.resolve(String((event as MessageEvent).data)));
-    client.send(`http://127.0.0.1:${(origin.address() as AddressInfo).port}`);
+    client.send(`poll ${urlOf(origin)}`);
     expect(await received.promise).toBe("body, body");
+    origin.close();
+  });
+
+  it("goes on with code that reads a body", async () => {
+    const { origin, began, finish } = await startBody();
+    const client = await connect("a");
+    const received = Promise.withResolvers<string>();
+    client.addEventListener("message", (event) => received.resolve(String((event as MessageEvent).data)));
+    client.send(`read ${urlOf(origin)}`);
+    await began;
+    await passIdleTime();
+    await passIdleTime();
+    expect(isInMemory("a")).toBe(true);
+    finish();
+    expect(await received.promise).toBe("a body that came late");
+    await passIdleTime();
+    await until(() => !isInMemory("a"));
+    origin.close();
+  });
+
+  it("leaves memory when its code has cancelled a body", async () => {
+    const { origin, began } = await startBody();
+    const client = await connect("a");
+    client.send(`cancel ${urlOf(origin)}`);
+    await began;
+    await passIdleTime();
+    await until(() => !isInMemory("a"));
+    origin.closeAllConnections();
     origin.close();
   });
 });
@@ -215,6 +250,21 @@ it("without a client, a timer keeps no object in memory", async () => {
   await passIdleTime();
   expect(isInMemory("a")).toBe(false);
 });
+
+const urlOf = (origin: Server) => `http://127.0.0.1:${(origin.address() as AddressInfo).port}`;
+
+/** Answers with a part of a body, and with the rest when the test says so. */
+async function startBody(): Promise<{ origin: Server; began: Promise<void>; finish(): void }> {
+  const began = Promise.withResolvers<void>();
+  let finish = () => undefined as unknown;
+  const origin = createServer((_request, response) => {
+    response.write("a body ");
+    finish = () => response.end("that came late");
+    began.resolve();
+  });
+  await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
+  return { origin, began: began.promise, finish: () => void finish() };
+}
 
 /** Answers when the idle time has passed, with a body that follows. */
 async function startSlowBodies(): Promise<Server> {

@@ -3,7 +3,7 @@
  * `WebSocket` whose prototype is that of the ends of pairs, a `fetch` that waits for the output gate of the object that calls it, and timers that are
  * noted at the object.
  */
-import { notePendingTimers } from "../../engines/turn-runtime/index.ts";
+import { noteBody, notePendingTimers } from "../../engines/turn-runtime/index.ts";
 import { currentWork } from "./current-work.ts";
 import { WebSocketPair, WebSocketRequestResponsePair, WorkerWebSocket } from "./web-socket.ts";
 
@@ -35,6 +35,10 @@ export function installWorkerGlobals(): void {
       return work
         .passGate()
         .then(() => fetch(input, init))
+        .then((response) => {
+          if (response.body !== null) noteBody(work, response.body);
+          return response;
+        })
         .finally(release);
     },
   });

@@ -2,12 +2,15 @@
  * Timers that the code of an instance has set, and that have neither fired nor been cleared. Nobody need await what such a timer continues, so it is
  * the only sign that the code goes on: with a client, the instance stays in memory for it.
  *
+ * The body of a response that the code may still be reading is such a sign, too (`noteBody`).
+ *
  * Timers of the service that are set while code of an instance runs count too, because nothing tells them apart. Those for due work and those that
  * repeat are unref'ed, as a program's own may be, and do not count; the others end within seconds.
  */
 import timers from "node:timers";
 import timersPromises from "node:timers/promises";
 import { syncBuiltinESMExports } from "node:module";
+import { finished } from "node:stream";
 import { promisify } from "node:util";
 import { currentTurn } from "./current-turn.ts";
 
@@ -18,7 +21,7 @@ interface NotedTimer {
 }
 
 /** The owner of a turn. */
-interface TimerOwner {
+export interface TimerOwner {
   noteTimer(timer: NotedTimer): void;
 }
 
@@ -71,6 +74,17 @@ export function notePendingTimers(): void {
   }
   Object.assign(timersPromises, { setTimeout: wait });
   syncBuiltinESMExports();
+}
+
+/** Notes a body until it has been read, or was cancelled, failed or forgotten: one that nobody reads never ends. */
+export function noteBody(owner: TimerOwner, body: ReadableStream): void {
+  const held = new WeakRef(body);
+  const reading = { _destroyed: false, hasRef: () => held.deref() !== undefined };
+  owner.noteTimer(reading);
+  // Node's types leave out the streams of the web, which its documentation allows.
+  finished(body as unknown as NodeJS.ReadableStream, () => {
+    reading._destroyed = true;
+  });
 }
 
 function notingSetter(set: Setter): Setter {
